@@ -7,7 +7,7 @@ import { createOutbound } from "#outbound/request.ts";
 import { chunksOf, Unreadable, type BlockList } from "./documents/blocks.ts";
 import { readDocx } from "./documents/docx.ts";
 import { readPdf } from "./documents/pdf.ts";
-import { readText } from "./documents/text.ts";
+import { decodeText, readQuestions, readText } from "./documents/text.ts";
 import { readWebsite, USER_AGENT } from "./documents/website.ts";
 
 const { allowPrivateNetworks } = workerData as { allowPrivateNetworks: string[] };
@@ -34,7 +34,11 @@ async function read(source: ExtractionSource): Promise<{ list: BlockList; pages:
       }
       return { list: await readDocx(source.path), pages: 1 };
     case "txt":
-      return { list: readText(await readFile(source.path)), pages: 1 };
+      return { list: readText(decodeText(await readFile(source.path))), pages: 1 };
+    case "text":
+      return { list: readText(source.text), pages: 1 };
+    case "faq":
+      return { list: readQuestions(source.questions), pages: 1 };
   }
 }
 
@@ -42,7 +46,8 @@ export default async function extract(source: ExtractionSource): Promise<Extract
   try {
     const { list, pages } = await read(source);
     list.forgetHeadings();
-    const chunks = chunksOf(list.blocks);
+    // A question keeps its whole answer.
+    const chunks = source.type === "faq" ? list.blocks : chunksOf(list.blocks);
     return chunks.length === 0
       ? { kind: "failed", reason: "No text was found in the document." }
       : { kind: "extracted", chunks, pages, truncated: list.truncated };

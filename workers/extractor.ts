@@ -4,6 +4,7 @@
 import { writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { Piscina } from "piscina";
+import { LIMITS } from "#core/limits.ts";
 import { workerFile } from "#core/program.ts";
 import type {
   ExtractionResult, ExtractorJob, ExtractorMessage,
@@ -11,6 +12,7 @@ import type {
 
 const HEAP_MIB_MAX = 256;
 const CHUNKS_PER_MESSAGE = 50;
+const LOOK_MS = 200;
 
 // Where memory is short the kernel ends this process, which costs a document, and not the server.
 if (process.platform === "linux") writeFileSync("/proc/self/oom_score_adj", "1000");
@@ -39,10 +41,22 @@ function reasonOf(error: unknown): string {
   return "The document could not be read.";
 }
 
+/** Aborts when this process has worked for so long, one document being all it has to do. */
+function cpuLimit(limitMs: number): { signal: AbortSignal; stop(): void } {
+  const limit = new AbortController();
+  const began = process.cpuUsage();
+  const looks = setInterval(() => {
+    const { user, system } = process.cpuUsage(began);
+    if ((user + system) / 1000 > limitMs) limit.abort(new DOMException("too long", "TimeoutError"));
+  }, LOOK_MS);
+  return { signal: limit.signal, stop: () => clearInterval(looks) };
+}
+
 async function work({ id, source, limitMs }: ExtractorJob): Promise<void> {
+  const cpu = cpuLimit(LIMITS.documentCpuMs);
   try {
-    const run = pool.run(source, { signal: AbortSignal.timeout(limitMs) });
-    const result = (await run) as ExtractionResult;
+    const signal = AbortSignal.any([AbortSignal.timeout(limitMs), cpu.signal]);
+    const result = (await pool.run(source, { signal })) as ExtractionResult;
     if (result.kind === "failed") return send({ id, done: result });
     const { kind, chunks, pages, truncated } = result;
     for (let at = 0; at < chunks.length; at += CHUNKS_PER_MESSAGE) {
@@ -51,6 +65,8 @@ async function work({ id, source, limitMs }: ExtractorJob): Promise<void> {
     send({ id, done: { kind, pages, truncated } });
   } catch (error) {
     send({ id, done: { kind: "failed", reason: reasonOf(error) } });
+  } finally {
+    cpu.stop();
   }
 }
 

@@ -30,6 +30,7 @@ import { conversationRoutes } from "#features/conversations/routes.ts";
 import { conversationSocket } from "#features/conversations/socket.ts";
 import { widgetRoutes } from "#features/conversations/widget-routes.ts";
 import { loadWidgetTexts } from "#features/conversations/widget-texts.ts";
+import { documentRoutes } from "#features/knowledgebases/document-routes.ts";
 import { knowledgebaseRoutes } from "#features/knowledgebases/routes.ts";
 import { searchRoutes } from "#features/knowledgebases/search-routes.ts";
 import { leadRoutes } from "#features/leads/routes.ts";
@@ -163,6 +164,7 @@ function serveResources({ features, system }: Parts): Served {
     ...toolRoutes(features.tools, features.tryTool),
     ...phoneNumberRoutes(features.phoneNumbers),
     ...knowledgebaseRoutes(knowledge),
+    ...documentRoutes(knowledge),
     ...searchRoutes(knowledge),
     ...leadRoutes({ leads: features.leads, uploadsDir: knowledge.uploadsDir }),
     ...campaignRoutes({

@@ -82,6 +82,8 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "POST /user/knowledgebases/{id}/search": ["view"],
   "GET /user/knowledgebases/{id}/documents": ["view"],
   "GET /user/knowledgebases/{id}/documents/{document_id}": ["view"],
+  "GET /user/knowledgebases/{id}/documents/{document_id}/chunks": ["view"],
+  "POST /user/knowledgebases/{id}/documents/{document_id}/read": ["build", "document.read_again"],
   "POST /user/knowledgebases/{id}/documents": ["build", "document.create"],
   "PUT /user/knowledgebases/{id}/documents/{document_id}": ["build", "document.update"],
   "PATCH /user/knowledgebases/{id}/documents/{document_id}": ["build", "document.update"],

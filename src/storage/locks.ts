@@ -85,6 +85,7 @@ const LOCKS: Locks = {
   "documents.create": account,
   "documents.update": account,
   "documents.remove": account,
+  "documents.readAgain": account,
   "documents.beginReading": account,
   "documents.addChunks": account,
   "documents.addVectors": account,

@@ -61,11 +61,19 @@ function fused(byWords: Hit[], byMeaning: Hit[] | null): Ranked[] {
 
 export function createPassages(
   reader: Reader, index: SearchIndex,
-): Pick<KnowledgebaseStore, "search" | "passages"> {
+): Pick<KnowledgebaseStore, "search" | "passages" | "chunks" | "textOf"> {
   const one = reader.prepare<object, PassageRow>(`${PASSAGE} WHERE c.id = @id`);
   const passages = reader.prepare<object, PassageRow>(`${PASSAGE}
-    WHERE c.knowledgebase_id = @knowledgebaseId AND d.status = 'active'
+    WHERE c.knowledgebase_id = @knowledgebaseId AND c.position < d.found_until
     ORDER BY c.document_id, c.position LIMIT @rows`);
+  const chunks = reader.prepare<object, PassageRow>(`${PASSAGE}
+    WHERE c.document_id = @documentId AND c.position < d.found_until
+    ORDER BY c.position LIMIT @rows OFFSET @offset`);
+  const total = reader.prepare<object, { total: number }>(`
+    SELECT count(*) AS total FROM chunks c JOIN documents d ON d.id = c.document_id
+    WHERE c.document_id = @documentId AND c.position < d.found_until`);
+  const text = reader.prepare<object, { text: string }>(
+    "SELECT text FROM document_texts WHERE document_id = @documentId");
   return {
     search: async (knowledgebaseId, query, rows, meaning) => {
       const [words, near] = await Promise.all([
@@ -79,6 +87,11 @@ export function createPassages(
         return row ? [{ ...passageFromRow(row), score, words, meaning }] : [];
       });
     },
+    chunks: async (documentId, offset, rows) => ({
+      total: (await total.one({ documentId })).total,
+      items: (await chunks.all({ documentId, offset, rows })).map(passageFromRow),
+    }),
+    textOf: async (documentId) => (await text.get({ documentId }))?.text ?? null,
     passages: async (knowledgebaseId, rows) =>
       (await passages.all({ knowledgebaseId, rows })).map(passageFromRow),
   };

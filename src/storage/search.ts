@@ -8,7 +8,7 @@ export interface Hit {
   score: number;
 }
 
-/** Rankings within one knowledgebase, of passages whose document is active. */
+/** Rankings within one knowledgebase, of the chunks that are found. */
 export interface SearchIndex {
   /** Chunks that have words of the query, best first, with their BM25. Takes any text. */
   words(knowledgebaseId: number, query: string, rows: number): Promise<Hit[]>;
@@ -39,8 +39,11 @@ export interface IndexedMessage {
 /** Steps of the commands that store and remove chunks, inside their transaction. */
 export interface SearchCommands {
   index(chunks: IndexedChunk[]): Promise<void>;
-  /** To be called while the document's chunks are still there. */
-  forget(documentId: number): Promise<void>;
+  /**
+   * Chunks of the document from position `first` to before `end`; to be called while they are
+   * still there.
+   */
+  forget(chunks: { documentId: number; first: number; end: number }): Promise<void>;
   /** The condition under which a message may not be in its index yet. */
   isMissing(id: string): string;
   indexMessages(messages: IndexedMessage[]): Promise<void>;

@@ -56,6 +56,11 @@ export class BlockList {
   }
 
   text(text: string, place: Place = {}): void {
+    this.under(this.#headings.map((heading) => heading.text), text, place);
+  }
+
+  /** Below headings of any length, whatever stands above it in the document. */
+  under(headings: string[], text: string, place: Place = {}): void {
     const clean = text.replaceAll("\0", "").trim();
     if (clean === "" || this.truncated) return;
     this.#bare = null;
@@ -63,7 +68,7 @@ export class BlockList {
     this.truncated = clean.length > room;
     this.#chars += Math.min(clean.length, room);
     this.blocks.push({
-      headings: this.#headings.map((heading) => heading.text),
+      headings,
       text: clean.slice(0, room),
       page: place.page ?? null,
       url: place.url ?? null,

@@ -40,9 +40,16 @@ export function decodeText(bytes: Buffer): string {
   return isUtf8(bytes) ? bytes.toString("utf8") : new TextDecoder("windows-1252").decode(bytes);
 }
 
-export function readText(bytes: Buffer): BlockList {
+/** Each question is the heading of its answer, so that it finds it and nothing else joins it. */
+export function readQuestions(questions: { question: string; answer: string }[]): BlockList {
   const list = new BlockList();
-  for (const paragraph of decodeText(bytes).split(/\r?\n[ \t]*\r?\n|\r\r/)) {
+  for (const { question, answer } of questions) list.under([question], answer);
+  return list;
+}
+
+export function readText(text: string): BlockList {
+  const list = new BlockList();
+  for (const paragraph of text.split(/\r?\n[ \t]*\r?\n|\r\r/)) {
     const lines = paragraph.split(/\r\n|[\r\n]/);
     let rest: string[] = [];
     for (const line of lines) {

@@ -97,7 +97,10 @@ export const LIMITS = {
   calcomAnswerCharsMax: 64 * 1024,
 
   // Knowledge
-  documentReadMs: 20 * SECOND_MS,
+  /** Work of the processor on one document; a machine that is busy with others gives it later. */
+  documentCpuMs: 20 * SECOND_MS,
+  /** How long one may take all the same. */
+  documentReadMs: 2 * MINUTE_MS,
   /** How long pages of a website are fetched; what has come by then is read like a document. */
   websiteReadMs: 60 * SECOND_MS,
   extractorGraceMs: 5 * SECOND_MS,

@@ -33,6 +33,8 @@ type Reported =
 function reportedIn({ type, json }: CommittedEvent): Reported | null {
   if (type !== "desk_changed" && type !== "callback_requested") return null;
   const data = JSON.parse(json) as Reported;
+  // The desk of a call has no conversation to be looked up.
+  if (!("conversation_id" in data)) return null;
   // A callback comes with a change of the desk, and is the better news.
   const isNews = data.type === "callback_requested"
     || (data.desk === "waiting" && data.reason !== "callback");

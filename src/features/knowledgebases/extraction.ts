@@ -7,6 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
 import type { System, Timer } from "#core/system.ts";
+import type { FileType, Written } from "./knowledgebases.ts";
 
 /** A piece of a document, of a size that can be found and quoted. */
 export interface Chunk {
@@ -20,7 +21,8 @@ export interface Chunk {
 }
 
 export type ExtractionSource =
-  | { type: "pdf" | "txt" | "docx"; path: string }
+  | { type: FileType; path: string }
+  | Written
   | { type: "website"; urls: string[]; follow: number };
 
 export type ExtractionResult =

@@ -3,13 +3,19 @@
 import { rm } from "node:fs/promises";
 import type { Files } from "#files/files.ts";
 import type { Removals } from "#files/removals.ts";
-import { Fault } from "#core/faults.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent, DocumentStatus } from "#events/events.ts";
 import type { Chunk } from "./extraction.ts";
 
-export const DOCUMENT_TYPES = ["website", "pdf", "txt", "docx"] as const;
+/** Brought as a file. */
+const FILE_TYPES = ["pdf", "txt", "docx"] as const;
+/** Written by hand, and changed by hand: a text, or questions with their answers. */
+const WRITTEN_TYPES = ["text", "faq"] as const;
+export const DOCUMENT_TYPES = ["website", ...FILE_TYPES, ...WRITTEN_TYPES] as const;
+export type FileType = (typeof FILE_TYPES)[number];
+type WrittenType = (typeof WRITTEN_TYPES)[number];
 export type DocumentType = (typeof DOCUMENT_TYPES)[number];
 export type KnowledgebaseStatus = "empty" | DocumentStatus;
 
@@ -18,7 +24,7 @@ export interface Knowledgebase {
   accountId: number;
   name: string;
   description: string | null;
-  /** Processing until no document is, then failed when one failed. */
+  /** Processing until no document is, then failed when none could be read. */
   status: KnowledgebaseStatus;
   documentsCount: number;
   assistantsCount: number;
@@ -28,8 +34,28 @@ export interface Knowledgebase {
   updatedAt: Instant;
 }
 
-/** `file`: named by it among the files, until it is read. */
-export type DocumentSource = { file: string } | { urls: string[]; follow: number };
+/**
+ * `file`: named by it among the files, until it is read. `written`: its text is kept beside it, a
+ * list of questions as JSON.
+ */
+export type DocumentSource =
+  | { file: string } | { urls: string[]; follow: number } | { written: WrittenType };
+
+interface QuestionAndAnswer {
+  question: string;
+  answer: string;
+}
+
+/** Written by hand. */
+export type Written =
+  | { type: "text"; text: string } | { type: "faq"; questions: QuestionAndAnswer[] };
+
+const textOf = (written: Written): string =>
+  (written.type === "text" ? written.text : JSON.stringify(written.questions));
+
+export const writtenFrom = (type: WrittenType, text: string): Written => (type === "text"
+  ? { type, text }
+  : { type, questions: JSON.parse(text) as QuestionAndAnswer[] });
 
 export const fileNameOf = (file: string): string => `documents/${file}`;
 
@@ -42,7 +68,7 @@ export interface Document {
   type: DocumentType;
   source: DocumentSource;
   status: DocumentStatus;
-  /** Why it failed, for its owner. */
+  /** Why it failed, for its owner; of an active one: why it could not be read again. */
   reason: string | null;
   pages: number;
   characters: number;
@@ -94,8 +120,24 @@ export interface NewDocument extends Naming {
   type: DocumentType;
   source: DocumentSource;
   documentsMax: number;
+  /** Where it is written by hand. */
+  text?: string;
   now: Instant;
 }
+
+/** `text`: what is written by hand from now on, to be read again. */
+export interface ChangedDocument extends Partial<Naming> {
+  accountId: number;
+  documentId: number;
+  text?: string;
+  now: Instant;
+}
+
+/** `busy`: it is being read just now, and nothing was changed. */
+type ChangeOutcome =
+  | { kind: "saved"; document: Document; events: CommittedEvent[] }
+  | { kind: "not_found" }
+  | { kind: "busy" };
 
 export type ReadOutcome =
   | { kind: "active"; pages: number; characters: number }
@@ -123,9 +165,9 @@ export interface KnowledgebaseStore {
     | { kind: "not_found" }
     | { kind: "too_many" }
   >;
-  updateDocument(
-    args: Partial<Naming> & { accountId: number; documentId: number; now: Instant },
-  ): Promise<Document | null>;
+  updateDocument(args: ChangedDocument): Promise<ChangeOutcome>;
+  /** It is to be read again; what was read before is found until then. */
+  readAgain(args: DocumentRef & { now: Instant }): Promise<ChangeOutcome>;
   removeDocument(
     args: { accountId: number; documentId: number; now: Instant },
   ): Promise<Document | null>;
@@ -141,9 +183,12 @@ export interface KnowledgebaseStore {
    * How often that happened does not count: a document can end an extractor, never the server.
    */
   beginReading(args: DocumentRef): Promise<boolean>;
-  /** A part of what was read; found by searches once the document is active. */
+  /** A part of what was read, from position 0 on; found by searches once reading is finished. */
   addChunks(args: DocumentRef & { position: number; chunks: Chunk[] }): Promise<void>;
-  /** Stores how reading ended; nothing happens to a document that is gone or was read before. */
+  /**
+   * Stores how reading ended; nothing happens to a document that is gone or was read before. What
+   * was read takes the place of what an earlier reading left; a failure leaves that as it is.
+   */
   finishReading(
     args: DocumentRef & { outcome: ReadOutcome; now: Instant },
   ): Promise<CommittedEvent[]>;
@@ -160,6 +205,12 @@ export interface KnowledgebaseStore {
   search(
     knowledgebaseId: number, query: string, rows: number, meaning: Meaning | null,
   ): Promise<FoundPassage[]>;
+  /** What was read of one document, in its order. */
+  chunks(
+    documentId: number, offset: number, rows: number,
+  ): Promise<{ items: Passage[]; total: number }>;
+  /** What was written by hand; null: the document has none. */
+  textOf(documentId: number): Promise<string | null>;
   /** Every passage in order, at most `rows`. */
   passages(knowledgebaseId: number, rows: number): Promise<Passage[]>;
 }
@@ -176,11 +227,20 @@ export interface Knowledgebases {
     accountId: number;
     knowledgebaseId: number;
     type: DocumentType;
-    source: { upload: string } | { urls: string[]; follow: number };
+    source: { upload: string } | { urls: string[]; follow: number } | { written: Written };
   }): Promise<Document>;
+  /** `written`: Fault 422 where the document is not of that type, 409 while it is being read. */
   updateDocument(
-    accountId: number, knowledgebaseId: number, id: number, changes: Partial<Naming>,
+    accountId: number, knowledgebaseId: number, id: number,
+    changes: Partial<Naming> & { written?: Written },
   ): Promise<Document>;
+  /** One that failed, or a website; else Fault 422, and 409 while it is being read. */
+  readAgain(accountId: number, knowledgebaseId: number, id: number): Promise<Document>;
+  /** What was written by hand; null: it is of another type. */
+  written(document: Document): Promise<Written | null>;
+  chunks(
+    document: Document, offset: number, rows: number,
+  ): Promise<{ items: Passage[]; total: number }>;
   removeDocument(accountId: number, knowledgebaseId: number, id: number): Promise<void>;
   getDocument(accountId: number, knowledgebaseId: number, id: number): Promise<Document>;
   documents(accountId: number, knowledgebaseId: number): Promise<Document[]>;
@@ -189,6 +249,13 @@ export interface Knowledgebases {
 const DOCUMENTS_PER_KNOWLEDGEBASE_MAX = 1000;
 
 export const knowledgebaseNotFound = (): Fault => new Fault(404, "Knowledgebase not found.");
+const beingRead = (): Fault =>
+  new Fault(409, "The document is being read. Please try again in a moment.", { retryAfterS: 2 });
+const readAlready = (): Fault => new Fault(
+  422, "The document was read. Only a website, or a document that failed, is read again.");
+const notWritten = (type: WrittenType): Fault => (type === "text"
+  ? fieldFault("text", "Only a document of the type text has a text.")
+  : fieldFault("questions", "Only a document of the type faq has questions."));
 export const documentNotFound = (): Fault => new Fault(404, "Document not found.");
 
 interface KnowledgebasesOptions {
@@ -219,6 +286,15 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
     if (!found) throw documentNotFound();
     return found;
   };
+  /** A document that is to be read anew is put where the others wait. */
+  const changed = (outcome: ChangeOutcome): Document => {
+    if (outcome.kind === "not_found") throw documentNotFound();
+    if (outcome.kind === "busy") throw beingRead();
+    const { document, events } = outcome;
+    options.bus.publishCommitted(events);
+    if (events.length > 0) options.enqueue(document);
+    return document;
+  };
   return {
     create: (accountId, naming) => store.create({ ...naming, accountId, now: system.now() }),
     update: async (accountId, knowledgebaseId, changes) => {
@@ -236,14 +312,25 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
     get,
     list: (accountId) => store.list(accountId),
     createDocument: (args) => createDocument(options, args),
-    updateDocument: async (accountId, knowledgebaseId, documentId, changes) => {
-      await getDocument(accountId, knowledgebaseId, documentId);
-      const saved = await store.updateDocument({
-        ...changes, accountId, documentId, now: system.now(),
-      });
-      if (!saved) throw documentNotFound();
-      return saved;
+    updateDocument: async (accountId, knowledgebaseId, documentId, { written, ...naming }) => {
+      const { type } = await getDocument(accountId, knowledgebaseId, documentId);
+      if (written && written.type !== type) throw notWritten(written.type);
+      return changed(await store.updateDocument({
+        ...naming, accountId, documentId, now: system.now(),
+        ...(written ? { text: textOf(written) } : {}),
+      }));
     },
+    readAgain: async (accountId, knowledgebaseId, documentId) => {
+      const document = await getDocument(accountId, knowledgebaseId, documentId);
+      if (document.status === "active" && document.type !== "website") throw readAlready();
+      return changed(await store.readAgain({ accountId, documentId, now: system.now() }));
+    },
+    written: async ({ id, type }) => {
+      if (type !== "text" && type !== "faq") return null;
+      const text = await store.textOf(id);
+      return text === null ? null : writtenFrom(type, text);
+    },
+    chunks: ({ id }, offset, rows) => store.chunks(id, offset, rows),
     removeDocument: async (accountId, knowledgebaseId, documentId) => {
       await getDocument(accountId, knowledgebaseId, documentId);
       const gone = await store.removeDocument({ accountId, documentId, now: system.now() });
@@ -260,15 +347,17 @@ async function createDocument(
   { store, files, removals, bus, system, enqueue }: KnowledgebasesOptions,
   args: Parameters<Knowledgebases["createDocument"]>[0],
 ): Promise<Document> {
+  const { source: given } = args;
   let source: DocumentSource;
-  if ("upload" in args.source) {
+  if ("upload" in given) {
     const file = system.uuid();
-    await files.put(fileNameOf(file), args.source.upload);
-    await rm(args.source.upload, { force: true });
+    await files.put(fileNameOf(file), given.upload);
+    await rm(given.upload, { force: true });
     source = { file };
-  } else source = args.source;
+  } else source = "written" in given ? { written: given.written.type } : given;
   const outcome = await store.createDocument({
     ...args, source, documentsMax: DOCUMENTS_PER_KNOWLEDGEBASE_MAX, now: system.now(),
+    ...("written" in given ? { text: textOf(given.written) } : {}),
   });
   if (outcome.kind !== "created" && "file" in source) await removals.remove(fileNameOf(source.file));
   if (outcome.kind === "not_found") throw knowledgebaseNotFound();

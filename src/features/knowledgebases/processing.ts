@@ -13,7 +13,7 @@ import type { EventBus } from "#events/bus.ts";
 import type { Embedder } from "#providers/embeddings/port.ts";
 import type { Chunk, Extractor, ExtractionResult } from "./extraction.ts";
 import {
-  fileNameOf, type Document, type KnowledgebaseStore, type ReadOutcome,
+  fileNameOf, writtenFrom, type Document, type FileType, type KnowledgebaseStore, type ReadOutcome,
 } from "./knowledgebases.ts";
 
 interface DocumentProcessor {
@@ -61,7 +61,8 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
         ...named(document), outcome, now: system.now(),
       });
       bus.publishCommitted(events);
-      removeFile(options, document);
+      // One that failed can be read again.
+      if (outcome.kind === "active") removeFile(options, document);
     } catch (error) {
       if (signal.aborted) return;
       log.error({ err: error, document_id: document.id }, "document not read");
@@ -70,7 +71,8 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
     }
   };
   const take = (): Document | undefined => {
-    const document = choose(waiting, [...reading.values()].map((one) => one.document));
+    const free = waiting.filter(({ id }) => !reading.has(id));
+    const document = choose(free, [...reading.values()].map((one) => one.document));
     if (document) waiting.splice(waiting.indexOf(document), 1);
     return document;
   };
@@ -115,7 +117,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
   };
 }
 
-const isSite = ({ source }: Document): boolean => !("file" in source);
+const isSite = ({ source }: Document): boolean => "urls" in source;
 
 /**
  * Which of the waiting is read next: the oldest of the account whose turn is longest ago, so that
@@ -144,16 +146,24 @@ function removeFile({ removals }: DocumentProcessorOptions, { source }: Document
   if ("file" in source) void removals.remove(fileNameOf(source.file));
 }
 
+const FILE_GONE = "The file is not kept any more: delete the document and add it again.";
+
 async function extract(
-  { extractor, files, folder }: DocumentProcessorOptions,
-  { type, source }: Document,
+  { store, extractor, files, folder }: DocumentProcessorOptions,
+  { id, type, source }: Document,
   signal: AbortSignal,
 ): Promise<ExtractionResult> {
-  if (!("file" in source)) return extractor.extract({ type: "website", ...source }, signal);
+  if ("urls" in source) return extractor.extract({ type: "website", ...source }, signal);
+  if ("written" in source) {
+    const text = await store.textOf(id) ?? "";
+    return extractor.extract(writtenFrom(source.written, text), signal);
+  }
   const path = join(folder, source.file);
   try {
-    await files.fetch(fileNameOf(source.file), path);
-    return await extractor.extract({ type: type as "pdf" | "txt" | "docx", path }, signal);
+    if (!await files.fetch(fileNameOf(source.file), path)) {
+      return { kind: "failed", reason: FILE_GONE };
+    }
+    return await extractor.extract({ type: type as FileType, path }, signal);
   } finally {
     await rm(path, { force: true });
   }

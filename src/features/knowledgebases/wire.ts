@@ -1,17 +1,27 @@
-// Wire shapes of knowledgebases and documents.
+// Wire shapes of knowledgebases, documents and what was read of them.
 import { Type, type Static } from "@sinclair/typebox";
 import { about, named, Nullable } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { CREATED, Moment, TIMES, UPDATED } from "#http/answers.ts";
 import {
-  DOCUMENT_TYPES, type Document, type DocumentType, type Knowledgebase,
+  DOCUMENT_TYPES, type Document, type DocumentType, type Knowledgebase, type Passage, type Written,
 } from "./knowledgebases.ts";
+
+const NAME_CHARS_MAX = 255;
+
+export const Name = Type.String({
+  pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("What it is called.", "Prices 2026"),
+});
+export const Description = Type.Optional(Nullable(Type.String({
+  maxLength: NAME_CHARS_MAX, ...about("What is in it; null: not said.", "Prices of all goods"),
+})));
 
 const STATUS_LABELS = {
   empty: "Empty", processing: "Processing", active: "Active", failed: "Failed",
 } as const;
 const TYPE_LABELS: Record<DocumentType, string> = {
-  website: "Website", pdf: "PDF", txt: "TXT", docx: "DOCX",
+  website: "Website", pdf: "PDF", txt: "TXT", docx: "DOCX", text: "Text",
+  faq: "Questions and answers",
 };
 
 const oneOf = <T extends string>(values: readonly T[], description: string) =>
@@ -22,7 +32,7 @@ const KNOWLEDGEBASE = {
   name: Type.String(about("What it is called.", "Price lists")),
   description: Nullable(Type.String(about("What is in it; null: not said.", "Everything we sell"))),
   status: oneOf(["empty", "processing", "active", "failed"],
-    "Whether documents are still read; failed: none could be."),
+    "Whether documents are still read; failed: none could be, so that there is nothing to find."),
   status_label: Type.String(about("The status in words.", "Active")),
 };
 
@@ -42,14 +52,15 @@ const DOCUMENT = {
   id: Type.Integer(about("The document's number.", 1)),
   name: Type.String(about("What it is called.", "Prices 2026")),
   description: Nullable(Type.String(about("What is in it; null: not said.", "Prices of all goods"))),
-  type: oneOf(DOCUMENT_TYPES, "A website, or the kind of the file."),
+  type: oneOf(DOCUMENT_TYPES, "A website, the kind of the file, or what is written by hand: a text, questions and answers."),
   type_label: Type.String(about("The type in words.", "PDF")),
   status: oneOf(["processing", "active", "failed"], "Whether it is still read."),
   status_label: Type.String(about("The status in words.", "Active")),
 };
 const READ = {
   failure_reason: Nullable(Type.String(about(
-    "Why it could not be read, in words; null: it could, or is still read.",
+    "Why it could not be read, in words; null: it could, or is still read. With the status active: "
+      + "why it could not be read again; what was read before is still found.",
     "The file is protected by a password."))),
   pages: Type.Integer(about("Pages read.", 12)),
   characters: Type.Integer(about("Characters read.", 24_310)),
@@ -57,6 +68,39 @@ const READ = {
 
 export const DocumentSchema = Type.Object(
   { ...DOCUMENT, ...READ, ...TIMES }, named("Document", "A file or a website that was read."));
+const QUESTION_CHARS_MAX = 500;
+const ANSWER_CHARS_MAX = 3000;
+const QUESTIONS_MAX = 500;
+const TEXT_CHARS_MAX = 200_000;
+
+export const Text = Type.String({
+  pattern: "\\S", maxLength: TEXT_CHARS_MAX,
+  ...about("What it says; lines that begin with `#` are headings.", "# Hours\n\nWe open at nine."),
+});
+export const Questions = Type.Array(Type.Object({
+  question: Type.String({
+    pattern: "\\S", maxLength: QUESTION_CHARS_MAX, ...about("As people ask it.", "When do you open?"),
+  }),
+  answer: Type.String({
+    pattern: "\\S", maxLength: ANSWER_CHARS_MAX, ...about("What is right.", "At nine, every day."),
+  }),
+}, named("QuestionAndAnswer", "A question with its answer.")), {
+  minItems: 1, maxItems: QUESTIONS_MAX,
+  ...about("Questions with their answers, each found by itself."),
+});
+export const WrittenDocumentSchema = Type.Object({
+  ...DOCUMENT, ...READ, ...TIMES,
+  text: Nullable(Text), questions: Nullable(Questions),
+}, named("WrittenDocument", "A document, with what was written by hand where it was."));
+
+export const ChunkSchema = Type.Object({
+  chunk: Type.Integer(about("Its place in the document, as searches name it.", 3)),
+  headings: Type.Array(Type.String(), about("The headings above it, outermost first.", ["Bikes"])),
+  page: Nullable(Type.Integer(about("The page it is on; null: the format has none.", 2))),
+  url: Nullable(Type.String(about("The web page it is of; null: a file.", "https://example.com/"))),
+  text: Type.String(about("What was read.", "A city bike costs 20 dollars a day.")),
+}, named("DocumentChunk", "A piece of a document, as searches find it."));
+
 export const NewDocumentSchema = Type.Object(
   { ...DOCUMENT, created_at: Moment(CREATED) },
   named("NewDocument", "A document that will be read in the background."));
@@ -108,6 +152,18 @@ export function wireDocument(document: Document): Static<typeof DocumentSchema> 
     updated_at: isoMicros(document.updatedAt),
   };
 }
+
+export const wireWrittenDocument = (
+  document: Document, written: Written | null,
+): Static<typeof WrittenDocumentSchema> => ({
+  ...wireDocument(document),
+  text: written?.type === "text" ? written.text : null,
+  questions: written?.type === "faq" ? written.questions : null,
+});
+
+export const wireChunk = (
+  { chunk, headings, page, url, text }: Passage,
+): Static<typeof ChunkSchema> => ({ chunk, headings, page, url, text });
 
 export const wireNewDocument = (document: Document): Static<typeof NewDocumentSchema> => ({
   ...documentHead(document), created_at: isoMicros(document.createdAt),

@@ -221,3 +221,71 @@ test("[DB360] a question is tried on the page, and assistants are given the know
     assert.equal(await usedBy(), null);
   });
 });
+
+test("[DB361] what was read of a document is shown, and one that failed is tried again", { skip }, async () => {
+  const id = await newKnowledgebase("Read");
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/knowledgebases/${id}`);
+    await page.getByText("No documents yet").waitFor();
+    const paragraphs = Array.from({ length: 25 }, (_, at) => `# Rule ${at}\n\nRule number ${at}.`);
+    await page.getByLabel("Drop files here").setInputFiles([
+      textFile("rules.txt", paragraphs.join("\n\n")), textFile("broken.pdf", "no PDF"),
+    ]);
+    await rowOf(page, "rules.txt").getByText("Active").waitFor();
+    await rowOf(page, "broken.pdf").getByText("Failed").waitFor();
+    // The knowledgebase is what can be searched of it.
+    await page.locator(".page-head").getByText("Active").waitFor();
+    await page.getByRole("button", { name: "rules.txt" }).click();
+    await page.getByText("What was read (25)").waitFor();
+    await page.getByText("Rule number 9.").waitFor();
+    await page.getByRole("button", { name: "Show more" }).click();
+    await page.getByRole("button", { name: "Show more" }).click();
+    await page.getByText("Rule number 24.").waitFor();
+    await look();
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("button", { name: "broken.pdf" }).click();
+    const answer = page.waitForResponse((response) => response.url().endsWith("/read"));
+    await page.getByRole("button", { name: "Try again" }).click();
+    assert.equal((await answer).status(), 200);
+    await page.getByRole("dialog").getByText("Failed").waitFor();
+    await page.getByRole("alert").getByText("The file is not a PDF document.").waitFor();
+  });
+});
+
+test("[DB362] a text and a table of questions are written, found, and changed later", { skip }, async () => {
+  const id = await newKnowledgebase("Written");
+  await withDashboard(async ({ page, go, look }) => {
+    const dialog = page.getByRole("dialog");
+    await go(`/knowledgebases/${id}`);
+    await page.getByRole("button", { name: "Write a text" }).click();
+    await dialog.getByLabel("Title").fill("House rules");
+    await dialog.getByLabel("Text", { exact: true }).fill("# Noise\n\nQuiet after ten.");
+    await look();
+    await dialog.getByRole("button", { name: "Add" }).click();
+    await rowOf(page, "House rules").getByText("Active").waitFor();
+    await page.getByRole("button", { name: "Add questions" }).click();
+    await dialog.getByLabel("Title").fill("FAQ");
+    await dialog.getByRole("textbox", { name: "Question 1" }).fill("Do you take dogs?");
+    await dialog.getByRole("button", { name: "Another question" }).click();
+    await dialog.getByRole("textbox", { name: "Question 2" }).fill("Where do I park?");
+    await dialog.getByRole("textbox", { name: "Answer 2" }).fill("Behind the house.");
+    await dialog.getByRole("button", { name: "Add", exact: true }).click();
+    await dialog.getByText(/answer field is required|answer.*invalid/i).first().waitFor();
+    await dialog.getByRole("textbox", { name: "Answer 1" }).fill("Yes, on a lead.");
+    await look();
+    await dialog.getByRole("button", { name: "Add", exact: true }).click();
+    await rowOf(page, "FAQ").getByText("Active").waitFor();
+    await page.getByRole("button", { name: "FAQ" }).click();
+    await page.getByText("What was read (2)").waitFor();
+    await dialog.getByRole("button", { name: "Edit" }).click();
+    await dialog.getByRole("button", { name: "Remove question 2" }).click();
+    await dialog.getByRole("textbox", { name: "Answer 1" }).fill("No dogs any more.");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("What was read (1)").waitFor();
+    await dialog.getByText("No dogs any more.").waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("textbox", { name: "Question" }).fill("dogs");
+    await page.getByRole("textbox", { name: "Question" }).press("Enter");
+    await page.locator(".knowledge-found").getByText("No dogs any more.").waitFor();
+  });
+});

@@ -61,7 +61,7 @@ const BY_WORDS = `
     SELECT i.chunk_id, i.length, i.words FROM chunk_index i
     JOIN chunks c ON c.id = i.chunk_id JOIN documents d ON d.id = c.document_id
     WHERE i.words @@ CAST(@match AS tsquery) AND c.knowledgebase_id = @knowledgebaseId
-      AND d.status = 'active'
+      AND c.position < d.found_until
   ), counted AS (
     SELECT hit.chunk_id, hit.length, wanted.number, sum(
         (SELECT sum(CASE weight WHEN 'A' THEN 2 ELSE 1 END) FROM unnest(word.weights) AS weight)
@@ -113,7 +113,7 @@ function createVectors(sql: Sql) {
   const all = sql.prepare<object, { id: number; vector: Buffer }>(`
     SELECT c.id, v.vector FROM chunk_vectors v
     JOIN chunks c ON c.id = v.chunk_id JOIN documents d ON d.id = c.document_id
-    WHERE v.knowledgebase_id = @knowledgebaseId AND v.model = @model AND d.status = 'active'
+    WHERE v.knowledgebase_id = @knowledgebaseId AND v.model = @model AND c.position < d.found_until
     ORDER BY c.id`);
   const kept = new Map<number, Kept>();
   let bytes = 0;
@@ -193,7 +193,8 @@ export function createSearchCommands(sql: Sql): SearchCommands {
     VALUES (@id, @knowledgebaseId, @length, CAST(@words AS tsvector))`);
   const remove = sql.prepare(`
     DELETE FROM chunk_index WHERE chunk_id IN (
-      SELECT id FROM chunks WHERE document_id = @documentId)`);
+      SELECT id FROM chunks
+      WHERE document_id = @documentId AND position >= @first AND position < @end)`);
   return {
     index: async (chunks) => {
       await together(...chunks.map(({ id, knowledgebaseId, headings, text }) => insert.run({
@@ -202,8 +203,8 @@ export function createSearchCommands(sql: Sql): SearchCommands {
           knowledgebaseId, wordsOf(headings.join("\n")).map(folded), wordsOf(text).map(folded)),
       })));
     },
-    forget: async (documentId) => {
-      await remove.run({ documentId });
+    forget: async (chunks) => {
+      await remove.run(chunks);
     },
     ...createMessageIndex(sql),
   };

@@ -30,13 +30,13 @@ export function createSearchIndex(sql: Sql): SearchIndex {
     SELECT c.id, -bm25(chunk_index, 0.0, 2.0, 1.0) AS score FROM chunk_index i
     JOIN chunks c ON c.id = i.rowid JOIN documents d ON d.id = c.document_id
     WHERE chunk_index MATCH @match AND c.knowledgebase_id = @knowledgebaseId
-      AND d.status = 'active'
+      AND c.position < d.found_until
     ORDER BY score DESC, c.id LIMIT @rows`);
   const byMeaning = sql.prepare<object, Hit>(`
     SELECT c.id, 1 - vec_distance_cosine(v.vector, @vector) AS score FROM chunk_vectors v
     JOIN chunks c ON c.id = v.chunk_id JOIN documents d ON d.id = c.document_id
     WHERE v.knowledgebase_id = @knowledgebaseId AND v.model = @model
-      AND length(v.vector) = length(@vector) AND d.status = 'active'
+      AND length(v.vector) = length(@vector) AND c.position < d.found_until
     ORDER BY score DESC, c.id LIMIT @rows`);
   const byMessage = sql.prepare<object, { id: number }>(`
     SELECT DISTINCT m.conversation_id AS id FROM (
@@ -63,7 +63,9 @@ export function createSearchCommands(sql: Sql): SearchCommands {
   const insert = sql.prepare(
     "INSERT INTO chunk_index (rowid, scope, headings, text) VALUES (@id, @scope, @headings, @text)");
   const remove = sql.prepare(`
-    DELETE FROM chunk_index WHERE rowid IN (SELECT id FROM chunks WHERE document_id = @documentId)`);
+    DELETE FROM chunk_index WHERE rowid IN (
+      SELECT id FROM chunks
+      WHERE document_id = @documentId AND position >= @first AND position < @end)`);
   return {
     index: async (chunks) => {
       for (const { id, knowledgebaseId, headings, text } of chunks) {
@@ -75,8 +77,8 @@ export function createSearchCommands(sql: Sql): SearchCommands {
         });
       }
     },
-    forget: async (documentId) => {
-      await remove.run({ documentId });
+    forget: async (chunks) => {
+      await remove.run(chunks);
     },
     ...createMessageIndex(sql),
   };

@@ -1,16 +1,19 @@
-// The documents of a knowledgebase with what became of each, and one of them in a dialog.
+// The documents of a knowledgebase with what became of each, and one of them in a dialog: what was
+// read of it, reading it again, changing what was written by hand.
 import { useState } from "preact/hooks";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import type { Data } from "#ui/dashboard/data/use-data.ts";
-import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Empty, Facts, Notice, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
+import { Chunks } from "./chunks.tsx";
 import { NameForm } from "./name-form.tsx";
-import type { Document } from "./types.ts";
+import { isWritten, type Document } from "./types.ts";
+import { ChangeWritten } from "./written.tsx";
 
 const COLUMNS: Column<Document>[] = [
   {
@@ -48,7 +51,7 @@ export function Documents({ knowledgebaseId, documents, onChange }: {
         onClick={({ id }) => setOpenId(id)}
         empty={(
           <Empty icon="upload" title="No documents yet">
-            Drop files above, or add a website.
+            Drop files above, add a website, or write down what is asked most.
           </Empty>
         )}
       />
@@ -67,7 +70,7 @@ function DocumentDialog({ knowledgebaseId: id, document, onChange, onClose }: {
 }) {
   const api = useApi();
   const toasts = useToasts();
-  const [mode, setMode] = useState<"shown" | "renaming" | "deleting">("shown");
+  const [mode, setMode] = useState<"shown" | "renaming" | "deleting" | "writing">("shown");
   const params = { path: { id, document_id: document.id } };
   if (mode === "deleting") {
     return (
@@ -85,8 +88,15 @@ function DocumentDialog({ knowledgebaseId: id, document, onChange, onClose }: {
       </Confirm>
     );
   }
+  if (mode === "writing") {
+    return (
+      <ChangeWritten
+        knowledgebaseId={id} document={document} onDone={onChange} onClose={() => setMode("shown")}
+      />
+    );
+  }
   return (
-    <Dialog title={document.name} onClose={onClose}>
+    <Dialog title={document.name} isWide onClose={onClose}>
       {mode === "renaming" ? (
         <NameForm
           submit="Save" value={document} onClose={() => setMode("shown")}
@@ -98,17 +108,60 @@ function DocumentDialog({ knowledgebaseId: id, document, onChange, onClose }: {
         />
       ) : (
         <>
-          {document.failure_reason !== null && (
-            <Notice tone="bad">{document.failure_reason}</Notice>
-          )}
+          <Trouble document={document} />
           <About document={document} />
           <div class="form-actions">
             <Button onClick={() => setMode("deleting")}>Delete</Button>
             <Button onClick={() => setMode("renaming")}>Rename</Button>
+            {isWritten(document) && (
+              <Button disabled={document.status === "processing"} onClick={() => setMode("writing")}>
+                Edit
+              </Button>
+            )}
+            {mayReadAgain(document) && (
+              <ReadAgain knowledgebaseId={id} document={document} onDone={onChange} />
+            )}
           </div>
+          {document.status !== "failed" && (
+            <Chunks
+              // What was read anew is loaded anew.
+              key={document.updated_at} knowledgebaseId={id} documentId={document.id}
+            />
+          )}
         </>
       )}
     </Dialog>
+  );
+}
+
+function Trouble({ document: { status, failure_reason: reason } }: { document: Document }) {
+  if (reason === null) return null;
+  return status === "failed"
+    ? <Notice tone="bad">{reason}</Notice>
+    : <Notice tone="warn">Not read again: {reason} What was read before is still found.</Notice>;
+}
+
+const mayReadAgain = ({ status, type }: Document): boolean =>
+  status === "failed" || (status === "active" && type === "website");
+
+function ReadAgain({ knowledgebaseId: id, document, onDone }: {
+  knowledgebaseId: number; document: Document; onDone(): void;
+}) {
+  const api = useApi();
+  const toasts = useToasts();
+  const { isBusy, run } = useWork(toasts.fail);
+  return (
+    <Button
+      kind="main" isBusy={isBusy}
+      onClick={() => run(async () => {
+        await unwrap(api.POST("/user/knowledgebases/{id}/documents/{document_id}/read", {
+          params: { path: { id, document_id: document.id } },
+        }));
+        onDone();
+      })}
+    >
+      {document.status === "failed" ? "Try again" : "Read again"}
+    </Button>
   );
 }
 
@@ -126,9 +179,6 @@ function About({ document }: { document: Document }) {
           ["Added", whenExactly(at)],
         ]}
       />
-      {status === "failed" && (
-        <p class="soft">Put right what was wrong, delete it here and add it again.</p>
-      )}
     </>
   );
 }

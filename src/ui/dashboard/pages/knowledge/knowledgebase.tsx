@@ -14,6 +14,7 @@ import { CHANGES, type Knowledgebase } from "./types.ts";
 import { Uploads } from "./uploads.tsx";
 import { Users } from "./users.tsx";
 import { WebsiteDialog } from "./website.tsx";
+import { WriteDialog } from "./written.tsx";
 import "./knowledge.css";
 
 const BACK = { href: "#/knowledgebases", label: "Knowledge" };
@@ -43,7 +44,7 @@ function Opened({ knowledgebase, onChange }: {
 }) {
   const { id, description } = knowledgebase;
   const api = useApi();
-  const [isAdding, setAdding] = useState(false);
+  const [adding, setAdding] = useState<"website" | "text" | "faq" | null>(null);
   const documents = useData(`documents ${id}`, async () =>
     (await unwrap(api.GET("/user/knowledgebases/{id}/documents", {
       params: { path: { id } },
@@ -57,7 +58,13 @@ function Opened({ knowledgebase, onChange }: {
       {description && <p class="knowledge-about">{description}</p>}
       <Card
         title="Add documents" class="knowledge-add"
-        actions={<Button icon="add" onClick={() => setAdding(true)}>Add a website</Button>}
+        actions={(
+          <>
+            <Button icon="add" onClick={() => setAdding("website")}>Add a website</Button>
+            <Button icon="add" onClick={() => setAdding("text")}>Write a text</Button>
+            <Button icon="add" onClick={() => setAdding("faq")}>Add questions</Button>
+          </>
+        )}
       >
         <Uploads knowledgebaseId={id} onDone={changed} />
       </Card>
@@ -66,8 +73,13 @@ function Opened({ knowledgebase, onChange }: {
       </Card>
       {knowledgebase.documents_count > 0 && <TrySearch knowledgebaseId={id} />}
       <Users knowledgebaseId={id} onChange={onChange} />
-      {isAdding && (
-        <WebsiteDialog knowledgebaseId={id} onDone={changed} onClose={() => setAdding(false)} />
+      {adding === "website" && (
+        <WebsiteDialog knowledgebaseId={id} onDone={changed} onClose={() => setAdding(null)} />
+      )}
+      {(adding === "text" || adding === "faq") && (
+        <WriteDialog
+          type={adding} knowledgebaseId={id} onDone={changed} onClose={() => setAdding(null)}
+        />
       )}
     </>
   );

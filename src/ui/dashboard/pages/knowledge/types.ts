@@ -11,3 +11,14 @@ export const CHANGES = ["document_status_changed"];
 
 export type Found = paths["/user/knowledgebases/{id}/search"]["post"]["responses"][200]["content"][
   "application/json"]["data"]["results"][number];
+
+export type Chunk = paths["/user/knowledgebases/{id}/documents/{document_id}/chunks"]["get"][
+  "responses"][200]["content"]["application/json"]["data"][number];
+
+export interface QuestionAndAnswer {
+  question: string;
+  answer: string;
+}
+
+/** Written by hand, and changed by hand. */
+export const isWritten = ({ type }: Document): boolean => type === "text" || type === "faq";

@@ -80,7 +80,7 @@ export function WebsiteDialog({ knowledgebaseId, onDone, onClose }: {
           label="Name" value={name} onInput={setName} maxLength={NAME_CHARS_MAX}
           hint="Empty: its address" error={errors.name} autoComplete="off"
         />
-        <p class="soft">It is read once, now. Delete it and add it again to read it anew.</p>
+        <p class="soft">It is read once, now. Open it and press “Read again” to read it anew.</p>
       </Form>
     </Dialog>
   );

@@ -1,0 +1,291 @@
+// The wire of documents: bringing them, reading and changing them, and what was read of them.
+import { Type, type Static } from "@sinclair/typebox";
+import { Fault, fieldFault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { about, HttpUrl, named, Nullable, prepared } from "#core/schema.ts";
+import { dataOf, IdOf, listOf, MessageSchema, savedOf } from "#http/answers.ts";
+import { json, type HttpRequest } from "#http/exchange.ts";
+import { pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT } from "#http/pagination.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import { tooLargeFile } from "#http/server.ts";
+import {
+  DOCUMENT_TYPES, documentNotFound, type Knowledgebases, type Written,
+} from "./knowledgebases.ts";
+import {
+  ChangedDocumentSchema, ChunkSchema, Description, DocumentSchema, Name, NewDocumentSchema,
+  Questions, Text, wireChangedDocument, wireChunk, wireDocument, wireNewDocument,
+  wireWrittenDocument, WrittenDocumentSchema,
+} from "./wire.ts";
+
+const LINKS_MAX = 50;
+const LINKS_FOLLOWED_DEFAULT = 10;
+/** Enough for the longest text, however it is written as JSON. */
+const WRITTEN_BYTES_MAX = 1024 * 1024;
+
+/** Some clients send plain addresses instead of `{link}`. */
+const Link = Type.Object(
+  {
+    link: {
+      ...HttpUrl("The link must be a valid URL."), ...about("A page.", "https://example.com/prices"),
+    },
+  },
+  {
+    ...named("Link", "A page that is read as it is."),
+    ...prepared((value) => (typeof value === "string" ? { link: value } : value)),
+  },
+);
+const DocumentBody = Type.Object({
+  name: Name,
+  description: Description,
+  type: Type.Union(
+    DOCUMENT_TYPES.map((type) => Type.Literal(type)),
+    about("A website, which is fetched, the kind of the file that is sent, or what is written by "
+      + "hand: `text` or `faq`.")),
+  url: Type.Optional(Nullable({
+    ...HttpUrl("The url must be a valid URL."),
+    ...about("Of a website: where reading begins; links within it are followed.",
+      "https://example.com"),
+  })),
+  links: Type.Optional(Nullable(Type.Array(Link, {
+    maxItems: LINKS_MAX, ...about("Of a website: pages that are read as they are."),
+  }))),
+  relative_links_limit: Type.Optional(Type.Integer({
+    minimum: 1, maximum: 50, default: LINKS_FOLLOWED_DEFAULT,
+    ...about("How many links of `url` are followed."),
+  })),
+  text: Type.Optional(Nullable(Text)),
+  questions: Type.Optional(Nullable(Questions)),
+});
+const ChangeBody = Type.Object({
+  name: Type.Optional(Name), description: Description,
+  text: Type.Optional(Text), questions: Type.Optional(Questions),
+});
+
+const DOCUMENTS = "/user/knowledgebases/{id}/documents";
+const DOCUMENT = `${DOCUMENTS}/{document_id}`;
+const COMMON = {
+  tag: "Knowledgebases", errorShape: "error", notFound: "Knowledgebase not found.",
+} as const;
+const ofBase = { id: IdOf("knowledgebase", "GET /user/knowledgebases") };
+const ofDocument = { ...ofBase, document_id: IdOf("document", `GET ${DOCUMENTS}`) };
+
+interface DocumentRoutesOptions {
+  knowledgebases: Knowledgebases;
+  /** Where uploads are put while they arrive. */
+  uploadsDir: string;
+}
+
+export function documentRoutes(options: DocumentRoutesOptions): Route[] {
+  const { knowledgebases } = options;
+  return [
+    ...documentReads(knowledgebases),
+    chunksRoute(knowledgebases),
+    createDocumentRoute(options),
+    readAgainRoute(knowledgebases),
+    ...documentWrites(knowledgebases),
+  ];
+}
+
+function documentIdOf(http: HttpRequest): number {
+  const text = http.params[1] ?? "";
+  if (!/^\d{1,15}$/.test(text)) throw documentNotFound();
+  return Number(text);
+}
+
+function documentReads(knowledgebases: Knowledgebases): Route[] {
+  return [
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: DOCUMENTS,
+      params: ofBase,
+      summary: "List the documents of a knowledgebase",
+      responses: {
+        200: { description: "All", schema: dataOf(listOf(DocumentSchema, "All.")) },
+      },
+      handle: async ({ caller, id }) => {
+        const documents = await knowledgebases.documents(caller.accountId, id);
+        return json(200, { data: documents.map(wireDocument) });
+      },
+    }),
+    keyRoute({
+      ...COMMON,
+      method: "GET",
+      path: DOCUMENT,
+      params: ofDocument,
+      summary: "Read one document's state",
+      responses: { 200: { description: "It", schema: dataOf(WrittenDocumentSchema) } },
+      handle: async ({ caller, id, http }) => {
+        const document = await knowledgebases.getDocument(caller.accountId, id, documentIdOf(http));
+        const written = await knowledgebases.written(document);
+        return json(200, { data: wireWrittenDocument(document, written) });
+      },
+    }),
+  ];
+}
+
+function chunksRoute(knowledgebases: Knowledgebases): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "GET",
+    path: `${DOCUMENT}/chunks`,
+    params: ofDocument,
+    summary: "List what was read of a document, in pages",
+    description: "The pieces a search finds, in the document's order, each with its page or address.",
+    query: Type.Object(pageQuery()),
+    responses: { 200: { description: "A page", schema: PageSchema(ChunkSchema) } },
+    handle: async ({ caller, id, query, http, baseUrl }) => {
+      const { page = 1, per_page: perPage = PER_PAGE_DEFAULT } = query;
+      const document = await knowledgebases.getDocument(caller.accountId, id, documentIdOf(http));
+      const { items, total } = await knowledgebases.chunks(document, (page - 1) * perPage, perPage);
+      const path = `${baseUrl}/user/knowledgebases/${id}/documents/${document.id}/chunks`;
+      return json(200, pageEnvelope(
+        { items: items.map(wireChunk), total }, { path, query: http.query, page, perPage }));
+    },
+  });
+}
+
+function websiteSource({ url, links, ...body }: Static<typeof DocumentBody>) {
+  const { relative_links_limit: limit = LINKS_FOLLOWED_DEFAULT } = body;
+  const named = (links ?? []).map(({ link }) => link);
+  if (!url && named.length === 0) {
+    throw fieldFault("url", "The url field is required when links is not present.");
+  }
+  // What is named one by one is read as it is; only a main address is followed.
+  return url ? { urls: [url, ...named], follow: limit } : { urls: named, follow: 0 };
+}
+
+function fileSource({ form }: HttpRequest): { upload: string } {
+  if (!form?.file || form.file.bytes === 0) {
+    throw fieldFault("file", "A file is required for this document type.");
+  }
+  if (form.file.tooLarge) throw tooLargeFile(LIMITS.uploadBytesMax);
+  return { upload: form.file.path };
+}
+
+type WrittenBody = { text?: string | null; questions?: Static<typeof Questions> | null };
+
+/** Null: nothing of it is written by hand. */
+function writtenIn({ text, questions }: WrittenBody): Written | null {
+  if (typeof text === "string") return { type: "text", text };
+  return questions ? { type: "faq", questions } : null;
+}
+
+function writtenSource(type: Written["type"], body: WrittenBody): { written: Written } {
+  const field = type === "text" ? "text" : "questions";
+  const written = writtenIn({ [field]: body[field] });
+  if (!written) throw fieldFault(field, `The ${field} field is required for this document type.`);
+  return { written };
+}
+
+function sourceOf(body: Static<typeof DocumentBody>, http: HttpRequest) {
+  switch (body.type) {
+    case "website":
+      return websiteSource(body);
+    case "text":
+    case "faq":
+      return writtenSource(body.type, body);
+    default:
+      return fileSource(http);
+  }
+}
+
+function createDocumentRoute(options: DocumentRoutesOptions): Route {
+  const { knowledgebases, uploadsDir } = options;
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: DOCUMENTS,
+    params: ofBase,
+    summary: "Create a document",
+    description: "A website or what is written by hand as JSON, a file as multipart/form-data. It is read in the background: "
+      + "its `status` and the event `document_status_changed` say when.",
+    body: DocumentBody,
+    bodyBytesMax: WRITTEN_BYTES_MAX,
+    upload: { folder: uploadsDir, fileBytesMax: LIMITS.uploadBytesMax },
+    responses: {
+      201: { description: "Created; it is read in the background", schema: savedOf(NewDocumentSchema) },
+    },
+    handle: async ({ caller, id, body, http }) => {
+      const { accountId } = caller;
+      await knowledgebases.get(accountId, id);
+      const { name, description = null, type } = body;
+      const source = sourceOf(body, http);
+      const document = await knowledgebases.createDocument({
+        accountId, knowledgebaseId: id, name, description, type, source,
+      }).catch((error: unknown) => {
+        if (error instanceof Fault) throw error;
+        throw new Fault(500, "Failed to create document. Please try again.", { cause: error });
+      });
+      return json(201, {
+        message: "Document created successfully. Processing will begin shortly.",
+        data: wireNewDocument(document),
+      });
+    },
+  });
+}
+
+function readAgainRoute(knowledgebases: Knowledgebases): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: `${DOCUMENT}/read`,
+    params: ofDocument,
+    summary: "Read a document again: one that failed, or a website",
+    description: "What was read before is found until it is done, and stays where it fails.",
+    responses: {
+      200: { description: "It is read in the background", schema: savedOf(ChangedDocumentSchema) },
+      409: { description: "It is being read already" },
+      422: { description: "It was read, and is no website" },
+    },
+    handle: async ({ caller, id, http }) => {
+      const document = await knowledgebases.readAgain(caller.accountId, id, documentIdOf(http));
+      return json(200, {
+        message: "The document will be read again shortly.", data: wireChangedDocument(document),
+      });
+    },
+  });
+}
+
+function documentWrites(knowledgebases: Knowledgebases): Route[] {
+  return [
+    ...(["PUT", "PATCH"] as const).map((method) =>
+      keyRoute({
+        ...COMMON,
+        method,
+        path: DOCUMENT,
+        params: ofDocument,
+        summary: "Change name, description or what is written by hand",
+        description: "A text or questions that are changed are read again at once; what they said "
+          + "before is found until then.",
+        body: ChangeBody,
+        bodyBytesMax: WRITTEN_BYTES_MAX,
+        responses: {
+          200: { description: "Changed", schema: savedOf(ChangedDocumentSchema) },
+          409: { description: "It is being read: please try again in a moment" },
+        },
+        handle: async ({ caller, id, body, http }) => {
+          const { text, questions, ...naming } = body;
+          const written = writtenIn(body);
+          const changes = { ...naming, ...(written ? { written } : {}) };
+          const changed = await knowledgebases.updateDocument(
+            caller.accountId, id, documentIdOf(http), changes);
+          return json(200, {
+            message: "Document updated successfully.", data: wireChangedDocument(changed),
+          });
+        },
+      })),
+    keyRoute({
+      ...COMMON,
+      method: "DELETE",
+      path: DOCUMENT,
+      params: ofDocument,
+      summary: "Delete a document",
+      responses: { 200: { description: "Deleted", schema: MessageSchema } },
+      handle: async ({ caller, id, http }) => {
+        await knowledgebases.removeDocument(caller.accountId, id, documentIdOf(http));
+        return json(200, { message: "Document deleted successfully." });
+      },
+    }),
+  ];
+}

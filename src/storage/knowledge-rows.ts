@@ -1,0 +1,76 @@
+// Rows of knowledgebases and documents as records. Used by knowledgebases.ts and documents.ts.
+import type {
+  Document, DocumentSource, Knowledgebase, KnowledgebaseStatus,
+} from "#features/knowledgebases/knowledgebases.ts";
+
+export interface KnowledgebaseRow {
+  id: number;
+  account_id: number;
+  name: string;
+  description: string | null;
+  version: number;
+  created_at: number;
+  updated_at: number;
+  documents: number;
+  processing: number;
+  failed: number;
+  assistants: number;
+}
+
+export interface DocumentRow {
+  id: number;
+  account_id: number;
+  knowledgebase_id: number;
+  name: string;
+  description: string | null;
+  type: Document["type"];
+  source: string;
+  status: Document["status"];
+  reason: string | null;
+  pages: number;
+  characters: number;
+  /** Chunks from here on are of a reading under way. */
+  found_until: number;
+  created_at: number;
+  updated_at: number;
+}
+
+/** A document that failed says so itself: the rest is searched as ever. */
+export function statusOf({ documents, processing, failed }: KnowledgebaseRow): KnowledgebaseStatus {
+  if (documents === 0) return "empty";
+  if (processing > 0) return "processing";
+  return failed === documents ? "failed" : "active";
+}
+
+export function knowledgebaseFromRow(row: KnowledgebaseRow): Knowledgebase {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    description: row.description,
+    status: statusOf(row),
+    documentsCount: row.documents,
+    assistantsCount: row.assistants,
+    version: row.version,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+export function documentFromRow(row: DocumentRow): Document {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    knowledgebaseId: row.knowledgebase_id,
+    name: row.name,
+    description: row.description,
+    type: row.type,
+    source: JSON.parse(row.source) as DocumentSource,
+    status: row.status,
+    reason: row.reason,
+    pages: row.pages,
+    characters: row.characters,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
