@@ -15,7 +15,7 @@ import {
 import { parseHttpUrl } from "#core/values.ts";
 import { BuiltInTool } from "./built-in-tools.ts";
 import { DeskSettings } from "./desk-settings.ts";
-import { WidgetLanguage, WidgetQuestions } from "./widget-settings.ts";
+import { WidgetBeginning, WidgetLanguage, WidgetQuestions } from "./widget-settings.ts";
 
 const NAME_CHARS_MAX = 255;
 const IDS_MAX = 100;
@@ -141,6 +141,7 @@ const WidgetSettings = Type.Object(
     })),
     ...WidgetLanguage,
     ...WidgetQuestions,
+    ...WidgetBeginning,
   },
   { default: {}, ...about("How the chat widget looks; replaced as a whole.") },
 );

@@ -21,6 +21,59 @@ export const WidgetQuestions = {
   })),
 };
 
+const FIELDS_MAX = 10;
+const FIELD_TYPES = ["text", "email", "tel", "textarea"] as const;
+const AFTER_SECONDS_MAX = 3600;
+const AGAIN_DAYS_MAX = 365;
+const PAGES_MAX = 50;
+
+const FormField = Type.Object({
+  name: Type.String({
+    pattern: "^[A-Za-z0-9_]{1,50}$",
+    ...about("The variable its answer becomes.", "email"),
+  }),
+  label: Type.String({
+    pattern: "\\S", maxLength: 100, ...about("What the visitor reads.", "Your e-mail"),
+  }),
+  type: Type.Optional(Type.Union(FIELD_TYPES.map((type) => Type.Literal(type)), {
+    default: "text", ...about("What its answer must be.", "email"),
+  })),
+  required: Type.Optional(Type.Boolean({
+    default: false, ...about("Whether there is no chat without it."),
+  })),
+});
+
+/** What the widget asks and says before a chat begins. */
+export const WidgetBeginning = {
+  form: Type.Optional(Type.Object({
+    title: Type.Optional(Type.String({
+      maxLength: 100, ...about("Above the questions.", "Before we start"),
+    })),
+    text: Type.Optional(Type.String({
+      maxLength: 500, ...about("Below the title.", "So that we can call you back."),
+    })),
+    fields: Type.Array(FormField, { maxItems: FIELDS_MAX, ...about("The questions.") }),
+  }, about("Questions before the chat; the server begins none without the answers that are required, "
+    + "which become the conversation's variables."))),
+  greeting: Type.Optional(Type.Object({
+    text: Type.String({
+      pattern: "\\S", maxLength: 300, ...about("What stands beside the button.", "May we help?"),
+    }),
+    after_seconds: Type.Optional(Type.Integer({
+      minimum: 0, maximum: AFTER_SECONDS_MAX, default: 10,
+      ...about("How long after the page was opened.", 10),
+    })),
+    pages: Type.Optional(Type.Array(Type.String({ pattern: "^/", maxLength: 300 }), {
+      maxItems: PAGES_MAX,
+      ...about("Paths it is shown on, `*` at the end for all below; left out: all.", ["/shop/*"]),
+    })),
+    again_days: Type.Optional(Type.Integer({
+      minimum: 0, maximum: AGAIN_DAYS_MAX, default: 7,
+      ...about("After how many days the same visitor sees it again.", 7),
+    })),
+  }, about("A greeting that comes by itself; left out: none."))),
+};
+
 export const WidgetLanguage = {
   language: Type.Optional(Type.String({
     pattern: LANGUAGE, maxLength: 35,

@@ -20,6 +20,7 @@ import type { Conversations } from "./conversations.ts";
 import { AuthorSchema, DeskState } from "./desk-wire.ts";
 import type { MessageProtocol } from "./message-protocol.ts";
 import type { Sent } from "./outcomes.ts";
+import { assertAnswered } from "./widget-form.ts";
 import {
   HistoryItemSchema,
   historyItem,
@@ -141,6 +142,7 @@ function createRoute(options: ConversationRouteOptions): Route {
       if (!access.originAllowed(assistant, http)) throw originFault();
       const variables = variablesFrom(body.variables);
       const type = body.type ?? "widget";
+      if (type === "widget") assertAnswered(assistant, variables);
       const conversation = await conversations.create({ assistant, type, variables });
       const { messages } = await conversations.history(conversation.uuid);
       const history = messages.map(historyItem);

@@ -2,6 +2,7 @@
 // conversations themselves, and like them only for the origins the assistant allows.
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
+import { WidgetBeginning } from "#features/assistants/widget-settings.ts";
 import { personaOf } from "#features/assistants/turn-context.ts";
 import { Fault } from "#core/faults.ts";
 import { about } from "#core/schema.ts";
@@ -43,7 +44,8 @@ const SETTINGS = Type.Object({
     ratings: Type.Optional(Type.Boolean(about("Whether replies can be rated; left out: yes."))),
     satisfaction: Type.Optional(Type.Boolean(about(
       "Whether it is asked how the chat was; left out: yes."))),
-  }, about("How the widget looks.")),
+    ...WidgetBeginning,
+  }, about("How the widget looks and begins.")),
   initial_message: Type.String(about("What the assistant says first; empty: nothing.", "Hello!")),
   calls: Type.Boolean(about("Whether a web call with the assistant is possible.")),
   hears: Type.Boolean({

@@ -1,5 +1,7 @@
 // The server the widget was loaded from, as far as the widget needs it.
 
+import type { Field } from "./options.ts";
+
 export interface Settings {
   name: string;
   widget_settings: {
@@ -8,6 +10,8 @@ export interface Settings {
     position?: string;
     /** How long the browser keeps a conversation; 0: as long as the tab. */
     remember_days?: number;
+    form?: { title?: string; text?: string; fields: Field[] };
+    greeting?: { text: string; after_seconds?: number; pages?: string[]; again_days?: number };
     /** False: replies have no thumbs. */
     ratings?: boolean;
     /** False: nobody is asked how the chat was. */

@@ -9,7 +9,7 @@ import { icon, ICONS, make } from "./elements.ts";
 import { createForm } from "./form.ts";
 import { createLog } from "./log.ts";
 import { PANEL_STYLES } from "./panel-styles.ts";
-import type { Options } from "./options.ts";
+import { fieldsOf, type Options } from "./options.ts";
 import type { Actions, ShellParts, Shown, View } from "./shell.ts";
 import { createMenu } from "./menu.ts";
 import { createOpinion } from "./opinion.ts";
@@ -191,14 +191,14 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
       const { talk, call } = shown;
       if (talk.settings !== labelled) {
         label(parts, options, say, shown);
-        form.label();
+        form.label(talk.settings);
         opinion.label();
         log.label();
       }
       labelled = talk.settings;
       if (last === null) box.value = talk.draft;
       last = { ...shown };
-      const asks = options.fields.length > 0 && talk.variables === null;
+      const asks = fieldsOf(options, talk.settings).length > 0 && talk.variables === null;
       const isBusy = isAnswering(talk);
       form.element.hidden = !asks;
       log.element.hidden = asks;

@@ -1,12 +1,13 @@
 // The questions before a conversation: their answers become its variables.
 import { make } from "./elements.ts";
-import type { Field, Options } from "./options.ts";
+import type { Settings } from "./api.ts";
+import { fieldsOf, type Field, type Options } from "./options.ts";
 import type { Say } from "./texts.ts";
 
 const ANSWER_CHARS_MAX = "500";
 const AUTOFILL = { email: "email", tel: "tel", text: "on", textarea: "off" } as const;
 
-function control({ name, type, required }: Field): HTMLInputElement | HTMLTextAreaElement {
+function control({ name, type = "text", required }: Field): HTMLInputElement | HTMLTextAreaElement {
   const attributes = {
     name, maxlength: ANSWER_CHARS_MAX, autocomplete: AUTOFILL[type], dir: "auto",
     ...(required ? { required: "" } : {}),
@@ -16,30 +17,33 @@ function control({ name, type, required }: Field): HTMLInputElement | HTMLTextAr
     : make("input", { ...attributes, type });
 }
 
+const filled = (entry: { field: Field; control: HTMLInputElement | HTMLTextAreaElement }) =>
+  [entry.field.name, entry.control.value.trim()] as const;
+
 export function createForm(
-  { fields, formTitle, formText }: Options, say: Say,
-  submit: (variables: Record<string, string>) => void,
-): { element: HTMLFormElement; label(): void } {
-  const controls = fields.map((field) => ({ field, control: control(field), words: make("span") }));
-  const title = make("h3", { dir: "auto" });
-  const start = make("button", { class: "main" });
-  const element = make("form", { class: "ask" }, title,
-    ...(formText === undefined ? [] : [make("p", { dir: "auto" }, formText)]),
-    ...controls.map((entry) => make("label", {}, entry.words, entry.control)), start);
+  options: Options, say: Say, submit: (variables: Record<string, string>) => void,
+) {
+  const element = make("form", { class: "ask" });
+  let controls: { field: Field; control: ReturnType<typeof control> }[] = [];
   element.addEventListener("submit", (event) => {
     event.preventDefault();
-    submit(Object.fromEntries(controls
-      .map((entry) => [entry.field.name, entry.control.value.trim()] as const)
-      .filter(([, value]) => value !== "")));
+    submit(Object.fromEntries(controls.map(filled).filter(([, value]) => value !== "")));
   });
   return {
     element,
-    label: () => {
-      title.textContent = formTitle ?? say("form_title");
-      start.textContent = say("start");
-      for (const { field: { label, required }, words } of controls) {
-        words.textContent = required ? label : say("optional", { label });
-      }
+    /** What was filled in stays as it is. */
+    label: (settings: Settings | null): void => {
+      const before = Object.fromEntries(controls.map(filled));
+      const { title, text } = settings?.widget_settings.form ?? {};
+      const words = options.formText ?? text;
+      controls = fieldsOf(options, settings).map((field) => ({ field, control: control(field) }));
+      for (const one of controls) one.control.value = before[one.field.name] ?? "";
+      element.replaceChildren(
+        make("h3", { dir: "auto" }, options.formTitle ?? title ?? say("form_title")),
+        ...(words === undefined ? [] : [make("p", { dir: "auto" }, words)]),
+        ...controls.map(({ field: { label, required }, control: input }) => make("label", {},
+          required === true ? label : say("optional", { label }), input)),
+        make("button", { class: "main" }, say("start")));
     },
   };
 }

@@ -1,11 +1,13 @@
 // What the page that embeds the widget says in its script tag. Attributes win over the assistant's
 // own settings; what cannot be understood is passed over, since a typo must not cost the widget.
 
+import type { Settings } from "./api.ts";
+
 export interface Field {
   name: string;
   label: string;
-  type: "text" | "email" | "tel" | "textarea";
-  required: boolean;
+  type?: "text" | "email" | "tel" | "textarea";
+  required?: boolean;
 }
 
 export interface Options {
@@ -84,6 +86,10 @@ export function readOptions(script: HTMLScriptElement): Options | null {
     fields: readFields(parse(given.fields)),
   };
 }
+
+/** Those of the tag, else the assistant's own. */
+export const fieldsOf = ({ fields }: Options, settings: Settings | null): Field[] =>
+  fields.length > 0 ? fields : settings?.widget_settings.form?.fields ?? [];
 
 const POSITION = /^(bottom|middle|top)-(left|center|right)$/;
 

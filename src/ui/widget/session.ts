@@ -2,7 +2,7 @@
 // until it is taken. The stream alone says what was said. Told of by controller.ts.
 import { Refusal, type Api } from "./api.ts";
 import type { CallState } from "./calling.ts";
-import type { Options } from "./options.ts";
+import { fieldsOf, type Options } from "./options.ts";
 import { chime } from "./sound.ts";
 import { apply, fromHistory, isStored, renewed, type Talk } from "./store.ts";
 import { watch, type Frame } from "./stream.ts";
@@ -106,7 +106,7 @@ export function createSession(state: State, options: Options, api: Api): Session
 
   const begin = async (): Promise<void> => {
     const { conversation, variables } = state.talk;
-    if (options.fields.length > 0 && variables === null) return;
+    if (fieldsOf(options, state.talk.settings).length > 0 && variables === null) return;
     if (conversation !== null) return follow(conversation);
     // Whoever comes while it is being made waits for the same one.
     creating ??= create({ ...options.variables, ...variables }).finally(() => {
@@ -120,6 +120,9 @@ export function createSession(state: State, options: Options, api: Api): Session
       state.set({ ...state.talk, conversation: made, problem: "", isUnreached: false });
       follow(made);
     } catch (error) {
+      // An answer the server does not take is asked for again.
+      const isAsked = error instanceof Refusal && error.status === 422;
+      if (isAsked) state.set({ ...state.talk, variables: null });
       refuse(state, error);
     }
   };

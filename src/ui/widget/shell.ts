@@ -6,6 +6,7 @@ import type { Rating } from "./api.ts";
 import type { CallState } from "./calling.ts";
 import { palette } from "./colour.ts";
 import { icon, ICONS, make } from "./elements.ts";
+import { createGreeting } from "./greeting.ts";
 import { readPosition, type Options } from "./options.ts";
 import type { Talk } from "./store.ts";
 import type { Say } from "./texts.ts";
@@ -115,7 +116,10 @@ export function createShell(parts: ShellParts): View {
   const { shadow, options, actions, say } = parts;
   const { launcher, fill, count } = createLauncher(parts);
   // Seen once it is known how it looks.
-  const root = make("div", { class: "root", hidden: "" }, launcher);
+  const greeting = createGreeting({
+    name: `assistant-chat greeted ${options.origin} ${options.assistant}`, say, open: actions.open,
+  });
+  const root = make("div", { class: "root", hidden: "" }, launcher, greeting.element);
   shadow.append(root);
   const load = createLoader(options.origin);
   for (const sign of ["pointerenter", "focus", "touchstart"]) {
@@ -155,6 +159,7 @@ export function createShell(parts: ShellParts): View {
     dressed = talk.settings;
     last = { ...shown };
     count(shown.unread);
+    greeting.draw(shown);
     launcher.ariaBusy = String(talk.isOpen && panel === null);
     launcher.hidden = talk.isOpen && panel !== null;
     if (panel) panel.draw(shown);

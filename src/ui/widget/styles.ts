@@ -3,7 +3,7 @@
 // right-to-left pages are mirrored, but for the corner, which the account chose.
 
 const PLACES = `
-.launcher, .panel { position: fixed; margin: 0; }
+.launcher, .panel, .greeting { position: fixed; margin: 0; }
 [data-x="right"] > * { right: var(--gap); left: auto; }
 [data-x="left"] > * { left: var(--gap); right: auto; }
 [data-x="center"] > * { left: 50%; right: auto; translate: -50% 0; }
@@ -47,6 +47,15 @@ header :focus-visible { outline-color: currentColor; outline-offset: -4px; }
   min-width: 24px; padding: 0 4px; border-radius: 12px; background: #c62f37; color: #fff;
   border: 2px solid #fff; font: 600 13px/20px system-ui, sans-serif;
 }
+.greeting {
+  display: flex; align-items: center; max-width: min(320px, 100vw - 2 * var(--gap));
+  border: 1px solid var(--edge); border-radius: 16px; background: var(--card);
+  box-shadow: 0 4px 18px rgb(0 0 0 / 0.3);
+}
+.greeting .words { padding: 10px 14px; text-align: start; flex: 1; }
+[data-y="bottom"] > .greeting { bottom: calc(var(--gap) + 72px); }
+[data-y="top"] > .greeting { top: calc(var(--gap) + 72px); }
+[data-y="middle"] > .greeting { translate: 0 48px; }
 @media (forced-colors: active) { .launcher { border: 1px solid; } }
 `;
 

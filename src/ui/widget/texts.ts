@@ -8,7 +8,7 @@ export type TextKey =
   | "chat_with" | "unread" | "back_to_call" | "close" | "box" | "box_placeholder" | "send" | "stop"
   | "person" | "retry" | "renew" | "ended" | "offline" | "waiting" | "typing" | "answering"
   | "joined" | "left" | "you" | "assistant" | "not_sent" | "using" | "writing" | "stopped" | "log"
-  | "more" | "rate_up" | "rate_down" | "csat_title" | "csat_score" | "csat_comment" | "skip"
+  | "dismiss" | "more" | "rate_up" | "rate_down" | "csat_title" | "csat_score" | "csat_comment" | "skip"
   | "sound_on" | "sound_off"
   | "code" | "table" | "form_title" | "optional" | "start" | "unreached" | "busy" | "failed"
   | "call" | "call_window" | "open_window" | "call_ended" | "call_forbidden_here" | "call_unreached"

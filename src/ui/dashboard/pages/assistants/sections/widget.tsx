@@ -74,6 +74,10 @@ function Body() {
         hint="In all its tabs. 0: each tab has a conversation of its own, until it is closed."
         onInput={(days) => change({ remember_days: days ?? REMEMBER_DAYS })}
       />
+      <Greeting
+        widget={widget} errors={errors}
+        replace={(next) => set("widget_settings", next)}
+      />
       <Toggle
         label="Visitors can rate each reply" value={widget.ratings !== false}
         hint="A thumb up or down; in the record, webhooks and exports as `rating`."
@@ -98,6 +102,41 @@ function Body() {
       )}
       <ScriptTag uuid={record.uuid} />
       <p><a href={`#/assistants/${record.id}/embed`}>More of the tag, and try it</a></p>
+    </>
+  );
+}
+
+function Greeting({ widget, errors, replace }: {
+  widget: Widget; errors: Record<string, string>; replace(widget: Widget): void;
+}) {
+  const { greeting, ...others } = widget;
+  const set = (changes: Partial<NonNullable<Widget["greeting"]>>): void =>
+    replace({ ...others, greeting: { text: "", ...greeting, ...changes } });
+  return (
+    <>
+      <Toggle
+        label="Greets visitors by itself" value={greeting !== undefined}
+        hint="A line beside the button, once in a while for each visitor."
+        onInput={(isOn) => (isOn ? set({ text: "May we help?" }) : replace(others))}
+      />
+      {greeting && (
+        <div class="form-row">
+          <TextField
+            label="Greeting" value={greeting.text} error={errors["widget_settings.greeting.text"]}
+            onInput={(text) => set({ text })}
+          />
+          <NumberField
+            label="After seconds" min={0} max={3600} step={1} value={greeting.after_seconds ?? 10}
+            error={errors["widget_settings.greeting.after_seconds"]}
+            onInput={(seconds) => set({ after_seconds: seconds ?? 10 })}
+          />
+          <NumberField
+            label="Again after days" min={0} max={365} step={1} value={greeting.again_days ?? 7}
+            error={errors["widget_settings.greeting.again_days"]}
+            onInput={(days) => set({ again_days: days ?? 7 })}
+          />
+        </div>
+      )}
     </>
   );
 }

@@ -1,0 +1,81 @@
+// The greeting beside the launcher: shown by itself after a while, on the pages the assistant
+// names, and not again to the same visitor for as many days as it says.
+import { icon, ICONS, make } from "./elements.ts";
+import type { Settings } from "./api.ts";
+import type { Shown } from "./shell.ts";
+import type { Say } from "./texts.ts";
+
+type Greeting = NonNullable<Settings["widget_settings"]["greeting"]>;
+
+const DAY_MS = 86_400_000;
+/** Where the settings do not say. */
+const AFTER_S = 10;
+const AGAIN_DAYS = 7;
+
+/** `/shop/*` is every page below it. */
+export function isOn(pages: string[] | undefined, path: string): boolean {
+  return !pages?.length || pages.some((page) => page.endsWith("*")
+    ? path.startsWith(page.slice(0, -1)) : path === page);
+}
+
+/** Pages may be forbidden to store anything; then each visit is the first. */
+function lastShown(name: string): number {
+  try {
+    return Number(localStorage.getItem(name) ?? 0);
+  } catch {
+    return 0;
+  }
+}
+
+function note(name: string): void {
+  try {
+    localStorage.setItem(name, String(Date.now()));
+  } catch {
+    // It may come again with the next page.
+    return;
+  }
+}
+
+interface Parts {
+  /** What it is remembered under. */
+  name: string;
+  say: Say;
+  open(): void;
+}
+
+export function createGreeting({ name, say, open }: Parts) {
+  const text = make("button", { type: "button", class: "words", dir: "auto" });
+  const dismiss = make("button", { type: "button" }, icon(ICONS.close));
+  const element = make("div", { class: "greeting", hidden: "", role: "status" }, text, dismiss);
+  let isPlanned = false;
+  let isWanted = (): boolean => false;
+  const hide = (): void => {
+    element.hidden = true;
+  };
+  dismiss.addEventListener("click", hide);
+  text.addEventListener("click", () => {
+    hide();
+    open();
+  });
+  const show = (): void => {
+    if (!isWanted()) return;
+    element.hidden = false;
+    note(name);
+  };
+  const plan = ({ after_seconds: after = AFTER_S, again_days: days = AGAIN_DAYS }: Greeting): void => {
+    isPlanned = true;
+    if (Date.now() - lastShown(name) > days * DAY_MS) setTimeout(show, after * 1000);
+  };
+  return {
+    element,
+    draw: ({ talk }: Shown): void => {
+      const greeting = talk.settings?.widget_settings.greeting;
+      isWanted = () => !talk.isOpen && !talk.items.some(({ role }) => role === "user");
+      if (!isWanted()) hide();
+      if (!greeting || !isOn(greeting.pages, location.pathname)) return;
+      text.textContent = greeting.text;
+      dismiss.ariaLabel = say("dismiss");
+      if (!isPlanned) plan(greeting);
+    },
+  };
+}
