@@ -6,6 +6,7 @@ import type { Cluster, SharedCalls } from "#cluster/cluster.ts";
 import type { Wire } from "#cluster/wire.ts";
 import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
+import { createSummarise } from "#features/calls/briefing.ts";
 import { createCalling, type Calling } from "#features/calls/calling.ts";
 import { createCalls, type Calls } from "#features/calls/calls.ts";
 import { createCapacity, createLateness } from "#features/calls/capacity.ts";
@@ -58,6 +59,7 @@ interface VoiceOptions
     | "recordings" | "resolveTurn" | "sourcesOf" | "system" | "titlesOf"
   >, Pick<VoiceChoiceOptions, "catalogs"> {
   config: Config;
+  resolveModel: Parameters<typeof createSummarise>[0]["resolveModel"];
   nodes: Pick<Cluster, "holds">;
   storage: Pick<Storage, "phoneNumbers">;
   /** Null: there are no other nodes. */
@@ -111,21 +113,23 @@ export function createVoice(options: VoiceOptions): Voice {
     eagerReplies: config.PARLEY_EAGER_REPLIES,
     ...options, can: options.capabilities, realtimeOf: options.modelCatalog.realtimeOf,
   });
-  const { isScript, lineOf, whyCannotCall } = createLines({
+  const { colleagueLineOf, isScript, lineOf, whyCannotCall } = createLines({
     trunks: sipTrunks, hosted, whyCannotTalk, log,
     findHosted: (number) => storage.phoneNumbers.findHosted(number),
+    findNumber: (accountId, id) => storage.phoneNumbers.find(accountId, id),
     hasSip: config.PARLEY_SIP_PORT !== null,
   });
   let shared: ReturnType<typeof shareCalls> | null = null;
   const calling = createCalling({
     ...options, holds: options.nodes.holds,
     offer: (callId) => shared?.offer(callId) ?? (() => undefined),
-    media, recogniserOf, voiceOf, whyCannotTalk, lineOf, routeInbound,
+    media, recogniserOf, voiceOf, whyCannotTalk, colleagueLineOf, lineOf, routeInbound,
     capacity: createCapacity({
       callsMax: config.PARLEY_CALLS_MAX, isLate: lateness.isLate, speakersMax, recogniserOf,
     }),
     findAssistant: assistants.find,
     factsOf: factsFrom(options),
+    summarise: createSummarise(options),
     carrierRateOf: (leg) => config.PARLEY_CARRIER_RATES_FILE?.of(leg) ?? 0,
   });
   if (wire) shared = shareCalls({ own: calling, wire, system, log });

@@ -156,7 +156,7 @@ export function createFeatures(options: AppOptions, served: Served) {
   const calls = createCallRecords({ ...ground, recordings, planOf });
   const voice = createVoice({
     ...ground, assistants, calls, evaluate, hosted: served.hosted, phoneNumbers, recordings,
-    resolveTurn, sourcesOf, languagesOf: catalogs.languagesOf,
+    resolveModel, resolveTurn, sourcesOf, languagesOf: catalogs.languagesOf,
     askInbound: delivery.askInbound,
     titlesOf: retrieval.titlesOf,
     warningsOf: (assistant) => findWarnings(assistant, catalogs, capabilities),

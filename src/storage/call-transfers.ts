@@ -55,7 +55,7 @@ export const publishStep = (
     type: "call_transfer_changed",
     call_id: call.id,
     transfer: {
-      id: number, to: transfer.to, stage: transfer.leg?.stage ?? "over",
+      id: number, type: transfer.type, to: transfer.to, stage: transfer.leg?.stage ?? "over",
       outcome: transfer.outcome ?? null, failure_reason: transfer.failureReason,
       at: isoMicros(now),
     },
@@ -70,9 +70,9 @@ function createBegin(sql: Sql, rows: CallRows) {
     const call = await rows.findOwn(args);
     if (call?.status !== "in-progress") return { kind: "over" };
     const why = await whyNot(call, args);
-    const secondsMax = why === null ? await reserve(call, args) : null;
+    const lasting = why === null ? await reserve(call, args) : null;
     const reason = why
-      ?? (secondsMax === null ? "The balance is too low to call a colleague." : null);
+      ?? (lasting === null ? "The balance is too low to call a colleague." : null);
     const asked = {
       type, to, assistantUuid: null, createdAt: now,
       failureReason: reason, finishedAt: reason === null ? null : now,
@@ -90,10 +90,9 @@ function createBegin(sql: Sql, rows: CallRows) {
     await set.run({ callId, transfers: JSON.stringify(transfers) });
     const number = transfers.length;
     const events = [await publishStep(rows, call, number, transfer, now)];
-    if (secondsMax === null) return { kind: "refused", reason: reason ?? "", events };
-    return {
-      kind: "begun", number, secondsMax, recordingFile: transfer.leg?.recordingFile ?? null, events,
-    };
+    if (lasting === null) return { kind: "refused", reason: reason ?? "", events };
+    const recordingFile = transfer.leg?.recordingFile ?? null;
+    return { kind: "begun", number, ...lasting, recordingFile, events };
   };
 }
 
@@ -126,8 +125,8 @@ function createWhyNot(sql: Sql) {
 }
 
 /**
- * Sets aside what both legs cost for so long, or what is free; says how many seconds that lasts.
- * Null: not even for the shortest.
+ * Sets aside what both legs cost for so long, or what is free; says how many seconds that lasts,
+ * and how long from its answer the call does when nobody takes it. Null: not even the shortest.
  */
 function createReserve(sql: Sql, { ledger }: CallRows) {
   const money = sql.prepare<object, { price: Micros; reserved: Micros; free: Micros }>(`
@@ -138,12 +137,12 @@ function createReserve(sql: Sql, { ledger }: CallRows) {
     WHERE c.id = @callId`);
   return async (
     call: Call, { secondsMax, now }: BeginTransfer,
-  ): Promise<number | null> => {
+  ): Promise<{ secondsMax: number; afterwardsS: number } | null> => {
     const { id: callId, accountId, answeredAt, transfers } = call;
     const found = await money.get({ callId, reference: reference(callId) });
     if (!found || answeredAt === null) return null;
     const { price, reserved, free } = found;
-    if (price === 0) return secondsMax;
+    if (price === 0) return { secondsMax, afterwardsS: FOREVER_S };
     const talkedS = Math.ceil(Math.max(0, now - answeredAt) / SECOND);
     const owed = transfers.reduce((sum, one) => sum + legCost(one, price), 0);
     const costOf = (seconds: number): Micros =>
@@ -155,10 +154,15 @@ function createReserve(sql: Sql, { ledger }: CallRows) {
     if (seconds < BRIEFING_S_MIN) return null;
     const isHeld = amountMicros === 0
       || await ledger.extend({ accountId, reference: reference(callId), amountMicros });
-    return isHeld ? seconds : null;
+    const untaken = owed + talkCost(Math.min(seconds, UNTAKEN_S_MAX), price);
+    const afterwardsS = Math.floor(((reserved + amountMicros - untaken) * 60) / price);
+    return isHeld ? { secondsMax: seconds, afterwardsS } : null;
   };
 }
 
+const FOREVER_S = 1_000_000;
+/** A colleague who does not take the call is spoken to for less. */
+const UNTAKEN_S_MAX = 300;
 /** Less is no time to pick up and be asked; it is the shortest that is billed, too. */
 const BRIEFING_S_MIN = 30;
 

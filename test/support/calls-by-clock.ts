@@ -24,7 +24,7 @@ export const VOICE_SETTINGS: VoiceSettings = {
     stillThere: "Are you still there?", again: "Could you say it again?",
     timeIsUp: "I am sorry, our time is up. Goodbye.",
     leaving: "I am sorry, this call has to end now. Goodbye.", sorry: "I am sorry. Goodbye.",
-    notConnected: "I could not put you through.",
+    notConnected: "I could not put you through.", takeCall: "Press 1 to take the call.",
   },
   endpoint: { type: "vad", silenceMs: 700 },
   interrupt: { allowed: true, threshold: 0.6, confirmMs: 100, wordsMin: 0 },

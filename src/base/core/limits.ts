@@ -12,6 +12,8 @@ export const LIMITS = {
   callTransfersMax: 50,
   /** Times a call's colleagues are called. */
   warmTransfersMax: 5,
+  /** Until a colleague is asked without a summary of the call. */
+  summaryMs: 20 * SECOND_MS,
   /** The longest caller and colleague talk, where the money lasts. */
   warmTalkS: 2 * 60 * 60,
   // Edge

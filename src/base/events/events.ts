@@ -182,6 +182,8 @@ export type CampaignReason =
 interface TransferBody {
   /** Its place among the call's transfers. */
   id: number;
+  /** The function that asked for it. */
+  type: string;
   to: string;
   stage: string;
   /** Null: it is not over. */

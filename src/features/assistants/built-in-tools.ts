@@ -54,17 +54,32 @@ const tool = <Name extends string, Fields extends TProperties>(
     named(`${name}Tool`, description));
 };
 
-const CallTransfer = tool("call_transfer", "Hands the caller over to a number, unannounced.", {
+/** What a warm transfer says where nobody has written it down. */
+export const WARM_TEXTS = {
+  hold_message: "Please hold while I connect you with a colleague.",
+  summary_instructions:
+    "Summarise in a few sentences who is calling, what they want and what was agreed so far.",
+  briefing_initial_message: "Hello, I have a caller on the line who asks for a person.",
+  connected_message: "You are now connected.",
+} as const;
+/** In percent. */
+export const MUSIC_VOLUME = 80;
+
+const CallTransfer = tool("call_transfer", "Hands the caller over to a number, or announces them first.", {
   phone_number: Dialled("Who the caller is connected with: E.164, or a SIP URI."),
   description: Description,
   custom: Flag(false, "Whether the number is a SIP URI; kept for older clients."),
   timezone: Type.Optional(Nullable({
     ...TimeZone("The timezone must be a valid time zone."),
-    ...about("Time zone of who is called; null: the assistant's.", "Europe/Berlin"),
+    ...about(
+      "Time zone of who is called, for date and time in the announcement and the summary; null: the "
+        + "assistant's.", "Europe/Berlin"),
   })),
-  warm_transfer: Flag(false, "Whether the caller is announced first."),
+  warm_transfer: Flag(
+    false, "Whether who is called is asked first whether to take the caller, as by warm_call_transfer."),
   warm_transfer_message: Line(
-    TEXT_CHARS_MAX, "What is said to who is called.", "I have a caller for you."),
+    TEXT_CHARS_MAX, "With `warm_transfer`: what who is called hears before a summary; null: a sentence.",
+    "I have a caller for you."),
 });
 
 const WarmCallTransfer = tool("warm_call_transfer", "Briefs a colleague, then connects the two.", {
@@ -78,23 +93,24 @@ const WarmCallTransfer = tool("warm_call_transfer", "Briefs a colleague, then co
     pattern: "\\S", maxLength: DESCRIPTION_CHARS_MAX,
     ...about("When the model is to use it, in words for the model.", "When the caller wants a person."),
   }),
-  custom_sip: Flag(false, "Whether the number is a SIP URI; kept for older clients."),
+  custom_sip: Flag(
+    false, "Whether the number is dialled as it is written, such as a SIP URI or an extension."),
   caller_id_mode: choice(
     ["outbound_number", "customer_number", "custom"], "Which number the colleague sees."),
   custom_caller_id: Line(
     NAME_CHARS_MAX, "The number shown where `caller_id_mode` is custom.", "+4930123456"),
   hold_music: choice(["hold_music", "none"], "What the caller hears meanwhile."),
   hold_music_volume: Type.Optional(Type.Integer({
-    minimum: 0, maximum: 100, default: 80, ...about("How loud that is, in percent."),
+    minimum: 0, maximum: 100, default: MUSIC_VOLUME, ...about("How loud that is, in percent."),
   })),
   hold_message: Text(
-    "Please hold while I connect you with a colleague.", "What the caller hears before."),
+    WARM_TEXTS.hold_message, "What the caller hears before."),
   summary_instructions: Text(
-    "Summarise in a few sentences who is calling, what they want and what was agreed so far.",
+    WARM_TEXTS.summary_instructions,
     "How the model is to sum the call up for the colleague."),
   briefing_initial_message: Text(
-    "Hello, I have a caller on the line who asks for a person.", "What the colleague hears first."),
-  connected_message: Text("You are now connected.", "What both hear when they are connected."),
+    WARM_TEXTS.briefing_initial_message, "What the colleague hears first."),
+  connected_message: Text(WARM_TEXTS.connected_message, "What both hear when they are connected."),
 });
 
 const BookingField = Type.Object({

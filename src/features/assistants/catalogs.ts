@@ -15,6 +15,8 @@ const Text = Type.String({ minLength: 1 });
 const PhrasesRow = Type.Object({
   still_there: Text, again: Text, time_is_up: Text, leaving: Text, sorry: Text,
   not_connected: Text,
+  /** To a colleague: whether to take the call. */
+  take_call: Text,
 });
 const LanguageRow = Type.Object({
   id: Id(),

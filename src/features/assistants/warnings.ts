@@ -3,7 +3,6 @@
 // clients of this API send them, but never without a word.
 import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant } from "./assistants.ts";
-import type { BuiltInTool } from "./built-in-tools.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { Catalogs } from "./catalogs.ts";
 import { defaults, type Mode } from "./settings.ts";
@@ -121,19 +120,6 @@ const unused: Rule = ({ assistant: { mode, settings }, catalogs, can, iso }, war
   }
 };
 
-const SILENT_TRANSFER = "The caller is connected straight away, without a word to the colleague first.";
-const ignored = (...members: string[]): Record<string, string> =>
-  Object.fromEntries(members.map((member) => [member, SILENT_TRANSFER]));
-
-/** Members of built-in tools that nothing on this server acts on yet, and what happens instead. */
-export const INERT: Partial<Record<BuiltInTool["type"], Record<string, string>>> = {
-  call_transfer: ignored("warm_transfer", "warm_transfer_message"),
-  warm_call_transfer: ignored(
-    "outbound_phone_id", "custom_sip", "caller_id_mode", "custom_caller_id", "hold_music",
-    "hold_music_volume", "hold_message", "summary_instructions", "briefing_initial_message",
-    "connected_message"),
-};
-
 const TO_NOBODY = "The caller is not handed over: that assistant is not there any more.";
 
 const builtInTools: Rule = async ({ assistant, can }, warn) => {
@@ -141,15 +127,6 @@ const builtInTools: Rule = async ({ assistant, can }, warn) => {
     if (tool.type === "assistant_transfer"
       && !await can.hasAssistant(assistant.accountId, tool.assistant_id)) {
       warn(`tools.${index}.assistant_id`, TO_NOBODY);
-    }
-    const inert = INERT[tool.type] ?? {};
-    const given = Object.entries(tool).filter(([member, value]) =>
-      Object.hasOwn(inert, member) && value !== null && value !== false);
-    // Several for the same reason are one warning, of the tool.
-    const reasons = Map.groupBy(given, ([member]) => inert[member] ?? "");
-    for (const [message, [first, ...others]] of reasons) {
-      const member = others.length === 0 ? `.${first?.[0]}` : "";
-      warn(`tools.${index}${member}`, message);
     }
   }
 };

@@ -27,6 +27,7 @@ import type { AssistantFacts, CallingOptions, Listener, LiveCall } from "./live-
 import { dismiss, operatorSaid, type Persons } from "./persons.ts";
 import { demanded, type GivenWords } from "./voice-choice.ts";
 import { NOBODY_TOOK_IT } from "./transfers.ts";
+import { warmReported } from "./warm.ts";
 import { mindsVoicemail } from "./voice/settings.ts";
 import type { FromMedia, LegSetup, PeerRequest } from "./voice/protocol.ts";
 import type { Said } from "./voice/brain.ts";
@@ -362,8 +363,7 @@ function handle(
         carrierMicrosPerMinute: call.carrierMicrosPerMinute,
       }));
     case "sound":
-      call.isSilent = !message.isComing;
-      return;
+      return void (call.isSilent = !message.isComing);
     case "answered_by":
       return keep("call status", calls.change(call, "in-progress", { answeredBy: message.by }));
     case "reply":
@@ -401,13 +401,14 @@ function handle(
       return call.face?.line?.dtmf(message.digits);
     case "transfer":
       return call.face?.line?.transfer(message.to);
+    case "warm":
+      return keep("warm transfer", warmReported(options, call, message.report));
     case "transfer_failed":
       return keep("transfer", calls.failTransfer(call, message.detail ?? NOBODY_TOOK_IT));
     case "person_hears":
       return call.person?.microphone?.onAudio(message.pcm);
     case "tap":
-      for (const listener of call.listeners) listener.onAudio(message.pcm, call.rate);
-      return;
+      return call.listeners.forEach(({ onAudio }) => onAudio(message.pcm, call.rate));
     case "over":
       call.isOver = true;
       call.turn?.abort.abort(UNWANTED);

@@ -2,6 +2,7 @@
 // assistant's built-in tools, joined with its others by replies.ts.
 import { isE164 } from "#core/values.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
+import { MUSIC_VOLUME, WARM_TEXTS } from "#features/assistants/built-in-tools.ts";
 import type { FunctionSource } from "#engine/functions.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import type { LineTransfer } from "./transfers.ts";
@@ -11,12 +12,31 @@ export interface CallActions {
   hangUp(): void;
   /** Null when the carrier cannot; else as `handOver`. */
   transfer: ((to: string, type: LineTransfer) => string | null) | null;
+  /** The same with a colleague who is called and briefed first; whatever the caller calls from. */
+  warmTransfer(tool: WarmTool): Promise<string | null>;
   /** Null when the call has no keys. */
   sendDtmf: ((digits: string) => void) | null;
   /** A sentence says why not; null: it is done. */
   handOver(
     assistantId: number, settings: { message: string; greets: boolean },
   ): Promise<string | null>;
+}
+
+/** A colleague who is to be called, and what is said to whom. */
+export interface WarmTool {
+  type: LineTransfer;
+  to: string;
+  /** Dialled as it is written, whatever the trunk's spelling of numbers is. */
+  isRaw: boolean;
+  /** The number it is called from; null: the call's own. */
+  phoneNumberId: number | null;
+  /** What the colleague sees; null: the number it is called from. */
+  shown: { mode: "customer_number" } | { mode: "custom"; number: string } | null;
+  /** How loud the music is, from 0 to 1; null: none is played. */
+  musicGain: number | null;
+  /** The time zone the texts have date and time of; null: the assistant's. */
+  timezone: string | null;
+  texts: { hold: string; opening: string; connected: string; summary: string };
 }
 
 type Result = Record<string, unknown>;
@@ -53,14 +73,18 @@ function functionOf(tool: BuiltIn, index: number, actions: CallActions): CallFun
         return { ended: true };
       });
     case "call_transfer":
+      if (tool.warm_transfer === true) {
+        return warmFunction(`transfer_call${suffix}`, {
+          description: tool.description, isFree: tool.custom === true, warm: announced(tool),
+        }, actions);
+      }
       return transferFunction(`transfer_call${suffix}`, {
         type: tool.type, description: tool.description, number: tool.phone_number,
         isFree: tool.custom === true,
       }, actions);
     case "warm_call_transfer":
-      return transferFunction(`transfer_to_colleague${suffix}`, {
-        type: tool.type, description: tool.description, number: tool.supervisor_phone,
-        isFree: false,
+      return warmFunction(`transfer_to_colleague${suffix}`, {
+        description: tool.description, isFree: false, warm: briefed(tool),
       }, actions);
     case "dtmf_input":
       return define("send_dtmf", tool.description || "Presses keys of the telephone.", {
@@ -93,18 +117,66 @@ function transferFunction(
   },
   actions: CallActions,
 ): CallFunction {
-  const properties = tool.isFree
-    ? { phone_number: { type: "string", description: "Number to transfer to, as +15551234567" } }
-    : {};
+  const properties = tool.isFree ? PHONE_NUMBER : {};
   return define(name, tool.description || "Transfers the call to a person.", properties, (args) => {
     if (!actions.transfer) return { error: "This call cannot be transferred." };
     const wanted = tool.isFree ? args.phone_number : tool.number;
     if (typeof wanted !== "string" || (tool.isFree && !isE164(wanted))) {
-      return { error: "The phone number must be in E.164 format (e.g. +1234567890)." };
+      return { error: NO_NUMBER };
     }
     const error = actions.transfer(wanted, tool.type);
     return error === null ? { transferring: true } : { error };
   });
+}
+
+const PHONE_NUMBER = {
+  phone_number: { type: "string", description: "Number to transfer to, as +15551234567" },
+};
+const NO_NUMBER = "The phone number must be in E.164 format (e.g. +1234567890).";
+
+function warmFunction(
+  name: string,
+  tool: { description: string | null | undefined; isFree: boolean; warm: WarmTool },
+  actions: CallActions,
+): CallFunction {
+  const description = tool.description || "Asks a colleague to take the call, and connects the two.";
+  return define(name, description, tool.isFree ? PHONE_NUMBER : {}, async (args) => {
+    const to = tool.isFree ? args.phone_number : tool.warm.to;
+    if (typeof to !== "string" || (tool.isFree && !isE164(to))) return { error: NO_NUMBER };
+    const error = await actions.warmTransfer({ ...tool.warm, to });
+    return error === null ? { calling_colleague: true, caller_is_told: "to hold" } : { error };
+  });
+}
+
+type Transfer<Type extends LineTransfer> = Extract<BuiltIn, { type: Type }>;
+
+/** `call_transfer` with an announcement: its message takes the place of the opening. */
+const announced = (tool: Transfer<"call_transfer">): WarmTool => ({
+  type: tool.type, to: tool.phone_number, isRaw: false, phoneNumberId: null, shown: null,
+  musicGain: MUSIC_VOLUME / 100, timezone: tool.timezone ?? null,
+  texts: {
+    hold: WARM_TEXTS.hold_message,
+    opening: tool.warm_transfer_message || WARM_TEXTS.briefing_initial_message,
+    connected: WARM_TEXTS.connected_message, summary: WARM_TEXTS.summary_instructions,
+  },
+});
+
+function briefed(tool: Transfer<"warm_call_transfer">): WarmTool {
+  const { caller_id_mode: mode, custom_caller_id: number } = tool;
+  return {
+    type: tool.type, to: tool.supervisor_phone, isRaw: tool.custom_sip === true,
+    phoneNumberId: tool.outbound_phone_id,
+    shown: mode === "customer_number" ? { mode }
+      : mode === "custom" && number ? { mode, number } : null,
+    musicGain: tool.hold_music === "none" ? null : (tool.hold_music_volume ?? MUSIC_VOLUME) / 100,
+    timezone: null,
+    texts: {
+      hold: tool.hold_message ?? WARM_TEXTS.hold_message,
+      opening: tool.briefing_initial_message ?? WARM_TEXTS.briefing_initial_message,
+      connected: tool.connected_message ?? WARM_TEXTS.connected_message,
+      summary: tool.summary_instructions ?? WARM_TEXTS.summary_instructions,
+    },
+  };
 }
 
 export function callFunctions(assistant: Assistant, actions: CallActions): FunctionSource {

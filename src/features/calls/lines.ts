@@ -6,6 +6,8 @@ import type { SipTrunkRecord, SipTrunks } from "#features/phone-numbers/sip-trun
 import { rateOfCodec } from "#providers/carriers/sip/trunks/trunk.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { Logger } from "#core/logger.ts";
+import type { DialRequest } from "#providers/carriers/port.ts";
+import type { WarmTool } from "./functions.ts";
 import type { Hosted } from "./hosted/hosted.ts";
 import type { Call } from "./records.ts";
 import type { VoiceChoice } from "./voice-choice.ts";
@@ -19,11 +21,16 @@ export type Line =
 
 export const LOOPBACK_LINE = { carrier: "loopback", rate: 16_000 } as const;
 
+/** The way to a colleague, for a leg of the media thread. */
+export type ColleagueLine = Exclude<Line, { carrier: "hosted" }>
+  & Pick<DialRequest, "to" | "from">;
+
 interface LinesOptions {
   trunks: Pick<SipTrunks, "all">;
   hosted: ReadonlyMap<HostedAccount, Hosted>;
   findHosted: InboundStore["findHosted"];
   whyCannotTalk: VoiceChoice["whyCannotTalk"];
+  findNumber(accountId: number, phoneNumberId: number): Promise<{ phoneNumber: string } | null>;
   /** Whether this server takes part in SIP at all. */
   hasSip: boolean;
   log: Logger;
@@ -32,6 +39,10 @@ interface LinesOptions {
 export interface Lines {
   /** A sentence: why there is no way out for the number the call is made from. */
   lineOf(call: Call, assistant: Assistant): Promise<Line | string>;
+  /** A sentence: why a colleague cannot be called from the number that is to be shown or used. */
+  colleagueLineOf(
+    call: Call, assistant: Assistant, tool: WarmTool,
+  ): Promise<ColleagueLine | string>;
   /** Whether the far end of a call from that number is a script of the server's. */
   isScript(accountId: number, phoneNumber: string | null): Promise<boolean>;
   /** The same before there is a call, or why nobody could talk in it; null: it can be placed. */
@@ -55,7 +66,9 @@ export function createLines(options: LinesOptions): Lines {
     const number = phoneNumber === null ? null : await findHosted(phoneNumber);
     return number?.accountId === accountId ? number.carrier : null;
   };
+  const colleagueLineOf = createColleagueLine(options, { trunksOf, carrierOf });
   return {
+    colleagueLineOf,
     lineOf: async ({ id, accountId, assistantPhone, customerPhone }, { phoneNumberId }) => {
       const known = await trunksOf(accountId, assistantPhone);
       // A number may be reached over several trunks: the assistant's own goes before the others.
@@ -88,5 +101,40 @@ export function createLines(options: LinesOptions): Lines {
       if (carrier === null) return whyCannotTalk(assistant, "script");
       return hosted.has(carrier) ? whyCannotTalk(assistant, null) : whyNoLine(carrier);
     },
+  };
+}
+
+/** Beyond digits and a plus, as telephone systems call lines of their own. */
+const SHOWN = /^\+?[\w.-]{1,64}$/;
+
+function createColleagueLine(
+  { hasSip, trunks, findNumber }: LinesOptions,
+  { trunksOf, carrierOf }: {
+    trunksOf(accountId: number, phoneNumber: string | null): Promise<SipTrunkRecord[]>;
+    carrierOf(accountId: number, phoneNumber: string | null): Promise<HostedAccount | null>;
+  },
+): Lines["colleagueLineOf"] {
+  return async ({ accountId, assistantPhone, customerPhone }, assistant, tool) => {
+    const ownId = assistantPhone === null ? assistant.phoneNumberId : null;
+    const id = tool.phoneNumberId ?? ownId;
+    const number = id === null
+      ? assistantPhone : (await findNumber(accountId, id))?.phoneNumber ?? null;
+    if (number === null) return "There is no number the colleague could be called from.";
+    const wanted = tool.shown?.mode === "custom" ? tool.shown.number
+      : tool.shown?.mode === "customer_number" ? customerPhone : number;
+    const from = wanted !== null && SHOWN.test(wanted) ? wanted : number;
+    const own = id === null ? null
+      : (await trunks.all()).find((one) => one.id === id && one.accountId === accountId);
+    const trunk = own ?? (await trunksOf(accountId, number))[0];
+    if (trunk) {
+      if (!hasSip) return "The settings PARLEY_SIP_PORT are missing.";
+      const to = tool.isRaw || !tool.to.startsWith("+") ? tool.to : formatForTrunk(trunk, tool.to);
+      return { carrier: "sip", trunkId: trunk.id, to, from, rate: rateOfCodec(trunk.codecs[0]) };
+    }
+    const hosted = await carrierOf(accountId, number);
+    return hosted === null
+      ? { ...LOOPBACK_LINE, to: tool.to, from }
+      : `The number ${number} is at ${hosted}: colleagues can only be called and briefed from a `
+        + "number of a SIP trunk.";
   };
 }

@@ -16,6 +16,7 @@ import type { ResolveTurn, TurnContext } from "#features/assistants/turn-context
 import type { RouteInbound } from "#features/phone-numbers/inbound-routing.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
+import type { Summarise } from "./briefing.ts";
 import type { Calls } from "./calls.ts";
 import type { Capacity } from "./capacity.ts";
 import type { Evaluate } from "./evaluation.ts";
@@ -28,7 +29,9 @@ import type { Hearing } from "./records.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 import type { MediaThread } from "./voice/protocol.ts";
 
-export interface CallingOptions extends VoiceChoice, Pick<Lines, "lineOf"> {
+export interface CallingOptions extends VoiceChoice, Pick<Lines, "colleagueLineOf" | "lineOf"> {
+  /** What a colleague is told of a call before taking it. */
+  summarise: Summarise;
   /** Other nodes may ask for the call, until the result is called. */
   offer(callId: number): () => void;
   calls: Calls;

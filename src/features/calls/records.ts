@@ -170,10 +170,13 @@ export interface BeginTransfer {
 }
 
 export type BeginTransferOutcome =
-  /** `secondsMax`: how long what is set aside lasts for both legs. */
+  /**
+   * `secondsMax`: how long what is set aside lasts for both legs; `afterwardsS`: for the call from
+   * its answer, when nobody takes it.
+   */
   | {
-      kind: "begun"; number: number; secondsMax: number; recordingFile: string | null;
-      events: CommittedEvent[];
+      kind: "begun"; number: number; secondsMax: number; afterwardsS: number;
+      recordingFile: string | null; events: CommittedEvent[];
     }
   /** Why not, as a sentence; it is on the call's record. */
   | { kind: "refused"; reason: string; events: CommittedEvent[] }

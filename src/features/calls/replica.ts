@@ -14,6 +14,20 @@ export interface CallState {
   /** Who has it: the assistant or a person. */
   desk: string;
   desk_holder: { id: string; name: string } | null;
+  transfers: TransferState[];
+}
+
+/** A transfer as its steps are told; a snapshot has more of it. */
+interface TransferState {
+  id: number;
+  type: string;
+  transfer_to: string;
+  assistant_id: string | null;
+  status: string;
+  outcome: string | null;
+  stage: string | null;
+  failure_reason: string | null;
+  created_at: string;
 }
 
 export interface CallFrame {
@@ -42,6 +56,8 @@ export function applyCallEvent(state: CallState | null, frame: CallFrame): CallS
       };
     case "transcript_added":
       return { ...state, transcript: [...state.transcript, frame.entry as CallState["transcript"][0]] };
+    case "call_transfer_changed":
+      return { ...state, transfers: afterStep(state.transfers, frame.transfer as TransferStep) };
     case "call_ended":
       return {
         ...state,
@@ -57,9 +73,28 @@ export function applyCallEvent(state: CallState | null, frame: CallFrame): CallS
   }
 }
 
+interface TransferStep {
+  id: number;
+  type: string;
+  to: string;
+  stage: string;
+  outcome: string | null;
+  failure_reason: string | null;
+  at: string;
+}
+
+function afterStep(transfers: TransferState[], step: TransferStep): TransferState[] {
+  const { id, type, to, stage, outcome, failure_reason, at } = step;
+  const status = outcome === null ? "in-progress" : outcome === "completed" ? outcome : "failed";
+  const known = transfers.find((one) => one.id === id)
+    ?? { id, type, transfer_to: to, assistant_id: null, created_at: at };
+  const others = transfers.filter((one) => one.id !== id);
+  return [...others, { ...known, status, outcome, stage, failure_reason }];
+}
+
 function created({ id = 0, status = "initiated" }: Partial<CallState>): CallState {
   return {
     id, status, answered_by: "unknown", end_reason: null, transcript: [], duration: 0,
-    total_cost: 0, evaluation: {}, desk: "assistant", desk_holder: null,
+    total_cost: 0, evaluation: {}, transfers: [], desk: "assistant", desk_holder: null,
   };
 }

@@ -17,6 +17,7 @@ import { callFunctions, type CallActions } from "./functions.ts";
 import { COLLEAGUES, SPEAK_UP } from "./colleagues.ts";
 import { languageAfter } from "./languages.ts";
 import type { Transfer } from "./transfers.ts";
+import { beginWarm } from "./warm.ts";
 import type { CallSetup, FromMedia } from "./voice/protocol.ts";
 import { silenceNote } from "./voice/settings.ts";
 import type { SpeakUp } from "./voice/taking-part.ts";
@@ -293,6 +294,7 @@ function actionsOf(options: CallingOptions, call: LiveCall): CallActions {
           return null;
         }
       : null,
+    warmTransfer: (tool) => beginWarm(options, call, tool),
     sendDtmf: call.hasLine ? (digits) => media.send({ kind: "send_dtmf", callId, digits }) : null,
     handOver: async (assistantId, { message, greets }) => {
       const next = await options.findAssistant(call.accountId, assistantId);

@@ -7,7 +7,6 @@ import { test } from "node:test";
 import ts from "typescript";
 import { BuiltInTool } from "#features/assistants/built-in-tools.ts";
 import { AssistantSettings } from "#features/assistants/settings.ts";
-import { INERT } from "#features/assistants/warnings.ts";
 import { CreateBody as CampaignBody } from "#features/campaigns/routes.ts";
 import { UpdateBody as NumberBody } from "#features/phone-numbers/routes.ts";
 import { CreateBody as TrunkBody } from "#features/phone-numbers/sip-trunk-routes.ts";
@@ -73,7 +72,7 @@ test("[ST20] every setting is read by something that acts, or named among the wa
     ["number", members(NumberBody), {}],
     ["campaign", members(CampaignBody), {}],
     ...BuiltInTool.anyOf.map((one): [string, string[], Record<string, string>] =>
-      [one.properties.type.const, members(one), INERT[one.properties.type.const] ?? {}]),
+      [one.properties.type.const, members(one), {}]),
   ];
   const unread = owners.flatMap(([owner, names, inert]) =>
     names.filter((name) => !acts(name) && !(name in inert)).map((name) => `${owner}.${name}`));

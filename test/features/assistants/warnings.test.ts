@@ -86,8 +86,7 @@ test("[AS59] what does not act here is told with each create, update and read, b
     return body.warnings.map(({ field }) => field);
   };
   const read = (await bare.call("GET", path)).body;
-  assert.deepEqual(
-    fields(read), ["llm_model_id", "voice_id", "transcriber_provider_id", "tools.0.warm_transfer"]);
+  assert.deepEqual(fields(read), ["llm_model_id", "voice_id", "transcriber_provider_id"]);
   const updated = await bare.call("PATCH", path, { body: { voice_id: 1, llm_model_id: 2, tools: [] } });
   assert.equal(updated.status, 200);
   assert.deepEqual(fields(updated.body), ["transcriber_provider_id"]);

@@ -76,12 +76,16 @@ export interface Successor {
 /** What can be done to a call of any kind while it lasts. */
 export interface CallSession {
   readonly channel: Pick<
-    Channel, "callMs" | "hangUp" | "join" | "listen" | "mute" | "rate" | "sendDtmf"
+    Channel, "callMs" | "hangUp" | "join" | "listen" | "mute" | "rate" | "scribe" | "sendDtmf"
   >;
   /** Words of an operator: said as soon as nobody else speaks. False: they cannot be. */
   say(text: string): boolean;
   /** What a person of the account does beside the assistant or in its place. */
   takePart(event: PersonEvent): void;
+  /** Is silent once what is being said has been heard; `then` runs at that moment. */
+  standAside(then: () => void): void;
+  /** Goes on; from its answer the call may last so long. */
+  comeBack(durationMaxMs: number): void;
   become(successor: Successor): void;
   /** Ends the call once what is being said is over; `to`: by handing it on. */
   endAfterSpeech(reason: EndReason, to: string | null): void;

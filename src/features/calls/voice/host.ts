@@ -18,6 +18,7 @@ import { RealtimeSession } from "./realtime-session.ts";
 import { isNoiseFiltered, type VoiceSettings } from "./settings.ts";
 import { VoiceSession } from "./voice-session.ts";
 import { createRemoteLeg, type RemoteLeg } from "./remote-leg.ts";
+import { openWarm, type WarmCall, type WarmReport } from "./warm-host.ts";
 import { createFaults, type Faults } from "./faults.ts";
 import { createLegTranscriber } from "./leg-transcriber.ts";
 import { openPerson, type Person } from "./person.ts";
@@ -29,7 +30,7 @@ interface Recorder {
   close(): Promise<number>;
 }
 
-interface HostOptions {
+export interface HostOptions {
   /** Throws a ProviderError for a code it cannot serve. */
   synthesizer(code: string): Synthesizer;
   transcriber(code: string): Transcriber;
@@ -64,6 +65,8 @@ interface Entry {
   settings: VoiceSettings;
   /** Who takes part with a microphone. */
   person: Person | null;
+  /** The newest, also when it is over. */
+  warm: WarmCall | null;
 }
 
 interface Host {
@@ -78,8 +81,11 @@ export function createHost(options: HostOptions): Host {
   const open = (callId: number, setup: CallSetup): void => {
     try {
       calls.set(callId, createEntry(options, callId, setup, () => {
-        calls.get(callId)?.person?.close();
+        const { person, warm } = calls.get(callId) ?? {};
         calls.delete(callId);
+        person?.close();
+        warm?.session.callerLeft();
+        return warm?.closed() ?? null;
       }));
     } catch (error) {
       log.error({ err: error, call_id: callId }, "a call could not be set up");
@@ -166,10 +172,33 @@ function handle(
         settings, greeting, instructions, functions, ...openEngines(options, engines, entry.faults),
       });
     }
+    case "warm":
+      return beginWarm(options, entry, message);
+    case "summary":
+      return entry.warm?.session.summarised(message.text);
     case "end_after_speech":
+      entry.warm?.session.cancel();
       return session.endAfterSpeech(message.reason, message.to);
     case "hang_up":
       return session.channel.hangUp(message.reason);
+  }
+}
+
+function beginWarm(
+  options: HostOptions, entry: Entry, { callId, setup }: Extract<ToMedia, { kind: "warm" }>,
+): void {
+  const { session, settings } = entry;
+  const report = (one: WarmReport): void => options.post({ kind: "warm", callId, report: one });
+  try {
+    entry.warm = openWarm(options, {
+      setup, caller: session, report,
+      openLeg: (publish) => openLeg(options, setup.leg, publish),
+    });
+  } catch (error) {
+    options.log.error({ err: error, call_id: callId }, "a warm transfer could not be set up");
+    const { number } = setup;
+    report({ kind: "step", number, stage: "over", outcome: "failed", detail: null });
+    session.say(settings.phrases.notConnected);
   }
 }
 
@@ -178,6 +207,7 @@ function joinPerson(
   { callId, author, isAlone, ears }: Extract<ToMedia, { kind: "person_joined" }>,
 ): void {
   const { session, settings } = entry;
+  if (isAlone) entry.warm?.session.cancel();
   const { post, vad, level, system } = options;
   entry.person ??= openPerson({
     author, settings, vad, level, system,
@@ -194,7 +224,7 @@ function createEntry(
   options: HostOptions,
   callId: number,
   setup: CallSetup,
-  forget: () => void,
+  forget: () => Promise<unknown> | null,
 ): Entry {
   const { settings, leg: legSetup, recordingPath } = setup;
   let receiveLeg: Entry["receiveLeg"] = null;
@@ -234,11 +264,11 @@ function createEntry(
     log: options.log,
     brain: brainOf(options, callId, recorder, faults, () => {
       remote?.close();
-      forget();
+      return forget();
     }),
   };
   // A session connects its leg when it is made.
-  const kept = () => ({ faults, receiveLeg, remote, settings, person: null });
+  const kept = () => ({ faults, receiveLeg, remote, settings, person: null, warm: null });
   const { synthesizer, transcriber } = openEngines(options, setup.engines, faults);
   const beeps = settings.voicemail.detects ? options.beeps : null;
   if (setup.realtime !== null) {
@@ -296,7 +326,7 @@ function brainOf(
   callId: number,
   recorder: Recorder | null,
   faults: Faults,
-  forget: () => void,
+  forget: () => Promise<unknown> | null,
 ): Brain {
   return {
     ringing: () => post({ kind: "ringing", callId }),
@@ -314,10 +344,13 @@ function brainOf(
     delta: (speaker, text) => post({ kind: "delta", callId, speaker, text }),
     state: (state) => post({ kind: "state", callId, state }),
     over: (ended) => {
-      forget();
+      const closed = forget();
       const summary = { ...ended, detail: faults.newest };
-      const postOver = (recordedMs: number): void =>
-        post({ kind: "over", callId, summary, recordedMs });
+      const postOver = (recordedMs: number): void => {
+        const last = { kind: "over", callId, summary, recordedMs } as const;
+        if (closed) void closed.then(() => post(last));
+        else post(last);
+      };
       if (!recorder) return postOver(0);
       recorder.close().then(postOver, (error: unknown) => {
         log.error({ err: error, call_id: callId }, "a recording could not be closed");

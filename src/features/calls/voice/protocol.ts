@@ -10,6 +10,7 @@ import type { Pcm, RealtimeVendor, SpeechToSpeechOptions } from "#providers/spee
 import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
 import type { CallSummary, Said, VoiceState } from "./brain.ts";
 import type { VoiceSettings } from "./settings.ts";
+import type { WarmReport, WarmSetup } from "./warm-host.ts";
 import type { SpeakUp } from "./taking-part.ts";
 
 /** Samples per second of what a person of the account says and hears, whatever the call's are. */
@@ -96,6 +97,9 @@ export type ToMedia =
       kind: "become"; callId: number; settings: VoiceSettings; greeting: string;
       engines: EngineCodes; instructions: string; functions: ModelFunction[];
     }
+  /** A colleague is to be called, and briefed once the summary of the call has come. */
+  | { kind: "warm"; callId: number; setup: WarmSetup }
+  | { kind: "summary"; callId: number; text: string }
   | { kind: "end_after_speech"; callId: number; reason: EndReason; to: string | null }
   | { kind: "hang_up"; callId: number; reason: EndReason };
 
@@ -127,6 +131,7 @@ export type FromMedia =
   | { kind: "mark"; callId: number }
   | { kind: "dtmf"; callId: number; digits: string }
   | { kind: "transfer"; callId: number; to: string }
+  | { kind: "warm"; callId: number; report: WarmReport }
   | { kind: "transfer_failed"; callId: number; detail: string | null }
   /** The call without themselves, at PERSON_RATE, while a person takes part. */
   | { kind: "person_hears"; callId: number; pcm: Pcm }

@@ -10,10 +10,11 @@ import type {
 import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
 import type { CallSession, SessionOptions, Successor } from "./brain.ts";
 import {
-  reduceTimers, TIMERS_START, timerSettingsOf, type TimerAction, type TimerEvent,
+  reduceTimers, TIMERS_START, type TimerAction, type TimerEvent,
   type TimerSettings,
 } from "./call-timers.ts";
 import { Channel } from "./channel.ts";
+import { TimeBounds, type Elsewhere } from "./elsewhere.ts";
 import { MachineWatch } from "./machine-watch.ts";
 import { goodbyeOf, silenceNote, type VoiceSettings } from "./settings.ts";
 import { FAILURES_MAX, Speech } from "./speech.ts";
@@ -62,12 +63,16 @@ export class RealtimeSession implements CallSession {
   #functionsRunning = 0;
   #ending: { reason: EndReason; to: string | null } | null = null;
   #person: TakingPart | null = null;
+  readonly #bounds: TimeBounds;
+  #elsewhere: Elsewhere = "no";
+  #onAside: () => void = () => undefined;
   #isHinted = false;
 
   constructor(options: RealtimeOptions) {
     this.#options = options;
     this.#settings = options.settings;
-    this.#timerSettings = timerSettingsOf(options.settings, options.durationMaxMs);
+    this.#bounds = new TimeBounds(options.durationMaxMs);
+    this.#timerSettings = this.#bounds.of(options.settings);
     this.#synthesizer = options.synthesizer;
     this.channel = new Channel(options, {
       answered: () => this.#answered(),
@@ -127,15 +132,38 @@ export class RealtimeSession implements CallSession {
     }
   }
 
-  /** A person has the call: the model only listens. */
+  /** Somebody else has the call: the model only listens. */
   #isAside(): boolean {
-    return this.#person?.isAlone ?? false;
+    return this.#elsewhere === "yes" || (this.#person?.isAlone ?? false);
+  }
+
+  standAside(then: () => void): void {
+    this.#onAside = then;
+    this.#elsewhere = "due";
+  }
+
+  comeBack(durationMaxMs: number): void {
+    this.#elsewhere = "no";
+    this.#bounds.comeBack(this.channel.nowMs(), durationMaxMs);
+    this.#timerSettings = this.#bounds.of(this.#settings);
+    this.#reduceTimers({ kind: "activity" });
+  }
+
+  /** What the model is still to say of its own accord has been heard, or never comes. */
+  #watchElsewhere(): void {
+    const isBusy = this.#replies.length > 0 || this.#functionsRunning > 0;
+    if (this.#elsewhere !== "due" || isBusy) return;
+    this.#elsewhere = "yes";
+    this.#model?.interrupt(null);
+    this.#bounds.leave(this.channel.nowMs());
+    this.#timerSettings = this.#bounds.of(this.#settings);
+    this.#onAside();
   }
 
   become({ settings, greeting, synthesizer, instructions, functions }: Successor): void {
     if (this.channel.isOver) return;
     this.#settings = settings;
-    this.#timerSettings = timerSettingsOf(settings, this.#options.durationMaxMs);
+    this.#timerSettings = this.#bounds.of(settings);
     if (this.#synthesizer) this.#synthesizer = synthesizer ?? this.#synthesizer;
     this.#model?.instruct(instructions, functions);
     if (greeting.trim() !== "") this.say(greeting);
@@ -375,6 +403,7 @@ export class RealtimeSession implements CallSession {
     if (this.channel.isOver) return;
     const keys = this.#reduceTimers({ kind: "check_keypad" });
     if (keys?.kind === "keys") this.#sendKeys(keys.text);
+    this.#watchElsewhere();
     this.#watchHint();
     this.#watchSilence();
   }

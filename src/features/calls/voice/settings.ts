@@ -17,6 +17,7 @@ interface Phrases {
   leaving: string;
   sorry: string;
   notConnected: string;
+  takeCall: string;
 }
 
 /** The last words of a call that ends by itself. */
@@ -101,6 +102,16 @@ export function hintsOf(
   return [...new Set([...settings.recogniser_hints, ...short])].slice(0, LIMITS.recogniserHintsMax);
 }
 
+const phrasesOf = ({ phrases }: Language): Phrases => ({
+  stillThere: phrases.still_there,
+  again: phrases.again,
+  timeIsUp: phrases.time_is_up,
+  leaving: phrases.leaving,
+  sorry: phrases.sorry,
+  notConnected: phrases.not_connected,
+  takeCall: phrases.take_call,
+});
+
 export function voiceSettingsOf(
   { settings }: Assistant,
   known: {
@@ -112,7 +123,7 @@ export function voiceSettingsOf(
     isEager: boolean;
   },
 ): VoiceSettings {
-  const { iso_2: language, fillers, phrases } = known.language;
+  const { iso_2: language, fillers } = known.language;
   const interrupting = share(settings.interrupt_sensitivity);
   const keypad = settings.tools.find(({ type }) => type === "collect_keypad");
   const { timeout = KEYPAD_DEFAULT.timeout, stop_key: stopKey = KEYPAD_DEFAULT.stop_key } =
@@ -121,14 +132,7 @@ export function voiceSettingsOf(
     language,
     languages: known.languages,
     hints: known.hints,
-    phrases: {
-      stillThere: phrases.still_there,
-      again: phrases.again,
-      timeIsUp: phrases.time_is_up,
-      leaving: phrases.leaving,
-      sorry: phrases.sorry,
-      notConnected: phrases.not_connected,
-    },
+    phrases: phrasesOf(known.language),
     endpoint: {
       type: settings.endpoint_type,
       silenceMs: ENDPOINT_SLOWEST_MS - ENDPOINT_RANGE_MS * share(settings.endpoint_sensitivity),

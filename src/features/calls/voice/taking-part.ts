@@ -30,11 +30,11 @@ export function receivePerson(draft: Draft, event: PersonEvent): void {
     case "person_joined":
       state.person = { isAlone: event.isAlone, isTalking: state.person?.isTalking ?? false };
       if (event.isAlone) return stepAside(draft);
-      if (state.phase === "aside") state.phase = "listening";
+      if (state.phase === "aside" && state.elsewhere !== "yes") state.phase = "listening";
       return;
     case "person_left":
       state.person = null;
-      if (state.phase === "aside") comeBack(draft, event.wasLost ? "lost" : "handed_back");
+      if (state.phase === "aside" && state.elsewhere !== "yes") comeBack(draft, event.wasLost ? "lost" : "handed_back");
       return;
     case "person_voice":
       if (state.person) state.person = { ...state.person, isTalking: event.isTalking };

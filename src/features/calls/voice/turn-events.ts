@@ -3,6 +3,7 @@
 import type { EndReason } from "#features/calls/records.ts";
 import type { TimerSettings, TimerState } from "./call-timers.ts";
 import type { VoiceSettings } from "./settings.ts";
+import type { Elsewhere } from "./elsewhere.ts";
 import type { PersonEvent, SpeakUp, TakingPart } from "./taking-part.ts";
 import type { FillerTone } from "./wording.ts";
 
@@ -21,6 +22,10 @@ export type TurnSettings = TimerSettings & Pick<
 
 export type TurnEvent =
   | PersonEvent
+  /** Somebody on another line is to go on with the customer, once what is being said is heard. */
+  | { kind: "stand_aside" }
+  /** Nobody does any more. */
+  | { kind: "come_back" }
   | { kind: "answered" }
   /** Time passes; at least every 20 ms. */
   | { kind: "tick" }
@@ -82,12 +87,14 @@ export type TurnAction =
   | { kind: "reengage" }
   /** Ask for a reply to what a colleague said or did. */
   | { kind: "speak_up"; why: SpeakUp }
+  /** From now on the assistant is silent. */
+  | { kind: "stands_aside" }
   | { kind: "leave_message" }
   | { kind: "say_goodbye"; reason: EndReason }
   | { kind: "answered_by"; by: "human" | "machine" | "unknown" }
   | { kind: "hang_up"; reason: EndReason };
 
-/** `aside`: a person has the call, the assistant only listens. */
+/** `aside`: somebody else has the call, the assistant only listens. */
 export type Phase =
   | "dialling" | "waiting" | "listening" | "thinking" | "speaking" | "aside" | "over";
 
@@ -140,6 +147,7 @@ export interface TurnState {
   readonly fillerPlayed: boolean;
   readonly functionRunning: boolean;
   readonly ending: EndReason | null;
+  readonly elsewhere: Elsewhere;
   readonly listener: "unknown" | "human" | "machine";
   /** How long the other end has spoken without a breath, for telling machines. */
   readonly runMs: number;

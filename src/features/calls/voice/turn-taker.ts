@@ -17,6 +17,7 @@ import type {
   Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
 } from "./turn-events.ts";
 import { endingOf, judgedEnding, SHARES } from "./patience.ts";
+import { comeBackFromElsewhere, settleElsewhere, standAside } from "./elsewhere.ts";
 import {
   holdBreath, noteSaid, personAfter, receivePerson, settleAside, settleHint,
 } from "./taking-part.ts";
@@ -31,7 +32,7 @@ export const START: TurnState = {
   prepared: null, prepares: 0, answering: "",
   isPaused: false, pausedMs: 0, speakingMs: 0, wasCutOff: false, thinkingMs: 0,
   fillerPlayed: false, functionRunning: false, ending: null,
-  listener: "unknown", runMs: 0, messageLeft: false, person: null, isHinted: false,
+  listener: "unknown", runMs: 0, messageLeft: false, person: null, isHinted: false, elsewhere: "no",
 };
 
 const LISTEN_THRESHOLD = 0.5;
@@ -126,6 +127,10 @@ function receive(draft: Draft, event: TurnEvent): void {
     case "person_voice":
     case "hint":
       return receivePerson(draft, event);
+    case "stand_aside":
+      return standAside(draft);
+    case "come_back":
+      return comeBackFromElsewhere(draft);
   }
 }
 
@@ -285,6 +290,7 @@ function settle(draft: Draft): void {
   const due = timers(draft, { kind: "check_duration", mayLeave });
   if (due?.kind === "hang_up") return hangUp(draft, due.reason);
   settleFinal(draft);
+  settleElsewhere(draft);
   if (state.phase === "aside") return settleAside(draft);
   if (state.listener === "machine") return settleMachine(draft);
   if (state.listener === "unknown") {

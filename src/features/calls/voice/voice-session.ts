@@ -4,8 +4,8 @@
 import type { Synthesizer, Transcriber, TranscriptEvent } from "#providers/speech/port.ts";
 import type { EndReason } from "#features/calls/records.ts";
 import type { CallSession, SessionOptions, Successor } from "./brain.ts";
-import { timerSettingsOf } from "./call-timers.ts";
 import { Channel } from "./channel.ts";
+import { TimeBounds } from "./elsewhere.ts";
 import { goodbyeOf, type VoiceSettings } from "./settings.ts";
 import { FAILURES_MAX, Speech, type SpeechKind } from "./speech.ts";
 import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
@@ -25,6 +25,8 @@ export class VoiceSession implements CallSession {
   #transcriber: Transcriber;
   #detectsTurns: boolean;
   #turnSettings: TurnSettings;
+  readonly #bounds: TimeBounds;
+  #onAside: () => void = () => undefined;
   /** Null until the call is answered. */
   #input: SpeechInput | null = null;
   #state: TurnState = START;
@@ -46,6 +48,7 @@ export class VoiceSession implements CallSession {
     this.#synthesizer = options.synthesizer;
     this.#transcriber = options.transcriber;
     this.#detectsTurns = this.#transcriber.detectsTurns;
+    this.#bounds = new TimeBounds(options.durationMaxMs);
     this.#turnSettings = this.#turnSettingsOf(options.settings);
     this.channel = new Channel<Speech>(options, {
       answered: () => this.#answered(),
@@ -68,10 +71,10 @@ export class VoiceSession implements CallSession {
   }
 
   #turnSettingsOf(settings: VoiceSettings): TurnSettings {
-    const { durationMaxMs, greeting } = this.#options;
+    const { greeting } = this.#options;
     return {
       ...settings,
-      ...timerSettingsOf(settings, durationMaxMs),
+      ...this.#bounds.of(settings),
       hasFillers: settings.fillers !== null,
       hasGreeting: greeting.trim() !== "",
       detectsTurns: this.#detectsTurns,
@@ -120,6 +123,17 @@ export class VoiceSession implements CallSession {
   takePart(event: PersonEvent): void {
     if (event.kind === "person_joined" && event.isAlone) this.#says = [];
     this.#feed(event);
+  }
+
+  standAside(then: () => void): void {
+    this.#onAside = then;
+    this.#feed({ kind: "stand_aside" });
+  }
+
+  comeBack(durationMaxMs: number): void {
+    this.#bounds.comeBack(this.channel.nowMs(), durationMaxMs);
+    this.#turnSettings = this.#turnSettingsOf(this.#settings);
+    this.#feed({ kind: "come_back" });
   }
 
   endAfterSpeech(reason: EndReason, to: string | null = null): void {
@@ -234,6 +248,11 @@ export class VoiceSession implements CallSession {
       case "speak_up":
         this.#beginReply(null);
         return brain.speakUp(this.#turn, action.why);
+      case "stands_aside":
+        this.#says = [];
+        this.#bounds.leave(this.channel.nowMs());
+        this.#turnSettings = this.#turnSettingsOf(settings);
+        return this.#onAside();
       case "leave_message":
         return this.#sayWhole(this.#newSpeech("fixed note"), settings.voicemail.message ?? "");
       case "say_goodbye":

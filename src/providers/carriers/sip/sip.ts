@@ -178,7 +178,8 @@ async function place(
   const number = from ?? trunk.phoneNumber;
   // A telephone system knows its lines by name, a provider its customers by number.
   const caller = trunk.trunkType === "extension" ? user : number;
-  const uri = `sip:${to}@${domain}`;
+  const uri = /^sips?:/i.test(to) ? to : `sip:${to}@${domain}`;
+  if (/[<>"\s]/.test(uri)) return leg.end("failed", "the address is none");
   const call = agent.call({
     peer,
     others,

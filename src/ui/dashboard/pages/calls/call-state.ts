@@ -57,7 +57,7 @@ export const customerOf = ({ type, client_phone_number: number }: Party): string
 
 export const typeWords = (type: string): string => type === "web" ? "Web call" : words(type);
 
-const SPEAKERS: Record<string, string> = { bot: "Assistant", operator: "Colleague" };
+const SPEAKERS: Record<string, string> = { bot: "Assistant", operator: "Colleague", colleague: "Colleague" };
 export const speakerOf = (sender: string, author?: { name: string }): string =>
   author?.name ?? SPEAKERS[sender] ?? "Customer";
 

@@ -9,6 +9,7 @@ import { customerOf, isFinal, isLive, type CallRecord } from "./call-state.ts";
 import { AssistantLink, Values } from "./facts.tsx";
 import { ListenIn } from "./listen-in.tsx";
 import { Transcript } from "./transcript.tsx";
+import { Transfers } from "./transfers.tsx";
 import { useNow } from "#ui/dashboard/data/use-now.ts";
 import { useWatch, type Watch } from "./watch-call.ts";
 
@@ -48,6 +49,7 @@ export function LiveCallView({ title, back, record, onOver, error }: LiveCallPro
         </Card>
         <div class="stack">
           <Controls watch={watch} />
+          <Transfers transfers={call.transfers} />
           <Card title="About">
             <Facts rows={[
               ["Customer", customerOf(call)],

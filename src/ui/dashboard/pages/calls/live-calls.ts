@@ -17,7 +17,7 @@ export interface LiveCall {
 
 const TOLD = [
   "call_created", "call_status_changed", "transcript_added", "transcript_delta", "desk_changed",
-  "call_ended", "call_deleted",
+  "call_transfer_changed", "call_ended", "call_deleted",
 ];
 /** More than any plan has live at a time. */
 const PAGE_ROWS = 100;

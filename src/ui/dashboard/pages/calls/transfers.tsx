@@ -4,11 +4,23 @@ import { Card, Status } from "#ui/dashboard/kit/layout.tsx";
 import type { CallRecord } from "./call-state.ts";
 import { AssistantLink } from "./facts.tsx";
 
-type Transfer = CallRecord["transfers"][number];
+type Transfer = Pick<
+  CallRecord["transfers"][number],
+  | "id" | "type" | "transfer_to" | "assistant_id" | "status" | "outcome" | "stage"
+  | "failure_reason" | "created_at"
+>;
 
 const HOW: Record<Transfer["type"], string> = {
   call_transfer: "Put through", warm_call_transfer: "Put through with a briefing",
   assistant_transfer: "Handed over to an assistant",
+};
+
+/** How far one is that is under way. */
+const STAGES: Record<string, string> = {
+  announcing: "The caller is told to hold", dialling: "The colleague is called",
+  ringing: "The colleague’s telephone rings", briefing: "The colleague hears what it is about",
+  asking: "The colleague is asked whether to take the call",
+  connected: "Caller and colleague talk",
 };
 
 export function Transfers({ transfers }: { transfers: readonly Transfer[] }) {
@@ -27,6 +39,7 @@ export function Transfers({ transfers }: { transfers: readonly Transfer[] }) {
               <Status code={one.status} />
             </span>
             <small>{HOW[one.type]}, {whenExactly(one.created_at)}</small>
+            {one.stage !== null && STAGES[one.stage] && <p role="status">{STAGES[one.stage]}</p>}
             {one.failure_reason !== null && <p>{one.failure_reason}</p>}
           </li>
         ))}

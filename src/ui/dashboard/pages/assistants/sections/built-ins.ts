@@ -40,11 +40,11 @@ export const BUILT_INS: readonly BuiltInSpec[] = [
     start: { phone_number: "", custom: false, warm_transfer: false },
     members: [
       { name: "phone_number", label: "Phone number", kind: "text", hint: "E.164, e.g. +14155550100, or a SIP URI." },
-      { name: "timezone", label: "Time zone", kind: "text", hint: "Empty: the assistant’s." },
+      { name: "timezone", label: "Time zone", kind: "text", hint: "Where who is called is, for date and time in the announcement. Empty: the assistant’s." },
       when("When the caller asks for a person"),
-      { name: "warm_transfer_message", label: "Announcement", kind: "area" },
+      { name: "warm_transfer_message", label: "Announcement", kind: "area", hint: "Said to who is called, before a summary of the call." },
       { name: "custom", label: "The model may choose another number", kind: "flag" },
-      { name: "warm_transfer", label: "Announce the caller first", kind: "flag" },
+      { name: "warm_transfer", label: "Announce the caller first, and ask whether to take the call", kind: "flag" },
     ],
   },
   {
@@ -53,7 +53,7 @@ export const BUILT_INS: readonly BuiltInSpec[] = [
     start: { supervisor_phone: "", outbound_phone_id: null, description: "", caller_id_mode: "outbound_number", hold_music: "hold_music", hold_music_volume: 80 },
     members: [
       { name: "supervisor_phone", label: "Colleague’s number", kind: "text", hint: "E.164 or a SIP URI." },
-      { name: "outbound_phone_id", label: "Call from", kind: "phone" },
+      { name: "outbound_phone_id", label: "Call from", kind: "phone", hint: "A number of a SIP trunk." },
       when("When a manager is asked for"),
       { name: "caller_id_mode", label: "Number shown", kind: "choice", options: options("outbound_number", "customer_number", "custom") },
       { name: "custom_caller_id", label: "Custom number", kind: "text" },
@@ -63,7 +63,7 @@ export const BUILT_INS: readonly BuiltInSpec[] = [
       { name: "summary_instructions", label: "How to summarise", kind: "area" },
       { name: "briefing_initial_message", label: "Said to the colleague first", kind: "area" },
       { name: "connected_message", label: "Said when connected", kind: "area" },
-      { name: "custom_sip", label: "The number is a SIP URI", kind: "flag" },
+      { name: "custom_sip", label: "Dial it as it is written (a SIP URI, an extension)", kind: "flag" },
     ],
   },
   {

@@ -1,0 +1,130 @@
+// Warm transfers in the main thread: whom a function of the assistant wants to have called, over
+// which line and with which words; the money and the record of it; and what its model learns of it.
+// Called by replies.ts, and by calling.ts with what the media thread reports.
+import { join } from "node:path";
+import { personaOf } from "#features/assistants/turn-context.ts";
+import { LIMITS } from "#core/limits.ts";
+import { allVariables } from "#engine/prompt.ts";
+import { fillTemplate } from "#engine/template.ts";
+import type { WarmTool } from "./functions.ts";
+import type { ColleagueLine } from "./lines.ts";
+import type { CallingOptions, LiveCall } from "./live-call.ts";
+import { remember } from "./replies.ts";
+import { WHY_NOT_TAKEN } from "./warm-stages.ts";
+import type { ChosenVoice } from "./voice-choice.ts";
+import type { WarmReport, WarmSetup } from "./voice/warm-host.ts";
+
+type Options = CallingOptions;
+type Begun = Extract<
+  Awaited<ReturnType<Options["calls"]["beginTransfer"]>>, { kind: "begun" }>;
+
+/** A sentence: why the colleague is not called; null: it is being done. */
+export async function beginWarm(
+  options: Options, call: LiveCall, tool: WarmTool,
+): Promise<string | null> {
+  const { calls } = options;
+  const refuse = async (why: string): Promise<string> => {
+    await calls.addTransfer(call, {
+      type: tool.type, to: tool.to, assistantUuid: null, status: "failed", failureReason: why,
+      outcome: "refused",
+    });
+    return why;
+  };
+  const chosen = voiceOf(options, call);
+  if (typeof chosen === "string") return refuse(chosen);
+  const record = await calls.findById(call.id);
+  if (!record) return "The call is over.";
+  const line = await options.colleagueLineOf(record, call.assistant, tool);
+  if (typeof line === "string") return refuse(line);
+  const begun = await calls.beginTransfer(call, {
+    type: tool.type, to: tool.to, isRecorded: false,
+    carrierMicrosPerMinute: options.carrierRateOf({
+      carrier: line.carrier, direction: "outbound", called: tool.to,
+    }),
+  });
+  if (begun.kind !== "begun") return begun.kind === "over" ? "The call is over." : begun.reason;
+  options.media.send({
+    kind: "warm", callId: call.id, setup: setupOf(options, call, tool, { line, begun, chosen }),
+  });
+  void brief(options, call, tool);
+  return null;
+}
+
+/** With a voice, also where the model speaks by itself; with ears as far as there are any. */
+function voiceOf(options: Options, call: LiveCall): ChosenVoice | string {
+  const { isOutbound, spoken: { current: language }, words } = call;
+  const base = { isOutbound, isRealtime: false, language, titles: [] };
+  const chosen = options.voiceOf(call.assistant, { ...base, words });
+  // Somebody who is not understood has keys.
+  return typeof chosen === "string"
+    ? options.voiceOf(call.assistant, { ...base, words: "script" }) : chosen;
+}
+
+/** Fills in variables, by the colleague's clock. */
+function fillerOf(
+  { system }: Options, call: LiveCall, { timezone }: WarmTool,
+): (text: string) => string {
+  const { assistant, given } = call;
+  const persona = personaOf(assistant);
+  const variables = allVariables(
+    timezone === null ? persona : { ...persona, timezone }, given, system.now(), {
+      customerPhone: call.variables.customer_phone ?? "",
+      assistantPhone: call.variables.assistant_phone ?? "",
+    });
+  return (text) => fillTemplate(text, variables);
+}
+
+function setupOf(
+  options: Options, call: LiveCall, tool: WarmTool,
+  { line, begun, chosen }: { line: ColleagueLine; begun: Begun; chosen: ChosenVoice },
+): WarmSetup {
+  const { settings, engines } = chosen;
+  const { assistant: { settings: { ringing_time: ringingS } } } = call;
+  const { number, secondsMax, afterwardsS, recordingFile } = begun;
+  const fill = fillerOf(options, call, tool);
+  const { phrases, language, languages, hints, voice } = settings;
+  return {
+    number, engines: line.carrier === "loopback" ? { ...engines, transcriber: null } : engines,
+    leg: { kind: "dialled", ringingMs: ringingS * 1000, ...line },
+    voice: { language, languages, hints, voice },
+    settings: { ringingMs: ringingS * 1000, talkMs: secondsMax * 1000 },
+    texts: {
+      hold: fill(tool.texts.hold), opening: fill(tool.texts.opening), question: phrases.takeCall,
+      connected: fill(tool.texts.connected), notConnected: phrases.notConnected,
+    },
+    musicGain: tool.musicGain,
+    afterwardsMs: afterwardsS * 1000,
+    outOfTime: secondsMax < LIMITS.warmTalkS ? "balance" : "max_duration",
+    recordingPath: recordingFile && join(options.recordings.folder, recordingFile),
+  };
+}
+
+/** Meanwhile it rings. */
+async function brief(options: Options, call: LiveCall, tool: WarmTool): Promise<void> {
+  const fill = fillerOf(options, call, tool);
+  const text = await options.summarise({
+    assistant: call.assistant, instructions: fill(tool.texts.summary),
+    history: [...call.history], language: call.language.name,
+    localTime: fill("{{current_time}} on {{current_date}}"),
+  });
+  if (!call.isOver) options.media.send({ kind: "summary", callId: call.id, text });
+}
+
+/** What the media thread reports of it. */
+export async function warmReported(
+  { calls }: Options, call: LiveCall, report: WarmReport,
+): Promise<void> {
+  if (report.kind === "said") {
+    const { speaker, text, startMs, endMs, interrupted } = report.said;
+    if (text === "") return;
+    return calls.addTranscript(call, {
+      speaker, text, startMs, endMs, interrupted, functionCalls: [], transfer: report.number,
+    });
+  }
+  const { number, stage, outcome, detail } = report;
+  const isNotTaken = outcome !== null && outcome !== "completed" && outcome !== "refused";
+  const why = isNotTaken ? WHY_NOT_TAKEN[outcome] : null;
+  const failureReason = why !== null && detail !== null ? `${why} ${detail}` : why;
+  if (why !== null) remember(call.history, "user", `[The caller was not connected. ${why}]`);
+  await calls.stepTransfer(call, { number, stage, outcome, failureReason });
+}
