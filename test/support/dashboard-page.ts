@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import type { BrowserContextOptions, Page } from "playwright-core";
-import { noBrowser, openBrowser } from "./browser.ts";
+import { noBrowser, openBrowser, type Microphone } from "./browser.ts";
 import { startScriptedModel } from "./scripted-model.ts";
 import { startTestServer } from "./server.ts";
 
@@ -29,7 +29,9 @@ export interface Shown {
   look(): Promise<void>;
 }
 
-export async function startDashboard(env: Record<string, string> = {}) {
+export async function startDashboard(
+  env: Record<string, string> = {}, microphone: Microphone = "refused",
+) {
   const model = await startScriptedModel();
   const server = await startTestServer({
     env: {
@@ -38,7 +40,7 @@ export async function startDashboard(env: Record<string, string> = {}) {
       PARLEY_RATE_KEY_PER_MINUTE: "100000", PARLEY_RATE_KEY_BURST: "100000", ...env,
     },
   });
-  const browser = noBrowser() ? null : await openBrowser("refused");
+  const browser = noBrowser() ? null : await openBrowser(microphone);
   /** Opens the dashboard; afterwards nothing may have gone wrong in it. */
   const withDashboard = async (
     work: (shown: Shown) => Promise<void>,

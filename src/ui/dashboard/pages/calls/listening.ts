@@ -101,7 +101,7 @@ function play(
 }
 
 /** Knows how much waits to be played: the audio thread reports every frame it has played. */
-function createQueue(port: MessagePort): { add(frame: ArrayBuffer): void; clear(): void } {
+export function createQueue(port: MessagePort): { add(frame: ArrayBuffer): void; clear(): void } {
   let waiting = 0;
   let run = 0;
   port.onmessage = ({ data }: MessageEvent<{ kind: string; name?: number }>) => {
@@ -123,7 +123,7 @@ function createQueue(port: MessagePort): { add(frame: ArrayBuffer): void; clear(
   };
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener("abort", () => {

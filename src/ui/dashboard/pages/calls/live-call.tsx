@@ -8,6 +8,7 @@ import { Card, Facts, Failure, Notice, Page, Status } from "#ui/dashboard/kit/la
 import { customerOf, isFinal, isLive, type CallRecord } from "./call-state.ts";
 import { AssistantLink, Values } from "./facts.tsx";
 import { ListenIn } from "./listen-in.tsx";
+import { Microphone, Whisper } from "./take-part.tsx";
 import { Transcript } from "./transcript.tsx";
 import { Transfers } from "./transfers.tsx";
 import { useNow } from "#ui/dashboard/data/use-now.ts";
@@ -93,7 +94,14 @@ function Controls({ watch: { call } }: { watch: Watch }) {
     <Card title="Take part">
       <div class="stack">
         {isTalking
-          ? <><ListenIn callId={call.id} /><Say callId={call.id} /></>
+          ? (
+            <>
+              <ListenIn callId={call.id} />
+              <Say callId={call.id} />
+              <Whisper callId={call.id} />
+              <Microphone callId={call.id} holder={call.desk_holder} />
+            </>
+          )
           : <p class="soft">As soon as somebody answers, you can listen in and have the assistant say something.</p>}
         <div class="actions">
           {isTalking && <Mute callId={call.id} />}

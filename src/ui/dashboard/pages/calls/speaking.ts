@@ -1,0 +1,97 @@
+// A person's microphone in a call: what it hears goes to the server, and the call comes back, both
+// through the audio thread of the talk page. Begins in a click; a connection that breaks is made
+// again, and everything it opens is freed by `stop`.
+import { createQueue, pause } from "./listening.ts";
+
+export type SpeakState = "connecting" | "speaking" | "lost" | "over";
+
+interface SpeakTo {
+  callId: number;
+  /** Each connection needs a ticket of its own. */
+  askTicket(): Promise<string>;
+  /** `problem`: why it is over, where that is not because the call went back. */
+  onState(state: SpeakState, problem?: unknown): void;
+}
+
+const CLOSE_OVER = 1000;
+/** Codes from here on say not to come again. */
+const CLOSE_FINAL = 4500;
+const RETRY_MS = 500;
+/** What a slow network has not taken yet is not live any more. */
+const BUFFERED_BYTES_MAX = 64 * 1024;
+
+export function startSpeaking(to: SpeakTo): { stop(): void } {
+  const over = new AbortController();
+  const { signal } = over;
+  const context = new AudioContext();
+  void context.resume().catch(() => undefined);
+  signal.addEventListener("abort", () => void context.close());
+  const finish = (problem?: unknown): void => {
+    if (signal.aborted) return;
+    over.abort();
+    to.onState("over", problem);
+  };
+  to.onState("connecting");
+  speak(to, context, signal).then(() => finish(), finish);
+  return { stop: () => over.abort() };
+}
+
+async function openMicrophone(signal: AbortSignal): Promise<MediaStream> {
+  // Missing where the page did not come over https.
+  const devices = navigator.mediaDevices as MediaDevices | undefined;
+  if (!devices) throw new Error("This browser gives pages over https alone a microphone.");
+  const microphone = await devices.getUserMedia({
+    audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true },
+  }).catch((cause: unknown) => {
+    throw new Error("The microphone cannot be used. Allow it in the browser and try again.", { cause });
+  });
+  const free = (): void => microphone.getTracks().forEach((track) => track.stop());
+  signal.addEventListener("abort", free);
+  if (signal.aborted) free();
+  return microphone;
+}
+
+async function speak(to: SpeakTo, context: AudioContext, signal: AbortSignal): Promise<void> {
+  const microphone = await openMicrophone(signal);
+  await context.audioWorklet.addModule("/talk/worklet.js");
+  if (signal.aborted) return;
+  const capture = new AudioWorkletNode(context, "capture", { numberOfOutputs: 0 });
+  context.createMediaStreamSource(microphone).connect(capture);
+  const playback = new AudioWorkletNode(context, "playback", { numberOfInputs: 0 });
+  playback.connect(context.destination);
+  while (!signal.aborted) {
+    const ticket = await to.askTicket();
+    if (signal.aborted || await connect(to, ticket, capture, playback, signal) === "over") return;
+    if (signal.aborted) return;
+    to.onState("lost");
+    await pause(RETRY_MS, signal);
+  }
+}
+
+function connect(
+  { callId, onState }: SpeakTo, ticket: string, capture: AudioWorkletNode,
+  playback: AudioWorkletNode, signal: AbortSignal,
+): Promise<"over" | "lost"> {
+  const { promise, resolve } = Promise.withResolvers<"over" | "lost">();
+  const origin = location.origin.replace(/^http/, "ws");
+  const socket = new WebSocket(
+    `${origin}/api/user/calls/${callId}/speak?ticket=${encodeURIComponent(ticket)}`);
+  socket.binaryType = "arraybuffer";
+  const queue = createQueue(playback.port);
+  const close = (): void => socket.close();
+  signal.addEventListener("abort", close);
+  capture.port.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => {
+    const isReady = socket.readyState === WebSocket.OPEN;
+    if (isReady && socket.bufferedAmount < BUFFERED_BYTES_MAX) socket.send(data);
+  };
+  socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => {
+    if (typeof data === "string") onState("speaking");
+    else queue.add(data);
+  };
+  socket.onclose = ({ code }) => {
+    signal.removeEventListener("abort", close);
+    queue.clear();
+    resolve(code === CLOSE_OVER || code >= CLOSE_FINAL || signal.aborted ? "over" : "lost");
+  };
+  return promise;
+}

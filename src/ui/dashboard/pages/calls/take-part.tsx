@@ -1,0 +1,105 @@
+// Taking part in a call: a whisper for the assistant alone, and the microphone, by which a person
+// has the call until it is handed back.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, TextField, Toggle, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { startSpeaking, type SpeakState } from "./speaking.ts";
+
+const NOT_LIVE = "The call is not being talked on any more.";
+
+export function Whisper({ callId }: { callId: number }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [text, setText] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const { isBusy, run } = useWork(setError);
+  const whisper = (event: Event): void => {
+    event.preventDefault();
+    if (text.trim() === "") return;
+    setError(null);
+    run(async () => {
+      const { ok } = await unwrap(api.POST("/user/calls/{id}/whisper", {
+        params: { path: { id: callId } }, body: { text: text.trim() },
+      }));
+      if (!ok) throw new Error(NOT_LIVE);
+      setText("");
+      toasts.notify("The assistant knows it. The customer does not hear it.");
+    });
+  };
+  const complaint = error ? fieldErrors(error).text ?? messageOf(error) : undefined;
+  return (
+    <form class="calls-say" onSubmit={whisper}>
+      <TextField
+        label="Whisper to the assistant" value={text} onInput={setText} maxLength={1000}
+        error={complaint} autoComplete="off"
+      />
+      <Button type="submit" isBusy={isBusy} disabled={text.trim() === ""}>Whisper</Button>
+    </form>
+  );
+}
+
+const WORDS: Record<SpeakState, string> = {
+  connecting: "Opening the microphone…",
+  speaking: "The customer hears you.",
+  lost: "The connection was lost. Connecting again…",
+  over: "Your microphone is off.",
+};
+
+export function Microphone({ callId, holder }: {
+  callId: number; holder: { name: string } | null;
+}) {
+  const api = useApi();
+  const speaking = useRef<{ stop(): void } | null>(null);
+  const [state, setState] = useState<SpeakState>("over");
+  const [problem, setProblem] = useState<unknown>(null);
+  const [isBeside, setBeside] = useState(false);
+  const { isBusy, run } = useWork(setProblem);
+  const stop = (): void => {
+    speaking.current?.stop();
+    speaking.current = null;
+    setState("over");
+  };
+  useEffect(() => stop, [callId]);
+  const path = { params: { path: { id: callId } } };
+  const take = (): void => {
+    setProblem(null);
+    run(async () => {
+      await unwrap(api.POST("/user/calls/{id}/take-over", {
+        ...path, body: { with_assistant: isBeside },
+      }));
+      speaking.current = startSpeaking({
+        callId,
+        askTicket: async () => (await unwrap(api.POST("/user/stream-tickets"))).ticket,
+        onState: (next, why) => {
+          setState(next);
+          if (why !== undefined) setProblem(why);
+        },
+      });
+    });
+  };
+  const handBack = (): void => {
+    setProblem(null);
+    stop();
+    run(async () => void await unwrap(api.POST("/user/calls/{id}/hand-back", path)));
+  };
+  const isOn = state !== "over";
+  const who = holder ? `${holder.name} has this call.` : "The assistant has this call.";
+  return (
+    <div class="stack" role="group" aria-label="Microphone">
+      {!isOn && (
+        <Toggle
+          label="Keep the assistant on the call" value={isBeside} onInput={setBeside}
+          hint="Else it is silent, listens, and goes on when you hand back."
+        />
+      )}
+      <div class="actions">
+        {!isOn && (
+          <Button icon="listen" isBusy={isBusy} onClick={take}>Take the microphone</Button>
+        )}
+        {(isOn || holder) && <Button isBusy={isBusy} onClick={handBack}>Hand back</Button>}
+      </div>
+      <small role="status">{problem ? messageOf(problem) : isOn ? WORDS[state] : who}</small>
+    </div>
+  );
+}

@@ -1,0 +1,55 @@
+// A person takes a call over from the dashboard in a real browser, whose microphone beeps: the
+// caller is a program with a socket of its own.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
+import { callTicket, WebCaller } from "#support/web-caller.ts";
+
+const skip = noBrowser();
+const { model, server, withDashboard, close } = await startDashboard({}, "beeps");
+after(close);
+
+const isLoud = (frame: Int16Array): boolean => frame.some((sample) => Math.abs(sample) > 500);
+
+test("[DB47] on a live call one whispers, takes the microphone by keyboard, is heard by the caller while the assistant is silent, and hands back", { skip }, async () => {
+  const said = (messages: Record<string, unknown>[]): string =>
+    messages.map(({ content }) => String(content)).join("\n");
+  model.script(({ messages }) => {
+    const asked = said(messages);
+    if (asked.includes("handed the call back")) return { tokens: ["I ", "go ", "on."] };
+    return { tokens: asked.includes("Act now") ? ["Ten ", "off."] : ["Yes."] };
+  });
+  const assistant = await newAssistant(server, {
+    initial_message: "Hi there.", post_call_evaluation: false, endpoint_sensitivity: 1,
+  });
+  const conversation = await newConversation(server, assistant.uuid);
+  const caller = await WebCaller.open(server, conversation, await callTicket(server, conversation));
+  await caller.until(() => caller.words.join(" ") === "Hi there.");
+  await withDashboard(async ({ page, go, look }) => {
+    await page.addInitScript(WATCH);
+    await page.reload();
+    await go(`/calls/${caller.callId}`);
+    await page.getByLabel("Whisper to the assistant").fill("Ten percent off.");
+    await page.getByRole("button", { name: "Whisper" }).click();
+    await caller.until(() => caller.words.join(" ").endsWith("Ten off."));
+    await page.getByText("The assistant has this call.").waitFor();
+    await look();
+    const before = caller.sound.length;
+    await page.getByRole("button", { name: "Take the microphone" }).press("Enter");
+    await page.getByText("The customer hears you.").waitFor();
+    await caller.until(() => caller.sound.slice(before).some(isLoud));
+    caller.say("Do you hear me?");
+    await caller.until(() => caller.lines.includes("customer: Do you hear me?"));
+    assert.ok(caller.words.join(" ").endsWith("Ten off."), caller.words.join(" "));
+    await look();
+    await page.getByRole("button", { name: "Hand back" }).press("Enter");
+    await caller.until(() => caller.words.join(" ").endsWith("I go on."));
+    await page.getByText("The assistant has this call.").waitFor();
+    await until(page, ALL_FREE);
+    caller.send({ type: "end" });
+    await page.getByRole("button", { name: "Delete" }).waitFor();
+  });
+  model.script(null);
+});
