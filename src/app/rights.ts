@@ -110,6 +110,7 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "POST /user/conversations/{uuid}/read": ["answer"],
   "POST /user/conversations/{uuid}/callback/done": ["answer", "conversation.callback_done"],
   "GET /user/conversations/{uuid}/callbacks": ["view"],
+  "GET /user/conversations/{uuid}/labels": ["view"],
   "PUT /user/conversations/{uuid}/labels": ["answer", "conversation.set_labels"],
   "GET /user/inbox": ["view"],
   "GET /user/conversations/{uuid}/notes": ["view"],

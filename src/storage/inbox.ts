@@ -95,6 +95,7 @@ export function createInboxStore(
     WHERE conversation_id = @conversationId ORDER BY id`);
   const canned = reader.prepare<object, CannedRow>(
     `SELECT ${CANNED} FROM canned_replies WHERE account_id = @accountId ORDER BY shortcut`);
+  const beside = createBeside(reader);
   return {
     page: createPage(reader, writer, search),
     indexMessages: (rows) => writer.write("messages.index", { rows }),
@@ -103,6 +104,7 @@ export function createInboxStore(
       await counts.get({ accountId, holderId }) ?? { waiting: 0, mine: 0, all: 0 },
     notes: async (conversationId) => (await notes.all({ conversationId })).map(noteFromRow),
     label: (args) => writer.write("desk.label", args),
+    labels: async (id) => (await beside([id]))(id).labels,
     addNote: (args) => writer.write("desk.note", args),
     cannedReplies: async (accountId) => (await canned.all({ accountId })).map(cannedFromRow),
     saveCannedReply: (args) => writer.write("cannedReplies.save", args),

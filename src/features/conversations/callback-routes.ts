@@ -19,7 +19,7 @@ import type { Reading } from "./reading.ts";
 interface CallbackRouteOptions {
   callbacks: Callbacks;
   reading: Reading;
-  inbox: Pick<Inbox, "label">;
+  inbox: Pick<Inbox, "label" | "labels">;
   conversations: Pick<Conversations, "get" | "summary">;
   findAssistant(assistantId: number): Promise<Assistant | null>;
   access: Access;
@@ -56,6 +56,12 @@ export const CallbackSchema = Type.Object({
   done_at: Nullable(Moment("When it was done, in UTC."), about("Null: it is open.")),
 }, named("Callback", "How a visitor wants to be reached."));
 
+export const LabelsSchema = listOf(Type.Object({
+  id: Type.Integer(about("The label's number.", 1)),
+  name: Type.String(about("What it is called.", "Refunds")),
+  color: Nullable(Type.String(about("Its colour; null: none.", "teal"))),
+}, named("ConversationLabel", "A label of the account.")), "By name.");
+
 const NOT_FOUND = { description: "No such conversation" };
 const VISITORS = {
   tag: "Conversations", errorShape: "conversation", notFound: "Conversation not found",
@@ -75,7 +81,7 @@ const said = (text: string | undefined): string | null => {
 export function callbackRoutes(options: CallbackRouteOptions): Route[] {
   return [
     requestRoute(options), ...accountCallbackRoutes(options), ...readRoutes(options),
-    labelRoute(options),
+    ...labelRoutes(options),
   ];
 }
 
@@ -199,11 +205,22 @@ function readRoutes({ reading, conversations, access, authorOf }: CallbackRouteO
   ];
 }
 
-function labelRoute({ inbox }: CallbackRouteOptions): Route {
-  return keyRoute({
+function labelRoutes({ inbox, conversations }: CallbackRouteOptions): Route[] {
+  const path = "/user/conversations/{uuid}/labels";
+  return [keyRoute({
     ...OWNERS,
+    path,
+    method: "GET",
+    summary: "A conversation's labels",
+    responses: { 200: { description: "Labels", schema: dataOf(LabelsSchema) }, 404: NOT_FOUND },
+    handle: async ({ caller, uuid }) => {
+      const { id } = await conversations.summary(caller.accountId, uuid);
+      return json(200, { data: await inbox.labels(id) });
+    },
+  }), keyRoute({
+    ...OWNERS,
+    path,
     method: "PUT",
-    path: "/user/conversations/{uuid}/labels",
     summary: "Set a conversation's labels, all of them",
     body: Type.Object({
       label_ids: Type.Array(Type.Integer(), {
@@ -215,5 +232,5 @@ function labelRoute({ inbox }: CallbackRouteOptions): Route {
       await inbox.label(caller.accountId, uuid, body.label_ids);
       return json(200, { status: true });
     },
-  });
+  })];
 }

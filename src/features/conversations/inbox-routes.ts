@@ -13,7 +13,7 @@ import { PER_PAGE_DEFAULT } from "#http/pagination.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import { SUMMARY } from "./account-routes.ts";
 import type { Conversations } from "./conversations.ts";
-import { CallbackSchema } from "./callback-routes.ts";
+import { CallbackSchema, LabelsSchema } from "./callback-routes.ts";
 import { callbackItem } from "./callbacks.ts";
 import { AuthorSchema } from "./desk-wire.ts";
 import { QUEUES, type CannedReply, type Inbox, type InboxRow, type Note } from "./inbox.ts";
@@ -53,11 +53,7 @@ const ROW = Type.Object({
   unread: Type.Boolean(about("Whether somebody else has written since you read it.")),
   visitor_read_at: Nullable(Moment("Until when the visitor has read, in UTC."), about(
     "Null: nobody knows.")),
-  labels: listOf(Type.Object({
-    id: Type.Integer(about("The label's number.", 1)),
-    name: Type.String(about("What it is called.", "Refunds")),
-    color: Nullable(Type.String(about("Its colour; null: none.", "teal"))),
-  }, named("ConversationLabel", "A label of the account.")), "By name."),
+  labels: LabelsSchema,
   callback: Nullable(CallbackSchema, about("The one that is open; null: none is.")),
 }, named("InboxConversation", "A conversation as the inbox shows it."));
 const NOTE = Type.Object({

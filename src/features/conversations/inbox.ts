@@ -88,6 +88,8 @@ export interface InboxStore {
   label(args: {
     accountId: number; uuid: string; labelIds: number[];
   }): Promise<"labelled" | "not_found" | "no_such_label">;
+  /** In the order of their names. */
+  labels(conversationId: number): Promise<InboxLabel[]>;
   /** Oldest first. */
   notes(conversationId: number): Promise<Note[]>;
   /** Null: the account has no such conversation. */
@@ -140,6 +142,7 @@ export function createInbox({ store, bus, system }: InboxOptions) {
         throw fieldFault("label_ids", "The selected label ids are invalid.");
       }
     },
+    labels: store.labels,
     notes: store.notes,
     addNote: async (
       accountId: number, uuid: string, author: Author, text: string,

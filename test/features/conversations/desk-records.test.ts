@@ -207,6 +207,8 @@ test("[DK25] conversations have labels of the account, by which the inbox is fil
   assert.deepEqual(row.labels, [
     { id: refunds, name: "Refunds", color: "teal" }, { id: urgent, name: "Urgent", color: "teal" },
   ]);
+  const read = await server.call("GET", `/user/conversations/${uuid}/labels`, { key: ana });
+  assert.deepEqual(read.body.data, row.labels);
   const stranger = await server.newAccount();
   const foreign = await label("Theirs", stranger.key);
   assert.equal((await set([foreign])).status, 422);

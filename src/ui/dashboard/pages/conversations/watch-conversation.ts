@@ -13,6 +13,8 @@ export interface Watch {
   error: unknown;
   /** Until when the visitor was last known to type. */
   typingUntil: number;
+  /** The visitor has read whatever was written so far. */
+  isReadByVisitor: boolean;
   /** Takes in what the server answered, ahead of its event. */
   receive(frame: Frame): void;
 }
@@ -22,10 +24,19 @@ const TYPING_MS = 6000;
 /** Frames come in bursts: they are drawn together. */
 const GATHER_MS = 30;
 
+/** Null: the frame says nothing about it. */
+function readIn({ type, by }: Frame): boolean | null {
+  if (type === "message_added") return false;
+  const isVisitors = (by as { role?: string } | undefined)?.role === "visitor";
+  return type === "conversation_read" && isVisitors ? true : null;
+}
+
 export function useWatch(uuid: string): Watch {
   const api = useApi();
   const [state, setState] = useState<Omit<Watch, "receive">>(
-    { talk: null, lostAt: null, error: null, typingUntil: 0 });
+    {
+      talk: null, lostAt: null, error: null, typingUntil: 0, isReadByVisitor: false,
+    });
   const waiting = useRef<Frame[]>([]);
   const receive = useCallback((frame: Frame) => setState((before) => ({
     ...before, talk: before.talk && applyFrames(before.talk, [frame]),
@@ -65,6 +76,8 @@ export function useWatch(uuid: string): Watch {
           setState((before) => ({ ...before, typingUntil: isTyping ? Date.now() + TYPING_MS : 0 }));
           continue;
         }
+        const isRead = readIn(frame);
+        if (isRead !== null) setState((before) => ({ ...before, isReadByVisitor: isRead }));
         if (frame.type === MISSED.type) loadHistory().catch(fail);
         else waiting.current.push(frame);
         timer ??= setTimeout(draw, GATHER_MS);

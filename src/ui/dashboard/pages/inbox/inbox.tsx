@@ -1,5 +1,5 @@
 // The inbox: queues of conversations on one side, the chosen one on the other, and keys for both.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
@@ -8,6 +8,8 @@ import { TextField } from "#ui/dashboard/kit/controls.tsx";
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
 import type { PageProps } from "#ui/dashboard/page.ts";
+import { AlertChoices, useAlerts } from "./alerts.tsx";
+import { Filters, queryOf, QUEUES, useShown, type Queue } from "./filters.tsx";
 import { Place } from "./place.tsx";
 import "./inbox.css";
 
@@ -15,18 +17,11 @@ export type InboxPage =
   paths["/user/inbox"]["get"]["responses"][200]["content"]["application/json"];
 type InboxRow = InboxPage["data"][number];
 
-const QUEUES = [
-  { id: "waiting", label: "Waiting" }, { id: "mine", label: "Mine" }, { id: "all", label: "All" },
-] as const;
-type Queue = (typeof QUEUES)[number]["id"];
-
 const CHANGES = [
   "desk_changed", "message_added", "conversation_created", "conversation_ended",
+  "callback_requested", "callback_done", "conversation_read",
 ];
 const PAGE_ROWS = 100;
-
-/** As it was when the inbox was left. */
-let lastQueue: Queue = "waiting";
 
 export const nameOf = ({ id, variables, external_identifier: customer }: Pick<
   InboxRow, "id" | "variables" | "external_identifier">): string =>
@@ -35,15 +30,14 @@ export const nameOf = ({ id, variables, external_identifier: customer }: Pick<
 export function Inbox({ params }: PageProps) {
   const uuid = params.uuid ?? null;
   const api = useApi();
-  const [queue, setQueue] = useState<Queue>(lastQueue);
-  const [search, setSearch] = useState("");
+  const [filter, change] = useShown();
+  const { queue, search } = filter;
   const settled = useSettled(search).trim();
-  useEffect(() => {
-    lastQueue = queue;
-  }, [queue]);
-  const query = { queue, per_page: PAGE_ROWS, ...(settled ? { search: settled } : {}) };
-  const data = useData(`inbox/${queue}/${settled}`, () =>
+  const query = { ...queryOf(filter, settled), per_page: PAGE_ROWS };
+  const data = useData(`inbox/${JSON.stringify(query)}`, () =>
     unwrap(api.GET("/user/inbox", { params: { query } })), CHANGES);
+  const isFiltered = Object.keys(query).length > 2;
+  useAlerts(data.value?.counts.waiting);
   const counts = data.value?.counts;
   const rows = data.value?.data ?? [];
   const chosen = rows.findIndex(({ id }) => id === uuid);
@@ -63,7 +57,7 @@ export function Inbox({ params }: PageProps) {
           <div class="inbox-queues" role="group" aria-label="Queue">
             {QUEUES.map(({ id, label }) => (
               <button
-                key={id} type="button" aria-pressed={id === queue} onClick={() => setQueue(id)}
+                key={id} type="button" aria-pressed={id === queue} onClick={() => change({ queue: id })}
               >
                 {label} {counts && <span class="inbox-count">{count(counts[id])}</span>}
               </button>
@@ -72,12 +66,13 @@ export function Inbox({ params }: PageProps) {
           <div class="inbox-search">
             <TextField
               label="Search messages" hidesLabel type="search" placeholder="Search messages"
-              value={search} onInput={setSearch} autoComplete="off" maxLength={200}
+              value={search} onInput={(text) => change({ search: text })} autoComplete="off" maxLength={200}
             />
           </div>
+          <Filters shown={filter} change={change} />
           <Loaded data={data}>
             {({ data: shown }) => shown.length === 0
-              ? <NoRows queue={queue} isSearch={settled !== ""} />
+              ? <NoRows queue={queue} isSearch={isFiltered} />
               : (
                 <ul aria-label="Conversations">
                   {shown.map((row) => <Row key={row.id} row={row} isChosen={row.id === uuid} />)}
@@ -88,9 +83,14 @@ export function Inbox({ params }: PageProps) {
             <kbd>j</kbd> <kbd>k</kbd> next, previous · <kbd>t</kbd> take over · <kbd>h</kbd> hand
             back · <kbd>r</kbd> reply · <kbd>/</kbd> search
           </p>
+          <AlertChoices />
         </Card>
         {uuid
-          ? <Place key={uuid} uuid={uuid} me={data.value?.me ?? null} />
+          ? (
+            <Place
+              key={uuid} uuid={uuid} me={data.value?.me ?? null} onChanged={data.reload}
+            />
+          )
           : <Card class="inbox-none"><Empty icon="conversations" title="Choose a conversation." /></Card>}
       </div>
     </Page>
@@ -102,7 +102,7 @@ const open = (row: InboxRow | undefined): void => {
 };
 
 function NoRows({ queue, isSearch }: { queue: Queue; isSearch: boolean }) {
-  if (isSearch) return <Empty icon="search" title="Nothing in this queue has these words." />;
+  if (isSearch) return <Empty icon="search" title="Nothing in this queue fits." />;
   const titles = {
     waiting: "Nobody waits for a person.", mine: "You have no conversation.",
     all: "No conversation is open.",
@@ -116,12 +116,15 @@ function Row({ row, isChosen }: { row: InboxRow; isChosen: boolean }) {
     <li>
       <a href={`#/inbox/${row.id}`} aria-current={isChosen ? "true" : undefined}>
         <span class="inbox-head">
-          <strong>{nameOf(row)}</strong>
+          <strong class={row.unread ? "inbox-unread" : undefined}>
+            {nameOf(row)}{row.unread && <span class="hidden-visually"> (unread)</span>}
+          </strong>
           <time title={whenExactly(since)}>{when(since)}</time>
         </span>
         <span class="inbox-last" dir="auto">{last ? last.content : "Nothing has been written yet."}</span>
         <span class="inbox-foot">
-          <span>{assistant}</span>
+          <span>{[assistant, ...row.labels.map(({ name }) => name)].join(" · ")}</span>
+          {row.callback && <span class="badge">Callback</span>}
           {desk === "waiting" && <span class="badge warn">Waiting</span>}
           {desk === "person" && <span class="badge good">{holder?.name ?? "A person"}</span>}
         </span>

@@ -1,4 +1,5 @@
 // One conversation at the desk: what was said, who has it, and what a person does about it.
+import { useEffect } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useNow } from "#ui/dashboard/data/use-now.ts";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
@@ -12,12 +13,19 @@ import type { Summary } from "#ui/dashboard/pages/conversations/conversations.ts
 import { Messages } from "#ui/dashboard/pages/conversations/messages.tsx";
 import { useWatch, type Watch } from "#ui/dashboard/pages/conversations/watch-conversation.ts";
 import { Composer } from "./composer.tsx";
+import { Callback, Labels } from "./beside.tsx";
 import { nameOf, type InboxPage } from "./inbox.tsx";
 import { Notes } from "./notes.tsx";
 
 type Me = InboxPage["me"];
 
-export function Place({ uuid, me }: { uuid: string; me: Me | null }) {
+interface PlaceProps {
+  uuid: string;
+  me: Me | null;
+  onChanged(): void;
+}
+
+export function Place({ uuid, me, onChanged }: PlaceProps) {
   const api = useApi();
   const watch = useWatch(uuid);
   const { value, error } = useData(`conversations/${uuid}/row`, () =>
@@ -25,6 +33,7 @@ export function Place({ uuid, me }: { uuid: string; me: Me | null }) {
   ["desk_changed"]);
   const row = value?.data ?? null;
   const { talk, lostAt } = watch;
+  useReading(uuid, talk?.items.length ?? 0);
   const failure = watch.error ?? error;
   if (failure && !(talk && row)) return <Card><Failure error={failure} /></Card>;
   return (
@@ -35,11 +44,16 @@ export function Place({ uuid, me }: { uuid: string; me: Me | null }) {
         )}
         {row && <Holder row={row} me={me} watch={watch} />}
         {talk ? <Messages items={talk.items} usages={[]} /> : <Skeleton lines={6} />}
+        {talk && watch.isReadByVisitor && talk.items.at(-1)?.role === "operator" && (
+          <p class="soft inbox-read" role="status">Read by the visitor</p>
+        )}
         <Typing until={watch.typingUntil} />
         {row && talk && <Composer uuid={uuid} row={row} talk={talk} isOthers={isOthers(row, me)} />}
       </Card>
       <div class="stack">
+        <Callback uuid={uuid} />
         <Notes uuid={uuid} />
+        <Labels uuid={uuid} onChanged={onChanged} />
         {row && (
           <Card title="About">
             <Facts rows={[
@@ -52,6 +66,23 @@ export function Place({ uuid, me }: { uuid: string; me: Me | null }) {
       </div>
     </div>
   );
+}
+
+/** Says that what is on the screen is read, with every message, while somebody looks. */
+function useReading(uuid: string, messages: number): void {
+  const api = useApi();
+  useEffect(() => {
+    if (messages === 0) return;
+    const read = (): void => {
+      if (document.hidden) return;
+      // The next message says it again.
+      api.POST("/user/conversations/{uuid}/read", { params: { path: { uuid } } })
+        .catch(() => undefined);
+    };
+    read();
+    document.addEventListener("visibilitychange", read);
+    return () => document.removeEventListener("visibilitychange", read);
+  }, [uuid, messages]);
 }
 
 function Typing({ until }: { until: number }) {

@@ -3,6 +3,7 @@ import { NumberField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
+import { OfficeHours } from "./office-hours.tsx";
 
 type Desk = NonNullable<Values["desk"]>;
 
@@ -53,6 +54,15 @@ function Body() {
       <Lines
         label="Words that ask for a person" name="desk.words" errors={errors}
         value={desk.words ?? []} placeholder="complaint" onInput={(words) => change({ words })}
+      />
+      <Lines
+        label="Mail to these addresses when somebody waits" name="desk.notify_emails" errors={errors}
+        value={desk.notify_emails ?? []} placeholder="desk@example.com"
+        onInput={(emails) => change({ notify_emails: emails })}
+      />
+      <OfficeHours
+        value={desk.office_hours ?? null} errors={errors}
+        onInput={(hours) => change({ office_hours: hours })}
       />
     </>
   );

@@ -1,0 +1,93 @@
+// When people are there to answer an assistant's visitors: hours of each weekday in one line,
+// holidays, and what is said outside of them.
+import { useState } from "preact/hooks";
+import { TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import type { Values } from "#ui/dashboard/pages/assistants/draft.ts";
+import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
+
+type Office = NonNullable<NonNullable<Values["desk"]>["office_hours"]>;
+type Periods = NonNullable<Office["hours"]["monday"]>;
+
+const DAYS = [
+  "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+] as const;
+const WEEK: Office["hours"] = Object.fromEntries(
+  DAYS.slice(0, 5).map((day) => [day, [{ from: "09:00", to: "17:00" }]]));
+const MESSAGE_CHARS_MAX = 500;
+
+const spelt = (periods: Periods | undefined): string =>
+  (periods ?? []).map(({ from, to }) => `${from}-${to}`).join(", ");
+/** The server judges what is no time. */
+const periodsOf = (text: string): Periods => text.split(",").map((part) => part.trim())
+  .filter((part) => part !== "").map((part) => {
+    const [from = "", to = ""] = part.split("-").map((time) => time.trim());
+    return { from, to };
+  });
+
+export function OfficeHours({ value, errors, onInput }: {
+  value: Office | null; errors: Record<string, string>;
+  onInput(value: Office | null): void;
+}) {
+  const name = "desk.office_hours";
+  const errorOf = (part: string): string | undefined => Object.entries(errors)
+    .find(([field]) => field.startsWith(`${name}.${part}`))?.[1];
+  return (
+    <>
+      <Toggle
+        label="People are there at certain hours" value={value !== null}
+        hint="Outside of them visitors read when somebody is back."
+        onInput={(on) => onInput(on ? { hours: WEEK } : null)}
+      />
+      {value && (
+        <>
+          <TextField
+            label="Time zone" value={value.time_zone ?? ""} placeholder="Europe/Berlin"
+            hint="Empty: the assistant's" error={errorOf("time_zone")}
+            onInput={(zone) => onInput({ ...value, time_zone: zone === "" ? null : zone })}
+          />
+          {DAYS.map((day) => (
+            <Hours
+              key={day} day={day} periods={value.hours[day]} error={errorOf(`hours.${day}`)}
+              onInput={(periods) => onInput({
+                ...value, hours: { ...value.hours, [day]: periods },
+              })}
+            />
+          ))}
+          <Lines
+            label="Holidays" name={`${name}.holidays`} errors={errors} placeholder="2026-12-25"
+            value={value.holidays ?? []} onInput={(holidays) => onInput({ ...value, holidays })}
+          />
+          <TextArea
+            label="What visitors read outside of them" value={value.message ?? ""} rows={2}
+            maxLength={MESSAGE_CHARS_MAX}
+            onInput={(message) => onInput({ ...value, message })}
+          />
+          <Toggle
+            label="Visitors can then leave how to be reached" value={value.callback ?? false}
+            onInput={(callback) => onInput({ ...value, callback })}
+          />
+        </>
+      )}
+    </>
+  );
+}
+
+function Hours({ day, periods, error, onInput }: {
+  day: (typeof DAYS)[number]; periods: Periods | undefined; error: string | undefined;
+  onInput(periods: Periods): void;
+}) {
+  // Half a period is people's own while they type.
+  const [text, setText] = useState(spelt(periods));
+  const isSame = spelt(periodsOf(text)) === spelt(periods);
+  return (
+    <TextField
+      label={day.charAt(0).toUpperCase() + day.slice(1)} error={error}
+      value={isSame ? text : spelt(periods)}
+      placeholder="closed; 09:00-12:00, 13:00-17:00"
+      onInput={(next) => {
+        setText(next);
+        onInput(periodsOf(next));
+      }}
+    />
+  );
+}

@@ -1,0 +1,69 @@
+// Calls whoever has the inbox open when somebody begins to wait: by choice with a sound, and with a
+// notification of the browser.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Toggle } from "#ui/dashboard/kit/controls.tsx";
+
+const SOUND = "parley.inbox.sound";
+const NOTICE = "parley.inbox.notice";
+const BEEP_HZ = 660;
+const BEEP_S = 0.25;
+
+const isOn = (name: string): boolean => localStorage.getItem(name) === "on";
+const keep = (name: string, on: boolean): void => localStorage.setItem(name, on ? "on" : "off");
+const mayNotify = (): boolean => "Notification" in globalThis && Notification.permission === "granted";
+
+function beep(): void {
+  const audio = new AudioContext();
+  const tone = audio.createOscillator();
+  const gain = audio.createGain();
+  tone.frequency.value = BEEP_HZ;
+  gain.gain.setValueAtTime(0.15, audio.currentTime);
+  gain.gain.exponentialRampToValueAtTime(0.001, audio.currentTime + BEEP_S);
+  tone.connect(gain).connect(audio.destination);
+  tone.onended = () => void audio.close();
+  tone.start();
+  tone.stop(audio.currentTime + BEEP_S);
+}
+
+/** `waiting`: how many wait; undefined: nobody knows yet. */
+export function useAlerts(waiting: number | undefined): void {
+  const before = useRef<number | undefined>(undefined);
+  useEffect(() => {
+    const grew = before.current !== undefined && (waiting ?? 0) > before.current;
+    if (waiting !== undefined) before.current = waiting;
+    if (!grew) return;
+    if (isOn(SOUND)) beep();
+    if (isOn(NOTICE) && mayNotify() && document.hidden) {
+      const notice = new Notification("Somebody waits for a person", { tag: "parley-inbox" });
+      notice.onclick = () => focus();
+    }
+  }, [waiting]);
+}
+
+export function AlertChoices() {
+  const [sound, setSound] = useState(isOn(SOUND));
+  const [notice, setNotice] = useState(isOn(NOTICE) && mayNotify());
+  const ask = async (wanted: boolean): Promise<void> => {
+    const on = wanted && "Notification" in globalThis
+      && await Notification.requestPermission() === "granted";
+    keep(NOTICE, on);
+    setNotice(on);
+  };
+  return (
+    <details class="inbox-alerts">
+      <summary>Notifications</summary>
+      <Toggle
+        label="Sound when somebody waits" value={sound}
+        onInput={(on) => {
+          keep(SOUND, on);
+          setSound(on);
+        }}
+      />
+      <Toggle
+        label="Notification of the browser" value={notice}
+        hint="While a tab of the dashboard is open"
+        onInput={(on) => void ask(on)}
+      />
+    </details>
+  );
+}
