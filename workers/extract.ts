@@ -5,7 +5,10 @@ import { workerData } from "node:worker_threads";
 import type { ExtractionResult, ExtractionSource } from "#features/knowledgebases/extraction.ts";
 import { createOutbound } from "#outbound/request.ts";
 import { chunksOf, Unreadable, type BlockList } from "./documents/blocks.ts";
+import { readCsv } from "./documents/csv.ts";
 import { readDocx } from "./documents/docx.ts";
+import { readHtml } from "./documents/html.ts";
+import { readMarkdown } from "./documents/markdown.ts";
 import { readPdf } from "./documents/pdf.ts";
 import { decodeText, readQuestions, readText } from "./documents/text.ts";
 import { readWebsite, USER_AGENT } from "./documents/website.ts";
@@ -35,6 +38,12 @@ async function read(source: ExtractionSource): Promise<{ list: BlockList; pages:
       return { list: await readDocx(source.path), pages: 1 };
     case "txt":
       return { list: readText(decodeText(await readFile(source.path))), pages: 1 };
+    case "md":
+      return { list: readMarkdown(decodeText(await readFile(source.path))), pages: 1 };
+    case "html":
+      return { list: readHtml(decodeText(await readFile(source.path))).list, pages: 1 };
+    case "csv":
+      return { list: readCsv(decodeText(await readFile(source.path))), pages: 1 };
     case "text":
       return { list: readText(source.text), pages: 1 };
     case "faq":

@@ -10,7 +10,7 @@ import type { CommittedEvent, DocumentStatus } from "#events/events.ts";
 import type { Chunk } from "./extraction.ts";
 
 /** Brought as a file. */
-const FILE_TYPES = ["pdf", "txt", "docx"] as const;
+const FILE_TYPES = ["pdf", "txt", "docx", "md", "html", "csv"] as const;
 /** Written by hand, and changed by hand: a text, or questions with their answers. */
 const WRITTEN_TYPES = ["text", "faq"] as const;
 export const DOCUMENT_TYPES = ["website", ...FILE_TYPES, ...WRITTEN_TYPES] as const;

@@ -20,7 +20,8 @@ const STATUS_LABELS = {
   empty: "Empty", processing: "Processing", active: "Active", failed: "Failed",
 } as const;
 const TYPE_LABELS: Record<DocumentType, string> = {
-  website: "Website", pdf: "PDF", txt: "TXT", docx: "DOCX", text: "Text",
+  website: "Website", pdf: "PDF", txt: "TXT", docx: "DOCX",
+  md: "Markdown", html: "HTML", csv: "CSV", text: "Text",
   faq: "Questions and answers",
 };
 

@@ -142,7 +142,7 @@ test("[DB63] what the server would not take is told before anything is sent", { 
       return file;
     });
     await page.getByLabel("Drop files here").setInputFiles(files);
-    await page.getByText("Only PDF, TXT and DOCX files can be read.").waitFor();
+    await page.getByText("Only PDF, DOCX, TXT, Markdown, HTML and CSV files can be read.").waitFor();
     await page.getByText("The file is empty.").waitFor();
     await page.getByText("The file is larger than 20 MB.").waitFor();
     await look();

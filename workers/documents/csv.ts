@@ -1,0 +1,44 @@
+// Tables as text: each row says the name of its columns, so that a row found by itself still makes
+// sense.
+import { CsvError, parse } from "csv-parse/sync";
+import { BlockList, Unreadable } from "./blocks.ts";
+
+const RECORD_CHARS_MAX = 100_000;
+const COLUMNS_MAX = 200;
+const SEPARATORS = [",", ";", "\t", "|"];
+
+/** The sign that is in the first line most often. */
+function separatorOf(text: string): string {
+  const line = text.slice(0, RECORD_CHARS_MAX).split(/\r?\n/, 1)[0] ?? "";
+  const [most = ","] = SEPARATORS.toSorted((one, other) =>
+    line.split(other).length - line.split(one).length);
+  return most;
+}
+
+function rowsOf(text: string): string[][] {
+  try {
+    return parse(text, {
+      delimiter: separatorOf(text), relax_column_count: true, relax_quotes: true, trim: true,
+      skip_empty_lines: true, max_record_size: RECORD_CHARS_MAX,
+    });
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    throw new Unreadable("The file is not a valid CSV table.", { cause: error });
+  }
+}
+
+export function readCsv(text: string): BlockList {
+  const list = new BlockList();
+  const [names = [], ...rows] = rowsOf(text);
+  if (names.length > COLUMNS_MAX) throw new Unreadable("The table has too many columns to read.");
+  // A table of one row has no other.
+  for (const row of rows.length === 0 ? [names] : rows) {
+    if (list.truncated) break;
+    const cells = row.slice(0, COLUMNS_MAX).flatMap((cell, at) => {
+      const name = rows.length === 0 ? "" : names[at] ?? "";
+      return cell === "" ? [] : [name === "" ? cell : `${name}: ${cell}`];
+    });
+    list.text(cells.join(" | "));
+  }
+  return list;
+}
