@@ -106,10 +106,11 @@ const selfOf = ({ PARLEY_NODE_URL: url }: Config): NewNode =>
 
 /** What is taken up from nodes that are gone, by the feature that had it. */
 const workOf = (
-  { conversations, calls, voice, knowledge, delivery }: Features,
+  { conversations, calls, voice, knowledge, delivery, streams }: Features,
   { log, listening }: { log: Logger; listening: Promise<void> },
 ): NodeWork => ({
   calls: voice.calling.live,
+  streams: () => streams.counts().sse + streams.counts().websocket,
   recover: async () => {
     await conversations.recover();
     const late = await calls.recover();

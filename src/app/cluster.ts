@@ -1,14 +1,18 @@
 // Composition root, replies and calls of all nodes together. A node by itself has none of it.
 // Called by features.ts.
+import type { ClusterAtAGlance } from "#cluster/cluster.ts";
 import { replyQuestions } from "#cluster/live-replies.ts";
 import { createLiveSender } from "#cluster/live-sender.ts";
 import { reaching } from "#cluster/questions.ts";
 import { createRemoteReplies } from "#cluster/remote-reply.ts";
+import { viewNodes } from "#cluster/view.ts";
+import type { NodeWork } from "#cluster/nodes.ts";
 import type { Wire } from "#cluster/wire.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { OtherReplies } from "#features/conversations/conversations.ts";
+import type { Storage } from "#storage/storage.ts";
 
 interface JoinOptions {
   wire: Wire;
@@ -33,5 +37,19 @@ export function joinReplies(options: JoinOptions): OtherReplies & { close(): voi
       sender.close();
       remote.close();
     },
+  };
+}
+
+/** As people are shown it; a node by itself does not beat, and says here what it has. */
+export async function viewCluster(
+  { nodes, nodeId }: Pick<Storage, "nodes" | "nodeId">,
+  own: Pick<NodeWork, "calls" | "streams"> | null,
+): Promise<ClusterAtAGlance> {
+  const view = await viewNodes(nodes);
+  if (!own) return view;
+  const self = { calls: own.calls(), streams: own.streams(), beatAt: view.now };
+  return {
+    ...view,
+    nodes: view.nodes.map((node) => (node.id === nodeId() ? { ...node, ...self } : node)),
   };
 }

@@ -59,7 +59,7 @@ export interface AppOptions {
 
 interface Served {
   storage: Storage;
-  nodes: Pick<Nodes, "nodeId" | "holds" | "alive" | "hasClock">;
+  nodes: Pick<Nodes, "nodeId" | "holds" | "alive" | "hasClock" | "holdsForSeconds">;
   places: FilePlaces;
   hosted: HostedLines;
   /** Null: there are no other nodes. */
@@ -198,7 +198,10 @@ function showGauges({ metrics, streams, conversations, voice, nodes, storage }: 
     callsLive: voice.calling.live,
     storageFailed: () => storage.failure() !== null,
     nodes: () => nodes.alive().length,
+    nodesDraining: () => nodes.alive().filter(({ draining }) => draining).length,
     hasClock: nodes.hasClock,
+    holdsForSeconds: nodes.holdsForSeconds,
+    waiting: () => storage.nodes.waiting(),
   });
 }
 

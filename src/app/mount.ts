@@ -57,6 +57,7 @@ import { mountBundles } from "#ui/bundles.ts";
 import { mountUi } from "#ui/pages.ts";
 import { createAdmission, type Admission } from "./admission.ts";
 import { ABOUT } from "./api-document.ts";
+import { viewCluster } from "./cluster.ts";
 import type { AppOptions, Features } from "./features.ts";
 import type { FilePlaces } from "./files.ts";
 import { noted } from "./noting.ts";
@@ -130,9 +131,24 @@ function whyNotReady(storage: Storage, draining: () => boolean): string | null {
   return draining() ? "the server is stopping" : null;
 }
 
-function serveAccounts(
-  { config, storage, features, system, log }: Parts, admission: Admission,
-): Served {
+function serverOptions(
+  { storage, nodes, features }: Parts,
+): Parameters<typeof accountRoutes>[0]["server"] {
+  const { accounts, streams, voice } = features;
+  const own = {
+    calls: voice.calling.live,
+    streams: () => streams.counts().sse + streams.counts().websocket,
+  };
+  return {
+    nodeId: nodes.nodeId,
+    isAlone: storage.nodes.isAlone,
+    view: () => viewCluster(storage, own),
+    countAccounts: async () => (await accounts.list()).length,
+  };
+}
+
+function serveAccounts(parts: Parts, admission: Admission): Served {
+  const { config, storage, features, system, log } = parts;
   const { accounts, people, sessions, streams } = features;
   const { api, tickets } = admission;
   const options = {
@@ -142,6 +158,7 @@ function serveAccounts(
     events: storage.events,
     overview: createOverview({ store: storage.overview, system }),
     statements: createStatements({ store: storage.statements, system }),
+    server: serverOptions(parts),
     identify: (http: HttpRequest) => identify(api, http, true),
     streamsMax: config.PARLEY_STREAMS_PER_ACCOUNT_MAX,
   };

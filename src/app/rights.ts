@@ -12,6 +12,7 @@ type Row = readonly [right: Right, action?: string];
 export const ROUTE_RIGHTS: Record<string, Row> = {
   "GET /user/me": ["view"],
   "GET /user/overview": ["view"],
+  "GET /user/server": ["audit"],
   "GET /user/ledger": ["money"],
   "GET /user/ledger/verification": ["money"],
   "GET /user/stream": ["view"],

@@ -16,6 +16,7 @@ import { measureCommits } from "#storage/engines/sqlite/probe.ts";
 import { trySealed } from "#storage/engines/sqlite/sealed.ts";
 import { holdingsOf, isDatabase, makeArchive, restoreArchive } from "./archive.ts";
 import { table, UsageError, withStorage, type Command } from "./command.ts";
+import { examineServer, type Finding } from "./doctor-nodes.ts";
 
 /** Where the settings say everything is stored. */
 async function auditStored(config: Config): ReturnType<typeof auditLedger> {
@@ -109,12 +110,6 @@ const restore: Command = {
   },
 };
 
-interface Finding {
-  check: string;
-  ok: boolean;
-  detail: string;
-}
-
 /** Where PARLEY_FILES_URL has recordings and documents; null: in the data folder. */
 function placeElsewhere({ PARLEY_FILES_URL: place }: Config): string | null {
   if (place === null) return null;
@@ -152,19 +147,6 @@ async function examineFiles(config: Config): Promise<Finding> {
 
 const readdirSafely = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
 
-/** The database of PARLEY_DATABASE_URL; opening it has looked at how it is set up. */
-async function examineServer(config: Config): Promise<Finding> {
-  const check = "database";
-  try {
-    const { problems, accounts } = await auditStored(config);
-    const ok = problems.length === 0;
-    const detail = ok ? `PostgreSQL, ledger of ${accounts} accounts right` : problems.join("; ");
-    return { check, ok, detail };
-  } catch (error) {
-    return { check, ok: false, detail: (error as Error).message };
-  }
-}
-
 async function examineData(config: Config): Promise<Finding[]> {
   const dataDir = config.PARLEY_DATA_DIR;
   const lock = lockDataDir(dataDir);
@@ -175,7 +157,8 @@ async function examineData(config: Config): Promise<Finding[]> {
     { check: "server", ok: true, detail: lock ? "not running" : "running" },
     { check: "free disk", ok: freeGib > 1, detail: `${freeGib.toFixed(1)} GiB` },
   ];
-  if (config.PARLEY_DATABASE_URL !== null) return [...findings, await examineServer(config)];
+  const { PARLEY_DATABASE_URL: url } = config;
+  if (url !== null) return [...findings, ...await examineServer(config, url)];
   findings.push(
     { check: "durable commits", ok: true, detail: `${measureCommits(dataDir)} a second` });
   if (!databaseExists(dataDir)) {

@@ -4,6 +4,44 @@
 import type { Instant } from "#core/system.ts";
 import type { Author, DeskReason, DeskState } from "#events/events.ts";
 
+/** Things of one kind that a node has to itself. */
+export interface Owned {
+  nodeId: number;
+  what: string;
+  things: number;
+}
+
+export interface Waiting {
+  /** Being read, or to be. */
+  documents: number;
+  /** Webhooks that are to be sent, or sent again. */
+  deliveries: number;
+}
+
+export interface NodeAtAGlance {
+  id: number;
+  name: string;
+  url: string | null;
+  version: string;
+  startedAt: Instant;
+  beatAt: Instant;
+  leaseUntil: Instant | null;
+  calls: number;
+  streams: number;
+  /** `dead`: nobody has heard of it for a lease; others take up what it had. */
+  state: "live" | "draining" | "dead";
+  owned: Record<string, number>;
+  /** What it alone does for all. */
+  leases: string[];
+}
+
+export interface ClusterAtAGlance {
+  /** The database's time of it. */
+  now: Instant;
+  nodes: NodeAtAGlance[];
+  waiting: Waiting;
+}
+
 /** Another node, as the store has it. */
 export interface NodeView {
   id: number;

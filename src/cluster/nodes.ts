@@ -4,7 +4,7 @@
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Instant, System } from "#core/system.ts";
-import type { Cluster, NodeView } from "./cluster.ts";
+import type { Cluster, NodeView, Owned, Waiting } from "./cluster.ts";
 import { WireFault, type Wire } from "./wire.ts";
 
 export type NodeState = "live" | "draining" | "gone";
@@ -24,8 +24,10 @@ export interface NodeRecord extends Pick<NewNode, "name" | "url"> {
   beatAt: Instant;
   /** Null: it holds the folder's lock for as long as it lives. */
   leaseUntil: Instant | null;
-  /** Live ones, as of the last beat. */
+  version: string;
+  /** Live ones, as of the last beat; so of open streams. */
   calls: number;
+  streams: number;
   goneAt: Instant | null;
   isRecovered: boolean;
 }
@@ -41,9 +43,11 @@ export interface NodeStore {
   list(): Promise<NodeRecord[]>;
   leases(): Promise<{ name: string; nodeId: number }[]>;
   isLiving(nodeId: number): Promise<boolean>;
+  owned(): Promise<Owned[]>;
+  waiting(): Promise<Waiting>;
   /** False: this node was given up. */
   beat(args: {
-    leaseUntil: Instant | null; state: NodeState; calls: number; now: Instant;
+    leaseUntil: Instant | null; state: NodeState; calls: number; streams: number; now: Instant;
   }): Promise<boolean>;
   /** True: it is this node's, now or before. */
   takeLease(name: LeaseName): Promise<boolean>;
@@ -71,6 +75,8 @@ interface NodesOptions {
 export interface NodeWork {
   /** Live ones. */
   calls(): number;
+  /** Open ones. */
+  streams(): number;
   /** Ends what nodes that are gone have left; may run again over the same. */
   recover(): Promise<void>;
 }
@@ -78,6 +84,8 @@ export interface NodeWork {
 export interface Nodes extends Cluster {
   /** Whether this node does the work that comes round by itself. */
   hasClock(): boolean;
+  /** Over a file for ever: nobody else can take it. */
+  holdsForSeconds(): number;
   /** The first look: takes up what is left behind. From here on this node beats. */
   start(work: NodeWork): Promise<void>;
   /** Nothing new is begun here; others know with the next beat. */
@@ -132,6 +140,10 @@ export function createNodes(options: NodesOptions): Nodes {
     holds,
     onLost: (handler) => void handlers.push(handler),
     hasClock: () => life.hasClock && life.state === "live" && holds(),
+    holdsForSeconds: () => {
+      if (!holds()) return 0;
+      return isAlone ? Infinity : leftMs(life, system) / 1000;
+    },
     start: async (work) => {
       const look = createLook({ ...options, ...work }, life, lose);
       const rounds = createRound({ options, life, holds, lose, look });
@@ -167,9 +179,9 @@ const viewOf = ({ id, url, state }: NodeRecord): NodeView =>
   ({ id, url, draining: state === "draining" });
 
 /** Sooner than its lease is over, and by the slower of two clocks: one may have stood still. */
-const isFresh = ({ beatMs, beatAt }: Life, system: System): boolean =>
-  system.monotonicMs() - beatMs < LIMITS.nodeHoldMs
-  && system.now() - beatAt < LIMITS.nodeHoldMs * 1000;
+const leftMs = ({ beatMs, beatAt }: Life, system: System): number => LIMITS.nodeHoldMs
+  - Math.max(system.monotonicMs() - beatMs, (system.now() - beatAt) / 1000);
+const isFresh = (life: Life, system: System): boolean => leftMs(life, system) > 0;
 
 type Round = ReturnType<typeof createRound>;
 
@@ -223,7 +235,9 @@ function createLook(options: NodesOptions & NodeWork, life: Life, lose: () => vo
       const now = await store.clock();
       const { state } = life;
       const leaseUntil = isAlone ? null : now + LIMITS.nodeLeaseMs * 1000;
-      if (!isAlone && !await store.beat({ leaseUntil, state, calls: options.calls(), now })) {
+      if (!isAlone && !await store.beat({
+        leaseUntil, state, calls: options.calls(), streams: options.streams(), now,
+      })) {
         lose();
         return null;
       }

@@ -4,7 +4,9 @@
 import type { LeaseName, NewNode, NodeRecord, NodeState, NodeStore } from "#cluster/nodes.ts";
 import { LIMITS } from "#core/limits.ts";
 import { DAY_MICROS, type Instant } from "#core/system.ts";
+import { VERSION } from "#core/version.ts";
 import { shippedMigrations } from "./migrations.ts";
+import { nodeFigures } from "./node-figures.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
@@ -29,7 +31,9 @@ interface NodeRow {
   started_at: number;
   beat_at: number;
   lease_until: number | null;
+  version: string;
   calls: number;
+  streams: number;
   gone_at: number | null;
   recovered_at: number | null;
 }
@@ -42,22 +46,26 @@ const recordFromRow = (row: NodeRow): NodeRecord => ({
   startedAt: row.started_at,
   beatAt: row.beat_at,
   leaseUntil: row.lease_until,
+  version: row.version,
   calls: row.calls,
+  streams: row.streams,
   goneAt: row.gone_at,
   isRecovered: row.recovered_at !== null,
 });
 
 export function nodeCommands(sql: Sql) {
   const insert = sql.prepare(`
-    INSERT INTO nodes (name, url, protocol, schema_version, state, started_at, beat_at, lease_until)
-    VALUES (@name, @url, @protocol, @schemaVersion, 'live', @now, @now, @leaseUntil)`);
+    INSERT INTO nodes (name, url, version, protocol, schema_version, state, started_at, beat_at,
+      lease_until)
+    VALUES (@name, @url, @version, @protocol, @schemaVersion, 'live', @now, @now, @leaseUntil)`);
   const buryOthers = sql.prepare(`
     UPDATE nodes SET state = 'gone', gone_at = @now WHERE state <> 'gone'`);
   const forget = sql.prepare("DELETE FROM nodes WHERE recovered_at < @before");
   return {
     "nodes.join": async (
       { isAlone, ...args }: NewNode & {
-        schemaVersion: number; isAlone: boolean; leaseUntil: Instant | null; now: Instant;
+        version: string; schemaVersion: number; isAlone: boolean; leaseUntil: Instant | null;
+        now: Instant;
       },
     ): Promise<number> => {
       const { now } = args;
@@ -72,7 +80,8 @@ export function nodeCommands(sql: Sql) {
 
 function lifeCommands(sql: Sql) {
   const beat = sql.prepare(`
-    UPDATE nodes SET beat_at = @now, lease_until = @leaseUntil, state = @state, calls = @calls
+    UPDATE nodes SET beat_at = @now, lease_until = @leaseUntil, state = @state, calls = @calls,
+      streams = @streams
     WHERE id = @nodeId AND state <> 'gone'`);
   const take = sql.prepare(`
     INSERT INTO leases (name, node_id) VALUES (@name, @nodeId)
@@ -119,7 +128,8 @@ function deathCommands(sql: Sql) {
 export function createNodeStore(reader: Reader, writer: Writer): NodeStore {
   const clock = reader.prepare<object, { now: Instant }>(`SELECT ${reader.dialect.clock} AS now`);
   const list = reader.prepare<object, NodeRow>(`
-    SELECT id, name, url, state, started_at, beat_at, lease_until, calls, gone_at, recovered_at
+    SELECT id, name, url, state, started_at, beat_at, lease_until, version, calls, streams,
+      gone_at, recovered_at
     FROM nodes WHERE recovered_at IS NULL ORDER BY id`);
   const leases = reader.prepare<object, { name: string; nodeId: number }>(
     'SELECT name, node_id AS "nodeId" FROM leases ORDER BY name');
@@ -133,13 +143,14 @@ export function createNodeStore(reader: Reader, writer: Writer): NodeStore {
     join: async (self) => {
       const joined = await now();
       return writer.write("nodes.join", {
-        ...self, isAlone, now: joined,
+        ...self, isAlone, now: joined, version: VERSION,
         schemaVersion: shippedMigrations(reader.engine).at(-1)?.version ?? 0,
         leaseUntil: isAlone ? null : joined + LIMITS.nodeLeaseMs * 1000,
       });
     },
     list: async () => (await list.all({})).map(recordFromRow),
     leases: async () => await leases.all({}),
+    ...nodeFigures(reader),
     isLiving: async (nodeId) => await isHere.get({ nodeId }) !== undefined,
     beat: (args) => writer.write("nodes.beat", args),
     takeLease: (name) => writer.write("nodes.takeLease", { name }),

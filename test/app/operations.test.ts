@@ -19,6 +19,10 @@ test("[OP1] health, metrics, the OpenAPI document and its reader answer", async 
   for (const path of ["/livez", "/readyz"]) assert.equal((await get(path)).status, 200, path);
   const metrics = await (await get("/metrics")).text();
   assert.match(metrics, /parley_http_request_duration_seconds/);
+  for (const gauge of ["nodes 1", "nodes_draining 0", "lease_seconds +Inf", "lease_clock 1",
+    'waiting{what="documents"} 0', 'waiting{what="webhooks"} 0']) {
+    assert.ok(metrics.includes(`\nparley_${gauge}\n`), gauge);
+  }
   const document = (await (await get("/openapi.json")).json()) as {
     openapi: string;
     paths: Record<string, object>;

@@ -51,7 +51,7 @@ function createWorld() {
     wire = wires.connect() as Wire | null, isAlone = false, recovering = Promise.resolve(),
   } = {}) => {
     const nodeId = await writer.write("nodes.join", {
-      name: "n", url: `http://n${machines.length}`, protocol: 1, schemaVersion: 28, isAlone,
+      name: "n", url: `http://n${machines.length}`, version: "1", protocol: 1, schemaVersion: 28, isAlone,
       now: time.now(), leaseUntil: isAlone ? null : time.now() + LEASE_MS * 1000,
     });
     const system = createManualSystem();
@@ -65,6 +65,7 @@ function createWorld() {
     machines.push(machine);
     await nodes.start({
       calls: () => 0,
+      streams: () => 0,
       recover: async () => {
         machine.recoveries += 1;
         await recovering;

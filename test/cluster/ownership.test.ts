@@ -28,7 +28,7 @@ after(async () => {
 async function join(): Promise<Storage> {
   const now = system.now();
   return storageOver(reader, writer, await writer.write("nodes.join", {
-    name: "n", url: null, protocol: 1, schemaVersion: 28, isAlone: false, leaseUntil: null, now,
+    name: "n", url: null, protocol: 1, version: "1", schemaVersion: 28, isAlone: false, leaseUntil: null, now,
   }));
 }
 
@@ -300,10 +300,10 @@ test("[ND19] a lease is one living node's; rows of nodes that are long gone are 
   assert.deepEqual(await Promise.all([one, two].map(({ nodes }) => nodes.takeLease("clock"))),
     [true, false]);
   assert.equal(await one.nodes.beat(
-    { leaseUntil: null, state: "live", calls: 3, now: system.now() }), true);
+    { leaseUntil: null, state: "live", calls: 3, streams: 0, now: system.now() }), true);
   await bury();
   assert.equal(await one.nodes.beat(
-    { leaseUntil: null, state: "live", calls: 0, now: system.now() }), false);
+    { leaseUntil: null, state: "live", calls: 0, streams: 0, now: system.now() }), false);
   assert.equal(await two.nodes.takeLease("clock"), true);
   assert.equal(await one.nodes.takeLease("clock"), false);
   await two.nodes.giveLeaseBack("clock");

@@ -35,7 +35,7 @@ test("[SO40] over PostgreSQL a beat is stored while every reader and every write
   ]);
   const now = await storage.nodes.clock();
   const leaseUntil = now + 30_000_000;
-  assert.equal(await storage.nodes.beat({ leaseUntil, state: "live", calls: 0, now }), true);
+  assert.equal(await storage.nodes.beat({ leaseUntil, state: "live", calls: 0, streams: 0, now }), true);
   assert.deepEqual((await storage.nodes.list()).map(({ beatAt }) => beatAt), [now]);
   assert.equal(answered, 0);
   await blocking.query("COMMIT");

@@ -64,7 +64,7 @@ export async function createWorld(options: WorldOptions) {
   const features = createFeatures(
     parts, {
       storage, places: await openFiles(parts), hosted: new Map(), wire: null,
-      nodes: { ...loneCluster(storage.nodeId()), hasClock: () => true },
+      nodes: { ...loneCluster(storage.nodeId()), hasClock: () => true, holdsForSeconds: () => 27 },
     });
   const { calls, bus, assistants, accounts } = features;
   const { id: accountId } = await accounts.create("Sim", "sim@example.org");

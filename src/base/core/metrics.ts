@@ -20,7 +20,11 @@ interface Gauges {
   storageFailed(): boolean;
   /** That serve the database, this one included. */
   nodes(): number;
+  nodesDraining(): number;
   hasClock(): boolean;
+  /** How long what this node owns is still its own. */
+  holdsForSeconds(): number;
+  waiting(): Promise<{ documents: number; deliveries: number }>;
 }
 
 function requestMetrics(registers: Registry[]) {
@@ -60,6 +64,20 @@ function eagerMetrics(registers: Registry[]) {
   };
 }
 
+/** What waits for any node; as it was where the database cannot be asked. */
+function showWaiting(registers: Registry[], { waiting }: Gauges): void {
+  new Gauge({
+    name: "parley_waiting", help: "Documents to be read and webhooks to be sent, by any node",
+    labelNames: ["what"] as const, registers,
+    async collect() {
+      const known = await waiting().catch(() => null);
+      if (!known) return;
+      this.set({ what: "documents" }, known.documents);
+      this.set({ what: "webhooks" }, known.deliveries);
+    },
+  });
+}
+
 function showGauges(registers: Registry[], gauges: Gauges): void {
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({ name: `parley_${name}`, help, registers, collect() { this.set(read()); } });
@@ -71,6 +89,11 @@ function showGauges(registers: Registry[], gauges: Gauges): void {
   gauge("storage_failed", "1 once the disk has failed a commit", () =>
     gauges.storageFailed() ? 1 : 0);
   gauge("nodes", "Nodes that serve the database, as this one sees them", gauges.nodes);
+  gauge("nodes_draining", "Nodes that begin nothing new, as this one sees them",
+    gauges.nodesDraining);
+  gauge("lease_seconds", "For so long what this node owns is still its own",
+    gauges.holdsForSeconds);
+  showWaiting(registers, gauges);
   gauge("lease_clock", "1 where the node does the work that comes round by itself", () =>
     gauges.hasClock() ? 1 : 0);
 }

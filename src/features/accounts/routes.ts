@@ -23,6 +23,7 @@ import type { Accounts } from "./accounts.ts";
 import type { By } from "./audit.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
 import type { ReadOverview } from "./overview.ts";
+import { nodesRoutes, type NodesOptions } from "./nodes-routes.ts";
 import { overviewRoutes } from "./overview-routes.ts";
 import { ROLE_RIGHTS, type Role } from "./roles.ts";
 import type { Sessions } from "./sessions.ts";
@@ -46,6 +47,7 @@ interface AccountRouteOptions {
   streams: Streams;
   overview: ReadOverview;
   statements: Statements;
+  server: NodesOptions;
   /** Open on one account at a time. */
   streamsMax: number;
   log: Logger;
@@ -98,6 +100,7 @@ function readExpiry(text: string | null | undefined): Instant | null {
 export function accountRoutes(options: AccountRouteOptions): Route[] {
   return [
     meRoute(options), ...overviewRoutes(options.overview), ...ledgerRoutes(options.statements),
+    ...nodesRoutes(options.server),
     ...keyRoutes(options), sessionRoute(options), ...streamRoutes(options),
   ];
 }

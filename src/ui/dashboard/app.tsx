@@ -157,7 +157,11 @@ const isAt = (location: string, path: string): boolean =>
 /** What is shown may be old, and since when. */
 function Connection() {
   const { isLive, lostAt } = useFreshness();
-  if (isLive) return <span class="connection live" role="status">Live</span>;
+  if (isLive) return (
+    <span role="status">
+      <a class="connection live" href="#/server" title="The server">Live</a>
+    </span>
+  );
   return (
     <span class="connection stale" role="status">
       {lostAt ? `Reconnecting… as of ${timeOfDay(lostAt)}` : "Connecting…"}

@@ -22,6 +22,7 @@ import { Leads } from "./pages/leads/leads.tsx";
 import { Ledger } from "./pages/ledger/ledger.tsx";
 import { Numbers } from "./pages/numbers/numbers.tsx";
 import { Overview } from "./pages/overview/overview.tsx";
+import { ServerPage } from "./pages/server/server.tsx";
 import { Team } from "./pages/team/team.tsx";
 import { ToolPage } from "./pages/tools/tool.tsx";
 import { Tools } from "./pages/tools/tools.tsx";
@@ -55,4 +56,5 @@ export const ROUTES: Record<string, FunctionComponent<PageProps>> = {
   "/keys": Keys,
   "/team": Team,
   "/audit": Audit,
+  "/server": ServerPage,
 };

@@ -61,7 +61,7 @@ export async function problemOfServer(
 }
 
 /** How far this machine's clock is ahead, at least: half of the way there and back may be on it. */
-async function clockOffMs({ sql }: Session, system: System): Promise<number> {
+export async function clockOffMs({ sql }: Session, system: System): Promise<number> {
   const before = system.now();
   const { now } = await sql.prepare<object, { now: number }>(
     `SELECT ${sql.dialect.clock} AS now`).one({});

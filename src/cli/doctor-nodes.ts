@@ -1,0 +1,116 @@
+// What `parley doctor` says of a database server, of the nodes that serve it together and of what
+// joins them.
+import { openWire } from "#app/wire.ts";
+import type { Config } from "#config/config.ts";
+import { createLogger } from "#core/logger.ts";
+import { findSecret, secretMark } from "#core/secrets.ts";
+import { createSystem, wait } from "#core/system.ts";
+import { auditLedger } from "#storage/audit.ts";
+import type { Storage } from "#storage/storage.ts";
+import { withStorage } from "./command.ts";
+
+export interface Finding {
+  check: string;
+  ok: boolean;
+  detail: string;
+}
+
+/** A clock farther off is told of, long before a start is refused for it. */
+const CLOCK_OFF_MS = 1000;
+const WIRE_MS = 3000;
+
+const counted = (things: number, what: string): string => `${things} ${what}`;
+
+const agoOf = (from: number, now: number): string =>
+  `${Math.max(0, Math.round((now - from) / 1_000_000))} s`;
+
+/** One line a node, then what waits for any of them. */
+async function examineNodes(storage: Storage): Promise<Finding[]> {
+  const { viewCluster } = await import("#app/cluster.ts");
+  const { now, nodes, waiting } = await viewCluster(storage, null);
+  const lines = nodes.map((node): Finding => {
+    const owns = Object.entries(node.owned).map(([what, things]) => counted(things, what));
+    const left = node.leaseUntil === null ? null : node.leaseUntil - now;
+    return {
+      check: `node ${node.id}`,
+      ok: node.state !== "dead",
+      detail: [
+        node.state, node.name, ...node.url === null ? [] : [node.url],
+        `version ${node.version || "unknown"}`, `up ${agoOf(node.startedAt, now)}`,
+        `heard of ${agoOf(node.beatAt, now)} ago`,
+        ...left === null || left < 0 ? [] : [`lease for ${agoOf(now, now + left)} more`],
+        `${counted(node.calls, "calls")} and ${counted(node.streams, "streams")}`,
+        ...owns.length === 0 ? [] : [`owns ${owns.join(", ")}`],
+        ...node.leases.map((name) => `has the lease ${name}`),
+      ].join(", "),
+    };
+  });
+  return [
+    ...lines.length > 0 ? lines : [{ check: "nodes", ok: true, detail: "none runs" }],
+    {
+      check: "waiting", ok: true,
+      detail: `${counted(waiting.documents, "documents")}, ${counted(waiting.deliveries, "webhooks")}`,
+    },
+  ];
+}
+
+/** How far others may be behind: a standby by its log, news between nodes by NATS. */
+async function examineLag(config: Config, url: string): Promise<Finding[]> {
+  const { inspectServer } = await import("#storage/engines/postgres/inspect.ts");
+  const system = createSystem();
+  const { clockOffMs, secretMark: begun, standbys } = await inspectServer(url, system);
+  const offMs = Math.round(Math.abs(clockOffMs));
+  const secret = findSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR);
+  const isOurs = begun === null
+    || (secret !== null && secretMark(secret, "parley database") === begun);
+  return [
+    {
+      check: "clock", ok: offMs <= CLOCK_OFF_MS,
+      detail: offMs === 0 ? "as the database's" : `${offMs} ms off the database's`,
+    },
+    {
+      check: "secret", ok: isOurs,
+      detail: isOurs ? "the one of all nodes" : "not the one that the database was begun with",
+    },
+    ...standbys.length > 0 ? [] : [{ check: "standby", ok: true, detail: "none" }],
+    ...standbys.map(({ name, state, sync, lagBytes }) => ({
+      check: "standby", ok: state === "streaming",
+      detail: `${name}: ${state}, ${sync}, ${counted(lagBytes, "bytes")} behind`,
+    })),
+  ];
+}
+
+async function examineWire(config: Config): Promise<Finding[]> {
+  if (config.PARLEY_NATS_URL === null) return [];
+  const system = createSystem();
+  const wire = await openWire({ config, system, log: createLogger("silent") });
+  if (!wire) return [];
+  try {
+    const up = Promise.withResolvers<void>();
+    wire.onState((state) => state === "up" && up.resolve());
+    if (wire.state() !== "up") await Promise.race([up.promise, wait(system, WIRE_MS)]);
+    const ok = wire.state() === "up";
+    return [{ check: "NATS", ok, detail: ok ? "answers" : "out of reach: news come by the database" }];
+  } finally {
+    await wire.close();
+  }
+}
+
+/** The database of PARLEY_DATABASE_URL; opening it has looked at how it is set up. */
+export async function examineServer(config: Config, url: string): Promise<Finding[]> {
+  const check = "database";
+  try {
+    return await withStorage(config, async (storage) => {
+      const { problems, accounts } = await auditLedger(storage.ledger);
+      const ok = problems.length === 0;
+      const detail = ok ? `PostgreSQL, ledger of ${accounts} accounts right` : problems.join("; ");
+      return [
+        { check, ok, detail },
+        ...await examineLag(config, url), ...await examineWire(config),
+        ...await examineNodes(storage),
+      ];
+    });
+  } catch (error) {
+    return [{ check, ok: false, detail: (error as Error).message }];
+  }
+}

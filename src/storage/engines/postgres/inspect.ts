@@ -1,0 +1,47 @@
+// What an operator wants to know of a PostgreSQL that serves: its standbys and how far they are
+// behind, its clock, the secret it was begun with. Used by `parley doctor`.
+import { LIMITS } from "#core/limits.ts";
+import type { System } from "#core/system.ts";
+import { factsOf } from "./facts.ts";
+import { clockOffMs, openServer } from "./server.ts";
+
+export interface Standby {
+  name: string;
+  /** `streaming` is as it should be. */
+  state: string;
+  /** `sync`, `quorum`: commits wait for it; `async`: they do not. */
+  sync: string;
+  lagBytes: number;
+}
+
+export interface ServerFindings {
+  version: string;
+  clockOffMs: number;
+  /** Null: no node has started on it yet. */
+  secretMark: string | null;
+  standbys: Standby[];
+}
+
+/** A user without the right to see them sees their names alone. */
+const STANDBYS = `
+  SELECT coalesce(application_name, '') AS name, coalesce(state, 'unknown') AS state,
+    coalesce(sync_state, 'unknown') AS sync,
+    coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), 0) AS "lagBytes"
+  FROM pg_stat_replication ORDER BY application_name`;
+
+export async function inspectServer(url: string, system: System): Promise<ServerFindings> {
+  const named = "PARLEY_DATABASE_URL";
+  const session = await openServer({ url, system, named }, LIMITS.databaseAnswerMs);
+  try {
+    const { version } = await session.sql.prepare<object, { version: string }>(
+      "SELECT current_setting('server_version') AS version").one({});
+    return {
+      version,
+      clockOffMs: await clockOffMs(session, system),
+      secretMark: (await factsOf(session.sql).read()).secret ?? null,
+      standbys: await session.sql.prepare<object, Standby>(STANDBYS).all({}),
+    };
+  } finally {
+    await session.close();
+  }
+}

@@ -1,0 +1,79 @@
+// The server: which nodes serve it, what each has under way, which one is draining. Reached from
+// the state of the connection; a server by itself says so and has no more to show.
+import { useEffect } from "preact/hooks";
+import type { paths } from "#client/client.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useData } from "#ui/dashboard/data/use-data.ts";
+import { when } from "#ui/dashboard/kit/format.ts";
+import { Card, Facts, Loaded, Notice, Page, Status } from "#ui/dashboard/kit/layout.tsx";
+
+type Server = paths["/user/server"]["get"]["responses"][200]["content"]["application/json"];
+type Node = Server["nodes"][number];
+
+/** As often as a node says that it lives. */
+const LOOK_MS = 2000;
+const TONES = { live: "good", draining: "warn", dead: "bad" } as const;
+
+export function ServerPage() {
+  const api = useApi();
+  const data = useData("server", () => unwrap(api.GET("/user/server")));
+  const { reload } = data;
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible") reload();
+    }, LOOK_MS);
+    return () => clearInterval(timer);
+  }, [reload]);
+  return (
+    <Page title="Server">
+      <Loaded data={data}>
+        {(server) => server.is_alone ? <Alone /> : <Nodes server={server} />}
+      </Loaded>
+    </Page>
+  );
+}
+
+const Alone = () => (
+  <p class="soft">One process serves everything from one file: there are no other nodes.</p>
+);
+
+function Nodes({ server: { nodes, waiting } }: { server: Server }) {
+  const draining = nodes.filter(({ state }) => state === "draining");
+  return (
+    <>
+      {draining.map(({ id, name }) => (
+        <Notice key={id} tone="warn">
+          Node {id} ({name}) is draining: it ends what it has under way and begins nothing new.
+        </Notice>
+      ))}
+      {nodes.map((node) => <NodeCard key={node.id} node={node} />)}
+      <Card title="Waiting for any of them">
+        <Facts rows={[
+          ["Documents to be read", waiting.documents], ["Webhooks to be sent", waiting.deliveries],
+        ]} />
+      </Card>
+    </>
+  );
+}
+
+function NodeCard({ node }: { node: Node }) {
+  const { id, name, url, version, state, is_this: isThis, started_at: startedAt } = node;
+  return (
+    <Card
+      title={<>Node {id}{isThis && " (answers here)"}</>}
+      actions={<Status code={state} tone={TONES[state]} />}
+    >
+      <Facts rows={[
+        ["Process", name],
+        ["Address of its own", url],
+        ["Version", version],
+        ["Up since", when(startedAt)],
+        ["Last heard of", when(node.beat_at)],
+        ["Live calls", node.calls],
+        ["Open streams", node.streams],
+        ...node.owned.map(({ what, things }): [string, number] => [`Its ${what}`, things]),
+        ["Leases", node.leases.join(", ") || null],
+      ]} />
+    </Card>
+  );
+}
