@@ -53,7 +53,8 @@ export function ratingRoutes({ ratings, conversations, access }: RatingRouteOpti
       handle: async ({ uuid, body }) => {
         const { accountId } = await conversations.get(uuid);
         await access.assertMaySend(uuid);
-        await ratings.rateReply({ accountId, uuid, turnId: body.turn_id, rating: body.rating ?? null });
+        await ratings.rateReply(
+          { accountId, uuid, turnId: body.turn_id, rating: body.rating ?? null });
         return json(200, { status: true });
       },
     }),

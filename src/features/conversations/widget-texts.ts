@@ -46,7 +46,8 @@ export function loadWidgetTexts(folders: string[]): WidgetTexts {
   }
   return {
     choose: (wishes, given) => {
-      const own = new Map(Object.entries(given).map(([name, texts]) => [name.toLowerCase(), texts]));
+      const own = new Map(
+        Object.entries(given).map(([name, texts]) => [name.toLowerCase(), texts]));
       const language = wishes.flatMap((wish) => (wish ? spellings(wish) : []))
         .find((one) => files.has(one) || own.has(one)) ?? DEFAULT;
       const texts: Texts = { ...files.get(DEFAULT) };

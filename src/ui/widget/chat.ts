@@ -156,6 +156,18 @@ function drawDesk(
   bar.hidden = isHidden || (text === "" && person.hidden);
 }
 
+function drawButtons(parts: Parts, { talk, call }: Shown, asks: boolean): void {
+  const isBusy = isAnswering(talk);
+  const calls = talk.settings?.calls === true && !asks && canBeHeard(talk.settings);
+  parts.call.hidden = !calls || call.isForbidden;
+  parts.callWindow.hidden = !calls || !call.isForbidden;
+  parts.call.ariaDisabled = String(call.isLive);
+  parts.send.hidden = isBusy;
+  // What was not reached is sent by itself, before anything else.
+  parts.send.ariaDisabled = String(isBusy || talk.isUnreached);
+  parts.stop.hidden = !isBusy;
+}
+
 /** Puts the panel into the root; what it needs of styles comes with it. */
 export function openPanel({ shadow, root, options, actions, say }: ShellParts & {
   root: HTMLElement;
@@ -188,7 +200,7 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
   };
   const view: Panel = {
     draw: (shown) => {
-      const { talk, call } = shown;
+      const { talk } = shown;
       if (talk.settings !== labelled) {
         label(parts, options, say, shown);
         form.label(talk.settings);
@@ -199,21 +211,13 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
       if (last === null) box.value = talk.draft;
       last = { ...shown };
       const asks = fieldsOf(options, talk.settings).length > 0 && talk.variables === null;
-      const isBusy = isAnswering(talk);
       form.element.hidden = !asks;
       log.element.hidden = asks;
       const judges = asksOpinion(talk);
       opinion.element.hidden = !judges;
       parts.say.hidden = asks || talk.hasEnded || judges || bar !== null;
       menu.draw(shown);
-      const calls = talk.settings?.calls === true && !asks && canBeHeard(talk.settings);
-      parts.call.hidden = !calls || call.isForbidden;
-      parts.callWindow.hidden = !calls || !call.isForbidden;
-      parts.call.ariaDisabled = String(call.isLive);
-      parts.send.hidden = isBusy;
-      // What was not reached is sent by itself, before anything else.
-      parts.send.ariaDisabled = String(isBusy || talk.isUnreached);
-      parts.stop.hidden = !isBusy;
+      drawButtons(parts, shown, asks);
       drawDesk(parts, say, shown, asks || talk.hasEnded);
       drawNotice(parts, say, shown);
       show(talk.isOpen);

@@ -65,10 +65,10 @@ function createState(options: Options, draw: () => void, joined: () => void): Ke
   return state;
 }
 
-function createActions(
-  state: ReturnType<typeof createState>, session: Session, api: Api, showNow: () => void,
-): Omit<Actions, "call"> {
-  let nextTyping = 0;
+/** What visitors think, and what comes after it. */
+function createOpinions(
+  state: Kept, session: Session, api: Api, showNow: () => void,
+): Pick<Actions, "rate" | "score" | "skip" | "restart" | "renew" | "sound"> {
   const renew = (): void => {
     session.unwatch();
     state.set(renewed(state.talk));
@@ -82,6 +82,7 @@ function createActions(
     showNow();
   };
   return {
+    renew,
     rate: (turn, rating) => {
       const { conversation, items } = state.talk;
       const item = items.find((one) => one.role === "assistant" && one.reply === turn);
@@ -108,6 +109,15 @@ function createActions(
       state.set({ ...state.talk, hasSound: !state.talk.hasSound });
       if (state.talk.hasSound) chime();
     },
+  };
+}
+
+function createActions(
+  state: ReturnType<typeof createState>, session: Session, api: Api, showNow: () => void,
+): Omit<Actions, "call"> {
+  let nextTyping = 0;
+  return {
+    ...createOpinions(state, session, api, showNow),
     open: () => {
       state.unread = 0;
       state.set({ ...state.talk, isOpen: true });
@@ -142,7 +152,6 @@ function createActions(
     },
     retry: () => void session.deliver(),
     askForPerson: () => void session.askForPerson(),
-    renew,
     draft: (text) => {
       const { conversation, desk } = state.talk;
       if (desk === "person" && conversation !== null && Date.now() > nextTyping) {

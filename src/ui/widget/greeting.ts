@@ -62,7 +62,9 @@ export function createGreeting({ name, say, open }: Parts) {
     element.hidden = false;
     note(name);
   };
-  const plan = ({ after_seconds: after = AFTER_S, again_days: days = AGAIN_DAYS }: Greeting): void => {
+  const plan = (
+    { after_seconds: after = AFTER_S, again_days: days = AGAIN_DAYS }: Greeting,
+  ): void => {
     isPlanned = true;
     if (Date.now() - lastShown(name) > days * DAY_MS) setTimeout(show, after * 1000);
   };

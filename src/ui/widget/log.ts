@@ -49,7 +49,7 @@ interface Thumbs {
   draw(item: Item, isWanted: boolean): void;
 }
 
-/** Whole replies of the assistant can be rated; beside them, since it is no part of what is said. */
+/** Whole replies of the assistant can be rated; a rating is no part of what is said. */
 function createThumbs(say: Say, rate: Actions["rate"]): Thumbs {
   let reply: number | undefined;
   const buttons = NAMES.map((name) => {

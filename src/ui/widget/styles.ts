@@ -1,5 +1,6 @@
 // The widget's stylesheet as far as a page needs it before the chat is opened (the panel's is in
-// panel-styles.ts), adopted by its shadow root: a page that allows no inline style does not mind it. Colours are custom properties that colour.ts computes; sides are logical, so that
+// panel-styles.ts), adopted by its shadow root: a page that allows no inline style does not mind
+// it. Colours are custom properties that colour.ts computes; sides are logical, so that
 // right-to-left pages are mirrored, but for the corner, which the account chose.
 
 const PLACES = `

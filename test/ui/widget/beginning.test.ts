@@ -1,4 +1,5 @@
-// How a chat begins: the questions the server asks before it, and the greeting that comes by itself.
+// How a chat begins: the questions before it, which the server minds, and the greeting that comes
+// by itself.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { isOn } from "#ui/widget/greeting.ts";

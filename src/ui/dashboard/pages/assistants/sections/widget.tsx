@@ -78,16 +78,7 @@ function Body() {
         widget={widget} errors={errors}
         replace={(next) => set("widget_settings", next)}
       />
-      <Toggle
-        label="Visitors can rate each reply" value={widget.ratings !== false}
-        hint="A thumb up or down; in the record, webhooks and exports as `rating`."
-        onInput={(isOn) => change({ ratings: isOn })}
-      />
-      <Toggle
-        label="Visitors are asked how the chat was" value={widget.satisfaction !== false}
-        hint="From one to five, with a comment, when it is over."
-        onInput={(isOn) => change({ satisfaction: isOn })}
-      />
+      <Opinions widget={widget} change={change} />
       <Toggle
         label="Only on sites named here" value={values.allowed_origins !== null}
         hint="Otherwise the server’s own list holds."
@@ -102,6 +93,25 @@ function Body() {
       )}
       <ScriptTag uuid={record.uuid} />
       <p><a href={`#/assistants/${record.id}/embed`}>More of the tag, and try it</a></p>
+    </>
+  );
+}
+
+function Opinions({ widget, change }: {
+  widget: Widget; change(changes: Partial<Widget>): void;
+}) {
+  return (
+    <>
+      <Toggle
+        label="Visitors can rate each reply" value={widget.ratings !== false}
+        hint="A thumb up or down; in the record, webhooks and exports as `rating`."
+        onInput={(isOn) => change({ ratings: isOn })}
+      />
+      <Toggle
+        label="Visitors are asked how the chat was" value={widget.satisfaction !== false}
+        hint="From one to five, with a comment, when it is over."
+        onInput={(isOn) => change({ satisfaction: isOn })}
+      />
     </>
   );
 }
