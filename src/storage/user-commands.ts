@@ -170,7 +170,9 @@ function sessionCommands(sql: Sql, members: Members) {
       await link.run({ ...args, ...args.subject });
       await members.note(args, "member.link", member(args.userId), { issuer: args.subject.issuer });
     },
-    "users.openSession": async (args: NewSession): Promise<number> => {
+    "users.openSession": async (args: NewSession): Promise<number | null> => {
+      const row = await members.find(args.accountId, args.userId);
+      if (!row || (args.provenBy !== null && row.password_hash !== args.provenBy)) return null;
       await endOld.run({ ...args, kept: SESSIONS_MAX - 1 });
       await seen.run(args);
       const id = await insert.insert(args);

@@ -56,9 +56,13 @@ for (const engine of ENGINES) {
       accountId: other, userId: ben.user.id, role: "viewer", name: null, manager: OWNER, by, now,
     })).kind, "not_found");
     assert.equal((await change(ben.user.id, "admin")).kind, "changed");
-    const open = (tokenHash: string, expiresAt = now + 100) => users.openSession({
+    const open = (
+      tokenHash: string, expiresAt = now + 100, provenBy: string | null = "h",
+    ) => users.openSession({
       accountId: own, userId: ben.user.id, tokenHash, address: "a", agent: "b", expiresAt, by, now,
+      provenBy,
     });
+    assert.equal(await open("late", now + 100, "the password of before"), null);
     for (let count = 0; count < 25; count += 1) await open(`t${count}`);
     assert.equal((await users.sessions(ben.user.id, now)).length, 20, "the oldest have ended");
     const session = await users.findSession("t24", now);

@@ -113,16 +113,19 @@ function createGuard({ limits, system }: SignInOptions) {
 export function createSignIn(options: SignInOptions): SignIn {
   const { store, passwords, bus, system } = options;
   const guard = createGuard(options);
-  const open = async (user: User, from: From, isKept: boolean): Promise<OpenedSession> => {
+  const open = async (
+    user: User, from: From, isKept: boolean, provenBy: string | null = null,
+  ): Promise<OpenedSession> => {
     const token = newToken(system);
     const now = system.now();
     const expiresAt = now + (isKept ? KEPT_SESSION_DAYS * DAY_MICROS : SESSION_MS * 1000);
     const { accountId, id: userId } = user;
     const { address } = from;
-    await store.openSession({
-      accountId, userId, tokenHash: hashToken(token), address, expiresAt, now,
+    const opened = await store.openSession({
+      accountId, userId, tokenHash: hashToken(token), address, expiresAt, provenBy, now,
       agent: from.agent.slice(0, AGENT_CHARS_MAX), by: { actor: actorOf(user), address },
     });
+    if (opened === null) throw wrong();
     publishNoted(bus, accountId);
     return { token, user, expiresAt, isKept };
   };
@@ -142,7 +145,7 @@ export function createSignIn(options: SignInOptions): SignIn {
       const user = await store.findByEmail(email);
       const isRight = await passwords.verify(password, user?.passwordHash ?? null);
       if (!user || !isRight) throw wrong();
-      return open(user, from, isKept);
+      return open(user, from, isKept, user.passwordHash);
     },
     enter: async (claims, from) => {
       const user = await recognise(options, claims, from);

@@ -60,6 +60,8 @@ export interface NewSession {
   address: string;
   agent: string;
   expiresAt: Instant;
+  /** The password's hash as it was judged; null: no password was asked for. */
+  provenBy: string | null;
   by: By;
   now: Instant;
 }
@@ -126,7 +128,8 @@ export interface UserStore {
   link(args: {
     accountId: number; userId: number; subject: Subject; by: By; now: Instant;
   }): Promise<void>;
-  openSession(args: NewSession): Promise<number>;
+  /** Null: the member is gone, or has another password by now. */
+  openSession(args: NewSession): Promise<number | null>;
   /** False where the member has none like that. */
   closeSession(args: {
     accountId: number; userId: number; sessionId: number; by: By; now: Instant;
