@@ -221,9 +221,10 @@ async function stop(
   await Promise.all([
     features.closeToolThreads(), features.knowledge.close(), features.delivery.close(),
     features.phoneNumbers.close(), features.recordings.close(), timers.settled(), notices.close(),
-    features.mailer.close(), features.notifications.close(),
+    features.mailer.close(),
   ]);
   features.others?.close();
+  features.notifications.close();
   await Promise.all([features.modelCatalog.close(), places.close()]);
   if (!storage.failure()) await nodes.leave();
   await storage.close();

@@ -6,7 +6,7 @@ import type { Wire } from "#cluster/wire.ts";
 import { createAccounts } from "#features/accounts/accounts.ts";
 import { createSessions } from "#features/accounts/sessions.ts";
 import { createOwnUsedTickets, createTickets } from "#features/accounts/tickets.ts";
-import { createAssistants, type Assistant } from "#features/assistants/assistants.ts";
+import { createAssistants, type Assistant, type Assistants } from "#features/assistants/assistants.ts";
 import { loadCatalogs } from "#features/assistants/catalogs.ts";
 import { createGroups } from "#features/assistants/groups.ts";
 import { modelIdOf, type ResolveTurn, type TurnContext } from "#features/assistants/turn-context.ts";
@@ -137,18 +137,7 @@ export function createFeatures(options: AppOptions, served: Served) {
     limits: chatLimits(config), observe: observeTurns(metrics), nodeId: nodes.nodeId,
     others: ground.others,
   });
-  const handover = createHandover({
-    store: storage.desk, conversations, bus, system,
-    messagesMax: config.PARLEY_CONVERSATION_MESSAGES_MAX,
-  });
-  const inbox = createInbox({ store: storage.inbox, bus, system });
-  const callbacks = createCallbacks({ store: storage.callbacks, bus, system });
-  const reading = createReading({ store: storage.reading, bus, system });
-  const notifications = createNotifications({
-    ...ground, publicUrl: config.PARLEY_PUBLIC_URL, findConversation: storage.conversations.find,
-    findAssistant: (id) => assistants.findById(id),
-  });
-  const ratings = createRatings({ store: storage.ratings, bus, system });
+  const desk = createDesk(ground, { conversations, assistants });
 
   const evaluate = createEvaluate({ resolveModel, system, log });
   const recordings = recordingsOf(ground);
@@ -174,8 +163,29 @@ export function createFeatures(options: AppOptions, served: Served) {
     accounts, people, box, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, calendars, phoneNumbers,
-    conversations, handover, inbox, callbacks, ratings, reading, notifications, streams, calls,
-    recordings, voice, ...campaigning, delivery,
+    conversations, ...desk, streams, calls, recordings, voice, ...campaigning, delivery,
+  };
+}
+
+/** People beside the assistants, and what visitors say of both. */
+function createDesk(
+  { config, storage, bus, system, log, mailer }: ReturnType<typeof createGround>,
+  { conversations, assistants }: { conversations: Conversations; assistants: Assistants },
+) {
+  return {
+    handover: createHandover({
+      store: storage.desk, conversations, bus, system,
+      messagesMax: config.PARLEY_CONVERSATION_MESSAGES_MAX,
+    }),
+    inbox: createInbox({ store: storage.inbox, bus, system }),
+    callbacks: createCallbacks({ store: storage.callbacks, bus, system }),
+    reading: createReading({ store: storage.reading, bus, system }),
+    ratings: createRatings({ store: storage.ratings, bus, system }),
+    notifications: createNotifications({
+      bus, mailer, log, system,
+      publicUrl: config.PARLEY_PUBLIC_URL, findConversation: storage.conversations.find,
+      findAssistant: (id) => assistants.findById(id),
+    }),
   };
 }
 

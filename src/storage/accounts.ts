@@ -96,10 +96,7 @@ export function accountCommands(sql: Sql) {
   return {
     "accounts.create": async (
       args: { name: string; email: string; plan: string; now: Instant },
-    ) => {
-      const row = await insertAccount.one(args);
-      return accountFromRow(row);
-    },
+    ) => accountFromRow(await insertAccount.one(args)),
     "accounts.setPlan": async (args: { accountId: number; plan: string }) =>
       (await setPlan.run(args)).changes > 0,
     "accounts.createKey": async (args: NewKey) => {

@@ -15,7 +15,7 @@ import {
 import { parseHttpUrl } from "#core/values.ts";
 import { BuiltInTool } from "./built-in-tools.ts";
 import { DeskSettings } from "./desk-settings.ts";
-import { WidgetBeginning, WidgetLanguage, WidgetQuestions } from "./widget-settings.ts";
+import { WidgetSettings } from "./widget-settings.ts";
 
 const NAME_CHARS_MAX = 255;
 const IDS_MAX = 100;
@@ -104,48 +104,6 @@ export const FillerConfig = Type.Object({
 }, about("Short words said while the answer is worked out; null: those of the language."));
 export type FillerConfig = Required<Static<typeof FillerConfig>>;
 
-const POSITIONS = [
-  "bottom-right", "bottom-left", "bottom-center", "middle-right", "middle-left",
-  "top-right", "top-left", "top-center",
-] as const;
-
-/** `right-bottom` is the spelling of older pages. */
-function preparePosition(value: unknown): unknown {
-  if (typeof value !== "string") return value;
-  const reversed = value.split("-").reverse().join("-");
-  return POSITIONS.find((position) => position === reversed) ?? value;
-}
-
-const WidgetSettings = Type.Object(
-  {
-    theme: Type.Optional(Type.String({
-      pattern: "\\S", maxLength: 50, default: "modern", ...about("Look of the widget."),
-    })),
-    color: Type.Optional(Type.String({
-      pattern: "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})$",
-      default: "#2563eb",
-      ...about("Colour of the button and of what the visitor wrote."),
-      ...withMessage("The color must be a hex colour such as #2563eb."),
-    })),
-    position: Type.Optional(oneOf(POSITIONS, {
-      default: "bottom-right",
-      ...about("Where on the page the button is."),
-      ...prepared(preparePosition),
-    })),
-    remember_days: Type.Optional(Type.Integer({
-      minimum: 0,
-      maximum: LIMITS.widgetRememberDaysMax,
-      description: "For how many days a visitor's browser keeps the conversation for all its tabs "
-        + `(${LIMITS.widgetRememberDays} where it is left out); 0: each tab keeps its own`,
-      examples: [7],
-    })),
-    ...WidgetLanguage,
-    ...WidgetQuestions,
-    ...WidgetBeginning,
-  },
-  { default: {}, ...about("How the chat widget looks; replaced as a whole.") },
-);
-
 /** Scheme, host and port as a browser writes them in `Origin`; what is no origin stays as it is. */
 function prepareOrigin(value: unknown): unknown {
   const url = typeof value === "string" ? parseHttpUrl(value.trim()) : null;
@@ -168,7 +126,6 @@ const SpendCap = Type.Number({
   ...about("USD the assistant may spend in a day; null: the server's own cap.", 25),
 });
 
-/** Must be sent on create; cannot be emptied later. */
 /** Chosen by rules.ts where they are not sent; never taken away. */
 const CHOSEN = {
   voice_id: Id(about("The voice it speaks with: an `id` of `GET /user/assistants/voices`.", 1)),
@@ -179,6 +136,7 @@ const CHOSEN = {
     ...about("IANA time zone its dates and times are in.", "Europe/Berlin"),
   },
 };
+/** Must be sent on create; cannot be emptied later. */
 const REQUIRED = {
   system_prompt: NonBlank(LIMITS.promptCharsMax, about(
     "The instructions to the model: who it is, what it knows, what it may do. `{{name}}` is filled in.",

@@ -1,6 +1,7 @@
-// The chat widget's words, as an assistant puts them. Members of its settings (settings.ts).
+// How the chat widget looks and what it says. One member of an assistant's settings (settings.ts).
 import { Type } from "@sinclair/typebox";
-import { about } from "#core/schema.ts";
+import { LIMITS } from "#core/limits.ts";
+import { about, prepared, withMessage } from "#core/schema.ts";
 
 const LANGUAGE = "^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$";
 const LANGUAGES_MAX = 30;
@@ -12,7 +13,7 @@ const Words = Type.Record(
   { maxProperties: TEXTS_MAX, additionalProperties: false },
 );
 
-export const WidgetQuestions = {
+const WidgetQuestions = {
   ratings: Type.Optional(Type.Boolean({
     default: true, ...about("Whether visitors can rate each reply by a thumb."),
   })),
@@ -74,7 +75,7 @@ export const WidgetBeginning = {
   }, about("A greeting that comes by itself; left out: none."))),
 };
 
-export const WidgetLanguage = {
+const WidgetLanguage = {
   language: Type.Optional(Type.String({
     pattern: LANGUAGE, maxLength: 35,
     ...about("The language of the widget's words; left out: that of the page it is on.", "de"),
@@ -85,3 +86,45 @@ export const WidgetLanguage = {
       + "widget has not may be added.", { en: { person: "Ask our shop" } }),
   })),
 };
+
+const POSITIONS = [
+  "bottom-right", "bottom-left", "bottom-center", "middle-right", "middle-left",
+  "top-right", "top-left", "top-center",
+] as const;
+
+/** `right-bottom` is the spelling of older pages. */
+function preparePosition(value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  const reversed = value.split("-").reverse().join("-");
+  return POSITIONS.find((position) => position === reversed) ?? value;
+}
+
+export const WidgetSettings = Type.Object(
+  {
+    theme: Type.Optional(Type.String({
+      pattern: "\\S", maxLength: 50, default: "modern", ...about("Look of the widget."),
+    })),
+    color: Type.Optional(Type.String({
+      pattern: "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})$",
+      default: "#2563eb",
+      ...about("Colour of the button and of what the visitor wrote."),
+      ...withMessage("The color must be a hex colour such as #2563eb."),
+    })),
+    position: Type.Optional(Type.Union(POSITIONS.map((value) => Type.Literal(value)), {
+      default: "bottom-right",
+      ...about("Where on the page the button is."),
+      ...prepared(preparePosition),
+    })),
+    remember_days: Type.Optional(Type.Integer({
+      minimum: 0,
+      maximum: LIMITS.widgetRememberDaysMax,
+      description: "For how many days a visitor's browser keeps the conversation for all its tabs "
+        + `(${LIMITS.widgetRememberDays} where it is left out); 0: each tab keeps its own`,
+      examples: [7],
+    })),
+    ...WidgetLanguage,
+    ...WidgetQuestions,
+    ...WidgetBeginning,
+  },
+  { default: {}, ...about("How the chat widget looks; replaced as a whole.") },
+);
