@@ -6,10 +6,13 @@ import { join } from "node:path";
 import openapiTS, { astToString } from "openapi-typescript";
 
 const CLI = join(import.meta.dirname, "../cli.ts");
+/** A program that fails while it is put together may leave a thread that keeps it from ending. */
+const DOCUMENT_MS_MAX = 120_000;
 const DOCUMENT_BYTES_MAX = 64 * 1024 * 1024;
 
 const document = execFileSync(process.execPath, [CLI, "openapi"], {
-  encoding: "utf8", maxBuffer: DOCUMENT_BYTES_MAX,
+  encoding: "utf8", maxBuffer: DOCUMENT_BYTES_MAX, timeout: DOCUMENT_MS_MAX,
+  killSignal: "SIGKILL",
 });
 const types = astToString(await openapiTS(document));
 writeFileSync(join(import.meta.dirname, "api.d.ts"), types);

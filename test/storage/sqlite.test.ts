@@ -78,9 +78,11 @@ test("[SO13] every command runs under a lock: its account's, or one of what acco
   const locks = names.map((name) => [name, lockOf(name, args)] as const);
   const shared = locks.filter(([, lock]) => !("account" in lock)).map(([name]) => name);
   assert.deepEqual(shared.sort(), [
-    "accounts.create", "nodes.beat", "nodes.bury", "nodes.giveLeaseBack", "nodes.join",
-    "nodes.leave", "nodes.recovered", "nodes.takeLease", "phoneNumbers.finishReturn",
-    "phoneNumbers.putBack", "phoneNumbers.stock", "phoneNumbers.take", "sipTrunks.approve", "sipTrunks.create", "sipTrunks.update",
+    "accounts.create", "messages.forgetIndex", "messages.index", "nodes.beat", "nodes.bury",
+    "nodes.giveLeaseBack", "nodes.join", "nodes.leave", "nodes.recovered", "nodes.takeLease",
+    "phoneNumbers.finishReturn", "phoneNumbers.putBack", "phoneNumbers.stock", "phoneNumbers.take",
+    "sipTrunks.approve", "sipTrunks.create", "sipTrunks.giveBack", "sipTrunks.take",
+    "sipTrunks.update",
   ]);
   for (const [name, lock] of locks) {
     if ("account" in lock) assert.deepEqual(lock, { account: 7 }, name);

@@ -14,12 +14,10 @@ const Words = Type.Record(
 );
 
 const WidgetQuestions = {
-  ratings: Type.Optional(Type.Boolean({
-    default: true, ...about("Whether visitors can rate each reply by a thumb."),
-  })),
-  satisfaction: Type.Optional(Type.Boolean({
-    default: true, ...about("Whether visitors are asked how the chat was when it is over."),
-  })),
+  ratings: Type.Optional(Type.Boolean(about(
+    "Whether visitors can rate each reply by a thumb; left out: yes."))),
+  satisfaction: Type.Optional(Type.Boolean(about(
+    "Whether visitors are asked how the chat was when it is over; left out: yes."))),
 };
 
 const FIELDS_MAX = 10;

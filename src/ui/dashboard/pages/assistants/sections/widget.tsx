@@ -104,7 +104,7 @@ function Opinions({ widget, change }: {
     <>
       <Toggle
         label="Visitors can rate each reply" value={widget.ratings !== false}
-        hint="A thumb up or down; in the record, webhooks and exports as `rating`."
+        hint="A thumb up or down; in the history and in webhooks as `rating`."
         onInput={(isOn) => change({ ratings: isOn })}
       />
       <Toggle
