@@ -279,6 +279,7 @@ function serveCalls(
     authorOf: people.authorOf,
     identify: live.identify,
     mayAnswer: live.mayAnswer,
+    isInForce: live.isInForce,
   };
   const routes = [
     ...web.routes,

@@ -1,4 +1,5 @@
-// The wire over NATS. It is there at once and down until a server answers; it reconnects for ever.
+// The wire over NATS. It is there at once and down until a server answers; what breaks is connected
+// anew for ever, by Link and not by the library, whose own way of doing so was seen to stand still.
 // What is published while it is down is gone: nothing gathers. Loaded where PARLEY_NATS_URL is set.
 import {
   connect, errors, type NatsConnection, type Subscription,
@@ -52,7 +53,7 @@ class Link {
         ...optionsOf(url), name: `parley ${cluster}`,
         // Who publishes knows; and a node asks itself by a function call.
         noEcho: true,
-        maxReconnectAttempts: -1, reconnectTimeWait: LIMITS.wireRetryMs, ignoreAuthErrorAbort: true,
+        reconnect: false,
         pingInterval: LIMITS.wirePingMs, timeout: LIMITS.wireConnectMs, noAsyncTraces: true,
       });
       if (this.isClosed) return await connection.close();
@@ -77,11 +78,15 @@ class Link {
     await this.connection?.close();
   }
 
+  /** A connection that breaks is given up: another one is made, and all is subscribed anew. */
   async #follow(connection: NatsConnection): Promise<void> {
     for await (const { type } of connection.status()) {
-      if (type === "disconnect") this.#change("down");
-      else if (type === "reconnect") this.#change("up");
+      if (type === "disconnect" || type === "close") break;
     }
+    if (this.isClosed) return;
+    this.connection = null;
+    this.#change("down");
+    this.#retry = this.#options.system.after(LIMITS.wireRetryMs, () => void this.open());
   }
 
   #change(to: "up" | "down"): void {
@@ -150,7 +155,7 @@ export function openNatsWire(options: NatsWireOptions): Wire {
       if (link.connection && !link.isClosed) begin(link.connection, heard);
       return () => {
         if (!all.delete(heard) || link.isClosed) return;
-        heard.subscription?.unsubscribe();
+        if (link.connection) heard.subscription?.unsubscribe();
       };
     },
     request: (subject, data, timeoutMs) => new Promise((resolve, reject) => {

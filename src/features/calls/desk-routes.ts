@@ -13,6 +13,7 @@ import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import type { Calls } from "./calls.ts";
 import { callDeskItem, CallDeskSchema } from "./desk-wire.ts";
 import { createIntake } from "./intake.ts";
+import { CLOSE_DENIED, createRecheck } from "./still-allowed.ts";
 import { PERSON_RATE } from "./voice/protocol.ts";
 
 interface CallDeskOptions {
@@ -22,6 +23,8 @@ interface CallDeskOptions {
   identify(http: HttpRequest): Promise<Caller>;
   /** Whether the caller may do more than watch. */
   mayAnswer(caller: Caller): boolean;
+  /** False once the key is revoked, or the member's session has ended. */
+  isInForce(caller: Pick<Caller, "keyId" | "member">): Promise<boolean>;
   system: System;
 }
 
@@ -127,19 +130,22 @@ export function speakSocket(options: CallDeskOptions): SocketRoute {
         throw new Fault(409, `${desk.holder.name} has this call.`);
       }
       if (!desk.holder) throw new Fault(409, "Take the call over before you speak.");
-      return (socket) => speak(options, socket, Number(id), author.id);
+      return (socket) => speak(options, socket, Number(id), { caller, authorId: author.id });
     },
   };
 }
 
 function speak(
-  { persons, system }: CallDeskOptions, socket: Socket, callId: number, authorId: string,
+  { persons, system, isInForce }: CallDeskOptions, socket: Socket, callId: number,
+  { caller, authorId }: { caller: Caller; authorId: string },
 ): SocketHandlers {
   let congested = 0;
   const end = (code: number, reason: string): void => {
     if (!socket.closed) socket.end(code, reason);
   };
+  const recheck = createRecheck(() => isInForce(caller), () => end(CLOSE_DENIED, "denied"));
   const speaking = persons.speak(callId, authorId, (pcm) => {
+    recheck();
     if (congested > CONGESTED) return;
     const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
     if (!socket.sendBytes(bytes)) congested += 1;

@@ -19,6 +19,7 @@ import { readPosition, type SocketSession, type StreamRequest, type Streams } fr
 import type { Calls } from "./calls.ts";
 import type { CallSnapshot } from "./records.ts";
 import type { Recordings } from "./recordings.ts";
+import { CLOSE_DENIED, createRecheck } from "./still-allowed.ts";
 import { CallSchema, EntrySchema, wireCall } from "./wire.ts";
 
 interface LiveCallOptions {
@@ -294,11 +295,17 @@ export function listenSocket(options: LiveCallOptions): SocketRoute {
     pattern: `${API_ROOT}/user/calls/:id/listen`,
     errorShape: "message",
     accept: async (http) => {
-      const { callId } = await callOf(options, http);
+      const { callId, caller } = await callOf(options, http);
       return (socket) => {
         let congested = 0;
         let isTold = false;
+        const end = (code: number, reason: string): void => {
+          if (!socket.closed) socket.end(code, reason);
+        };
+        const recheck = createRecheck(
+          () => options.isInForce(caller), () => end(CLOSE_DENIED, "denied"));
         const listening = options.shared.listen(callId, (pcm, rate) => {
+          recheck();
           if (!isTold) {
             isTold = true;
             socket.send(JSON.stringify({ type: "format", encoding: "pcm_s16le", rate }));
@@ -307,9 +314,6 @@ export function listenSocket(options: LiveCallOptions): SocketRoute {
           const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
           if (!socket.sendBytes(bytes)) congested += 1;
         }, () => socket.end(CLOSE_OVER, "the call is over"));
-        const end = (code: number, reason: string): void => {
-          if (!socket.closed) socket.end(code, reason);
-        };
         listening.then(
           (stop) => stop ?? end(CLOSE_OVER, "the call is not live"),
           () => end(CLOSE_ELSEWHERE, "come back"));

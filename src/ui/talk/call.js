@@ -183,7 +183,7 @@ async function connect(call) {
   const socketOrigin = origin.replace(/^http/, "ws");
   // Told of before the socket's own error, which says nothing.
   document.addEventListener("securitypolicyviolation", ({ blockedURI }) => {
-    if (blockedURI.startsWith(socketOrigin)) call.finish(FORBIDDEN, "forbidden");
+    if (blockedURI.startsWith(socketOrigin)) call.finish(PROBLEMS.forbidden, "forbidden");
   }, { signal });
   call.socket = new WebSocket(`${socketOrigin}${path}/call?ticket=${ticket}`);
   signal.addEventListener("abort", () => call.socket.close());

@@ -133,7 +133,7 @@ test("[AS3] the record has the contract's fields, types and defaults", async () 
     webhook_url: null, inbound_webhook_url: null, conversation_ended_webhook_url: null,
     desk: {
       visitor_may_ask: false, assistant_may_ask: false, after_tool_failures: null,
-      after_unanswered: null, words: [],
+      after_unanswered: null, words: [], notify_emails: [], office_hours: null,
     },
     allowed_origins: null, daily_spend_cap: null, voice_id: 1, language_id: 1, timezone: "UTC",
     initial_message: "Hello", system_prompt: "You are helpful.", deleted_at: null,

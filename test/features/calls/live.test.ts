@@ -297,6 +297,26 @@ test("[CR13] an operator says, mutes, listens in and ends; strangers cannot", as
   await once(socket, "close");
 });
 
+test("[CR425] a key that is revoked hears no more of a call it listens to", async () => {
+  const { body: made } = await call("POST", "/user/make_call", {
+    body: { phone_number: "+15550100006", assistant_id: outbound.id },
+  });
+  const id = made.call_id as number;
+  const statusOf = async () => (await call("GET", `/user/calls/${id}`)).body.status as string;
+  while (await statusOf() !== "in-progress");
+  const { accounts } = server.app.features;
+  const { token, key } = await accounts.createKey(accountId, "listens");
+  const place = `${server.url.replace("http", "ws")}/api/user/calls/${id}/listen`;
+  const listener = new WebSocket(place, { headers: { authorization: `Bearer ${token}` } });
+  const closed = once(listener, "close") as Promise<[code: number]>;
+  await once(listener, "message");
+  await call("DELETE", `/user/api-keys/${key.id}`);
+  const [code] = await closed;
+  assert.equal(code, 4501);
+  assert.equal(await statusOf(), "in-progress");
+  await call("POST", `/user/calls/${id}/end`);
+});
+
 test("[CR202] why a call came to nothing is on its record in words, and what to do about it; a busy number is busy", async () => {
   for (const [ending, status, reason, words] of [
     ["0001", "busy", "busy", /^The number was busy\. Call again/],

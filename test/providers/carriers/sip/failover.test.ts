@@ -410,7 +410,8 @@ test("[SC89] an address the server may not reach is none of them", async () => {
 
 test("[SC89] calls begin where the registration is, and go on from there to the others", async () => {
   const [first, second] = [await wire(), await wire()];
-  const { system, at, dial } = await carrierTo([first, second], { inboundAuth: "auth" });
+  const { system, at, dial } = await carrierTo(
+    [first, second], { inboundAuth: "auth", registerS: 300 });
   await first.heard.event("REGISTER");
   // Nobody there: the registration moves to the other address.
   system.advance(32_000);
