@@ -4,7 +4,7 @@
 
 /** As streams are closed (edge/realtime/streams.ts). */
 export const CLOSE_DENIED = 4501;
-/** Of 20 ms each: five seconds. */
+/** Frames are 20 ms long, so this is five seconds. */
 const FRAMES_BETWEEN = 250;
 
 /** To be called for each frame; `end` is called once the caller may not be there any more. */
