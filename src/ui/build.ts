@@ -4,18 +4,19 @@ import type * as Esbuild from "esbuild";
 import { programFile } from "#core/program.ts";
 import { assetOf, type Asset } from "#http/asset.ts";
 
-interface Bundle {
-  js: Asset;
-  /** Empty where no stylesheet is imported. */
-  css: Asset;
-}
+/** Parts are under the ends of their names: `.js`, `-more.css`; one that is not there is empty. */
+type Bundle = Map<string, Asset>;
 
 interface Source {
   entry: string;
   format: "iife" | "esm";
+  /** What the entry loads when it is needed; what both have is a third script of its own. */
+  later?: string;
 }
 
-const DASHBOARD: Source = { entry: "dashboard/main.tsx", format: "esm" };
+const DASHBOARD: Source = {
+  entry: "dashboard/main.tsx", format: "esm", later: "dashboard/pages/more.ts",
+};
 const SOURCES = {
   "widget.js": { entry: "widget/main.ts", format: "iife" },
   // What the widget loads when somebody opens it, and when somebody calls.
@@ -23,6 +24,9 @@ const SOURCES = {
   "widget-call.js": { entry: "widget/call.ts", format: "esm" },
   "dashboard.js": DASHBOARD,
   "dashboard.css": DASHBOARD,
+  "dashboard-shared.js": DASHBOARD,
+  "dashboard-more.js": DASHBOARD,
+  "dashboard-more.css": DASHBOARD,
 } satisfies Record<string, Source>;
 
 export type BundleName = keyof typeof SOURCES;
@@ -38,23 +42,30 @@ const compiler = (): Promise<typeof Esbuild | null> =>
     throw error;
   });
 
-async function build({ entry, format }: Source): Promise<Bundle> {
+const EMPTY = assetOf(new Uint8Array());
+
+async function build({ entry, format, later }: Source): Promise<Bundle> {
   const esbuild = await compiler();
   if (!esbuild) {
     const { linkPage } = await import("./link.ts");
     const { js, css } = linkPage(programFile(`src/ui/${entry}`), format);
-    return { js: assetOf(js), css: assetOf(css) };
+    return new Map([[".js", assetOf(js)], [".css", assetOf(css)]]);
   }
+  const page = entry.slice(0, entry.indexOf("/"));
   const { outputFiles } = await esbuild.build({
-    entryPoints: [programFile(`src/ui/${entry}`)], outdir: "bundle", bundle: true, minify: true, write: false, format,
+    entryPoints: {
+      [page]: programFile(`src/ui/${entry}`),
+      ...later === undefined ? {} : { [`${page}-more`]: programFile(`src/ui/${later}`) },
+    },
+    splitting: later !== undefined, chunkNames: `${page}-shared`,
+    outdir: "bundle", bundle: true, minify: true, write: false, format,
     target: TARGETS, jsx: "automatic", jsxImportSource: "preact", charset: "utf8",
     legalComments: "none", logLevel: "silent",
   });
   // The compiler is a process of its own, not needed again.
   await esbuild.stop();
-  const find = (suffix: string): Asset =>
-    assetOf(outputFiles.find(({ path }) => path.endsWith(suffix))?.contents ?? new Uint8Array());
-  return { js: find(".js"), css: find(".css") };
+  return new Map(outputFiles.map(({ path, contents }) =>
+    [path.slice(path.lastIndexOf(page) + page.length), assetOf(contents)]));
 }
 
 /** One after the other: stopping the compiler would stop another's work too. */
@@ -70,6 +81,5 @@ export async function bundlePage(name: BundleName): Promise<Asset> {
     bundles.set(source, bundle);
     working = bundle.catch(() => bundles.delete(source));
   }
-  const { js, css } = await bundle;
-  return name.endsWith(".css") ? css : js;
+  return (await bundle).get(/(?:-more|-shared)?\.\w+$/.exec(name)?.[0] ?? "") ?? EMPTY;
 }

@@ -38,5 +38,10 @@ export function mountBundles(server: HttpServer): void {
   serve("widget-chat.js", JAVASCRIPT, WIDGET_HEADERS, ["/widget-chat.js"]);
   serve("widget-call.js", JAVASCRIPT, WIDGET_HEADERS, ["/widget-call.js"]);
   serve("dashboard.js", JAVASCRIPT, PAGE_HEADERS, ["/dashboard/dashboard.js"]);
-  serve("dashboard.css", STYLES, PAGE_HEADERS, ["/dashboard/dashboard.css"]);
+  for (const name of ["dashboard.css", "dashboard-more.css"] as const) {
+    serve(name, STYLES, PAGE_HEADERS, [`/dashboard/${name}`]);
+  }
+  for (const name of ["dashboard-shared.js", "dashboard-more.js"] as const) {
+    serve(name, JAVASCRIPT, PAGE_HEADERS, [`/dashboard/${name}`]);
+  }
 }

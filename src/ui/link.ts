@@ -12,6 +12,8 @@ interface Linked {
 
 /** How the compiler writes an import; a page's own code has no other call of this name. */
 const REQUIRE = /\brequire\((["'])([^"']+)\1\)/g;
+/** A module of the page that it loads when it is needed: here it is in the script already. */
+const LATER = /\bimport\((["'])(\.[^"']+\.tsx?)\1\)/g;
 const EXPORT = /\bexports\.(\w+) = /g;
 
 /** A stylesheet beside the module, the module of this project or that of a package. */
@@ -43,8 +45,11 @@ function gather(entry: string): { modules: string[]; styles: string[]; exported:
       modules[id] = "";
       styles.push(readFileSync(file, "utf8"));
     } else {
-      modules[id] = compile(file).replace(REQUIRE, (_, _quote, specifier: string) =>
-        `require(${add(resolve(specifier, file))})`);
+      modules[id] = compile(file)
+        .replace(REQUIRE, (_, _quote, specifier: string) =>
+          `require(${add(resolve(specifier, file))})`)
+        .replace(LATER, (_, _quote, specifier: string) =>
+          `Promise.resolve().then(() => require(${add(resolve(specifier, file))}))`);
     }
     return id;
   };

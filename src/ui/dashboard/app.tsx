@@ -109,7 +109,9 @@ function Frame({ session }: { session: Session }) {
     setOpen(false);
     scrollTo(0, 0);
     // Readers of a new page begin at its heading, as after a link.
-    if (!isFirst.current) main.current?.querySelector("h1")?.focus({ preventScroll: true });
+    if (!isFirst.current) {
+      (main.current?.querySelector("h1") ?? main.current)?.focus({ preventScroll: true });
+    }
     isFirst.current = false;
   }, [location]);
   return (

@@ -1,0 +1,59 @@
+// Pages that are in the second script: it is loaded when one of them is opened, or once the first
+// page stands and nothing else is to do. Used by routes.ts.
+import type { FunctionComponent } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Failure, Skeleton } from "./kit/layout.tsx";
+import type { PageProps } from "./page.ts";
+
+type More = (typeof import("./pages/more.ts"))["PAGES"];
+
+let loaded: More | null = null;
+let loading: Promise<More> | null = null;
+
+/** Styles first, so that nothing is shown without them. */
+function loadStyles(): Promise<void> {
+  return new Promise((resolve) => {
+    const link = document.createElement("link");
+    link.rel = "stylesheet";
+    link.href = "/dashboard/dashboard-more.css";
+    link.onload = () => resolve();
+    link.onerror = () => resolve();
+    document.head.append(link);
+  });
+}
+
+function loadMore(): Promise<More> {
+  loading ??= Promise.all([import("./pages/more.ts"), loadStyles()]).then(([{ PAGES }]) => {
+    loaded = PAGES;
+    return PAGES;
+  }, (error: unknown) => {
+    loading = null;
+    throw error;
+  });
+  return loading;
+}
+
+export const later = (name: keyof More): FunctionComponent<PageProps> => function Later(props) {
+  const [more, setMore] = useState(loaded);
+  const [error, setError] = useState<unknown>(null);
+  const load = (): void => {
+    setError(null);
+    loadMore().then((found) => {
+      setMore(found);
+      // Readers of a page that was not there yet wait in its place.
+      requestAnimationFrame(() => {
+        const main = document.getElementById("main");
+        if (document.activeElement !== main) return;
+        main?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
+      });
+    }, setError);
+  };
+  useEffect(() => {
+    if (!more) load();
+  }, []);
+  if (more) {
+    const Page = more[name] as FunctionComponent<PageProps>;
+    return <Page {...props} />;
+  }
+  return error ? <Failure error={error} retry={load} /> : <Skeleton lines={6} />;
+};
