@@ -45,7 +45,8 @@ const TALKER_SENTENCES = 5;
 
 const log = createLogger("silent");
 const recogniser = createPocketSphinx(log);
-const flite = openSynthesizers(NOTHING_SET_UP, { system: createSystem(), log })("flite");
+const openVoice = await openSynthesizers(NOTHING_SET_UP, { system: createSystem(), log });
+const flite = openVoice("flite");
 // The threads of the engines keep no process alive by themselves.
 const alive = setInterval(() => undefined, 1000);
 

@@ -11,7 +11,6 @@ import type { FromCarrier, ToCarrier, ToMedia } from "#features/calls/voice/prot
 import { createLogger, type LogLevel } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { preferThisThread } from "#core/thread-priority.ts";
-import { createLevel } from "#providers/speech/levelled.ts";
 import { openEngines } from "#providers/speech/opening.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
 import { openCarrier } from "#providers/carriers/loopback-numbers.ts";
@@ -52,7 +51,6 @@ const host = createHost({
       close: async () => (await recorder.close()).durationMs,
     };
   },
-  level: createLevel(),
   carriers: [openCarrier({ engines, system }), ...(sipCarrier ? [sipCarrier] : [])],
   peers: peers && createPeerThread({ peers, logLevel }, log),
   clock: createMediaClock(system, (lateMs) => {

@@ -66,12 +66,13 @@ export function createCapabilities(options: CapabilityOptions): ServerCapabiliti
 function createSpeaker(
   { speech, system, log }: CapabilityOptions, engineOf: (voice: Voice) => string | null,
 ): Parameters<typeof createVoicePreviews>[0]["speak"] {
-  let synthesizers: ReturnType<typeof openSynthesizers> | null = null;
+  let opening: ReturnType<typeof openSynthesizers> | null = null;
   return async (voice, language, text) => {
     const code = engineOf(voice);
     if (code === null) return null;
     const { openSynthesizers, speakWhole } = await import("#providers/speech/opening.ts");
-    synthesizers ??= openSynthesizers(speech, { system, log });
+    opening ??= openSynthesizers(speech, { system, log });
+    const synthesizers = await opening;
     const wanted = {
       rate: PREVIEW_RATE, voice: voiceCodeOf(voice, code), gender: voice.gender, language,
       speed: 1, stability: 0.7, similarity: 0.5, hasEmotion: false,

@@ -26,7 +26,7 @@ interface Voice {
   gainDb: number;
 }
 
-type Level = (key: string, rate: number) => (pcm: Pcm) => Pcm;
+export type Level = (key: string, rate: number) => (pcm: Pcm) => Pcm;
 
 const factorOf = (decibels: number): number => 10 ** (decibels / 20);
 

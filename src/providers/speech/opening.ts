@@ -1,16 +1,6 @@
 // Opens the speech engines that engines.ts says can be used: in the media thread for calls, and in
 // the main thread when somebody listens to a voice.
 import { ProviderError } from "#core/faults.ts";
-import type { Logger } from "#core/logger.ts";
-import type { System } from "#core/system.ts";
-import { createAssemblyAi } from "./assemblyai/assemblyai.ts";
-import { createAzureEars } from "./azure/azure-ears.ts";
-import { createAzureVoice } from "./azure/azure-voice.ts";
-import { createCartesiaEars } from "./cartesia/cartesia-ears.ts";
-import { createCartesiaVoice } from "./cartesia/cartesia-voice.ts";
-import { createDeepgramFlux } from "./deepgram/deepgram-flux.ts";
-import { createDeepgram } from "./deepgram/deepgram.ts";
-import { createElevenLabs } from "./elevenlabs/elevenlabs.ts";
 import { createEmbeddedVoices } from "./embedded/embedded-voices.ts";
 import { createNoiseFilter } from "./embedded/noise-filter.ts";
 import { createPocketSphinx } from "./embedded/pocketsphinx.ts";
@@ -19,24 +9,20 @@ import { createVad } from "./embedded/silero.ts";
 import { createTurnEndModel } from "./embedded/turn-ends.ts";
 import { usableSynthesizers, usableTranscribers, type SpeechConfig } from "./engines.ts";
 import { enduringSynthesizers, enduringTranscribers, remembered } from "./fallback/enduring.ts";
-import { createGeminiLive } from "./gemini/gemini-live.ts";
-import { createGladia } from "./gladia/gladia.ts";
-import { createGoogleVoice } from "./google/google-voice.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "./loopback.ts";
-import { createOpenAiRealtime } from "./openai/openai-realtime.ts";
-import { createOpenAiSpeech } from "./openai/openai-speech.ts";
-import { createOpenAiTranscription } from "./openai/openai-transcription.ts";
-import { createLevel, levelled, levelledModel } from "./levelled.ts";
+import { createLevel, levelled, levelledModel, type Level } from "./levelled.ts";
 import { createPhrases } from "./phrases.ts";
 import type {
   NoiseFilter, Pcm, RealtimeVendor, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber,
   TurnEndModel,
   Vad,
 } from "./port.ts";
-import { createSoniox } from "./soniox/soniox.ts";
 import { saidAsWritten } from "./spoken/spoken.ts";
+import {
+  loadRealtimeModels, loadVendorEars, loadVendorVoices, type VendorOptions,
+} from "./vendors.ts";
 
 export interface Engines {
   /**
@@ -50,16 +36,15 @@ export interface Engines {
   noiseFilter: NoiseFilter | null;
   /** Null: turns end by their words and silence alone. */
   turnEnds: TurnEndModel | null;
+  /** What brings voices to the loudness of all others. */
+  level: Level;
   /** The voice of the loopback carrier's far end. */
   speak(text: string, rate: number, ready: (pcm: Pcm) => void): void;
 }
 
-interface OpenOptions {
-  system: System;
-  log: Logger;
-}
-
-export async function openEngines(config: SpeechConfig, options: OpenOptions): Promise<Engines> {
+export async function openEngines(
+  config: SpeechConfig, options: VendorOptions,
+): Promise<Engines> {
   return config.mode === "loopback" ? openLoopback(config, options) : openReal(config, options);
 }
 
@@ -67,52 +52,52 @@ const missing = (code: string): ProviderError =>
   new ProviderError(`the speech engine ${code} is not configured`, { retryable: false });
 
 /** Throws where there is none. */
-function realtimeModels(
-  { gemini, realtime }: SpeechConfig, options: OpenOptions,
-): (vendor: RealtimeVendor) => SpeechToSpeech {
-  const models = {
-    openai: realtime && createOpenAiRealtime({ ...realtime, ...options }),
-    gemini: gemini && createGeminiLive({ ...gemini, ...options }),
-  };
+async function realtimeModels(
+  config: SpeechConfig, options: VendorOptions,
+): Promise<(vendor: RealtimeVendor) => SpeechToSpeech> {
+  const models = await loadRealtimeModels(config, options);
   return (vendor) => {
-    const model = models[vendor];
+    const model = models(vendor);
     if (!model) throw missing(vendor);
     return model;
   };
 }
 
-const turnEndsOf = ({ turnEnds }: SpeechConfig, { log }: OpenOptions): TurnEndModel | null =>
+const turnEndsOf = ({ turnEnds }: SpeechConfig, { log }: VendorOptions): TurnEndModel | null =>
   (turnEnds === null ? null : createTurnEndModel(turnEnds, log));
 
-function openLoopback(config: SpeechConfig, options: OpenOptions): Engines {
+async function openLoopback(config: SpeechConfig, options: VendorOptions): Promise<Engines> {
   const transcriber = createLoopbackTranscriber(options);
+  const level = createLevel();
   return {
-    synthesizer: openSynthesizers(config, options),
+    synthesizer: await openSynthesizers(config, options, level),
     transcriber: () => transcriber,
-    speechToSpeech: realtimeModels(config, options),
+    speechToSpeech: await realtimeModels(config, options),
     vad: loopbackVad,
     noiseFilter: null,
     turnEnds: turnEndsOf(config, options),
+    level,
     speak: (text, rate, ready) => ready(loopbackAudio(text, rate)),
   };
 }
 
-async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Engines> {
-  const vad = await createVad();
-  const speaking = openSynthesizers(config, options);
-  const models = realtimeModels(config, options);
+async function openReal(config: SpeechConfig, options: VendorOptions): Promise<Engines> {
   const level = createLevel();
+  const [vad, speaking, hearing, models] = await Promise.all([
+    createVad(), openSynthesizers(config, options, level), openTranscribers(config, options),
+    realtimeModels(config, options),
+  ]);
   options.log.info({ vad: vad.name }, "speech engines are open");
   return {
     synthesizer: enduringSynthesizers(
       speaking, (language) => usableSynthesizers(config, language), options),
     transcriber: enduringTranscribers(
-      openTranscribers(config, options),
-      (language) => usableTranscribers(config, language), options),
+      hearing, (language) => usableTranscribers(config, language), options),
     speechToSpeech: (vendor) => levelledModel(models(vendor), level),
     vad,
     noiseFilter: createNoiseFilter(options.log),
     turnEnds: turnEndsOf(config, options),
+    level,
     speak: (text, rate, ready) => {
       const wanted = { ...CLEAR_VOICE, rate };
       speakWhole(speaking("flite"), wanted, text, (pcm) => ready(pcm ?? new Int16Array(0)));
@@ -120,30 +105,16 @@ async function openReal(config: SpeechConfig, options: OpenOptions): Promise<Eng
   };
 }
 
-function openTranscribers(
-  config: SpeechConfig, options: OpenOptions,
-): (code: string) => Transcriber {
-  const { assemblyAi, azureEars, cartesiaEars, deepgram, gladia, sherpa, soniox } = config;
-  const { transcription } = config;
-  const { log } = options;
-  const transcribers: Record<string, Transcriber> = { pocketsphinx: createPocketSphinx(log) };
-  if (deepgram) {
-    const create = deepgram.model.startsWith("flux") ? createDeepgramFlux : createDeepgram;
-    transcribers.deepgram = create({ ...deepgram, ...options });
-  }
-  if (assemblyAi) transcribers.assemblyai = createAssemblyAi({ ...assemblyAi, ...options });
-  if (soniox) transcribers.soniox = createSoniox({ ...soniox, ...options });
-  if (gladia) transcribers.gladia = createGladia({ ...gladia, ...options });
-  if (cartesiaEars) transcribers.cartesia = createCartesiaEars({ ...cartesiaEars, ...options });
-  if (azureEars) transcribers.azure = createAzureEars({ ...azureEars, ...options });
-  if (transcription) {
-    transcribers["openai-compatible"] = createOpenAiTranscription({
-      ...transcription, ...options,
-    });
-  }
-  if (sherpa) transcribers["sherpa-onnx"] = createSherpa(sherpa, log);
+async function openTranscribers(
+  config: SpeechConfig, options: VendorOptions,
+): Promise<(code: string) => Transcriber> {
+  const vendors = await loadVendorEars(config, options);
+  const embedded: Partial<Record<string, Transcriber>> = {
+    pocketsphinx: createPocketSphinx(options.log),
+    ...(config.sherpa ? { "sherpa-onnx": createSherpa(config.sherpa, options.log) } : {}),
+  };
   return (code) => {
-    const found = transcribers[code];
+    const found = embedded[code] ?? vendors(code);
     if (!found) throw missing(code);
     return found;
   };
@@ -156,27 +127,21 @@ const CLEAR_VOICE = {
 } as const;
 
 /** The engines that speak, by code; throws a ProviderError for a code that cannot be served. */
-export function openSynthesizers(
-  config: SpeechConfig, options: OpenOptions,
-): (code: string) => Synthesizer {
-  const { azureVoice, cartesiaVoice, elevenLabs, googleVoice, synthesis } = config;
+export async function openSynthesizers(
+  config: SpeechConfig, options: VendorOptions, level: Level = createLevel(),
+): Promise<(code: string) => Synthesizer> {
   if (config.mode === "loopback") {
     const loopback = saidAsWritten(createLoopbackSynthesizer(options), "signs");
     return () => loopback;
   }
+  const vendors = await loadVendorVoices(config, options);
   const voices = createEmbeddedVoices(options.log);
-  const synthesizers: Record<string, Synthesizer> = {
+  const embedded: Partial<Record<string, Synthesizer>> = {
     flite: voices.flite, "espeak-ng": voices.espeakNg,
   };
-  if (elevenLabs) synthesizers.elevenlabs = createElevenLabs({ ...elevenLabs, ...options });
-  if (cartesiaVoice) synthesizers.cartesia = createCartesiaVoice({ ...cartesiaVoice, ...options });
-  if (azureVoice) synthesizers.azure = createAzureVoice(azureVoice);
-  if (googleVoice) synthesizers.google = createGoogleVoice(googleVoice);
-  if (synthesis) synthesizers["openai-compatible"] = createOpenAiSpeech({ ...synthesis, ...options });
   const phrases = createPhrases(options);
-  const level = createLevel();
   return remembered((code) => {
-    const found = synthesizers[code];
+    const found = embedded[code] ?? vendors(code);
     if (!found) throw missing(code);
     return saidAsWritten(levelled(code, phrases.keep(code, found), level), "words");
   });

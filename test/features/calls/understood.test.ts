@@ -19,14 +19,15 @@ after(async () => {
 });
 
 /** What the embedded voice makes of the line. */
-function spoken(text: string): Promise<Int16Array> {
+async function spoken(text: string): Promise<Int16Array> {
   const options = { system: createSystem(), log: createLogger("silent") };
   const voice = {
     rate: 16_000, voice: "rms", gender: "male", language: "en", speed: 1, stability: 1,
     similarity: 1, hasEmotion: false,
   } as const;
+  const synthesizer = await openSynthesizers(NOTHING_SET_UP, options);
   return new Promise((resolve, reject) =>
-    speakWhole(openSynthesizers(NOTHING_SET_UP, options)("flite"), voice, text, (pcm) =>
+    speakWhole(synthesizer("flite"), voice, text, (pcm) =>
       (pcm ? resolve(pcm) : reject(new Error("the voice does not speak")))));
 }
 
