@@ -264,7 +264,7 @@ const callbackOf = ({ origins }: AuthRouteOptions, http: HttpRequest): string =>
   `${origins.of(http)}${API_ROOT}/auth/oidc/callback`;
 
 function provider({ oidc }: AuthRouteOptions): AsksProvider {
-  if (!oidc) throw new Fault(404, "Nobody signs in elsewhere here.");
+  if (!oidc) throw new Fault(404, "This server has no OpenID provider: set PARLEY_OIDC_ISSUER.");
   return oidc;
 }
 

@@ -56,7 +56,8 @@ export function createPasswords({ system }: { system: System }): Passwords {
   const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
     if (running >= AT_ONCE_MAX) {
       if (waiting.length >= WAITING_MAX) {
-        throw new Fault(503, "Too many people sign in at this moment.", { retryAfterS: 2 });
+        throw new Fault(
+          503, "Too many people sign in at this moment. Please try again.", { retryAfterS: 2 });
       }
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else running += 1;

@@ -33,7 +33,7 @@ export function createWebPath(
   let path: SoundPath = "socket";
   let offers = 0;
   const send = (request: PeerRequest): void => {
-    if (!toLeg) throw new Fault(409, "The call has not begun.");
+    if (!toLeg) throw new Fault(409, "The call has not begun. Send the offer once it is in progress.");
     toLeg(request);
   };
   return {
@@ -45,9 +45,9 @@ export function createWebPath(
       return iceServers ? { webrtc: { ice_servers: iceServers() } } : {};
     },
     offer: (sdp) => {
-      if (!iceServers) throw new Fault(422, "This server has no way but the socket.");
+      if (!iceServers) throw new Fault(422, "Here a call's sound goes over its WebSocket only.");
       offers += 1;
-      if (offers > OFFERS_PER_CALL_MAX) throw new Fault(429, "There were too many offers in this call.");
+      if (offers > OFFERS_PER_CALL_MAX) throw new Fault(429, "The call has had too many offers. It goes on over its WebSocket.");
       send({ kind: "offer", sdp });
     },
     change: (next) => {

@@ -111,7 +111,7 @@ function requestRoute(options: CallbackRouteOptions): Route {
       await access.assertMaySend(uuid);
       const assistant = await findAssistant(assistantId);
       if (assistant?.settings.desk.office_hours?.callback !== true) {
-        throw new Fault(403, "Nobody calls back here.");
+        throw new Fault(403, "This assistant takes no requests to be called back.");
       }
       const wish = {
         name: body.name.trim(), phone: said(body.phone), email: said(body.email),

@@ -103,7 +103,7 @@ class PeerPath {
     const { peers } = this.#options;
     this.close();
     if (!peers) {
-      return this.#report({ kind: "refused", reason: "This server has no way but the socket." });
+      return this.#report({ kind: "refused", reason: "Here a call's sound goes over its WebSocket only." });
     }
     const peer = peers.open(sdp, (event) => {
       if (this.#peer === peer) this.#happened(event);
