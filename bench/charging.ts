@@ -50,7 +50,7 @@ async function prepare(dataDir: string): Promise<Subject[]> {
     const created = await commands["conversations.create"]({
       uuid: system.uuid(), accountId: account.id,
       assistant: { id: Number(lastInsertRowid), uuid }, type: "widget", variables: {},
-      externalIdentifier: null, initialMessage: "", priceMicros: 0, dailyCapMicros: null, day: "",
+      externalIdentifier: null, visitor: null, initialMessage: "", priceMicros: 0, dailyCapMicros: null, day: "",
       inactivityMinutes: 30, now,
     });
     if (created.kind !== "created") throw new Error("setup failed");

@@ -20,6 +20,7 @@ import {
 } from "#features/conversations/conversations.ts";
 import { createCallbacks } from "#features/conversations/callbacks.ts";
 import { createHandover } from "#features/conversations/handover.ts";
+import { createIdentity } from "#features/conversations/identity.ts";
 import { createInbox } from "#features/conversations/inbox.ts";
 import { createNotifications } from "#features/conversations/notifications.ts";
 import { createReading } from "#features/conversations/reading.ts";
@@ -169,7 +170,7 @@ export function createFeatures(options: AppOptions, served: Served) {
 
 /** People beside the assistants, and what visitors say of both. */
 function createDesk(
-  { config, storage, bus, system, log, mailer }: ReturnType<typeof createGround>,
+  { config, storage, bus, system, log, mailer, secret }: ReturnType<typeof createGround>,
   { conversations, assistants }: { conversations: Conversations; assistants: Assistants },
 ) {
   return {
@@ -177,6 +178,7 @@ function createDesk(
       store: storage.desk, conversations, bus, system,
       messagesMax: config.PARLEY_CONVERSATION_MESSAGES_MAX,
     }),
+    identity: createIdentity({ store: storage.identity, secret, system }),
     inbox: createInbox({ store: storage.inbox, bus, system }),
     callbacks: createCallbacks({ store: storage.callbacks, bus, system }),
     reading: createReading({ store: storage.reading, bus, system }),

@@ -23,6 +23,7 @@ import { campaignRoutes } from "#features/campaigns/routes.ts";
 import { accountConversationRoutes } from "#features/conversations/account-routes.ts";
 import { callbackRoutes } from "#features/conversations/callback-routes.ts";
 import { deskRoutes } from "#features/conversations/desk-routes.ts";
+import { identityRoutes } from "#features/conversations/identity-routes.ts";
 import { inboxRoutes } from "#features/conversations/inbox-routes.ts";
 import { ratingRoutes } from "#features/conversations/rating-routes.ts";
 import { recordRoutes } from "#features/conversations/record-routes.ts";
@@ -207,7 +208,9 @@ function serveConversations(
   const uiMessages = createUiMessages(turnStreams);
   const findAssistantByUuid = (uuid: string) => assistants.findByUuid(uuid);
   const routes = [
-    ...conversationRoutes({ conversations, access, streams, findAssistantByUuid, uiMessages }),
+    ...conversationRoutes({
+      conversations, access, streams, findAssistantByUuid, uiMessages, identity: features.identity,
+    }),
     ...protocolRoutes({
       conversations, assistants, access, uiMessages,
       streams: turnStreams,
@@ -228,6 +231,7 @@ function serveConversations(
       authorOf: people.authorOf,
       findAssistant: assistants.find,
     }),
+    ...identityRoutes({ identity: features.identity, findAssistant: assistants.find }),
     ...inboxRoutes({ inbox, conversations, authorOf: people.authorOf }),
     ...callbackRoutes({
       callbacks: features.callbacks, reading: features.reading, inbox, conversations, access,

@@ -89,6 +89,8 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "PUT /user/knowledgebases/{id}/documents/{document_id}": ["build", "document.update"],
   "PATCH /user/knowledgebases/{id}/documents/{document_id}": ["build", "document.update"],
   "DELETE /user/knowledgebases/{id}/documents/{document_id}": ["build", "document.delete"],
+  "GET /user/assistants/{id}/identity-secret": ["view"],
+  "POST /user/assistants/{id}/identity-secret": ["build", "assistant.new_identity_secret"],
   "GET /user/assistants/{id}/calendar": ["view"],
   "PUT /user/assistants/{id}/calendar": ["build", "calendar.update"],
   "GET /user/assistants/{id}/appointments": ["view"],

@@ -11,6 +11,7 @@ import { evaluationCommands } from "./conversation-evaluations.ts";
 import { deskCommands } from "./desk-commands.ts";
 import { eventCommands } from "./events.ts";
 import { groupCommands } from "./groups.ts";
+import { identityCommands } from "./identity.ts";
 import { inboxCommands } from "./inbox.ts";
 import { knowledgebaseCommands } from "./knowledgebases.ts";
 import { leadCommands } from "./lead-commands.ts";
@@ -42,6 +43,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...deskCommands(sql),
     ...eventCommands(sql),
     ...groupCommands(sql),
+    ...identityCommands(sql),
     ...inboxCommands(sql),
     ...knowledgebaseCommands(sql, search),
     ...leadCommands(sql),

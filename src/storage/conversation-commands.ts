@@ -47,12 +47,17 @@ function createCreate(
     SELECT ${CONVERSATION} FROM conversations
     WHERE assistant_id = @assistantId AND external_identifier = @externalIdentifier
       AND account_id = @accountId`);
+  const findByVisitor = sql.prepare<object, ConversationRow>(`
+    SELECT ${CONVERSATION} FROM conversations
+    WHERE assistant_id = @assistantId AND visitor_id = @visitorId AND account_id = @accountId
+      AND type = @type
+    ORDER BY id DESC LIMIT 1`);
   const setVariables = sql.prepare("UPDATE conversations SET variables = @variables WHERE id = @id");
   const insert = sql.prepare<object, ConversationRow>(`
     INSERT INTO conversations (uuid, account_id, assistant_id, type, variables, external_identifier,
-      message_count, last_message_at, check_at, created_at, updated_at)
+      visitor_id, message_count, last_message_at, check_at, created_at, updated_at)
     VALUES (@uuid, @accountId, @assistantId, @type, @variables, @externalIdentifier,
-      @messageCount, @now, @checkAt, @now, @now)
+      @visitorId, @messageCount, @now, @checkAt, @now, @now)
     RETURNING ${CONVERSATION}`);
   const insertMessage = sql.prepare(`
     INSERT INTO messages (conversation_id, role, content, created_at)
@@ -65,14 +70,20 @@ function createCreate(
     return { kind: "found", conversation };
   };
 
+  const findOwn = (
+    { accountId, assistant: { id: assistantId }, type, externalIdentifier, visitor }: NewConversation,
+  ): Promise<ConversationRow | undefined> => {
+    if (externalIdentifier !== null) {
+      return Promise.resolve(findByCustomer.get({ accountId, assistantId, externalIdentifier }));
+    }
+    return Promise.resolve(visitor?.continues === true
+      ? findByVisitor.get({ accountId, assistantId, type, visitorId: visitor.id })
+      : undefined);
+  };
+
   return async (args) => {
     const { now, assistant } = args;
-    const existing = args.externalIdentifier === null
-      ? undefined
-      : await findByCustomer.get({
-          accountId: args.accountId, assistantId: assistant.id,
-          externalIdentifier: args.externalIdentifier,
-        });
+    const existing = await findOwn(args);
     if (existing) return reuse(existing, args);
     const refused = await refuse(args);
     if (refused) return refused;
@@ -83,6 +94,7 @@ function createCreate(
       type: args.type,
       variables: JSON.stringify(args.variables),
       externalIdentifier: args.externalIdentifier,
+      visitorId: args.visitor?.id ?? null,
       messageCount: args.initialMessage === "" ? 0 : 1,
       checkAt: now + args.inactivityMinutes * MINUTE_MICROS,
       now,

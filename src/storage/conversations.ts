@@ -35,6 +35,7 @@ export interface ConversationRow {
   desk_at: number | null;
   variables: string;
   external_identifier: string | null;
+  visitor_id: string | null;
   created_at: number;
 }
 
@@ -73,7 +74,7 @@ interface FailureRow {
 
 export const DESK = "desk, desk_holder, desk_holder_name, desk_reason, desk_at";
 export const CONVERSATION = `id, uuid, account_id, assistant_id, type, state, ${DESK}, variables,
-  external_identifier, created_at`;
+  external_identifier, visitor_id, created_at`;
 /** The same beside other tables. */
 const OF_CONVERSATION = CONVERSATION.replace(/\w+/g, "c.$&");
 /** Rows as lists show them, with more columns where they are named. */
@@ -108,6 +109,7 @@ export function conversationFromRow(row: ConversationRow): Conversation {
     desk: deskFromRow(row),
     variables: JSON.parse(row.variables) as Record<string, string>,
     externalIdentifier: row.external_identifier,
+    visitorId: row.visitor_id,
     createdAt: row.created_at,
   };
 }
@@ -252,6 +254,9 @@ export function createConversationStore(
 ): ConversationStore {
   const find = reader.prepare<object, ConversationRow>(
     `SELECT ${CONVERSATION} FROM conversations WHERE uuid = @uuid`);
+  const ofVisitor = reader.prepare<object, Exists>(`
+    SELECT 1 FROM conversations
+    WHERE assistant_id = @assistantId AND visitor_id = @visitorId AND type = @type LIMIT 1`);
   const history = reader.prepare<object, MessageRow>(
     `SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId ORDER BY id`);
   const recent = reader.prepare<object, MessageRow>(`
@@ -270,6 +275,8 @@ export function createConversationStore(
       const row = await find.get({ uuid });
       return row ? conversationFromRow(row) : null;
     },
+    hasOfVisitor: async (assistantId, type, visitorId) =>
+      await ofVisitor.get({ assistantId, type, visitorId }) !== undefined,
     outlook: createOutlook(reader),
     history: async (conversationId) => (await history.all({ conversationId })).map(messageFromRow),
     recent: async (conversationId, rows) =>

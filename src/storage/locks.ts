@@ -58,6 +58,7 @@ const LOCKS: Locks = {
   "campaigns.settle": account,
   "conversations.create": account,
   "conversations.publishRefused": account,
+  "identity.rotate": account,
   "conversations.endInactive": account,
   "conversations.evaluated": account,
   "desk.move": account,

@@ -27,6 +27,7 @@ import type { SipTrunkStore } from "#features/phone-numbers/sip-trunks.ts";
 import type { ToolJournal } from "#features/tools/invocation.ts";
 import type { ToolStore } from "#features/tools/tools.ts";
 import type { EvaluationStore } from "#features/conversations/evaluations.ts";
+import type { IdentityStore } from "#features/conversations/identity.ts";
 import type { WebhookStore } from "#features/webhooks/webhooks.ts";
 import type { LedgerReader } from "./ledger.ts";
 import type { PhoneNumbersStorage } from "./phone-numbers.ts";
@@ -58,6 +59,7 @@ export interface Storage {
   desk: DeskStore;
   callbacks: CallbackStore;
   reading: ReadingStore;
+  identity: IdentityStore;
   inbox: InboxStore;
   ratings: RatingStore;
   webhooks: WebhookStore;

@@ -10,6 +10,7 @@ import { createEvaluationStore } from "./conversation-evaluations.ts";
 import { createConversationStore, createDeskStore } from "./conversations.ts";
 import { createEventLog } from "./events.ts";
 import { createGroupStores } from "./groups.ts";
+import { createIdentityStore } from "./identity.ts";
 import { createInboxStore } from "./inbox.ts";
 import { createKnowledgebaseStore } from "./knowledgebases.ts";
 import { createLeadStore } from "./leads.ts";
@@ -69,6 +70,7 @@ export function storesOver(
     desk: createDeskStore(writer),
     callbacks: createCallbackStore(reader, writer),
     reading: createReadingStore(writer),
+    identity: createIdentityStore(reader, writer),
     inbox: createInboxStore(reader, writer, search),
     ratings: createRatingStore(writer),
     webhooks: createWebhookStore(reader, writer),

@@ -73,7 +73,7 @@ async function createTalk() {
   const world = await createWorld();
   const created = await world.one.conversations.create({
     uuid: system.uuid(), accountId: world.accountId, now: system.now(), type: "widget",
-    variables: {}, initialMessage: "", externalIdentifier: null, priceMicros: 0,
+    variables: {}, initialMessage: "", externalIdentifier: null, visitor: null, priceMicros: 0,
     inactivityMinutes: 30, dailyCapMicros: null, day: utcDay(system.now()),
     assistant: world.assistant,
   });

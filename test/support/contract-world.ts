@@ -78,7 +78,7 @@ export function createWorld(storage: Storage) {
   ): Promise<Conversation> => {
     const created = await storage.conversations.create({
       uuid: system.uuid(), accountId, now: system.now(), type: "widget", variables: {},
-      initialMessage: "", externalIdentifier: null, priceMicros: 0, inactivityMinutes: 30,
+      initialMessage: "", externalIdentifier: null, visitor: null, priceMicros: 0, inactivityMinutes: 30,
       dailyCapMicros: null, day: DAY, assistant: { id: assistantId, uuid: system.uuid() },
     });
     assert.ok(created.kind === "created");

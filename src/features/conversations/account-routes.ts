@@ -68,6 +68,8 @@ export const SUMMARY = Type.Object({
   ...DeskFields,
   external_identifier: Type.Optional(Type.String(about(
     "The customer in your system; only of type api.", "cust-4711"))),
+  visitor_id: Nullable(Type.String(about(
+    "Who it is with at your site, which has signed it; null: nobody has.", "user-42"))),
   evaluation: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()], about(
     "What the model filled the assistant's post_call_schema with when the conversation ended last; "
       + "null where it did not end or nothing was to be evaluated.", { satisfied: true })),

@@ -79,6 +79,8 @@ export interface Conversations {
   create(args: CreateArgs): Promise<Conversation>;
   /** Throws Fault 404. */
   get(uuid: string): Promise<Conversation>;
+  /** Whether a signed visitor has talked with the assistant before. */
+  hasOfVisitor: ConversationStore["hasOfVisitor"];
   history(uuid: string): Promise<{ conversation: Conversation; messages: Message[] }>;
   /** For the owner, newest first: replies that failed and were not had since. */
   failedReplies(conversationId: number, rows: number): Promise<FailedReply[]>;
@@ -363,6 +365,7 @@ export function createConversations(options: ConversationOptions): Conversations
   return {
     create: (args) => createConversation({ ...options, refusals: turns.refusals }, args),
     get,
+    hasOfVisitor: store.hasOfVisitor,
     history: async (uuid) => {
       const conversation = await get(uuid);
       return { conversation, messages: await store.history(conversation.id) };

@@ -10,7 +10,7 @@ import type { EventBus } from "#events/bus.ts";
 import { capReached, insufficientBalance } from "./outcomes.ts";
 import type { createRefusals } from "./refusals.ts";
 import {
-  messagePrice, type Conversation, type ConversationStore, type ConversationType,
+  messagePrice, type Conversation, type ConversationStore, type ConversationType, type NewVisitor,
 } from "./records.ts";
 
 /** What a message costs, and how much the assistant may spend in a day. */
@@ -26,6 +26,7 @@ export interface CreateArgs {
   type: ConversationType;
   variables: Record<string, string>;
   externalIdentifier?: string;
+  visitor?: NewVisitor | null;
 }
 
 interface CreateOptions {
@@ -54,6 +55,7 @@ export async function createConversation(
     type,
     variables: args.variables,
     externalIdentifier: args.externalIdentifier ?? null,
+    visitor: args.visitor ?? null,
     initialMessage: fillTemplate(assistant.settings.initial_message, variables),
     priceMicros: messagePrice(type, limits.messagePriceMicros),
     inactivityMinutes: assistant.settings.conversation_inactivity_timeout,

@@ -26,6 +26,8 @@ export interface Conversation {
   desk: Desk;
   variables: Record<string, string>;
   externalIdentifier: string | null;
+  /** Who it is with at the site that signed it; null: nobody has. */
+  visitorId: string | null;
   createdAt: Instant;
 }
 
@@ -87,6 +89,7 @@ export interface NewConversation {
   type: ConversationType;
   variables: Record<string, string>;
   externalIdentifier: string | null;
+  visitor: NewVisitor | null;
   initialMessage: string;
   priceMicros: Micros;
   inactivityMinutes: number;
@@ -96,9 +99,15 @@ export interface NewConversation {
   now: Instant;
 }
 
+export interface NewVisitor {
+  id: string;
+  /** Goes on with the visitor's newest conversation with the assistant, where there is one. */
+  continues: boolean;
+}
+
 export type CreateOutcome =
   | { kind: "created"; conversation: Conversation; events: CommittedEvent[] }
-  /** The customer's conversation existed; its variables were merged with the new ones. */
+  /** The customer's or visitor's conversation existed; its variables were merged with the new ones. */
   | { kind: "found"; conversation: Conversation }
   | { kind: "daily_cap_reached" }
   | { kind: "balance_too_low" };
@@ -261,6 +270,7 @@ export interface DeskStore {
 export interface ConversationStore {
   create(args: NewConversation): Promise<CreateOutcome>;
   find(uuid: string): Promise<Conversation | null>;
+  hasOfVisitor(assistantId: number, type: ConversationType, visitorId: string): Promise<boolean>;
   /** Null when there is no such conversation. */
   outlook(uuid: string, idempotencyKey: string | null): Promise<Outlook | null>;
   /** Oldest first, the whole conversation. */

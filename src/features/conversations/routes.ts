@@ -18,6 +18,7 @@ import { readPosition, type Streams } from "#realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Conversations } from "./conversations.ts";
 import { AuthorSchema, DeskState } from "./desk-wire.ts";
+import type { Identity } from "./identity.ts";
 import type { MessageProtocol } from "./message-protocol.ts";
 import type { Sent } from "./outcomes.ts";
 import { assertAnswered } from "./widget-form.ts";
@@ -35,9 +36,12 @@ interface ConversationRouteOptions {
   findAssistantByUuid(uuid: string): Promise<Assistant | null>;
   access: Access;
   streams: Streams;
+  identity: Pick<Identity, "verify">;
   /** The AI SDK's way to send and to be answered. */
   uiMessages: MessageProtocol;
 }
+
+const VISITOR_CHARS_MAX = 200;
 
 const CREATE = Type.Object({
   assistant_id: Type.String(about(
@@ -46,6 +50,24 @@ const CREATE = Type.Object({
     default: "widget", ...about("Replies of a widget's are paid for, those of a test are free."),
   })),
   variables: Type.Optional(VariablesField),
+  visitor: Type.Optional(Type.Object({
+    id: Type.String({
+      pattern: "\\S", maxLength: VISITOR_CHARS_MAX, ...about("Who it is in your system.", "user-42"),
+    }),
+    hash: Type.Optional(Type.String({
+      maxLength: VISITOR_CHARS_MAX,
+      ...about("HMAC-SHA256 of the id under the assistant's secret, in hex.", "9f86d081884c"),
+    })),
+    name: Type.Optional(Type.String({
+      maxLength: VISITOR_CHARS_MAX, ...about("Becomes the variable customer_name.", "Ada"),
+    })),
+    email: Type.Optional(Type.String({
+      maxLength: VISITOR_CHARS_MAX,
+      ...about("Becomes the variable customer_email.", "ada@example.com"),
+    })),
+  }, about("A visitor your site has signed: the newest conversation with the assistant is gone on with."))),
+  anew: Type.Optional(Type.Boolean(about(
+    "Begins a conversation even where the signed visitor has one."))),
 });
 export const MESSAGE_FIELD = Type.String({
   maxLength: LIMITS.messageCharsMax, ...about("What is said.", "When are you open?"),
@@ -118,7 +140,7 @@ export function conversationRoutes(options: ConversationRouteOptions): Route[] {
 }
 
 function createRoute(options: ConversationRouteOptions): Route {
-  const { conversations, access } = options;
+  const { conversations, access, identity } = options;
   return publicRoute({
     method: "POST",
     path: "/conversations",
@@ -130,7 +152,7 @@ function createRoute(options: ConversationRouteOptions): Route {
     responses: {
       200: { description: "The conversation and its first message", schema: CREATED },
       400: { description: "Balance too low, or no JSON object" },
-      403: { description: "This page's origin may not use the assistant" },
+      403: { description: "This page's origin may not use the assistant, or the visitor is not signed" },
       404: { description: "No such assistant" },
       429: BUSY,
     },
@@ -140,10 +162,14 @@ function createRoute(options: ConversationRouteOptions): Route {
       const assistant = isUuid(uuid) ? await options.findAssistantByUuid(uuid) : null;
       if (!assistant) throw new Fault(404, "Assistant not found");
       if (!access.originAllowed(assistant, http)) throw originFault();
-      const variables = variablesFrom(body.variables);
       const type = body.type ?? "widget";
-      if (type === "widget") assertAnswered(assistant, variables);
-      const conversation = await conversations.create({ assistant, type, variables });
+      const visitor = body.visitor ? await identity.verify(assistant, body.visitor) : null;
+      const variables = { ...variablesFrom(body.variables), ...visitor?.variables };
+      const own = visitor && { id: visitor.id, continues: body.anew !== true };
+      const goesOn = own?.continues === true
+        && await conversations.hasOfVisitor(assistant.id, type, own.id);
+      if (type === "widget" && !goesOn) assertAnswered(assistant, variables);
+      const conversation = await conversations.create({ assistant, type, variables, visitor: own });
       const { messages } = await conversations.history(conversation.uuid);
       const history = messages.map(historyItem);
       return json(200, { status: true, conversation_id: conversation.uuid, history });

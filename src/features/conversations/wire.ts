@@ -117,6 +117,7 @@ export function summaryItem(summary: ConversationSummary) {
     ...(summary.externalIdentifier === null
       ? {}
       : { external_identifier: summary.externalIdentifier }),
+    visitor_id: summary.visitorId,
     evaluation: summary.evaluation,
     evaluation_error: summary.evaluationError,
     satisfaction: summary.satisfaction && satisfactionItem(summary.satisfaction),

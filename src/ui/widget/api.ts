@@ -1,6 +1,6 @@
 // The server the widget was loaded from, as far as the widget needs it.
 
-import type { Field } from "./options.ts";
+import type { Field, Visitor } from "./options.ts";
 
 export interface Settings {
   name: string;
@@ -58,7 +58,11 @@ export interface Api {
   origin: string;
   /** In the language the tag names, else in that of the settings, the page or the browser. */
   settings(of: { assistant: string; language?: string }): Promise<Settings>;
-  create(assistant: string, variables: Record<string, string>): Promise<string>;
+  /** `anew`: also where the visitor has one. */
+  create(of: {
+    assistant: string; variables: Record<string, string>; visitor?: Visitor | undefined;
+    anew: boolean;
+  }): Promise<string>;
   /** `answering`: watch the stream. `stored`: nobody answers for now. Rejects when refused. */
   send(conversation: string, message: string, key: string): Promise<"answering" | "stored">;
   stop(conversation: string, turn: number | null): Promise<void>;
@@ -93,8 +97,9 @@ export function createApi(origin: string): Api {
       const url = `${api}/widget/${encodeURIComponent(assistant)}?${query.toString()}`;
       return (await (await ask(url)).json()) as Settings;
     },
-    create: async (assistant, variables) => {
-      const response = await ask(root, post({ assistant_id: assistant, variables }));
+    create: async ({ assistant, variables, visitor, anew }) => {
+      const who = visitor ? { visitor, anew } : {};
+      const response = await ask(root, post({ assistant_id: assistant, variables, ...who }));
       return ((await response.json()) as { conversation_id: string }).conversation_id;
     },
     send: async (conversation, message, key) => {

@@ -24,7 +24,8 @@ interface Kept extends State {
 
 /** `joined`: another tab has begun a conversation anew, and this one shows it now. */
 function createState(options: Options, draw: () => void, joined: () => void): Kept {
-  const memory = createMemory(`assistant-chat ${options.origin} ${options.assistant}`);
+  const memory = createMemory(
+    `assistant-chat ${options.origin} ${options.assistant}`, options.visitor?.id ?? null);
   let willDraw = false;
   let isBehind = false;
   /** What goes on here is brought to its end first. */

@@ -46,7 +46,19 @@ const readable = (talk: Talk): Talk => ({
 
 const daysOf = ({ settings }: Talk): number => settings?.widget_settings.remember_days ?? DAYS;
 
-export function createMemory(name: string): Memory {
+/** Others may use the browser after a visitor has signed out: what they could read is forgotten. */
+function forgetOthers(place: string, name: string): void {
+  for (const storage of [localStorage, sessionStorage]) {
+    for (const key of Object.keys(storage)) {
+      if (key.startsWith(`${place} `) && key !== name) storage.removeItem(key);
+    }
+  }
+}
+
+/** `visitor`: who has signed in at the page; null: nobody. */
+export function createMemory(place: string, visitor: string | null): Memory {
+  const name = visitor === null ? place : `${place} ${visitor}`;
+  tried(() => forgetOthers(place, name));
   let written: Talk | null = null;
   /** The conversation of all tabs, as far as this one knows. */
   let known: string | null = null;

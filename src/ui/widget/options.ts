@@ -10,6 +10,13 @@ export interface Field {
   required?: boolean;
 }
 
+export interface Visitor {
+  id: string;
+  hash?: string;
+  name?: string;
+  email?: string;
+}
+
 export interface Options {
   assistant: string;
   origin: string;
@@ -26,6 +33,8 @@ export interface Options {
   formText?: string;
   opensItself: boolean;
   variables: Record<string, string>;
+  /** Who the page says has signed in, signed by its server. */
+  visitor?: Visitor;
   /** Asked before the conversation begins. */
   fields: Field[];
 }
@@ -59,6 +68,10 @@ function readVariables(value: unknown): Record<string, string> {
   return Object.fromEntries(Object.entries(value).map(([name, given]) => [name, String(given)]));
 }
 
+const present = <Texts extends Record<string, string | undefined>>(texts: Texts) =>
+  Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== undefined && text !== "")) as
+    { [Name in keyof Texts]?: string };
+
 export function readOptions(script: HTMLScriptElement): Options | null {
   const given = script.dataset;
   const assistant = given.assistant ?? given.assistantId;
@@ -76,9 +89,12 @@ export function readOptions(script: HTMLScriptElement): Options | null {
     formTitle: given.modalTitle,
     formText: given.modalDescription,
   };
-  const present = Object.entries(texts).filter(([, text]) => text !== undefined && text !== "");
+  const visitor = present({
+    id: given.userId, hash: given.userHash, name: given.userName, email: given.userEmail,
+  });
   return {
-    ...(Object.fromEntries(present) as { [Name in keyof typeof texts]?: string }),
+    ...present(texts),
+    ...(visitor.id === undefined ? {} : { visitor: { ...visitor, id: visitor.id } }),
     assistant,
     origin: new URL(script.src).origin,
     opensItself: given.open === "true" || given.open === "",

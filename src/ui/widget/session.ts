@@ -95,6 +95,9 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
 
 export function createSession(state: State, options: Options, api: Api): Session {
   let creating: Promise<void> | null = null;
+  const { visitor } = options;
+  /** The server has said which conversation the visitor has. */
+  let isKnown = visitor === undefined;
   /** Keys: the stream may show an answer, and the next be sent, before the first POST ends. */
   const sending = new Set<string>();
   const { follow, unwatch } = createFollower(state, api, () => {
@@ -106,8 +109,11 @@ export function createSession(state: State, options: Options, api: Api): Session
 
   const begin = async (): Promise<void> => {
     const { conversation, variables } = state.talk;
-    if (fieldsOf(options, state.talk.settings).length > 0 && variables === null) return;
-    if (conversation !== null) return follow(conversation);
+    const isAsked = fieldsOf(options, state.talk.settings).length > 0 && variables === null;
+    // Who has talked before, also elsewhere, is asked nothing again.
+    if (isAsked && isKnown) return;
+    // What is on its way to a conversation goes on there.
+    if (conversation !== null && (isKnown || state.talk.pending)) return follow(conversation);
     // Whoever comes while it is being made waits for the same one.
     creating ??= create({ ...options.variables, ...variables }).finally(() => {
       creating = null;
@@ -116,13 +122,28 @@ export function createSession(state: State, options: Options, api: Api): Session
   };
   const create = async (variables: Record<string, string>): Promise<void> => {
     try {
-      const made = await api.create(options.assistant, variables);
-      state.set({ ...state.talk, conversation: made, problem: "", isUnreached: false });
+      const { assistant } = options;
+      const made = await api.create({ assistant, variables, visitor, anew: isKnown });
+      isKnown = true;
+      const { talk } = state;
+      const isOther = talk.conversation !== null && talk.conversation !== made;
+      state.set({
+        ...isOther ? renewed(talk) : talk, conversation: made, problem: "", isUnreached: false,
+        // What is asked before a chat was answered in it.
+        ...visitor && talk.variables === null ? { variables: {} } : {},
+      });
       follow(made);
     } catch (error) {
       // An answer the server does not take is asked for again.
       const isAsked = error instanceof Refusal && error.status === 422;
+      const isFirst = isAsked && Object.keys(state.talk.variables ?? {}).length === 0;
       if (isAsked) state.set({ ...state.talk, variables: null });
+      if (visitor && error instanceof Refusal && (error.status === 403 || !visitor.hash)) {
+        console.error("assistant-chat: data-user-id was refused, see data-user-hash");
+      } else if (isFirst) {
+        isKnown = true;
+        return;
+      }
       refuse(state, error);
     }
   };

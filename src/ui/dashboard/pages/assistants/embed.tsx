@@ -5,6 +5,7 @@ import { Button, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { Copyable } from "#ui/dashboard/kit/copy.tsx";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import { useDraft } from "./draft.ts";
+import { Signing } from "./signing.tsx";
 
 const escaped = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
@@ -75,6 +76,7 @@ export function Embed() {
           </p>
         </div>
       </Card>
+      <Signing assistantId={record.id} />
       {isTrying && (
         <Widget
           key={JSON.stringify(attributes)} uuid={record.uuid} attributes={attributes}

@@ -1,0 +1,69 @@
+// Where an owner has the secret made that a site signs its visitors' ids with.
+import { Type } from "@sinclair/typebox";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault } from "#core/faults.ts";
+import { about, named, Nullable } from "#core/schema.ts";
+import { isoMicros } from "#core/system.ts";
+import { IdOf } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, type Caller, type Route } from "#http/route.ts";
+import type { Identity, IdentityState } from "./identity.ts";
+
+interface IdentityRouteOptions {
+  identity: Identity;
+  /** Null: the account has no such assistant. */
+  findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
+}
+
+const STATE = {
+  is_set: Type.Boolean(about("Whether there is a secret, so that visitors can be signed.")),
+  changed_at: Nullable(Type.String(about(
+    "Since when it is this one, in UTC; for a day the one before is taken as well.",
+    "2026-03-02T09:30:00.000000Z"))),
+};
+const Secret = Type.Object({
+  ...STATE,
+  secret: Type.String(about("The key of the HMAC; shown this once.", "6f0c1c9d")),
+}, named("IdentitySecret", "What a site signs its visitors' ids with."));
+
+const stateItem = ({ number, changedAt }: IdentityState) =>
+  ({ is_set: number > 0, changed_at: changedAt === null ? null : isoMicros(changedAt) });
+
+export function identityRoutes({ identity, findAssistant }: IdentityRouteOptions): Route[] {
+  const get = async ({ accountId }: Caller, id: number): Promise<Assistant> => {
+    const assistant = await findAssistant(accountId, id);
+    if (!assistant) throw new Fault(404, "Assistant not found");
+    return assistant;
+  };
+  const common = {
+    tag: "Assistants", errorShape: "message", notFound: "Assistant not found",
+    params: { id: IdOf("assistant", "GET /user/assistants/get") },
+    path: "/user/assistants/{id}/identity-secret",
+  } as const;
+  const missing = { description: "No such assistant" };
+  return [
+    keyRoute({
+      ...common,
+      method: "GET",
+      summary: "Whether visitors of an assistant can be signed",
+      responses: {
+        200: { description: "Without the secret", schema: Type.Object(STATE) }, 404: missing,
+      },
+      handle: async ({ caller, id }) => {
+        const state = await identity.state((await get(caller, id)).id);
+        return json(200, stateItem(state ?? { number: 0, changedAt: null }));
+      },
+    }),
+    keyRoute({
+      ...common,
+      method: "POST",
+      summary: "Make the secret visitors are signed with, or a new one in its place",
+      description: "For a day signatures of the one before are taken as well.",
+      responses: { 201: { description: "The secret", schema: Secret }, 404: missing },
+      handle: async ({ caller, id }) => {
+        const made = await identity.rotate(caller.accountId, await get(caller, id));
+        return json(201, { ...stateItem(made), secret: made.secret });
+      },
+    }),
+  ];
+}

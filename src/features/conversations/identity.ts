@@ -1,0 +1,90 @@
+// Who a visitor is at the site the widget stands on: an id the site has signed with the assistant's
+// secret. Without the signature the id is nobody's. Called by routes.ts and identity-routes.ts.
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
+import type { Instant, System } from "#core/system.ts";
+
+/** A new secret is in a site's settings sooner than in all its running programs. */
+const OVERLAP_MS = 86_400_000;
+
+export interface IdentityState {
+  /** How many secrets there were; 0: none yet. */
+  number: number;
+  changedAt: Instant | null;
+}
+
+export interface IdentityStore {
+  /** Null: there is no such assistant. */
+  state(assistantId: number): Promise<IdentityState | null>;
+  /** The next number; null: the account has no such assistant. */
+  rotate(args: {
+    accountId: number; assistantId: number; now: Instant;
+  }): Promise<IdentityState | null>;
+}
+
+/** As the page says it. */
+export interface SignedVisitor {
+  id: string;
+  hash?: string | undefined;
+  name?: string | undefined;
+  email?: string | undefined;
+}
+
+/** What the visitor is called at the desk, unsigned: a page may name its visitor as it likes. */
+export interface Visitor {
+  id: string;
+  variables: Record<string, string>;
+}
+
+type Signed = Pick<Assistant, "id" | "uuid">;
+
+function isSignature(secret: string, id: string, hash: string): boolean {
+  const given = Buffer.from(hash, "hex");
+  const right = createHmac("sha256", secret).update(id).digest();
+  return given.length === right.length && timingSafeEqual(given, right);
+}
+
+export function createIdentity({ store, secret, system }: {
+  store: IdentityStore; secret: string; system: System;
+}) {
+  // Derived, so that the database holds nothing by which an id could be signed.
+  const secretOf = (uuid: string, number: number): string =>
+    createHmac("sha256", secret).update(`identity:${uuid}:${number}`).digest("hex");
+  const isOverlapping = ({ number, changedAt }: IdentityState): boolean =>
+    number > 1 && system.now() < (changedAt ?? 0) + OVERLAP_MS * 1000;
+  return {
+    state: store.state,
+    rotate: async (
+      accountId: number, { id, uuid }: Signed,
+    ): Promise<IdentityState & { secret: string }> => {
+      const state = await store.rotate({ accountId, assistantId: id, now: system.now() });
+      if (!state) throw new Fault(404, "Assistant not found");
+      return { ...state, secret: secretOf(uuid, state.number) };
+    },
+    /** Throws Fault 403 where the id is not signed by the assistant's secret, 422 without one. */
+    verify: async ({ id, uuid }: Signed, visitor: SignedVisitor): Promise<Visitor> => {
+      const { hash = "" } = visitor;
+      if (hash === "") {
+        throw fieldFault("visitor.hash", "A visitor's id takes the hash its site has signed it with.");
+      }
+      const state = await store.state(id);
+      if (!state || state.number === 0) {
+        throw new Fault(403, "This assistant has no secret yet that visitors could be signed with.");
+      }
+      const numbers = [state.number, ...isOverlapping(state) ? [state.number - 1] : []];
+      if (!numbers.some((number) => isSignature(secretOf(uuid, number), visitor.id, hash))) {
+        throw new Fault(403, "The hash does not belong to this visitor's id.");
+      }
+      const { name, email } = visitor;
+      return {
+        id: visitor.id,
+        variables: {
+          ...name ? { customer_name: name } : {}, ...email ? { customer_email: email } : {},
+        },
+      };
+    },
+  };
+}
+
+export type Identity = ReturnType<typeof createIdentity>;
