@@ -151,6 +151,7 @@ function startTimers({ config, log, system, storage, places, nodes, features }: 
     every(ms, what, async () => nodes.hasClock() && run());
   const timers = [
     forAll(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
+    forAll(LIMITS.attachmentSweepMs, "attachment sweep", features.attachments.sweep),
     forAll(LIMITS.messageIndexMs, "message index", () => indexMessages(storage.inbox, system)),
     every(LIMITS.keyLastUsedFlushMs, "key use flush", accounts.flushKeyUses),
     forAll(LIMITS.retentionSweepMs, "event retention", () =>

@@ -18,6 +18,7 @@ import { createRecordings } from "#features/calls/recordings.ts";
 import {
   createConversations, type ConversationOptions, type Conversations,
 } from "#features/conversations/conversations.ts";
+import { createAttachments } from "#features/conversations/attachments.ts";
 import { createCallbacks } from "#features/conversations/callbacks.ts";
 import { createHandover } from "#features/conversations/handover.ts";
 import { createIdentity } from "#features/conversations/identity.ts";
@@ -79,6 +80,7 @@ function createGround(options: AppOptions, { storage, places, nodes, wire }: Ser
     entries: models,
     fallback: {
       url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
+      sees: config.PARLEY_MODEL_SEES,
     },
     limits: { modelConnectionsMax: config.PARLEY_MODEL_CONNECTIONS_MAX },
     whyRealtimeMissing: (vendor) => whyRealtimeMissing(speech, vendor),
@@ -132,8 +134,9 @@ export function createFeatures(options: AppOptions, served: Served) {
     languages: catalogs.languagesOf(turn.assistant),
     reference: question === null ? null : await retrieval.referenceFor(turn.assistant, question),
   });
+  const attachments = createAttachments({ ...ground, store: storage.attachments });
   const conversations = createConversations({
-    store: storage.conversations, bus, system, log, resolveTurn,
+    store: storage.conversations, attachments, bus, system, log, resolveTurn,
     findAssistant: (id) => assistants.findById(id),
     limits: chatLimits(config), observe: observeTurns(metrics), nodeId: nodes.nodeId,
     others: ground.others,
@@ -164,7 +167,7 @@ export function createFeatures(options: AppOptions, served: Served) {
     accounts, people, box, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, calendars, phoneNumbers,
-    conversations, ...desk, streams, calls, recordings, voice, ...campaigning, delivery,
+    conversations, attachments, ...desk, streams, calls, recordings, voice, ...campaigning, delivery,
   };
 }
 

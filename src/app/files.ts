@@ -17,7 +17,7 @@ interface FilesOptions {
 }
 
 /** Folders of the data folder that hold files where PARLEY_FILES_URL names no other place. */
-export const KEPT = ["documents", "recordings"] as const;
+export const KEPT = ["attachments", "documents", "recordings"] as const;
 /** Notes of files that are to be removed. */
 const REMOVALS = "removals";
 /** Recordings of calls in progress, and those that wait for their place. */

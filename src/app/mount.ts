@@ -21,6 +21,7 @@ import { callRoutes } from "#features/calls/routes.ts";
 import { webCall } from "#features/calls/web-call.ts";
 import { campaignRoutes } from "#features/campaigns/routes.ts";
 import { accountConversationRoutes } from "#features/conversations/account-routes.ts";
+import { attachmentRoutes } from "#features/conversations/attachment-routes.ts";
 import { callbackRoutes } from "#features/conversations/callback-routes.ts";
 import { deskRoutes } from "#features/conversations/desk-routes.ts";
 import { identityRoutes } from "#features/conversations/identity-routes.ts";
@@ -200,7 +201,7 @@ function serveResources({ features, system }: Parts): Served {
 
 /** Text conversations, in this API's words and in those of other systems' clients. */
 function serveConversations(
-  { config, features, system, log }: Parts, { api, access, generateReply }: Admission,
+  { config, features, places, system, log }: Parts, { api, access, generateReply }: Admission,
 ): Served {
   const { assistants, bus, catalogs, conversations, handover, inbox, people, streams, voice } =
     features;
@@ -210,6 +211,11 @@ function serveConversations(
   const routes = [
     ...conversationRoutes({
       conversations, access, streams, findAssistantByUuid, uiMessages, identity: features.identity,
+      attachments: features.attachments,
+    }),
+    ...attachmentRoutes({
+      conversations, access, attachments: features.attachments, uploadsDir: places.uploadsDir,
+      findAssistant: (id) => assistants.findById(id),
     }),
     ...protocolRoutes({
       conversations, assistants, access, uiMessages,

@@ -3,13 +3,14 @@
 import { LIMITS } from "#core/limits.ts";
 import { wholeStart } from "#core/values.ts";
 import type { FunctionCall } from "#events/events.ts";
-import type { ModelMessage } from "#providers/models/port.ts";
+import type { ModelFile, ModelMessage } from "#providers/models/port.ts";
 
 /** One stored message; what its functions said came before its words. */
 export interface HistoryMessage {
   role: "user" | "assistant";
   content: string;
   functionCalls: FunctionCall[];
+  files?: ModelFile[];
 }
 
 /** Rough on purpose: four characters of English are a token; other scripts cost more. */
@@ -43,10 +44,11 @@ function withCalls(newestFirst: HistoryMessage[], tokensMax: number): ModelMessa
   let tokens = tokensMax;
   let calls: number = LIMITS.historyCallsMax;
   let number = 0;
-  return newestFirst.map(({ role, content, functionCalls }, at) => {
-    const said: ModelMessage[] = content === "" ? [] : [{ role, content }];
+  return newestFirst.map(({ role, content, functionCalls, files = [] }, at) => {
+    const message = files.length > 0 ? { role, content, files } : { role, content };
+    const said: ModelMessage[] = content === "" && files.length === 0 ? [] : [message];
     // The newest is the question.
-    if (at === 0) return [{ role, content }];
+    if (at === 0) return [message];
     if (functionCalls.length === 0 || functionCalls.length > calls) return said;
     const messages = callMessages(functionCalls, () => {
       number += 1;

@@ -1,6 +1,7 @@
 // Every command the writer knows, by name. A feature's commands are named `<feature>.<use case>`.
 import { accountCommands } from "./accounts.ts";
 import { assistantCommands } from "./assistants.ts";
+import { attachmentCommands } from "./attachments.ts";
 import { auditCommands } from "./audit-log.ts";
 import { calendarCommands } from "./calendar.ts";
 import { callCommands } from "./call-commands.ts";
@@ -33,6 +34,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
   return {
     ...accountCommands(sql),
     ...assistantCommands(sql),
+    ...attachmentCommands(sql),
     ...auditCommands(sql),
     ...calendarCommands(sql),
     ...callbackCommands(sql),

@@ -11,7 +11,7 @@ import type {
 } from "#features/conversations/records.ts";
 import type { Desk } from "#features/conversations/desk.ts";
 import type {
-  Author, DeskReason, DeskState, FailureClass, FunctionCall, Rating,
+  AttachmentBody, Author, DeskReason, DeskState, FailureClass, FunctionCall, Rating,
 } from "#events/events.ts";
 import { createFound } from "./found.ts";
 import { isFree, NOBODY } from "./nodes.ts";
@@ -62,6 +62,7 @@ export interface MessageRow {
   output_tokens: number | null;
   author: string | null;
   rating: number | null;
+  attachments: string | null;
   created_at: number;
 }
 
@@ -84,7 +85,7 @@ export const SUMMARIES = (more?: string): string => `
       ${more === undefined ? "" : `, ${more}`}
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id`;
 export const MESSAGE =
-  "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, author, rating, created_at";
+  "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, author, rating, attachments, created_at";
 
 export type DeskRow = Pick<
   ConversationRow, "desk" | "desk_holder" | "desk_holder_name" | "desk_reason" | "desk_at">;
@@ -131,6 +132,9 @@ export function messageFromRow(row: MessageRow): Message {
       ? null
       : { inputTokens: row.input_tokens, outputTokens: row.output_tokens },
     rating: ratingFrom(row.rating),
+    attachments: row.attachments === null
+      ? []
+      : (JSON.parse(row.attachments) as AttachmentBody[]),
     createdAt: row.created_at,
   };
 }

@@ -179,7 +179,8 @@ function createSay(
     }, now);
     const message = messageFromRow({
       role: "assistant", content: text, function_calls: null, stopped: 0, truncated: 0,
-      input_tokens: null, output_tokens: null, author: written, rating: null, created_at: now,
+      input_tokens: null, output_tokens: null, author: written, rating: null, attachments: null,
+      created_at: now,
     });
     return { kind: "said", message, events: [event] };
   };

@@ -47,6 +47,8 @@ const LOCKS: Locks = {
   "calls.recover": account,
   "calls.delete": account,
   "calls.forgetRecordings": account,
+  "attachments.add": account,
+  "attachments.forget": account,
   "audit.add": account,
   "audit.trim": account,
   "campaigns.create": account,

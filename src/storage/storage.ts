@@ -27,6 +27,7 @@ import type { SipTrunkStore } from "#features/phone-numbers/sip-trunks.ts";
 import type { ToolJournal } from "#features/tools/invocation.ts";
 import type { ToolStore } from "#features/tools/tools.ts";
 import type { EvaluationStore } from "#features/conversations/evaluations.ts";
+import type { AttachmentStore } from "#features/conversations/attachments.ts";
 import type { IdentityStore } from "#features/conversations/identity.ts";
 import type { WebhookStore } from "#features/webhooks/webhooks.ts";
 import type { LedgerReader } from "./ledger.ts";
@@ -41,6 +42,7 @@ export interface Storage {
   accounts: AccountStore;
   usedTickets: UsedTickets;
   users: UserStore;
+  attachments: AttachmentStore;
   audit: AuditStore;
   assistants: AssistantStore;
   folders: GroupStore;

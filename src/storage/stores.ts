@@ -1,6 +1,7 @@
 // Every store of the port over what reads, writes and searches. Called by the engines.
 import { createAccountStore } from "./accounts.ts";
 import { createAssistantStore } from "./assistants.ts";
+import { createAttachmentStore } from "./attachments.ts";
 import { createAuditStore } from "./audit-log.ts";
 import { createCalendarStore } from "./calendar.ts";
 import { createCallStore } from "./calls.ts";
@@ -53,6 +54,7 @@ export function storesOver(
     accounts: createAccountStore(reader, writer),
     usedTickets: createUsedTickets(writer),
     users: createUserStore(reader, writer),
+    attachments: createAttachmentStore(reader, writer),
     audit: createAuditStore(reader, writer),
     assistants: createAssistantStore(reader, writer),
     ...createGroupStores(reader, writer),

@@ -3,7 +3,7 @@
 import type { Message } from "#features/conversations/records.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
-import type { FunctionCall } from "#events/events.ts";
+import type { AttachmentBody, FunctionCall } from "#events/events.ts";
 import { createEventAppender } from "./events.ts";
 import { createLedger, type AccountRow } from "./ledger.ts";
 import { NOBODY } from "./nodes.ts";
@@ -21,9 +21,9 @@ export interface OpenRow extends AccountRow {
 export function createTurnRows(sql: Sql) {
   const insertMessage = sql.prepare(`
     INSERT INTO messages (conversation_id, role, content, function_calls, stopped, truncated,
-      input_tokens, output_tokens, created_at)
+      input_tokens, output_tokens, attachments, created_at)
     VALUES (@conversationId, @role, @content, @functionCalls, @stopped, @truncated,
-      @inputTokens, @outputTokens, @now)`);
+      @inputTokens, @outputTokens, @attachments, @now)`);
   const advance = sql.prepare(`
     UPDATE conversations SET event_sequence = event_sequence + @events,
       message_count = message_count + @messages,
@@ -64,12 +64,14 @@ export function createTurnRows(sql: Sql) {
     insertMessage: (args: {
       conversationId: number; role: "user" | "assistant"; content: string;
       functionCalls?: FunctionCall[]; stopped?: boolean; truncated?: boolean;
-      usage?: Message["usage"]; now: Instant;
+      usage?: Message["usage"]; attachments?: AttachmentBody[]; now: Instant;
     }): Awaitable<number> => {
       const { conversationId, role, content, functionCalls = [], usage = null, now } = args;
+      const { attachments = [] } = args;
       return insertMessage.insert({
         conversationId, role, content, now,
         functionCalls: functionCalls.length > 0 ? JSON.stringify(functionCalls) : null,
+        attachments: attachments.length > 0 ? JSON.stringify(attachments) : null,
         stopped: args.stopped === true ? 1 : 0,
         truncated: args.truncated === true ? 1 : 0,
         inputTokens: usage?.inputTokens ?? null,

@@ -9,6 +9,7 @@ import { messagePrice } from "#features/conversations/records.ts";
 import type { Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedEvent, DeskState, MessageBody } from "#events/events.ts";
+import { createSending } from "./attachments.ts";
 import { MESSAGE, messageFromRow, type MessageRow } from "./conversations.ts";
 import { createAsk } from "./desk-commands.ts";
 import { NOBODY, type AsNode } from "./nodes.ts";
@@ -148,9 +149,10 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
     VALUES (@conversationId, @state, @key, @requestHash, @userSequence, @priceMicros, @now,
       @finishedAt, @nodeId)`);
   const ask = createAsk(sql);
+  const send = createSending(sql);
   return async (conversation: ConversationState, args: Begin): Promise<BeginOutcome> => {
     const { id: conversationId, uuid } = conversation;
-    const { accountId, nodeId, now, text } = args;
+    const { accountId, nodeId, now, text, attachments = [] } = args;
     const answers = assistantAnswers(conversation.desk);
     const priceMicros = answers ? messagePrice(conversation.type, args.messagePriceMicros) : 0;
     const userSequence = conversation.event_sequence + 1;
@@ -161,7 +163,7 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
         conversationId, hasEnded: conversation.has_ended === 1, events: 1, messages: 1,
         costMicros: 0, now,
       }),
-      rows.insertMessage({ conversationId, role: "user", content: text, now }),
+      rows.insertMessage({ conversationId, role: "user", content: text, attachments, now }),
       insertTurn.insert({
         conversationId,
         state: answers ? "open" : "stored",
@@ -174,7 +176,11 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
         finishedAt: answers ? null : now,
       }),
     );
-    const message: MessageBody = { role: "user", content: text, created_at: isoMicros(now) };
+    if (attachments.length > 0) await send(conversationId, attachments, now);
+    const message: MessageBody = {
+      role: "user", content: text, ...attachments.length > 0 ? { attachments } : {},
+      created_at: isoMicros(now),
+    };
     const event = await rows.append({
       accountId,
       accountSequence: conversation.account_sequence + 1,

@@ -13,6 +13,7 @@ import { LIMITS } from "#core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "#core/logger.ts";
 import { formatMicros } from "#core/money.ts";
 import type { CarrierRates, NumberPrices, Plans } from "#core/price-lists.ts";
+import { sights, type Sight } from "./sights.ts";
 import { setting, type Setting } from "./setting.ts";
 import type { SherpaModel } from "./sherpa-model.ts";
 
@@ -88,6 +89,10 @@ export const SETTINGS = {
   }),
   PARLEY_MODEL_NAME: setting<string | null>({
     default: null, description: "Model asked for at PARLEY_MODEL_URL; absent: the first one it lists", parse: text,
+  }),
+  PARLEY_MODEL_SEES: setting<Sight[]>({
+    default: [], parse: sights,
+    description: "What the model of PARLEY_MODEL_URL can look at beside text: `image`, `pdf` or both, with a comma. Others say so in the models file (`sees`)",
   }),
   PARLEY_MODELS_FILE: setting<string | null>({
     default: null, description: "Model catalog to use instead of data/models.json", parse: file,

@@ -52,6 +52,14 @@ export const LIMITS = {
   variableNameCharsMax: 64,
   variableCharsMax: 4000,
   conversationMessagesMax: 1000,
+  /** A visitor's file; of a message; of a conversation. */
+  attachmentBytesMax: 10 * 1024 * 1024,
+  attachmentsOfMessageMax: 4,
+  attachmentsOfConversationMax: 50,
+  /** What a model is shown of them with each reply, the newest. */
+  attachmentsSeenMax: 4,
+  attachmentsSeenBytesMax: 12 * 1024 * 1024,
+  attachmentSweepMs: 60 * MINUTE_MS,
   /** Where an assistant's widget settings do not say. */
   widgetRememberDays: 7,
   widgetRememberDaysMax: 365,

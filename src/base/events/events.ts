@@ -61,12 +61,22 @@ export interface CallbackBody {
 /** What a visitor thought of a reply. */
 export type Rating = "up" | "down";
 
+/** A file of a message, read at `/conversations/{uuid}/attachments/{id}`. */
+export interface AttachmentBody {
+  id: string;
+  name: string;
+  /** A media type. */
+  type: string;
+  bytes: number;
+}
+
 export interface MessageBody {
   role: "user" | "assistant" | "operator";
   content: string;
   /** Who of the account wrote it; only with the role operator. */
   author?: Author;
   function_calls?: FunctionCall[];
+  attachments?: AttachmentBody[];
   /** Present and true when the client pressed stop before the reply was complete. */
   stopped?: true;
   /** Present and true when the reply ended at its bound and not by itself. */

@@ -136,10 +136,12 @@ const bodyOf = (http: HttpRequest): unknown =>
 
 /** Whether the caller may upload at all is asked before a byte of it is stored. */
 function uploadOf(options: ApiOptions, { route, path }: Prepared): Partial<HttpRoute> {
-  if (!route.upload || route.auth !== "key") return {};
-  const admit = async (http: HttpRequest): Promise<void> =>
-    assertMay(options, await callerOf(options, route, http, path), route);
-  return { upload: { ...route.upload, admit } };
+  const { upload } = route;
+  if (!upload) return {};
+  const admit = async (http: HttpRequest): Promise<void> => route.auth === "key"
+    ? assertMay(options, await callerOf(options, route, http, path), route)
+    : upload.admit?.(http);
+  return { upload: { ...upload, admit } };
 }
 
 function mountRoute(options: ApiOptions, prepared: Prepared): void {

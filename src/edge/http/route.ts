@@ -76,7 +76,11 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
    * Takes multipart/form-data too: fields are the body, `http.form` has the file, which is removed
    * once the reply is sent, so a handler that keeps it moves it away.
    */
-  upload?: { folder: string; fileBytesMax: number };
+  upload?: {
+    folder: string; fileBytesMax: number;
+    /** On a public route: throws a Fault before a byte of the file is stored. */
+    admit?(request: HttpRequest): Promise<void>;
+  };
   /** Keyed by status, the success first. Refusals any such route may give need no mention. */
   responses: Record<number, Answer>;
 }

@@ -16,6 +16,8 @@ const Words = Type.Record(
 const WidgetQuestions = {
   ratings: Type.Optional(Type.Boolean(about(
     "Whether visitors can rate each reply by a thumb; left out: yes."))),
+  attachments: Type.Optional(Type.Boolean(about(
+    "Whether visitors can attach images and PDF to what they write; left out: no."))),
   satisfaction: Type.Optional(Type.Boolean(about(
     "Whether visitors are asked how the chat was when it is over; left out: yes."))),
 };

@@ -1,5 +1,4 @@
 // Plays recordings to whoever has a link: the whole, or the ranges players ask for.
-import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
@@ -7,7 +6,8 @@ import type { ByteRange } from "#files/files.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, named } from "#core/schema.ts";
 import { Uuid } from "#http/answers.ts";
-import type { ByteStream, Reply } from "#http/exchange.ts";
+import type { Reply } from "#http/exchange.ts";
+import { pouring } from "#http/pouring.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import type { Recordings, Sound } from "./recordings.ts";
 
@@ -67,7 +67,7 @@ async function serve({ bytes, body, contentType }: Sound, asked: ByteRange | nul
   const headers = { "Accept-Ranges": "bytes", "Cache-Control": "private, no-store" };
   if (!asked) {
     return bytes > LIMITS.recordingSliceBytesMax
-      ? { status: 200, headers, contentType, stream: (stream) => pour(body, stream) }
+      ? { status: 200, headers, contentType, stream: pouring(body) }
       : { status: 200, headers, contentType, content: await buffer(body) };
   }
   const { first } = asked;
@@ -84,15 +84,4 @@ async function serve({ bytes, body, contentType }: Sound, asked: ByteRange | nul
     contentType,
     content: await buffer(body),
   };
-}
-
-function pour(body: Readable, stream: ByteStream): void {
-  body.on("data", (chunk: Buffer) => {
-    if (!stream.write(chunk)) body.pause();
-  });
-  body.on("end", () => stream.end());
-  // The head is out: only a broken connection can say that the rest is missing.
-  body.on("error", () => stream.abort());
-  stream.onDrain(() => body.resume());
-  stream.onClose(() => body.destroy());
 }

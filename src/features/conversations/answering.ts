@@ -12,7 +12,8 @@ import { joinFunctions } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import { allVariables } from "#engine/prompt.ts";
 import type { TurnEvent } from "#engine/turn.ts";
-import type { FailureClass } from "#events/events.ts";
+import type { AttachmentBody, FailureClass } from "#events/events.ts";
+import type { Attachments } from "./attachments.ts";
 import { asModelReads, deskInstructions } from "./desk-context.ts";
 import { endFunction, requestFunction } from "./functions.ts";
 import type { LiveReply } from "./live-reply.ts";
@@ -23,6 +24,7 @@ import type {
 
 export interface AnswerOptions {
   store: Pick<ConversationStore, "recent">;
+  attachments: Pick<Attachments, "asModelSees">;
   resolveTurn: ResolveTurn;
   system: System;
   log: Logger;
@@ -31,6 +33,7 @@ export interface AnswerOptions {
 
 interface Unstored {
   text: string;
+  attachments: AttachmentBody[];
   at: Instant;
 }
 
@@ -88,6 +91,11 @@ function show(event: TurnEvent, live: LiveReply): void {
   }
 }
 
+const asMessage = ({ text, attachments, at }: Unstored): Message => ({
+  role: "user", content: text, attachments, author: null, functionCalls: [], stopped: false,
+  truncated: false, usage: null, rating: null, createdAt: at,
+});
+
 /** Every end of a turn is a result; rejects where the turn does not begin. */
 export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<Answered> {
   const { system, limits, log } = options;
@@ -129,7 +137,7 @@ const isStored = ({ text, at }: Unstored, newest: Message | undefined): boolean 
   newest?.role === "user" && newest.createdAt === at && newest.content === text;
 
 async function gather(
-  { store, resolveTurn, system }: AnswerOptions,
+  { store, attachments, resolveTurn, system }: AnswerOptions,
   { assistant, conversation, given, unstored }: AskedTurn,
   replyOf: () => LiveReply,
 ): Promise<TurnMaterial> {
@@ -143,11 +151,9 @@ async function gather(
     endConversation: () => (replyOf().endsConversation = true),
   };
   const stored = given ? [] : await store.recent(conversation.id, LIMITS.historyMessagesMax);
-  const read = stored.map(asModelReads);
-  const history = given?.messages.map(asHistory).reverse()
-    ?? (unstored === null || isStored(unstored, stored[0])
-      ? read
-      : [asHistory({ role: "user", content: unstored.text }), ...read]);
+  const isAsked = unstored === null || isStored(unstored, stored[0]);
+  const said = isAsked ? stored : [asMessage(unstored), ...stored];
+  const history = given?.messages.map(asHistory).reverse() ?? said.map(asModelReads);
   const desk = conversation.desk.state;
   const away = awayOf(assistant, system.now());
   const request = requestFunction(context, { desk, away }, (note) => {
@@ -160,11 +166,23 @@ async function gather(
     persona,
     variables: context.variables,
     instructions: given?.system ?? deskInstructions(desk, stored, away),
-    historyNewestFirst: history,
+    historyNewestFirst: given
+      ? history
+      : withFiles(history, await attachments.asModelSees(said, resolved.model.sees ?? [])),
     temperature: given?.temperature ?? Number(assistant.settings.llm_temperature),
     tokensMax: given?.tokensMax ?? null,
   };
 }
+
+type Seen = Awaited<ReturnType<Attachments["asModelSees"]>>;
+
+const withFiles = (history: HistoryMessage[], seen: Seen): HistoryMessage[] =>
+  history.map((message, at) => {
+    const { files = [], notes = [] } = seen[at] ?? {};
+    if (files.length === 0 && notes.length === 0) return message;
+    const content = [message.content, ...notes].filter((text) => text !== "").join("\n");
+    return { ...message, content, files };
+  });
 
 function resultOf(live: LiveReply, failure: unknown): TurnResult {
   const { functionCalls, truncated, usage } = live;

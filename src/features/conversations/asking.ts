@@ -4,6 +4,7 @@
 // and a turn that does not begin leaves nothing behind. Used by conversations.ts.
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
+import type { AttachmentBody } from "#events/events.ts";
 import { answer, type AnswerOptions, type Answered, type AskedTurn } from "./answering.ts";
 import { assistantAnswers } from "./desk.ts";
 import type { LiveReply } from "./live-reply.ts";
@@ -14,6 +15,7 @@ interface Question extends Pick<AskedTurn, "assistant" | "given"> {
   /** The price was there for it when the outlook was read. */
   isCovered: boolean;
   text: string;
+  attachments: AttachmentBody[];
   /** When it is stored. */
   at: Instant;
   dailyCapMicros: Micros | null;
@@ -68,7 +70,7 @@ export function createAsk(options: AnswerOptions): (question: Question) => Askin
       && dailyCapMicros === null && messageCount + 2 <= messagesMax;
   };
   return (question) => {
-    const { assistant, given, text, at, outlook: { conversation } } = question;
+    const { assistant, given, text, attachments, at, outlook: { conversation } } = question;
     const abort = new AbortController();
     const turn = { assistant, conversation, given, abort };
     if (!mayAsk(question)) {
@@ -80,7 +82,7 @@ export function createAsk(options: AnswerOptions): (question: Question) => Askin
       };
     }
     const begun = Promise.withResolvers<LiveReply>();
-    const answered = answer(options, { ...turn, unstored: { text, at }, begun: begun.promise });
+    const answered = answer(options, { ...turn, unstored: { text, attachments, at }, begun: begun.promise });
     return {
       abort,
       begin: (live) => {

@@ -8,7 +8,7 @@ import { LIMITS } from "#core/limits.ts";
 import { wait, type Instant } from "#core/system.ts";
 import { createTurnQueue, type TurnQueue } from "#engine/turn-queue.ts";
 import type { EventBus } from "#events/bus.ts";
-import { conversationTopic, type Refused } from "#events/events.ts";
+import { conversationTopic, type AttachmentBody, type Refused } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
 import { Interrupted, type AnswerOptions, type Answered } from "./answering.ts";
 import { createAsk, createCovers, type Cover } from "./asking.ts";
@@ -69,6 +69,7 @@ interface Send {
   uuid: string;
   text: string;
   idempotencyKey: string | null;
+  attachments?: AttachmentBody[];
   /** The hash of all that is asked, where that is more than the text: one key is one request. */
   requestHash?: string;
   /** What the model reads in place of what is stored; the last of its messages is the text. */
@@ -292,9 +293,10 @@ function createSend(
   turns: Turns,
 ): Conversations["send"] {
   const underWay = new Map<string, { requestHash: string; sent: Promise<Sent> }>();
-  return async ({ uuid, text, idempotencyKey, given = null, ...request }) => {
-    const requestHash = request.requestHash ?? hash("sha256", text, "hex");
-    const turn = { text, idempotencyKey, requestHash, given };
+  return async ({ uuid, text, idempotencyKey, given = null, attachments = [], ...request }) => {
+    const ids = attachments.map(({ id }) => `\n${id}`).join("");
+    const requestHash = request.requestHash ?? hash("sha256", text + ids, "hex");
+    const turn = { text, attachments, idempotencyKey, requestHash, given };
     if (idempotencyKey === null) return beginTurn(options, turns, uuid, turn);
     const name = `${uuid} ${idempotencyKey}`;
     const first = underWay.get(name);

@@ -24,7 +24,7 @@ export interface IdentityStore {
 }
 
 /** As the page says it. */
-export interface SignedVisitor {
+interface SignedVisitor {
   id: string;
   hash?: string | undefined;
   name?: string | undefined;
@@ -32,7 +32,7 @@ export interface SignedVisitor {
 }
 
 /** What the visitor is called at the desk, unsigned: a page may name its visitor as it likes. */
-export interface Visitor {
+interface Visitor {
   id: string;
   variables: Record<string, string>;
 }

@@ -2,7 +2,7 @@
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type {
-  Author, Away, CommittedEvent, DeskReason, FailureClass, FunctionCall, Rating, Refused,
+  AttachmentBody, Author, Away, CommittedEvent, DeskReason, FailureClass, FunctionCall, Rating, Refused,
   ReplyFailure,
 } from "#events/events.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
@@ -57,6 +57,7 @@ export interface Message {
   truncated: boolean;
   /** What the models counted for the reply; null: they counted nothing, or it is none. */
   usage: ModelUsage | null;
+  attachments: AttachmentBody[];
   /** What the visitor thought of the reply; null: nothing was said of it, or it is none. */
   rating: Rating | null;
   createdAt: Instant;
@@ -116,6 +117,7 @@ export interface BeginTurn {
   accountId: number;
   conversationUuid: string;
   text: string;
+  attachments?: AttachmentBody[];
   /** Null: every send is a turn of its own. */
   idempotencyKey: string | null;
   /** One key stands for one request. */

@@ -16,6 +16,7 @@ import { publicRoute, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
 import { readPosition, type Streams } from "#realtime/streams.ts";
 import type { Access } from "./access.ts";
+import type { Attachments } from "./attachments.ts";
 import type { Conversations } from "./conversations.ts";
 import { AuthorSchema, DeskState } from "./desk-wire.ts";
 import type { Identity } from "./identity.ts";
@@ -37,11 +38,13 @@ interface ConversationRouteOptions {
   access: Access;
   streams: Streams;
   identity: Pick<Identity, "verify">;
+  attachments: Pick<Attachments, "named">;
   /** The AI SDK's way to send and to be answered. */
   uiMessages: MessageProtocol;
 }
 
 const VISITOR_CHARS_MAX = 200;
+const UUID_CHARS = 36;
 
 const CREATE = Type.Object({
   assistant_id: Type.String(about(
@@ -72,9 +75,16 @@ const CREATE = Type.Object({
 export const MESSAGE_FIELD = Type.String({
   maxLength: LIMITS.messageCharsMax, ...about("What is said.", "When are you open?"),
 });
+const ATTACHMENTS = Type.Array(Type.String({ maxLength: UUID_CHARS }), {
+  maxItems: LIMITS.attachmentsOfMessageMax,
+  ...about("Files left before, by their `id`; with them the text may be empty.",
+    ["0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11"]),
+});
 /** The two ways to send, as the document shows them; the body they are checked by takes both. */
 const SENDS = Type.Union([
-  Type.Object({ message: MESSAGE_FIELD }, named("SendMessage", "A message of the visitor.")),
+  Type.Object({
+    message: MESSAGE_FIELD, attachments: Type.Optional(ATTACHMENTS),
+  }, named("SendMessage", "A message of the visitor.")),
   Type.Object({
     messages: Type.Array(Type.Unknown(), about(
       "All messages of the chat so far; the last of them, the user's, is answered.",
@@ -85,6 +95,7 @@ const SEND = Type.Object({
   message: Type.Optional(Type.String({
     maxLength: LIMITS.messageCharsMax, description: "Required, but where `messages` are sent",
   })),
+  attachments: Type.Optional(ATTACHMENTS),
   messages: Type.Optional(Type.Array(Type.Unknown(), {
     description: "An AI SDK chat's, with ?protocol=ai-sdk: the last user message is sent",
   })),
@@ -178,7 +189,7 @@ function createRoute(options: ConversationRouteOptions): Route {
 }
 
 function sendRoute(options: ConversationRouteOptions): Route {
-  const { conversations, access, streams, uiMessages } = options;
+  const { conversations, access, streams, uiMessages, attachments } = options;
   return publicRoute({
     method: "POST",
     path: "/conversations/{uuid}/messages",
@@ -203,13 +214,16 @@ function sendRoute(options: ConversationRouteOptions): Route {
     handle: async ({ uuid, body, http }) => {
       const key = readIdempotencyKey(http.headers["idempotency-key"]);
       const ui = uiMessages.read(http, body);
-      const text = ui?.text ?? requiredText(body.message);
+      const { attachments: ids = [] } = body;
+      const text = ui?.text ?? requiredText(body.message, ids.length > 0);
       const conversation = await conversations.get(uuid);
       await access.assertMaySend(uuid);
+      const files = ui ? [] : await attachments.named(conversation, ids);
       const stream = access.streamOf(conversation);
       if (ui || wantsEvents(http)) streams.assertRoom(stream);
       const idempotencyKey = key ?? ui?.messageId ?? null;
-      const first = await conversations.send({ uuid, text, idempotencyKey });
+      const first = await conversations.send(
+        { uuid, text, idempotencyKey, attachments: files });
       const sent = ui?.regenerates === true && key === null && first.kind === "repeated"
         ? await conversations.send({ uuid, text, idempotencyKey: null })
         : first;
@@ -227,8 +241,9 @@ function sendRoute(options: ConversationRouteOptions): Route {
   });
 }
 
-function requiredText(message: string | undefined): string {
+function requiredText(message: string | undefined, hasFiles: boolean): string {
   if (message !== undefined && message.trim() !== "") return message;
+  if (hasFiles) return "";
   throw fieldFault("message", "The message field is required.");
 }
 

@@ -2,6 +2,7 @@
 // conversation, it waits for that as for this node's own line. Used by conversations.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { utcDay, type Instant } from "#core/system.ts";
+import type { AttachmentBody } from "#events/events.ts";
 import type { createAsk, Asking } from "./asking.ts";
 import { dailyCapOf, type Prices } from "./creation.ts";
 import { askedByWords } from "./desk-rules.ts";
@@ -10,6 +11,7 @@ import type { BeginOutcome, ConversationStore, Given, Outlook } from "./records.
 
 export interface NewTurn {
   text: string;
+  attachments: AttachmentBody[];
   idempotencyKey: string | null;
   requestHash: string;
   given: Given | null;
@@ -56,7 +58,7 @@ async function askAndStore(
   // First of the two: it reads the history before the question can be in it.
   const asking = turns.ask({
     ...terms, outlook: asks ? waiting(outlook) : outlook, isCovered, assistant, given,
-    text: turn.text, at: now,
+    text: turn.text, attachments: turn.attachments, at: now,
   });
   const stored = store.beginTurn(
     { ...request, ...terms, accountId, conversationUuid, day: utcDay(now), asks, now });

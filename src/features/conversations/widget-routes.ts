@@ -42,6 +42,7 @@ const SETTINGS = Type.Object({
       examples: [7],
     }),
     ratings: Type.Optional(Type.Boolean(about("Whether replies can be rated; left out: yes."))),
+    attachments: Type.Optional(Type.Boolean(about("Whether files can be attached; left out: no."))),
     satisfaction: Type.Optional(Type.Boolean(about(
       "Whether it is asked how the chat was; left out: yes."))),
     ...WidgetBeginning,

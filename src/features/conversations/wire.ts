@@ -16,6 +16,15 @@ export const TruncatedSchema = Type.Optional(Type.Boolean({
   examples: [true],
 }));
 
+export const AttachmentSchema = Type.Object({
+  id: Type.String(about(
+    "Its name in `GET /conversations/{uuid}/attachments/{attachment_id}`.",
+    "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
+  name: Type.String(about("What it was called.", "bill.pdf")),
+  type: Type.String(about("Its kind, by its first bytes.", "application/pdf")),
+  bytes: Type.Integer(about("How large it is.", 48213)),
+}, named("Attachment", "A file a visitor has attached."));
+
 export const HistoryItemSchema = Type.Object({
   role: Type.Union(
     [Type.Literal("assistant"), Type.Literal("user"), Type.Literal("operator")], about(
@@ -24,6 +33,8 @@ export const HistoryItemSchema = Type.Object({
   author: Type.Optional(AuthorSchema),
   function_calls: Type.Optional(Type.Array(FunctionCallSchema, about(
     "Functions the model called for it; left out where it called none."))),
+  attachments: Type.Optional(Type.Array(AttachmentSchema, about(
+    "Files of the message; left out where it has none."))),
   stopped: Type.Optional(Type.Boolean(about(
     "True where the reply was stopped: the text is what had been shown."))),
   truncated: TruncatedSchema,
@@ -66,6 +77,7 @@ export function historyItem(message: Message) {
     content: message.content,
     ...(message.author ? { author: message.author } : {}),
     ...(message.functionCalls.length > 0 ? { function_calls: message.functionCalls } : {}),
+    ...(message.attachments.length > 0 ? { attachments: message.attachments } : {}),
     ...(message.stopped ? { stopped: true } : {}),
     ...(message.truncated ? { truncated: true } : {}),
     ...(message.rating ? { rating: message.rating } : {}),

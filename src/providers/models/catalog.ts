@@ -12,7 +12,7 @@ import {
   type OpenAiCompatibleModel,
   type OpenAiCompatibleOptions,
 } from "./openai-compatible.ts";
-import type { LanguageModel, ModelDelta, ModelRequest } from "./port.ts";
+import { SIGHTS, type LanguageModel, type ModelDelta, type ModelRequest, type Sight } from "./port.ts";
 
 const MODEL_TYPES = ["llm", "multimodal", "dualplex"] as const;
 type ModelType = (typeof MODEL_TYPES)[number];
@@ -47,6 +47,8 @@ export const ModelEntry = Type.Object(
     fallback_id: Type.Optional(Type.Integer({ minimum: 1 })),
     /** Overrides the assistant's, for models that take one value only. */
     temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
+    /** What it can look at beside text; absent: nothing. */
+    sees: Type.Optional(Type.Array(Type.Union(SIGHTS.map((sight) => Type.Literal(sight))))),
     /** What the server calls the bound of a reply. */
     tokens_field: Type.Optional(
       Type.Union([Type.Literal("max_tokens"), Type.Literal("max_completion_tokens")]),
@@ -65,7 +67,11 @@ interface RealtimeModel {
 export interface ModelCatalogOptions {
   entries: ModelEntry[];
   /** The PARLEY_MODEL_* settings: the server that needs no entry. */
-  fallback: { url: string | null; key: string | null; name: string | null };
+  fallback: {
+    url: string | null; key: string | null; name: string | null;
+    /** What the model there can look at beside text. */
+    sees?: readonly Sight[];
+  };
   /** In one sentence; null: its models hear and speak by themselves, as two of the types do. */
   whyRealtimeMissing(vendor: RealtimeVendor): string | null;
   system: System;
@@ -182,6 +188,7 @@ function createAdaptors(options: ModelCatalogOptions): Adaptors {
       name: entry?.model ?? fallback.name,
       tokensField: entry?.tokens_field,
       temperature: entry?.temperature,
+      sees: entry?.sees ?? (url === fallback.url ? fallback.sees : undefined),
       limits,
       system,
       log,
@@ -197,7 +204,7 @@ function createAdaptors(options: ModelCatalogOptions): Adaptors {
 
   function make(entry: ModelEntry): LanguageModel {
     if (entry.provider === "offline") return offline;
-    const isPlain = !entry.model && !entry.tokens_field && entry.temperature === undefined;
+    const isPlain = !entry.sees && !entry.model && !entry.tokens_field && entry.temperature === undefined;
     if (entry.provider === "default") {
       if (fallback.url === null || isPlain) return getDefault();
       return connect(entry, fallback.url, fallback.key);
@@ -278,5 +285,7 @@ function withFallback(
     }
     yield* fallback.stream(request, signal);
   }
-  return { stream };
+  // What is shown to one is shown to both.
+  const sees = (model.sees ?? []).filter((sight) => fallback.sees?.includes(sight));
+  return { stream, sees };
 }

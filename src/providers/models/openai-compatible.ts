@@ -9,7 +9,9 @@ import { Exchange, type ModelLimits } from "./openai-exchange.ts";
 import { jsonOf } from "#core/values.ts";
 import { Pool } from "#outbound/undici.ts";
 import { Reply, listOf, recordOf, textOf } from "./openai-reply.ts";
-import type { LanguageModel, ModelDelta, ModelMessage, ModelRequest } from "./port.ts";
+import type {
+  LanguageModel, ModelDelta, ModelFile, ModelMessage, ModelRequest, Sight,
+} from "./port.ts";
 
 const IDLE_CONNECTION_MS = 30_000;
 const BACKOFF_FIRST_MS = 250;
@@ -26,6 +28,7 @@ export interface OpenAiCompatibleOptions {
   tokensField?: "max_tokens" | "max_completion_tokens" | undefined;
   /** Sent instead of what the request says, for models that take one value only. */
   temperature?: number | undefined;
+  sees?: readonly Sight[] | undefined;
   limits?: Partial<ModelLimits> | undefined;
 }
 
@@ -112,7 +115,7 @@ export function createOpenAiCompatibleModel(args: OpenAiCompatibleOptions): Open
     }
   }
 
-  return { stream, close: () => (closing ??= pool.destroy()) };
+  return { stream, sees: args.sees ?? [], close: () => (closing ??= pool.destroy()) };
 }
 
 /** HTTP/1.1 without pipelining: a stream has its connection, and its backpressure, to itself. */
@@ -175,7 +178,17 @@ function bodyOf(request: ModelRequest, model: string, args: OpenAiCompatibleOpti
   };
 }
 
-function wireMessage({ role, content, functionCalls, functionCallId }: ModelMessage): object {
+const fileUrl = ({ type, data }: ModelFile): string => `data:${type};base64,${data}`;
+
+const wireFile = (file: ModelFile): object => (file.sight === "image"
+  ? { type: "image_url", image_url: { url: fileUrl(file) } }
+  : { type: "file", file: { filename: file.name, file_data: fileUrl(file) } });
+
+function wireMessage({ role, content, files, functionCalls, functionCallId }: ModelMessage): object {
+  if (files && files.length > 0) {
+    const text = content === "" ? [] : [{ type: "text", text: content }];
+    return { role, content: [...text, ...files.map(wireFile)] };
+  }
   if (role === "function") return { role: "tool", tool_call_id: functionCallId ?? "", content };
   if (!functionCalls || functionCalls.length === 0) return { role, content };
   const calls = functionCalls.map(({ id, name, argumentsJson }) => ({

@@ -1,10 +1,25 @@
 // The port every language model stands behind. Adaptors: openai-compatible.ts, offline.ts.
 
+/** What a model can look at beside text. */
+export const SIGHTS = ["image", "pdf"] as const;
+export type Sight = (typeof SIGHTS)[number];
+
+export interface ModelFile {
+  sight: Sight;
+  name: string;
+  /** A media type. */
+  type: string;
+  /** In base64. */
+  data: string;
+}
+
 export interface ModelMessage {
   role: "system" | "user" | "assistant" | "function";
   content: string;
   /** On assistant messages that called functions. */
   functionCalls?: ModelFunctionCall[];
+  /** On messages of a user, and only of kinds the model sees. */
+  files?: ModelFile[];
   /** On messages of a function: the call answered. */
   functionCallId?: string;
 }
@@ -51,6 +66,8 @@ export type ModelDelta =
   | { kind: "finish"; reason: "stop" | "length" | "function_calls"; usage: ModelUsage | null };
 
 export interface LanguageModel {
+  /** Absent: text alone. */
+  readonly sees?: readonly Sight[];
   /**
    * Streams one reply. Each item holds everything one network read brought, so that a fast model
    * costs one step per read and not one per token. Ends after `finish`; throws ProviderError when

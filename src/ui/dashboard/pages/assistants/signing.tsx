@@ -10,7 +10,7 @@ import { when } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 
 const SNIPPET = `import { createHmac } from "node:crypto";
-const hash = createHmac("sha256", process.env.PARLEY_IDENTITY_SECRET)
+const hash = createHmac("sha256", secretFromYourSettings)
   .update(user.id).digest("hex");
 // data-user-id={user.id} data-user-hash={hash}`;
 

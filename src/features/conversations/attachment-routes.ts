@@ -1,0 +1,119 @@
+// Where a visitor leaves a file for the next message, and where everybody of the conversation reads
+// it. Whoever has the conversation's secret may, as for everything else in it.
+import { Type } from "@sinclair/typebox";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { about } from "#core/schema.ts";
+import { isUuid } from "#core/values.ts";
+import { Uuid } from "#http/answers.ts";
+import { json, type HeaderMap, type HttpRequest } from "#http/exchange.ts";
+import { pouring } from "#http/pouring.ts";
+import { publicRoute, type Route } from "#http/route.ts";
+import { tooLargeFile } from "#http/server.ts";
+import type { Access } from "./access.ts";
+import type { Attachments } from "./attachments.ts";
+import type { Conversations } from "./conversations.ts";
+import { AttachmentSchema } from "./wire.ts";
+
+interface AttachmentRouteOptions {
+  attachments: Attachments;
+  conversations: Pick<Conversations, "get">;
+  findAssistant(assistantId: number): Promise<Assistant | null>;
+  access: Access;
+  /** Where uploads are put while they arrive. */
+  uploadsDir: string;
+}
+
+const OF_CONVERSATION = {
+  tag: "Conversations", errorShape: "conversation", notFound: "Conversation not found",
+} as const;
+const conversation = Uuid("The conversation's `conversation_id`.");
+
+/** A file of a stranger's is shown or saved, and never runs. */
+function headersOf({ name, type }: { name: string; type: string }): HeaderMap {
+  const kind = type.startsWith("image/") ? "inline" : "attachment";
+  const plain = name.replaceAll(/[^\w. -]/g, "_");
+  return {
+    "Content-Disposition":
+      `${kind}; filename="${plain}"; filename*=UTF-8''${encodeURIComponent(name)}`,
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Cache-Control": "private, max-age=3600",
+  };
+}
+
+export function attachmentRoutes(options: AttachmentRouteOptions): Route[] {
+  return [keepRoute(options), readRoute(options)];
+}
+
+function keepRoute(options: AttachmentRouteOptions): Route {
+  const { attachments, conversations, findAssistant, access, uploadsDir } = options;
+  const admit = async ({ params: [uuid = ""] }: HttpRequest): Promise<void> => {
+    const { assistantId } = await conversations.get(uuid.toLowerCase());
+    const assistant = await findAssistant(assistantId);
+    if (!assistant) throw new Fault(404, "Assistant not found");
+    attachments.assertAllowed(assistant);
+    await access.assertMaySend(uuid);
+  };
+  return publicRoute({
+    ...OF_CONVERSATION,
+    method: "POST",
+    path: "/conversations/{uuid}/attachments",
+    params: { uuid: conversation },
+    summary: "Leave a file for the next message",
+    description: "An image (PNG, JPEG, GIF, WebP) or PDF as the field `file` of multipart/form-data, "
+      + "where the assistant's owner allows it. A file that no message names within a day is gone.",
+    body: Type.Object({}),
+    upload: { folder: uploadsDir, fileBytesMax: LIMITS.attachmentBytesMax, admit },
+    responses: {
+      201: {
+        description: "Kept; name it in `attachments` of a message",
+        schema: Type.Object({
+          status: Type.Literal(true, about("Always true: it was kept.")),
+          attachment: AttachmentSchema,
+        }),
+      },
+      403: { description: "The assistant takes no attachments" },
+      404: { description: "No such conversation" },
+      422: { description: "No image and no PDF" },
+      413: { description: "The file is too large" },
+      429: { description: "Too many requests" },
+    },
+    handle: async ({ uuid, http: { form } }) => {
+      if (!form?.file || form.file.bytes === 0) throw fieldFault("file", "The file field is required.");
+      if (form.file.tooLarge) throw tooLargeFile(LIMITS.attachmentBytesMax);
+      const attachment = await attachments.keep(await conversations.get(uuid), form.file);
+      return json(201, { status: true, attachment });
+    },
+  });
+}
+
+function readRoute({ attachments, conversations }: AttachmentRouteOptions): Route {
+  return publicRoute({
+    ...OF_CONVERSATION,
+    method: "GET",
+    path: "/conversations/{uuid}/attachments/{attachment_id}",
+    params: { uuid: conversation, attachment_id: Uuid("The attachment's `id`.") },
+    summary: "Read a file of a conversation",
+    notFound: "Attachment not found",
+    responses: {
+      200: {
+        description: "The file as it was sent; it never runs as a page",
+        schema: Type.String(about("Its bytes.", "%PDF-1.7")), contentType: "application/pdf",
+        otherContentType: ["image/png", "image/jpeg", "image/gif", "image/webp"],
+      },
+      404: { description: "No such conversation or attachment" },
+    },
+    handle: async ({ uuid, http: { params: [, id = ""] } }) => {
+      const found = isUuid(id.toLowerCase())
+        ? await attachments.read(await conversations.get(uuid), id) : null;
+      if (!found) throw new Fault(404, "Attachment not found");
+      return {
+        status: 200, headers: headersOf(found), contentType: found.type,
+        stream: pouring(found.body),
+      };
+    },
+  });
+}

@@ -1,0 +1,160 @@
+// Files visitors attach to their messages, where the assistant's owner allows it: images and PDF,
+// known by their first bytes and not by what they are called. They lie in the file store under a
+// uuid. Called by attachment-routes.ts, routes.ts (send) and answering.ts (what a model may see).
+import { open } from "node:fs/promises";
+import { buffer } from "node:stream/consumers";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { DAY_MICROS, type Instant, type System } from "#core/system.ts";
+import type { AttachmentBody } from "#events/events.ts";
+import type { FileContent, Files } from "#files/files.ts";
+import type { Removals } from "#files/removals.ts";
+import type { ModelFile, Sight } from "#providers/models/port.ts";
+import type { Conversation, Message } from "./records.ts";
+
+export interface AttachmentStore {
+  /** False: the conversation has as many as it may. */
+  add(args: {
+    accountId: number; conversationId: number; attachment: AttachmentBody; max: number; now: Instant;
+  }): Promise<boolean>;
+  /** Those of the ids that the conversation has, in the order they came. */
+  find(conversationId: number, ids: string[]): Promise<AttachmentBody[]>;
+  /** Never sent and older than `before`, or of a conversation that is gone; with their accounts. */
+  left(before: Instant, rows: number): Promise<{ accountId: number; id: string }[]>;
+  forget(args: { accountId: number; id: string }): Promise<void>;
+}
+
+interface AttachmentOptions {
+  store: AttachmentStore;
+  files: Files;
+  removals: Pick<Removals, "remove">;
+  system: System;
+}
+
+const SWEEP_ROWS = 500;
+const NAME_CHARS_MAX = 120;
+const HEAD_BYTES = 16;
+
+type Kind = readonly [type: string, sight: Sight, isOne: (head: Buffer) => boolean];
+const beginsWith = (...bytes: number[]) => (head: Buffer): boolean =>
+  bytes.every((byte, at) => head[at] === byte);
+const KINDS: readonly Kind[] = [
+  ["image/png", "image", beginsWith(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)],
+  ["image/jpeg", "image", beginsWith(0xff, 0xd8, 0xff)],
+  ["image/gif", "image", beginsWith(0x47, 0x49, 0x46, 0x38)],
+  ["image/webp", "image", (head) =>
+    head.toString("latin1", 0, 4) === "RIFF" && head.toString("latin1", 8, 12) === "WEBP"],
+  ["application/pdf", "pdf", beginsWith(0x25, 0x50, 0x44, 0x46, 0x2d)],
+];
+
+const fileName = (id: string): string => `attachments/${id}`;
+
+async function headOf(path: string): Promise<Buffer> {
+  const file = await open(path);
+  try {
+    const { buffer: head, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    return head.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+/** A name people recognise it by: no folder, no control signs. */
+const plainName = (name: string): string => {
+  const last = name.replaceAll(/[\p{C}"<>|]/gu, "").split(/[/\\]/).at(-1)?.trim() ?? "";
+  return [...last].slice(-NAME_CHARS_MAX).join("") || "file";
+};
+
+const note = ({ name, type }: AttachmentBody): string =>
+  `[The visitor attached "${name}" (${type}), which you cannot see. People of the team can.]`;
+
+export function createAttachments({ store, files, removals, system }: AttachmentOptions) {
+  const remove = async ({ accountId, id }: { accountId: number; id: string }): Promise<void> => {
+    await removals.remove(fileName(id));
+    await store.forget({ accountId, id });
+  };
+  return {
+    /** Throws Fault 403 where the owner does not allow it. */
+    assertAllowed: (assistant: Pick<Assistant, "settings">): void => {
+      if (assistant.settings.widget_settings.attachments !== true) {
+        throw new Fault(403, "This assistant takes no attachments.");
+      }
+    },
+    /** Throws Fault 422 for what is none of the kinds. The local file stays the caller's. */
+    keep: async (
+      { id: conversationId, accountId }: Pick<Conversation, "id" | "accountId">,
+      file: { path: string; name: string; bytes: number },
+    ): Promise<AttachmentBody> => {
+      const head = await headOf(file.path);
+      const [type] = KINDS.find(([, , isOne]) => isOne(head)) ?? [];
+      if (type === undefined) {
+        throw fieldFault("file", "Only images (PNG, JPEG, GIF, WebP) and PDF can be attached.");
+      }
+      const attachment = { id: system.uuid(), name: plainName(file.name), type, bytes: file.bytes };
+      const isKept = await store.add({
+        accountId, conversationId, attachment, max: LIMITS.attachmentsOfConversationMax,
+        now: system.now(),
+      });
+      if (!isKept) {
+        throw new Fault(400, "The conversation has as many attachments as it may have.");
+      }
+      // A row without its file is never sent, and swept; a file without a row would stay.
+      await files.put(fileName(attachment.id), file.path);
+      return attachment;
+    },
+    /** Throws Fault 422 where the conversation has not all of them. */
+    named: async (
+      { id }: Pick<Conversation, "id">, ids: readonly string[],
+    ): Promise<AttachmentBody[]> => {
+      const wanted = [...new Set(ids.map((one) => one.toLowerCase()))];
+      const found = wanted.length === 0 ? [] : await store.find(id, wanted);
+      if (found.length === wanted.length) return found;
+      throw fieldFault("attachments", "The conversation has no such attachment.");
+    },
+    /** Null: there is none like that in the conversation. */
+    read: async (
+      { id: conversationId }: Pick<Conversation, "id">, id: string,
+    ): Promise<(FileContent & AttachmentBody) | null> => {
+      const [found] = await store.find(conversationId, [id.toLowerCase()]);
+      const content = found && await files.read(fileName(found.id));
+      return found && content ? { ...found, ...content } : null;
+    },
+    /**
+     * What the model reads of messages, newest first: the newest files it can see, and a word about
+     * those it cannot.
+     */
+    asModelSees: async (
+      messages: readonly Pick<Message, "attachments">[], sees: readonly Sight[],
+    ): Promise<{ files: ModelFile[]; notes: string[] }[]> => {
+      let left: number = LIMITS.attachmentsSeenMax;
+      let bytes: number = LIMITS.attachmentsSeenBytesMax;
+      const seen: { files: ModelFile[]; notes: string[] }[] = [];
+      for (const { attachments } of messages) {
+        const one: (typeof seen)[number] = { files: [], notes: [] };
+        for (const attachment of attachments) {
+          const [, sight] = KINDS.find(([type]) => type === attachment.type) ?? [];
+          const isSeen = sight !== undefined && sees.includes(sight) && left > 0
+            && attachment.bytes <= bytes;
+          const content = isSeen ? await files.read(fileName(attachment.id)) : null;
+          if (sight === undefined || !content) {
+            one.notes.push(note(attachment));
+            continue;
+          }
+          left -= 1;
+          bytes -= attachment.bytes;
+          const data = (await buffer(content.body)).toString("base64");
+          one.files.push({ sight, name: attachment.name, type: attachment.type, data });
+        }
+        seen.push(one);
+      }
+      return seen;
+    },
+    /** Removes what was never sent for a day, and what belongs to no conversation any more. */
+    sweep: async (): Promise<void> => {
+      for (const one of await store.left(system.now() - DAY_MICROS, SWEEP_ROWS)) await remove(one);
+    },
+  };
+}
+
+export type Attachments = ReturnType<typeof createAttachments>;
