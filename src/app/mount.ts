@@ -100,7 +100,7 @@ export function mount(parts: Parts): Mounted {
     serveWebhooks(parts), serveCalls(parts, admission),
   ];
   const routes = served.flatMap((one) => one.routes)
-    .map((route) => noted(route, { people: features.people, log: parts.log }));
+    .map((route) => noted(route, { people: features.people, system, log: parts.log }));
   assertRightsComplete(routes);
   mountApi(api, routes);
   mountMcp({

@@ -9,6 +9,7 @@ import { callbackCommands } from "./callbacks.ts";
 import { campaignCommands } from "./campaign-commands.ts";
 import { conversationCommands } from "./conversation-commands.ts";
 import { evaluationCommands } from "./conversation-evaluations.ts";
+import { withDeeds } from "./deeds.ts";
 import { deskCommands } from "./desk-commands.ts";
 import { eventCommands } from "./events.ts";
 import { groupCommands } from "./groups.ts";
@@ -31,7 +32,7 @@ import { userCommands } from "./user-commands.ts";
 import { webhookCommands } from "./webhooks.ts";
 
 export function createCommands(sql: Sql, search: SearchCommands) {
-  return {
+  return withDeeds(sql, {
     ...accountCommands(sql),
     ...assistantCommands(sql),
     ...attachmentCommands(sql),
@@ -60,7 +61,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...turnCommands(sql),
     ...userCommands(sql),
     ...webhookCommands(sql),
-  };
+  });
 }
 
 export type AllCommands = ReturnType<typeof createCommands>;

@@ -7,6 +7,7 @@ import { createCalendarStore } from "./calendar.ts";
 import { createCallStore } from "./calls.ts";
 import { createCallbackStore } from "./callbacks.ts";
 import { createCampaignStore } from "./campaigns.ts";
+import { notingDeeds } from "./deeds.ts";
 import { createEvaluationStore } from "./conversation-evaluations.ts";
 import { createConversationStore, createDeskStore } from "./conversations.ts";
 import { createEventLog } from "./events.ts";
@@ -44,7 +45,7 @@ export function storesOver(
   beats: { reader: ClosableReader; writer: Writer } | null = null,
 ): Storage {
   let nodeId = joinedAs;
-  const writer = writingAs(() => nodeId, everybodys);
+  const writer = notingDeeds(writingAs(() => nodeId, everybodys));
   const nodes = createNodeStore(
     beats?.reader ?? reader, beats ? writingAs(() => nodeId, beats.writer) : writer);
   return {

@@ -6,7 +6,7 @@ type Given<Name extends keyof AllCommands> = Parameters<AllCommands[Name]>[0];
 /** What a caller gives: `nodeId` comes by itself. */
 type WithoutNode<Args> = Args extends { nodeId: number } ? Omit<Args, "nodeId"> : Args;
 export type ArgsOf<Name extends keyof AllCommands> = WithoutNode<Given<Name>>;
-type ResultOf<Name extends keyof AllCommands> = Awaited<ReturnType<AllCommands[Name]>>;
+export type ResultOf<Name extends keyof AllCommands> = Awaited<ReturnType<AllCommands[Name]>>;
 
 export interface Writer {
   /**

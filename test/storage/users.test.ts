@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
+import { during, type Deed } from "#core/deed.ts";
 import type { By } from "#features/accounts/audit.ts";
 import type { Role } from "#features/accounts/roles.ts";
 import type { Manager } from "#features/accounts/users.ts";
@@ -106,8 +107,46 @@ for (const engine of ENGINES) {
     assert.ok((await audit.page(own, days, null, 100)).length > 0);
     const [oldest] = await audit.after(own, 0, 1);
     assert.deepEqual([oldest?.number, oldest?.action, oldest?.actor], [1, "invitation.create", by.actor]);
+
+    const doing = async (action: string, objectId: string | null, work: () => Promise<unknown>) => {
+      const deed: Deed = {
+        state: "open", note: { ...by, accountId: own, action, objectId, fields: ["name"], now },
+      };
+      await during(deed, work);
+      const [newest] = await audit.page(own, {}, null, 1);
+      return { state: deed.state, noted: newest?.action === action ? newest : null };
+    };
+    const { folders } = storage;
+    const named = (label: string) => ({ accountId: own, name: label, color: null });
+    const made = await doing("folder.create", null, async () => {
+      await folders.create(named("Sales"));
+      await folders.create(named("Support"));
+    });
+    const id = made.noted?.object?.id ?? "";
+    const changes = { name: "Shop" };
+    const groupId = Number(id);
+    const rename = () => folders.update({ accountId: own, groupId, changes });
+    assert.deepEqual([made.state, made.noted?.number, made.noted?.actor], ["noted", entries.length + 1, by.actor]);
+    assert.deepEqual(made.noted?.details,
+      { fields: ["name"], after: { name: "Sales", color: null } }, "the first alone");
+    const taken = await doing("folder.taken", id, async () => {
+      await folders.create(named("Support"));
+      await folders.create({ ...named("Foreign"), accountId: other });
+    });
+    assert.deepEqual([taken.noted, taken.state], [null, "over"], "refused, or another account's");
+    assert.deepEqual((await doing("folder.update", id, rename)).noted?.details,
+      { fields: ["name"], before: { name: "Sales" }, after: { name: "Shop" } });
+    const gone = await doing("folder.delete", id, () =>
+      folders.remove({ accountId: own, groupId, now }));
+    assert.deepEqual(gone.noted?.details,
+      { fields: ["name"], before: { name: "Shop", color: null } });
+    const broken = await doing("folder.broken", null, async () => {
+      await assert.rejects(folders.create({ ...named("x"), name: null as never }));
+    });
+    assert.deepEqual([broken.noted, await audit.newest(own)], [null, entries.length + 3], "nothing of it happened");
+
     assert.equal(await audit.trim(now, 100), 0);
     assert.ok(await audit.trim(now + 1, 10) > 0);
-    assert.equal(await audit.newest(own), entries.length, "numbers go on");
+    assert.equal(await audit.newest(own), entries.length + 3, "numbers go on");
   });
 }

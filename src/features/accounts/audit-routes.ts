@@ -4,11 +4,12 @@ import { about, named, Nullable } from "#core/schema.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isoMicros } from "#core/system.ts";
 import { auditTopic, type CommittedEvent } from "#events/events.ts";
-import { AFTER, EVENT_STREAM, LAST_EVENT_ID, listOf, Moment, TICKET } from "#http/answers.ts";
+import { listOf, Moment } from "#http/answers.ts";
 import { json, type ByteStream, type Reply } from "#http/exchange.ts";
 import { dayQuery, dayRange } from "#http/pagination.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
-import { readPosition, type Streams } from "#realtime/streams.ts";
+import { sseRoute } from "#realtime/sse-route.ts";
+import type { Streams } from "#realtime/streams.ts";
 import type { AuditEntry, AuditFilter, AuditLog } from "./audit.ts";
 
 interface AuditRouteOptions {
@@ -55,8 +56,8 @@ const ENTRY = Type.Object({
     id: Nullable(Type.String(about("Which one; null: none in particular.", "12"))),
   }, about("What it was done to; null: nothing in particular."))),
   details: Type.Record(Type.String(), Type.Unknown(), about(
-    "Small facts: `before` and `after`, or the names of the `fields` that were given.",
-    { fields: ["name"] })),
+    "Small facts: the names of the `fields` that were given, and of small records what was `before` "
+      + "and what is `after`.", { fields: ["name"], before: { name: "A" }, after: { name: "B" } })),
   ip: Nullable(Type.String(about("Where the request came from; null: the command line.", "192.0.2.1"))),
   created_at: Moment("When it was done, in UTC."),
 }, named("AuditEntry", "Something that was done in the account."));
@@ -172,36 +173,24 @@ const eventOf = (accountId: number, entry: AuditEntry): CommittedEvent => ({
 });
 
 function streamRoute({ audit, streams, streamsMax, people }: AuditRouteOptions): Route {
-  return keyRoute({
-    method: "GET",
+  return sseRoute({
     path: "/user/audit/stream",
-    acceptsTicket: true,
     tag: "Members",
     summary: "Watch who does what",
     description: "`audit_added` for each entry, under its number; resumes without gap or repeat.",
-    errorShape: "message",
-    query: Type.Object({ after: Type.Optional(AFTER), ticket: Type.Optional(TICKET) }),
-    headers: { "Last-Event-ID": LAST_EVENT_ID },
-    responses: {
-      200: {
-        description: "Server-sent events", schema: EVENT_STREAM, contentType: "text/event-stream",
+  }, streams, ({ caller }) => {
+    const { accountId } = caller;
+    return {
+      sessionsMax: streamsMax,
+      source: {
+        topic: auditTopic(accountId), accountId,
+        newest: () => audit.newest(accountId),
+        after: async (sequence, rows) =>
+          (await audit.after(accountId, sequence, rows)).map((one) => eventOf(accountId, one)),
+        sequenceOf: (event) => event.sequence,
+        live: () => null,
+        allowed: () => people.mayAudit(caller),
       },
-    },
-    handle: async ({ caller, query, http }) => {
-      const { accountId } = caller;
-      const position = readPosition(query.after, http.headers["last-event-id"]);
-      return streams.openSse({
-        position, sessionsMax: streamsMax,
-        source: {
-          topic: auditTopic(accountId), accountId,
-          newest: () => audit.newest(accountId),
-          after: async (sequence, rows) =>
-            (await audit.after(accountId, sequence, rows)).map((one) => eventOf(accountId, one)),
-          sequenceOf: (event) => event.sequence,
-          live: () => null,
-          allowed: () => people.mayAudit(caller),
-        },
-      });
-    },
+    };
   });
 }

@@ -1,6 +1,6 @@
 // Who did what in an account: records, store port, and how they are read. What people and keys ask
-// for is noted by http/api.ts once it is done; what concerns members, keys and sessions is noted in
-// the transaction of the deed.
+// for is noted in the transaction of the deed: by storage/deeds.ts, or by the commands of members,
+// keys and sessions themselves. What no transaction does is noted by app/noting.ts.
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { auditTopic, type Author, type Topic } from "#events/events.ts";
@@ -60,6 +60,8 @@ export interface AuditStore {
 
 export interface AuditLog extends Omit<AuditStore, "add"> {
   add(accountId: number, note: AuditNote): Promise<void>;
+  /** A command has noted something: whoever watches the account's log reads on. */
+  publish(accountId: number): void;
   /** The same for every watched account: other processes note things too. */
   look(): Promise<void>;
 }
@@ -83,6 +85,7 @@ export function createAuditLog(
       await store.add({ accountId, note, now: system.now() });
       publishNoted(bus, accountId);
     },
+    publish: (accountId) => publishNoted(bus, accountId),
     look: async () => {
       for (const topic of watched) bus.publish(topic, { kind: "missed" });
     },

@@ -7,14 +7,13 @@ import { dollarsFromMicros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import { accountTopic, type Author } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
-import {
-  AFTER, EVENT_STREAM, IdOf, LAST_EVENT_ID, listOf, MessageSchema, Moment, TICKET,
-} from "#http/answers.ts";
+import { IdOf, listOf, MessageSchema, Moment, TICKET } from "#http/answers.ts";
 import { API_ROOT } from "#http/api.ts";
 import { toFault } from "#http/errors.ts";
 import { json, type HttpRequest, type SocketRoute } from "#http/exchange.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import { parseJsonObject, parseQuery } from "#http/validation.ts";
+import { sseRoute } from "#realtime/sse-route.ts";
 import {
   readPosition, type SocketSession, type StreamRequest, type Streams,
 } from "#realtime/streams.ts";
@@ -320,10 +319,10 @@ const asked = ({ accountId, keyId, member, session }: Caller) =>
 
 function streamRoutes(options: AccountRouteOptions): Route[] {
   const { streams, tickets } = options;
-  const common = { tag: "Streams", errorShape: "message" } as const;
   return [
     keyRoute({
-      ...common,
+      tag: "Streams",
+      errorShape: "message",
       method: "POST",
       path: "/user/stream-tickets",
       scope: "read",
@@ -343,25 +342,12 @@ function streamRoutes(options: AccountRouteOptions): Route[] {
         return json(201, { ticket, expires_at: isoMicros(expiresAt) });
       },
     }),
-    keyRoute({
-      ...common,
-      method: "GET",
+    sseRoute({
+      tag: "Streams",
       path: "/user/stream",
-      acceptsTicket: true,
       summary: "Watch the account",
       description: "Everything that happens in it, as it happens; resumes without gap or repeat.",
-      query: Type.Object({ after: Type.Optional(AFTER), ticket: Type.Optional(TICKET) }),
-      headers: { "Last-Event-ID": LAST_EVENT_ID },
-      responses: {
-        200: {
-          description: "Server-sent events", schema: EVENT_STREAM, contentType: "text/event-stream",
-        },
-      },
-      handle: async ({ caller, query, http }) => {
-        const position = readPosition(query.after, http.headers["last-event-id"]);
-        return streams.openSse({ ...streamOf(options, caller), position });
-      },
-    }),
+    }, streams, ({ caller }) => streamOf(options, caller)),
   ];
 }
 

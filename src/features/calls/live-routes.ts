@@ -8,13 +8,14 @@ import { about, named } from "#core/schema.ts";
 import type { Logger } from "#core/logger.ts";
 import { callTopic } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
-import { AFTER, EVENT_STREAM, IdOf, LAST_EVENT_ID, listOf, TICKET } from "#http/answers.ts";
+import { IdOf, listOf } from "#http/answers.ts";
 import { API_ROOT } from "#http/api.ts";
 import { toFault } from "#http/errors.ts";
 import { json, type HttpRequest, type SocketRoute } from "#http/exchange.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import { compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
 import { parsePosition } from "#realtime/frames.ts";
+import { sseRoute } from "#realtime/sse-route.ts";
 import { readPosition, type SocketSession, type StreamRequest, type Streams } from "#realtime/streams.ts";
 import type { Calls } from "./calls.ts";
 import type { CallSnapshot } from "./records.ts";
@@ -148,26 +149,14 @@ function watchRoutes(options: LiveCallOptions): Route[] {
         });
       },
     }),
-    keyRoute({
-      ...COMMON,
-      method: "GET",
+    sseRoute({
+      tag: COMMON.tag,
       path: "/user/calls/{id}/stream",
-      acceptsTicket: true,
       summary: "Watch a call",
       description: "A snapshot, then numbered changes as they happen; resumes.",
+      notFound: NOT_FOUND,
       params,
-      query: Type.Object({ after: Type.Optional(AFTER), ticket: Type.Optional(TICKET) }),
-      headers: { "Last-Event-ID": LAST_EVENT_ID },
-      responses: {
-        200: {
-          description: "Server-sent events", schema: EVENT_STREAM, contentType: "text/event-stream",
-        },
-      },
-      handle: async ({ caller, id, query, http, baseUrl }) => {
-        const position = readPosition(query.after, http.headers["last-event-id"]);
-        return streams.openSse({ ...await streamOf(options, caller, id, baseUrl), position });
-      },
-    }),
+    }, streams, ({ caller, id, baseUrl }) => streamOf(options, caller, id, baseUrl)),
   ];
 }
 

@@ -1,9 +1,12 @@
 // The log of who did what: complete, without secrets, readable, exportable, a stream of its own.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { createParser } from "eventsource-parser";
 import { memberOf } from "#support/members.ts";
-import { newAssistant, startTestServer } from "#support/server.ts";
+import { startProcess, type Running } from "#support/process.ts";
+import { newAssistant, startTestServer, testDataDir } from "#support/server.ts";
 
 const server = await startTestServer();
 after(() => server.close());
@@ -29,7 +32,7 @@ test("[AU320] what members and keys change is on record with who, what, from whe
     headers: [{ name: "Authorization", value: "Bearer very-secret" }], parameters: [],
   });
   assert.equal(made.status, 201, JSON.stringify(made.body));
-  const { id } = await newAssistant(server, {}, key);
+  const { id } = await newAssistant(server, { name: "Ada" }, key);
   await server.call("PATCH", `/user/assistant/${id}`, { key, body: { name: "Other" } });
   assert.equal((await ben.call("POST", "/user/tools", { name: "" })).status, 422);
   assert.equal((await ben.call("POST", "/user/api-keys", { name: "x" })).status, 403);
@@ -44,7 +47,10 @@ test("[AU320] what members and keys change is on record with who, what, from whe
   assert.equal(entries[0]?.actor.kind, "key");
   assert.equal(entries[0]?.object?.id, String(id));
   assert.equal(entries[1]?.object?.id, String(id));
-  assert.deepEqual(entries[0]?.details, { fields: ["name"] });
+  assert.deepEqual(entries[0]?.details, {
+    fields: ["name"], before: { name: "Ada" }, after: { name: "Other" },
+  });
+  assert.deepEqual(entries[2]?.details.after, { name: "orders", method: "GET", timeout_s: 10 });
   assert.equal(entries[0]?.ip, "127.0.0.1");
   const text = JSON.stringify(entries);
   for (const secret of ["very-secret", "a quite long password", key.split("|")[1] ?? "?", "scrypt"]) {
@@ -144,4 +150,54 @@ test("[AU323] it is a stream of numbered events, resumed without gap or repeat",
   assert.deepEqual(await resumed.read, [
     { id: "3", action: "api_key.create" }, { id: "4", action: "assistant.create" },
   ]);
+});
+
+test("[AU326] killed at any moment, nothing is there without its entry, and no entry without its deed", async () => {
+  const dataDir = testDataDir();
+  const first = await startProcess(dataDir);
+  const ask = async ({ url }: Running, method: string, path: string, body?: object) =>
+    fetch(`${url}/api${path}`, {
+      method, headers: { Authorization: `Bearer ${first.key}`, "Content-Type": "application/json" },
+      ...body && { body: JSON.stringify(body) },
+    });
+  const enough = Promise.withResolvers<void>();
+  let answered = 0;
+  const gone = once(first.process, "exit");
+  const write = async (client: number): Promise<void> => {
+    for (let count = 0; first.process.exitCode === null; count += 1) {
+      const name = `${client}-${count}`;
+      const what = client % 2 === 0 ? "folder" : "label";
+      const made = await ask(first, "POST", `/user/${what}`, { name, color: "red" });
+      assert.equal(made.status, 201);
+      if ((answered += 1) === 200) enough.resolve();
+    }
+  };
+  const writing = Promise.allSettled(Array.from({ length: 8 }, (_, client) => write(client)));
+  await enough.promise;
+  first.process.kill("SIGKILL");
+  await gone;
+  for (const one of await writing) {
+    if (one.status === "rejected") assert.ok(one.reason instanceof TypeError, String(one.reason));
+  }
+  const again = await startProcess(dataDir);
+  const there: string[] = [];
+  for (const what of ["folder", "label"]) {
+    for (let page = 1, isLast = false; !isLast; page += 1) {
+      const { data } = await (await ask(again, "GET", `/user/${what}s?per_page=100&page=${page}`))
+        .json() as { data: { id: number; name: string }[] };
+      there.push(...data.map(({ id, name }) => `${what} ${id} ${name}`));
+      isLast = data.length < 100;
+    }
+  }
+  const log = await (await ask(again, "GET", "/user/audit?format=jsonl")).text();
+  const noted = log.trimEnd().split("\n").map((line) => JSON.parse(line) as Entry)
+    .filter(({ action }) => /^(folder|label)\.create$/.test(action))
+    .map(({ object, details }) =>
+      `${object?.type} ${object?.id} ${(details.after as { name: string }).name}`);
+  assert.ok(there.length >= 200, String(there.length));
+  assert.deepEqual(noted.toSorted(), there.toSorted());
+  const ended = once(again.process, "exit");
+  again.process.kill("SIGTERM");
+  await ended;
+  rmSync(dataDir, { recursive: true, force: true });
 });
