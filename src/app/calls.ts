@@ -60,8 +60,8 @@ interface VoiceOptions
   >, Pick<VoiceChoiceOptions, "catalogs"> {
   config: Config;
   resolveModel: Parameters<typeof createSummarise>[0]["resolveModel"];
-  nodes: Pick<Cluster, "holds">;
-  storage: Pick<Storage, "phoneNumbers">;
+  nodes: Pick<Cluster, "nodeId" | "holds">;
+  storage: Pick<Storage, "calls" | "phoneNumbers">;
   /** Null: there are no other nodes. */
   wire: Wire | null;
   speech: SpeechConfig;
@@ -132,7 +132,11 @@ export function createVoice(options: VoiceOptions): Voice {
     summarise: createSummarise(options),
     carrierRateOf: (leg) => config.PARLEY_CARRIER_RATES_FILE?.of(leg) ?? 0,
   });
-  if (wire) shared = shareCalls({ own: calling, wire, system, log });
+  if (wire) {
+    const isElsewhere = (callId: number): Promise<boolean> =>
+      storage.calls.isElsewhere(callId, options.nodes.nodeId);
+    shared = shareCalls({ own: calling, isElsewhere, wire, system, log });
+  }
   return {
     calling,
     shared: shared ?? ownCallsAlone(calling),

@@ -8,6 +8,7 @@ import {
   createMicrophones, ownPersonsAlone, sharePersons, type OwnPersons, type PersonFamily,
 } from "./persons.ts";
 import { createQuestions, reaching } from "./questions.ts";
+import { hearThere, sendFrame, sendOver } from "./remote-sound.ts";
 import type { Wire } from "./wire.ts";
 
 /** The calls this node has. */
@@ -23,6 +24,8 @@ interface OwnCalls {
 
 interface SharedCallsOptions {
   own: OwnCalls;
+  /** Another node has the call: only then is it asked, for it may be out of reach. */
+  isElsewhere(callId: number): Promise<boolean>;
   wire: Wire;
   system: System;
   log: Logger;
@@ -44,8 +47,6 @@ const WAIT_MS = {
 
 const subjectOf = (callId: number): string => `pcm.${callId}`;
 const HAS = "has the call";
-/** In place of a frame: the call is over. */
-const OVER = new Uint8Array();
 
 /** Where there are no other nodes. */
 export const ownCallsAlone = ({ control, listen, persons }: OwnCalls): SharedCalls => ({
@@ -62,20 +63,26 @@ export function shareCalls(
 ): SharedCalls & { offer(callId: number): () => void } {
   const { own: { control, listen, persons }, wire, system, log } = options;
   const questions = createQuestions<CallFamily>({ of: "call", waitMs: WAIT_MS, wire, log });
-  const asked = async (which: number, kind: "say" | "mute" | "end", body: object) =>
-    await reaching(HAS, questions.ask(String(which), kind, body as never)) ?? false;
+  const ask = async <Kind extends keyof CallFamily>(
+    callId: number, kind: Kind, body: CallFamily[Kind]["body"],
+  ): Promise<CallFamily[Kind]["answer"] | null> => await options.isElsewhere(callId)
+    ? reaching(HAS, questions.ask(String(callId), kind, body)) : null;
   return {
-    persons: sharePersons({ own: persons, wire, system }, (callId, kind, body) =>
-      reaching(HAS, questions.ask(String(callId), kind, body as never))),
-    say: async (callId, text) => control.say(callId, text) || asked(callId, "say", { text }),
-    mute: async (callId, on) => control.mute(callId, on) || asked(callId, "mute", { on }),
-    end: async (callId) => await control.end(callId) || asked(callId, "end", {}),
+    persons: sharePersons({ own: persons, wire, system }, ask),
+    say: async (callId, text) => control.say(callId, text)
+      || await ask(callId, "say", { text }) === true,
+    mute: async (callId, on) => control.mute(callId, on)
+      || await ask(callId, "mute", { on }) === true,
+    end: async (callId) => await control.end(callId)
+      || await ask(callId, "end", {}) === true,
     listen: async (callId, onAudio, over) => {
       const stop = listen(callId, onAudio, over);
       if (stop) return stop;
-      const again = () => reaching(HAS, questions.ask(String(callId), "listen", {}));
-      const known = await again();
-      return known && hearOther(options, { callId, ...known, again }, onAudio, over);
+      const known = await ask(callId, "listen", {});
+      return known && hearThere({
+        wire, system, subject: subjectOf(callId),
+        again: async () => await ask(callId, "listen", {}) !== null,
+      }, (pcm) => onAudio(pcm, known.rate), over).end;
     },
     offer: (callId) => {
       const sound = createSound(options, callId);
@@ -118,42 +125,12 @@ function createSound({ own, wire, system }: SharedCallsOptions, callId: number) 
       const first = Promise.withResolvers<number>();
       const stop = own.listen(callId, (pcm, rate) => {
         first.resolve(rate);
-        const frame = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
-        wire.publish(subjectOf(callId), frame);
-      }, () => wire.publish(subjectOf(callId), OVER));
+        sendFrame(wire, subjectOf(callId), pcm);
+      }, () => sendOver(wire, subjectOf(callId)));
       if (!stop) return null;
       sending = { stop, timer: endLater(), rate: first.promise };
       return { rate: await first.promise };
     },
     end,
   };
-}
-
-/** Asks again while somebody listens; the call is over when its node says so or is gone. */
-function hearOther(
-  { wire, system }: { wire: Wire; system: System },
-  { callId, rate, again }: { callId: number; rate: number; again(): Promise<object | null> },
-  onAudio: OnAudio, over: () => void,
-): () => void {
-  let isOver = false;
-  const end = (): void => {
-    isOver = true;
-    timer.cancel();
-    unsubscribe();
-  };
-  const finish = (): void => {
-    if (isOver) return;
-    end();
-    over();
-  };
-  const timer = system.every(LIMITS.liveAskMsMax, () => void again().then(
-    (known) => known ?? finish(),
-    // Out of reach for the moment: the next asking tells.
-    () => undefined));
-  const unsubscribe = wire.subscribe(subjectOf(callId), (data) => {
-    if (data.byteLength === 0) return finish();
-    // A copy: samples lie at even places, bytes of a message anywhere.
-    if (!isOver) onAudio(new Int16Array(data.slice().buffer), rate);
-  });
-  return end;
 }

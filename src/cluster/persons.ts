@@ -4,6 +4,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import type { CallDeskOutcome, SharedPersons, Speaking } from "./cluster.ts";
+import { hearFrames, hearThere, sendFrame, sendOver } from "./remote-sound.ts";
 import type { Wire } from "./wire.ts";
 
 /** The same for the calls of this node. */
@@ -27,15 +28,8 @@ type Ask = <Kind extends keyof PersonFamily>(
 ) => Promise<PersonFamily[Kind]["answer"] | null>;
 
 const NOT_LIVE: CallDeskOutcome = { kind: "not_live" };
-/** In place of a frame: it is over. */
-const OVER = new Uint8Array();
 const saidOn = (session: string): string => `mic.said.${session}`;
 const heardOn = (session: string): string => `mic.heard.${session}`;
-
-const bytesOf = (pcm: Int16Array): Uint8Array =>
-  new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
-/** A copy: samples lie at even places, bytes of a message anywhere. */
-const samplesOf = (data: Uint8Array): Int16Array => new Int16Array(data.slice().buffer);
 
 /** Where there are no other nodes. */
 export const ownPersonsAlone = (own: OwnPersons): SharedPersons => ({
@@ -68,40 +62,24 @@ export function sharePersons(
   };
 }
 
-/** Asks again while the microphone is there: a node that does not ask any more is gone. */
+/** The microphone is here, the call there. */
 function speakThere(
   { wire, system, session, again }: {
     wire: Wire; system: System; session: string; again(): Promise<string | null>;
   },
   onAudio: (pcm: Int16Array) => void, over: () => void,
 ): Speaking {
-  let isOver = false;
-  const end = (): void => {
-    isOver = true;
-    timer.cancel();
-    unsubscribe();
-  };
-  const finish = (): void => {
-    if (isOver) return;
-    end();
-    over();
-  };
-  const timer = system.every(LIMITS.liveAskMsMax, () => void again().then(
-    (known) => known === "speaking" ? undefined : finish(),
-    // Out of reach for the moment: the next asking tells.
-    () => undefined));
-  const unsubscribe = wire.subscribe(heardOn(session), (data) => {
-    if (data.byteLength === 0) finish();
-    else if (!isOver) onAudio(samplesOf(data));
-  });
+  const there = hearThere({
+    wire, system, subject: heardOn(session), again: async () => await again() === "speaking",
+  }, onAudio, over);
   return {
     write: (pcm) => {
-      if (!isOver) wire.publish(saidOn(session), bytesOf(pcm));
+      if (!there.isOver()) sendFrame(wire, saidOn(session), pcm);
     },
     close: () => {
-      if (isOver) return;
-      end();
-      wire.publish(saidOn(session), OVER);
+      if (there.isOver()) return;
+      there.end();
+      sendOver(wire, saidOn(session));
     },
   };
 }
@@ -129,16 +107,14 @@ export function createMicrophones(
         return "speaking";
       }
       const speaking = own.speak(callId, authorId,
-        (pcm) => wire.publish(heardOn(session), bytesOf(pcm)),
+        (pcm) => sendFrame(wire, heardOn(session), pcm),
         () => {
-          wire.publish(heardOn(session), OVER);
+          sendOver(wire, heardOn(session));
           close(session);
         });
       if (speaking === null || speaking === "not_theirs") return speaking;
-      const unsubscribe = wire.subscribe(saidOn(session), (data) => {
-        if (data.byteLength === 0) close(session);
-        else speaking.write(samplesOf(data));
-      });
+      const unsubscribe = hearFrames(
+        wire, saidOn(session), (pcm) => speaking.write(pcm), () => close(session));
       const timer = closeLater(session);
       open.set(session, {
         timer,

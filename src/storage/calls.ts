@@ -9,7 +9,7 @@ import { CALL_STATUSES, type CallStatus } from "#features/calls/status.ts";
 import type { Author, FunctionCall } from "#events/events.ts";
 import { deskFromRow, type DeskRow } from "./conversations.ts";
 import { isFree } from "./nodes.ts";
-import { perSession, together, type Reader, type Sql } from "./sql.ts";
+import { perSession, together, type Exists, type Reader, type Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import type { Writer } from "./writer.ts";
 
@@ -176,6 +176,9 @@ export function createCallStore(reader: Reader, writer: Writer): CallStore {
     `${CALL} WHERE ${MATCHES} ORDER BY c.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
   const count = reader.prepare<object, { calls: number }>(
     `SELECT count(*) AS calls FROM calls c WHERE ${MATCHES}`);
+  const elsewhere = reader.prepare<object, Exists>(`
+    SELECT 1 FROM calls WHERE id = @callId AND ended_at IS NULL AND node_id <> @nodeId
+      AND NOT ${isFree("calls.node_id")}`);
   const ofPage = reader.prepare<object, EntryRow & { call_id: number }>(`
     SELECT * FROM call_entries WHERE ${reader.dialect.among("call_id", "@callIds")}
     ORDER BY call_id, number`);
@@ -190,6 +193,8 @@ export function createCallStore(reader: Reader, writer: Writer): CallStore {
       const call = await findById(callId);
       return call?.accountId === accountId ? call : null;
     },
+    isElsewhere: async (callId, nodeId) =>
+      await elsewhere.get({ callId, nodeId }) !== undefined,
     list: async (accountId, filter, offset, rows) =>
       (await list.all({ ...parametersOf(accountId, filter), offset, rows })).map(callFromRow),
     count: async (accountId, filter) =>

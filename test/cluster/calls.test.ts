@@ -35,6 +35,7 @@ function createWorld() {
     const did = (callId: number, what: string): boolean => has(callId) && done.push(what) > 0;
     const shared = shareCalls({
         wire, system, log,
+        isElsewhere: async (callId) => owned.has(callId) && !has(callId),
         own: {
           control: {
             say: (callId, text) => did(callId, `say ${text}`),

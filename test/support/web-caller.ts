@@ -44,6 +44,7 @@ export class WebCaller {
   #line: Int16Array = new Int16Array(0);
   #pace: NodeJS.Timeout | null = null;
   #closed = false;
+  #closedBy = "";
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
@@ -67,8 +68,9 @@ export class WebCaller {
       if (message.type === "clear") this.send({ type: "cleared", played_ms: 0, dropped_ms: 0 });
       this.#changed();
     });
-    socket.on("close", () => {
+    socket.on("close", (code, reason) => {
       this.#closed = true;
+      this.#closedBy = `${code} ${reason.toString()}`;
       if (this.#pace) clearInterval(this.#pace);
       this.#changed();
     });
@@ -113,7 +115,8 @@ export class WebCaller {
         if (!condition() && !this.#closed) return;
         this.#waiting.delete(look);
         if (condition()) resolve();
-        else reject(new Error(`closed before: ${JSON.stringify(this.messages.slice(-5))}`));
+        else reject(new Error(
+          `closed (${this.#closedBy}) before: ${JSON.stringify(this.messages.slice(-5))}`));
       };
       this.#waiting.add(look);
       look();

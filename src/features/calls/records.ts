@@ -224,6 +224,8 @@ export interface CallStore {
   create(call: NewCall): Promise<CreateCallOutcome>;
   find(accountId: number, callId: number): Promise<Call | null>;
   findById(callId: number): Promise<Call | null>;
+  /** Whether another node than this one has the call, which is not over. */
+  isElsewhere(callId: number, nodeId: number): Promise<boolean>;
   list(accountId: number, filter: CallFilter, offset: number, rows: number): Promise<Call[]>;
   count(accountId: number, filter: CallFilter): Promise<number>;
   /** Live calls of the account, oldest first. */

@@ -319,9 +319,18 @@ function createSend(
 async function replyOf(
   { store, others }: ConversationOptions, turns: Turns, uuid: string,
 ): Promise<WrittenReply | null> {
-  await getConversation(store, uuid);
+  const conversation = await getConversation(store, uuid);
   await turns.starting.get(uuid);
-  return turns.running.get(uuid)?.live ?? await others?.find(uuid) ?? null;
+  return turns.running.get(uuid)?.live
+    ?? await askOthers({ store, others }, conversation, (all) => all.find(uuid));
+}
+
+/** Only where one of them answers in the conversation: it may be out of reach. */
+async function askOthers<Answer>(
+  { store, others }: Pick<ConversationOptions, "store" | "others">, { id }: Conversation,
+  ask: (others: OtherReplies) => Promise<Answer>,
+): Promise<Answer | null> {
+  return others && await store.isAnsweredElsewhere(id) ? ask(others) : null;
 }
 
 /** Here, and for the nodes that ask for it. */
@@ -381,11 +390,11 @@ export function createConversations(options: ConversationOptions): Conversations
     list: (accountId, filter, before, rows) => store.list(accountId, filter, before, rows),
     send: createSend(options, turns),
     stop: async (uuid, turnId = null) => {
-      await get(uuid);
+      const conversation = await get(uuid);
       await turns.starting.get(uuid);
       const turn = running.get(uuid);
       if (turn) return stopTurn(turn, turnId);
-      return await options.others?.stop(uuid, turnId) ?? false;
+      return await askOthers(options, conversation, (others) => others.stop(uuid, turnId)) ?? false;
     },
     live: (uuid) => running.get(uuid)?.live ?? options.others?.live(uuid) ?? null,
     reply: (uuid) => replyOf(options, turns, uuid),
