@@ -18,6 +18,7 @@ import { openFiles } from "./files.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
 import { createHostedLines } from "./hosted-carriers.ts";
 import { mount, type Mounted, type Parts } from "./mount.ts";
+import { leaveMark, nodeBefore } from "./node-mark.ts";
 import { openWire } from "./wire.ts";
 
 /** Where the server is reached once it listens. */
@@ -45,12 +46,13 @@ export async function createApp(
   options: AppOptions, opening: Promise<Storage> = openConfigured(options.config, "thread"),
 ): Promise<App> {
   const { config, log, system } = options;
-  const [storage, hosted, places, wire] = await Promise.all([
-    opening, createHostedLines(options), openFiles(options), openWire(options),
+  const [storage, hosted, places] = await Promise.all([
+    opening, createHostedLines(options), openFiles(options),
   ]);
+  const wire = await openWire(options, storage.databaseId);
   const self = selfOf(config);
   const nodes = createNodes({
-    nodeId: await storage.join(self), store: storage.nodes, wire, self, system, log,
+    nodeId: await join(storage, self, options), store: storage.nodes, wire, self, system, log,
   });
   const features = createFeatures(options, { storage, places, nodes, wire, hosted });
   const listening = Promise.withResolvers<void>();
@@ -99,6 +101,18 @@ async function mountOrClose(parts: Parts): Promise<Mounted> {
     await parts.storage.close();
     throw error;
   }
+}
+
+/** Whoever has the folder to itself knows that the node before it is gone: no lease is awaited. */
+async function join(
+  storage: Storage, self: NewNode, { config, holdsFolder = false }: AppOptions,
+): Promise<number> {
+  if (storage.databaseId === null || !holdsFolder) return storage.join(self);
+  const mark = { host: hostname(), databaseId: storage.databaseId };
+  const before = nodeBefore(config.PARLEY_DATA_DIR, mark);
+  const nodeId = await storage.join({ ...self, ...before === null ? {} : { before } });
+  leaveMark(config.PARLEY_DATA_DIR, { ...mark, nodeId });
+  return nodeId;
 }
 
 const selfOf = ({ PARLEY_NODE_URL: url }: Config): NewNode =>

@@ -57,6 +57,8 @@ export interface AppOptions {
   models: ModelEntry[];
   log: Logger;
   system: System;
+  /** No other process runs on the data folder, nor will one while this does. */
+  holdsFolder?: boolean;
 }
 
 interface Served {

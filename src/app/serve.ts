@@ -49,7 +49,8 @@ export async function serve(): Promise<number> {
       await (await opening).close();
       return EXIT_CONFIG;
     }
-    app = await createApp({ config, models: models.entries, log, system }, opening);
+    app = await createApp(
+      { config, models: models.entries, log, system, holdsFolder: true }, opening);
     const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
     const demo = wantsDemo ? await seedDemo(app.features) : null;
     announce(config, log, await app.listen(), demo);

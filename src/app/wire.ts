@@ -5,12 +5,17 @@ import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 
-/** Null over SQLite: there are no other nodes. */
+/**
+ * Null over SQLite: there are no other nodes. Nodes of another database hear nothing of these, even
+ * where they go by the same name at the same NATS.
+ */
 export async function openWire(
   { config, system, log }: { config: Config; system: System; log: Logger },
+  databaseId: string | null,
 ): Promise<Wire | null> {
-  const { PARLEY_NATS_URL: url, PARLEY_CLUSTER: cluster } = config;
-  if (config.PARLEY_DATABASE_URL === null) return null;
+  const { PARLEY_NATS_URL: url, PARLEY_CLUSTER: name } = config;
+  if (databaseId === null) return null;
   if (url === null) return noWire;
+  const cluster = `${name}.${databaseId}`;
   return (await import("#cluster/wires/nats.ts")).openNatsWire({ url, cluster, system, log });
 }

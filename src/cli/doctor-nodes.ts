@@ -85,7 +85,8 @@ async function examineLag(config: Config, url: string): Promise<Finding[]> {
 async function examineWire(config: Config): Promise<Finding[]> {
   if (config.PARLEY_NATS_URL === null) return [];
   const system = createSystem();
-  const wire = await openWire({ config, system, log: createLogger("silent") });
+  // Nodes listen elsewhere: nobody is disturbed.
+  const wire = await openWire({ config, system, log: createLogger("silent") }, "doctor");
   if (!wire) return [];
   try {
     const up = Promise.withResolvers<void>();

@@ -15,6 +15,8 @@ export interface NewNode {
   url: string | null;
   /** The version of what travels between nodes. */
   protocol: number;
+  /** One that is known to be gone: it ran in the data folder that is this one's now. */
+  before?: number;
 }
 
 export interface NodeRecord extends Pick<NewNode, "name" | "url"> {

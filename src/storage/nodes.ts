@@ -60,16 +60,19 @@ export function nodeCommands(sql: Sql) {
     VALUES (@name, @url, @version, @protocol, @schemaVersion, 'live', @now, @now, @leaseUntil)`);
   const buryOthers = sql.prepare(`
     UPDATE nodes SET state = 'gone', gone_at = @now WHERE state <> 'gone'`);
+  const buryBefore = sql.prepare(`
+    UPDATE nodes SET state = 'gone', gone_at = @now WHERE id = @before AND state <> 'gone'`);
   const forget = sql.prepare("DELETE FROM nodes WHERE recovered_at < @before");
   return {
     "nodes.join": async (
-      { isAlone, ...args }: NewNode & {
+      { isAlone, before, ...args }: NewNode & {
         version: string; schemaVersion: number; isAlone: boolean; leaseUntil: Instant | null;
         now: Instant;
       },
     ): Promise<number> => {
       const { now } = args;
       if (isAlone) await buryOthers.run({ now });
+      if (before !== undefined) await buryBefore.run({ before, now });
       await forget.run({ before: now - KEPT_MICROS });
       return insert.insert(args);
     },

@@ -34,6 +34,8 @@ import type { LedgerReader } from "./ledger.ts";
 import type { PhoneNumbersStorage } from "./phone-numbers.ts";
 
 export interface Storage {
+  /** Tells this database from every other, also from a copy of it; null: a file of this machine. */
+  databaseId: string | null;
   /** What this process owns, it owns as this node; 0: it is none, and owns nothing. */
   nodeId(): number;
   /** Serves the database from now on, as a node; once, before anything is begun. */

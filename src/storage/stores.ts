@@ -43,7 +43,7 @@ type ClosableReader = Reader & { close(): Promise<void> };
 export function storesOver(
   reader: ClosableReader, everybodys: Writer, search: SearchIndex, joinedAs = NOBODY,
   beats: { reader: ClosableReader; writer: Writer } | null = null,
-): Storage {
+): Omit<Storage, "databaseId"> {
   let nodeId = joinedAs;
   const writer = notingDeeds(writingAs(() => nodeId, everybodys));
   const nodes = createNodeStore(

@@ -50,6 +50,8 @@ export interface TestServerOptions {
   env?: Record<string, string>;
   dataDir?: string;
   system?: System;
+  /** As a process has its folder. */
+  holdsFolder?: boolean;
 }
 
 export function testDataDir(): string {
@@ -94,6 +96,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     models: models.entries,
     log: createLogger(config.PARLEY_LOG_LEVEL),
     system: options.system ?? createSystem(),
+    holdsFolder: options.holdsFolder ?? false,
   }, openUnderTest(config));
   const { port, sipPort } = await app.listen();
   const url = `http://127.0.0.1:${port}`;

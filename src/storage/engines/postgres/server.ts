@@ -1,5 +1,6 @@
 // The PostgreSQL that a URL leads to, before anything is stored in it: whether it will do, what
 // keeps a start from it, its schema. Used by storage.ts and by a move (arriving.ts).
+import { hash } from "node:crypto";
 import { MisconfiguredStart, StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
@@ -83,8 +84,19 @@ export async function openServer(
   }
 }
 
-/** Rejects with a StartFailure whose message is for the operator. */
-export async function prepareDatabase(options: Prepared): Promise<void> {
+/** The server made it up: a copy in another place has another one, a standby has the same. */
+async function databaseIdOf({ sql }: Session): Promise<string> {
+  const { id } = await sql.prepare<object, { id: string }>(`
+    SELECT system_identifier || '.' || oid AS id FROM pg_control_system(), pg_database
+    WHERE datname = current_database()`).one({});
+  return hash("sha256", id, "hex").slice(0, 16);
+}
+
+/**
+ * Resolves to what tells the database from others; rejects with a StartFailure whose message is for
+ * the operator.
+ */
+export async function prepareDatabase(options: Prepared): Promise<string> {
   const session = await openServer(options, LIMITS.databaseAnswerMs);
   try {
     const problem = await problemOfServer(session, options);
@@ -92,6 +104,7 @@ export async function prepareDatabase(options: Prepared): Promise<void> {
     await migrate(session);
     const other = await problemOfFacts(session.sql, options);
     if (other !== null) throw new MisconfiguredStart(other);
+    return await databaseIdOf(session);
   } catch (error) {
     if (error instanceof StartFailure) throw error;
     throw new StartFailure((error as Error).message, { cause: error });

@@ -28,7 +28,7 @@ export interface PostgresOptions {
 export async function openPostgres(options: PostgresOptions): Promise<Storage> {
   const { shared = null, mayForget = false } = options;
   const { system = createSystem() } = options;
-  await prepareDatabase({
+  const databaseId = await prepareDatabase({
     url: options.url, system, named: "PARLEY_DATABASE_URL", shared, mayForget,
   });
   const reach = createReach(system);
@@ -43,5 +43,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Storage> {
     reader: createReader({ url, system }, reach, { singles: 1, snapshots: 0 }),
     writer: createWriter({ url, system }, reach, { writers: 1, writesMax: LIMITS.beatWritesMax }),
   };
-  return storesOver(reader, writer, createSearchIndex(reader), NOBODY, beats);
+  return {
+    databaseId, ...storesOver(reader, writer, createSearchIndex(reader), NOBODY, beats),
+  };
 }

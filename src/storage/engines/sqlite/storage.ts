@@ -18,5 +18,6 @@ export async function openStorage(
 }
 
 /** The stores over what reads and what writes. */
-export const storageOver = (reader: SqliteReader, writer: Writer, joinedAs?: number): Storage =>
-  storesOver(reader, writer, createSearchIndex(reader), joinedAs);
+export const storageOver = (reader: SqliteReader, writer: Writer, joinedAs?: number): Storage => ({
+  databaseId: null, ...storesOver(reader, writer, createSearchIndex(reader), joinedAs),
+});
