@@ -17,7 +17,7 @@ const FEATURES = "src/features/";
 /** A feature may import from itself and from those before it. */
 const ORDER = [
   "accounts", "tools", "knowledgebases", "phone-numbers", "assistants", "leads", "calendar",
-  "conversations", "calls", "campaigns", "webhooks",
+  "conversations", "calls", "campaigns", "templates", "webhooks",
 ];
 /** Where a feature meets the edge: its routes, sockets, and what they read and write there. */
 const FACE = new RegExp(`^${FEATURES}[\\w-]+/(?:.*-)?(?:routes?|socket|wire)\\.ts$`

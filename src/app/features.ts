@@ -4,6 +4,7 @@ import type { Nodes } from "#cluster/nodes.ts";
 import { countWatchers } from "#cluster/watchers.ts";
 import type { Wire } from "#cluster/wire.ts";
 import { createAccounts } from "#features/accounts/accounts.ts";
+import { createFirstSteps } from "#features/accounts/first-steps.ts";
 import { createSessions } from "#features/accounts/sessions.ts";
 import { createOwnUsedTickets, createTickets } from "#features/accounts/tickets.ts";
 import { createAssistants, type Assistant, type Assistants } from "#features/assistants/assistants.ts";
@@ -120,7 +121,8 @@ export function createFeatures(options: AppOptions, served: Served) {
     catalogs, system, box,
   });
   const tooling = createTooling({ ...ground, metrics, planOf, calcomKey: assistants.calcomKey });
-  const knowledge = createKnowledge(ground);
+  const firstSteps = createFirstSteps({ store: storage.firstSteps, system, log });
+  const knowledge = createKnowledge({ ...ground, onFound: firstSteps.found });
   const { retrieval } = knowledge;
   const calendars = createCalendars({ store: storage.calendars, system });
   const phoneNumbers = createTelephony(ground);
@@ -168,7 +170,7 @@ export function createFeatures(options: AppOptions, served: Served) {
     newTickets: ground.newTickets, others: ground.others, mailer: ground.mailer,
     accounts, people, box, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
-    ...tooling, knowledge, calendars, phoneNumbers,
+    ...tooling, knowledge, firstSteps, calendars, phoneNumbers,
     conversations, attachments, ...desk, streams, calls, recordings, voice, ...campaigning, delivery,
   };
 }

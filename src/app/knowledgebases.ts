@@ -18,6 +18,7 @@ interface KnowledgeOptions extends Pick<FilePlaces, "files" | "removals" | "uplo
   bus: EventBus;
   system: System;
   log: Logger;
+  onFound(accountId: number, document: string): void;
 }
 
 function createEmbedder(config: Config) {
@@ -46,7 +47,7 @@ export function createKnowledge(options: KnowledgeOptions) {
     processor,
     extractor,
     uploadsDir,
-    retrieval: createRetrieval({ store, embedder, log }),
+    retrieval: createRetrieval({ store, embedder, log, onFound: options.onFound }),
     close: async (): Promise<void> => {
       await processor.close();
       await embedder?.close();

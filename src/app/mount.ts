@@ -7,8 +7,11 @@ import { createOverview } from "#features/accounts/overview.ts";
 import { accountRoutes, accountSocket } from "#features/accounts/routes.ts";
 import { createStatements } from "#features/accounts/statements.ts";
 import { auditRoutes } from "#features/accounts/audit-routes.ts";
+import { firstDayRoutes } from "#features/accounts/first-day-routes.ts";
+import { createSavedViews } from "#features/accounts/saved-views.ts";
 import { authRoutes } from "#features/accounts/auth-routes.ts";
 import { memberRoutes } from "#features/accounts/member-routes.ts";
+import type { Assistant } from "#features/assistants/assistants.ts";
 import { groupRoutes } from "#features/assistants/group-routes.ts";
 import { lookupRoutes } from "#features/assistants/lookup-routes.ts";
 import { assistantRoutes } from "#features/assistants/routes.ts";
@@ -18,6 +21,7 @@ import { callDeskRoutes, speakSocket } from "#features/calls/desk-routes.ts";
 import { callSocket, listenSocket, liveCallRoutes } from "#features/calls/live-routes.ts";
 import { recordingRoutes } from "#features/calls/recording-routes.ts";
 import { callRoutes } from "#features/calls/routes.ts";
+import { createTrialCall } from "#features/calls/trial-call.ts";
 import { webCall } from "#features/calls/web-call.ts";
 import { campaignRoutes } from "#features/campaigns/routes.ts";
 import { accountConversationRoutes } from "#features/conversations/account-routes.ts";
@@ -37,6 +41,8 @@ import { knowledgebaseRoutes } from "#features/knowledgebases/routes.ts";
 import { searchRoutes } from "#features/knowledgebases/search-routes.ts";
 import { leadRoutes } from "#features/leads/routes.ts";
 import { phoneNumberRoutes } from "#features/phone-numbers/routes.ts";
+import { templateRoutes } from "#features/templates/routes.ts";
+import { createTemplates } from "#features/templates/templates.ts";
 import { toolRoutes } from "#features/tools/routes.ts";
 import { webhookRoutes } from "#features/webhooks/routes.ts";
 import { createUiMessages } from "#gateways/ai-sdk/ui-message-stream.ts";
@@ -159,6 +165,8 @@ function serveAccounts(parts: Parts, admission: Admission): Served {
     users: people.users, signIn: people.signIn, audit: people.audit, byOf: people.byOf,
     events: storage.events,
     overview: createOverview({ store: storage.overview, system }),
+    firstSteps: features.firstSteps,
+    savedViews: createSavedViews({ store: storage.savedViews, system }),
     statements: createStatements({ store: storage.statements, system }),
     server: serverOptions(parts),
     identify: (http: HttpRequest) => identify(api, http, true),
@@ -166,6 +174,7 @@ function serveAccounts(parts: Parts, admission: Admission): Served {
   };
   const routes = [
     ...accountRoutes(options), ...memberRoutes(options), ...auditRoutes(options),
+    ...firstDayRoutes(options),
     ...authRoutes({ ...options, failures: api.failures, box: features.box, oidc: people.oidc }),
   ];
   return { routes, sockets: [accountSocket(options)] };
@@ -266,6 +275,11 @@ function serveCalls(
     assistants, calls, conversations, newTickets, people, recordings, streams, voice,
   } = features;
   const { calling, isScript, whyCannotCall, whyCannotTalk } = voice;
+  const numberOf = async ({ accountId, phoneNumberId }: Assistant): Promise<string | null> =>
+    phoneNumberId === null
+      ? null
+      : (await storage.phoneNumbers.find(accountId, phoneNumberId))?.phoneNumber ?? null;
+  const tryCall = createTrialCall({ calls, calling, whyCannotTalk, numberOf, log });
   const recordingUrl = recordings.urlOf;
   const web = webCall({
     conversations, access, system, log, calling, whyCannotTalk, newTickets,
@@ -297,13 +311,17 @@ function serveCalls(
     ...callDeskRoutes(desk),
     ...recordingRoutes(recordings),
     ...callRoutes({
-      calls, calling, isScript, whyCannotCall, whyCannotTalk, recordingUrl, log,
+      calls, calling, isScript, whyCannotCall, tryCall, recordingUrl, numberOf,
       findAssistant: assistants.find,
       findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
-      numberOf: async ({ accountId, phoneNumberId }) => phoneNumberId === null
-        ? null
-        : (await storage.phoneNumbers.find(accountId, phoneNumberId))?.phoneNumber ?? null,
     }),
+    ...templateRoutes(createTemplates({
+      store: storage.templates, assistants, system,
+      knowledgebases: features.knowledge.knowledgebases,
+      tools: features.tools,
+      tryCall: (assistant, lines) => tryCall(assistant, { lines }),
+      removeCall: calls.remove,
+    })),
   ];
   return { routes, sockets: [web.socket, callSocket(live), listenSocket(live), speakSocket(desk)] };
 }

@@ -12,6 +12,7 @@ import { evaluationCommands } from "./conversation-evaluations.ts";
 import { withDeeds } from "./deeds.ts";
 import { deskCommands } from "./desk-commands.ts";
 import { eventCommands } from "./events.ts";
+import { firstDayCommands } from "./first-day.ts";
 import { groupCommands } from "./groups.ts";
 import { identityCommands } from "./identity.ts";
 import { inboxCommands } from "./inbox.ts";
@@ -25,6 +26,7 @@ import { sipTrunkCommands } from "./sip-trunks.ts";
 import { readingCommands } from "./reading.ts";
 import type { SearchCommands } from "./search.ts";
 import type { Sql } from "./sql.ts";
+import { templateCommands } from "./templates.ts";
 import { toolCommands } from "./tools.ts";
 import { turnCommands } from "./turns.ts";
 import { ticketCommands } from "./used-tickets.ts";
@@ -45,6 +47,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...evaluationCommands(sql),
     ...deskCommands(sql),
     ...eventCommands(sql),
+    ...firstDayCommands(sql),
     ...groupCommands(sql),
     ...identityCommands(sql),
     ...inboxCommands(sql),
@@ -56,6 +59,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...readingCommands(sql),
     ...ratingCommands(sql),
     ...sipTrunkCommands(sql),
+    ...templateCommands(sql),
     ...ticketCommands(sql),
     ...toolCommands(sql),
     ...turnCommands(sql),

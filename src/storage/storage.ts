@@ -1,6 +1,8 @@
 // The storage port: everything the rest of the program may ask of a store, whichever engine is
 // below. Each store is declared by the feature it serves; an engine (engines/) opens all at once.
 import type { NewNode, NodeStore } from "#cluster/nodes.ts";
+import type { FirstStepStore } from "#features/accounts/first-steps.ts";
+import type { SavedViewStore } from "#features/accounts/saved-views.ts";
 import type { AuditStore } from "#features/accounts/audit.ts";
 import type { AccountStore } from "#features/accounts/accounts.ts";
 import type { UserStore } from "#features/accounts/users.ts";
@@ -24,6 +26,7 @@ import type { KnowledgebaseStore } from "#features/knowledgebases/knowledgebases
 import type { LeadStore } from "#features/leads/leads.ts";
 import type { NumberInventory } from "#features/phone-numbers/inventory.ts";
 import type { SipTrunkStore } from "#features/phone-numbers/sip-trunks.ts";
+import type { TemplateStore } from "#features/templates/templates.ts";
 import type { ToolJournal } from "#features/tools/invocation.ts";
 import type { ToolStore } from "#features/tools/tools.ts";
 import type { EvaluationStore } from "#features/conversations/evaluations.ts";
@@ -46,6 +49,9 @@ export interface Storage {
   users: UserStore;
   attachments: AttachmentStore;
   audit: AuditStore;
+  firstSteps: FirstStepStore;
+  savedViews: SavedViewStore;
+  templates: TemplateStore;
   assistants: AssistantStore;
   folders: GroupStore;
   labels: GroupStore;

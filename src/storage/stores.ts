@@ -11,6 +11,7 @@ import { notingDeeds } from "./deeds.ts";
 import { createEvaluationStore } from "./conversation-evaluations.ts";
 import { createConversationStore, createDeskStore } from "./conversations.ts";
 import { createEventLog } from "./events.ts";
+import { createFirstStepStore, createSavedViewStore } from "./first-day.ts";
 import { createGroupStores } from "./groups.ts";
 import { createIdentityStore } from "./identity.ts";
 import { createInboxStore } from "./inbox.ts";
@@ -25,6 +26,7 @@ import { createTrimLog } from "./retention.ts";
 import { createRatingStore } from "./rating-commands.ts";
 import { createSipTrunkStore } from "./sip-trunks.ts";
 import { createToolJournal, createToolStore } from "./tools.ts";
+import { createTemplateStore } from "./templates.ts";
 import { createUsedTickets } from "./used-tickets.ts";
 import { createUserStore } from "./users.ts";
 import { createWebhookStore } from "./webhooks.ts";
@@ -57,6 +59,9 @@ export function storesOver(
     users: createUserStore(reader, writer),
     attachments: createAttachmentStore(reader, writer),
     audit: createAuditStore(reader, writer),
+    firstSteps: createFirstStepStore(reader, writer),
+    savedViews: createSavedViewStore(reader, writer),
+    templates: createTemplateStore(reader, writer),
     assistants: createAssistantStore(reader, writer),
     ...createGroupStores(reader, writer),
     phoneNumbers: createPhoneNumberStore(reader, writer),

@@ -8,6 +8,8 @@ import { isoMicros } from "#core/system.ts";
 import { Moment } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
+import { StepsSchema, stepsItem } from "./first-day-routes.ts";
+import type { FirstStepCases } from "./first-steps.ts";
 import {
   LATENCY_CALLS_MAX, LATENCY_CONVERSATIONS_MAX, type CallLatency, type Day, type Overview,
   type ReadOverview, type ReplyLatency, type Spend,
@@ -47,6 +49,7 @@ const OverviewSchema = Type.Object({
   id: Type.Integer(about("Where to go on: `/user/stream?after=` with this.", 42)),
   as_of: Moment("The moment all figures are of, in UTC."),
   currency: Type.Literal("USD", about("The currency of all amounts.")),
+  first_steps: StepsSchema,
   balance: Type.Number(about("What is left to spend.", 4.88)),
   reserved: Type.Number(about("What running turns and calls hold back of it.", 0)),
   spend: Type.Object({
@@ -130,7 +133,9 @@ function byStatus(days: Day[]): { status: string; calls: number }[] {
     .sort((a, b) => b.calls - a.calls || a.status.localeCompare(b.status));
 }
 
-function wireOverview(overview: Overview): Static<typeof OverviewSchema> {
+function wireOverview(
+  overview: Overview,
+): Omit<Static<typeof OverviewSchema>, "first_steps"> {
   const { days } = overview;
   const spent = sum(days.flatMap(({ spend }) => Object.values(spend) as number[]));
   return {
@@ -160,7 +165,9 @@ function wireOverview(overview: Overview): Static<typeof OverviewSchema> {
   };
 }
 
-export function overviewRoutes(read: ReadOverview): Route[] {
+export function overviewRoutes(
+  read: ReadOverview, firstSteps: Pick<FirstStepCases, "read">,
+): Route[] {
   return [keyRoute({
     method: "GET",
     path: "/user/overview",
@@ -180,7 +187,10 @@ export function overviewRoutes(read: ReadOverview): Route[] {
     handle: async ({ caller, query }) => {
       const overview = await read(caller.accountId, query.days ?? DAYS_DEFAULT);
       if (!overview) throw new Fault(404, "Account not found.");
-      return json(200, wireOverview(overview));
+      return json(200, {
+        ...wireOverview(overview),
+        first_steps: stepsItem(await firstSteps.read(caller.accountId)),
+      });
     },
   })];
 }

@@ -23,6 +23,7 @@ import type { By } from "./audit.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
 import type { ReadOverview } from "./overview.ts";
 import { nodesRoutes, type NodesOptions } from "./nodes-routes.ts";
+import type { FirstStepCases } from "./first-steps.ts";
 import { overviewRoutes } from "./overview-routes.ts";
 import { ROLE_RIGHTS, type Role } from "./roles.ts";
 import type { Sessions } from "./sessions.ts";
@@ -45,6 +46,7 @@ interface AccountRouteOptions {
   events: EventLog;
   streams: Streams;
   overview: ReadOverview;
+  firstSteps: FirstStepCases;
   statements: Statements;
   server: NodesOptions;
   /** Open on one account at a time. */
@@ -98,7 +100,7 @@ function readExpiry(text: string | null | undefined): Instant | null {
 
 export function accountRoutes(options: AccountRouteOptions): Route[] {
   return [
-    meRoute(options), ...overviewRoutes(options.overview), ...ledgerRoutes(options.statements),
+    meRoute(options), ...overviewRoutes(options.overview, options.firstSteps), ...ledgerRoutes(options.statements),
     ...nodesRoutes(options.server),
     ...keyRoutes(options), sessionRoute(options), ...streamRoutes(options),
   ];

@@ -5,7 +5,6 @@ import { isE164 } from "#core/values.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import { variablesFrom } from "#core/variables.ts";
-import type { Logger } from "#core/logger.ts";
 import { about, named, prepared } from "#core/schema.ts";
 import { IdOf, MessageSchema } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -20,17 +19,16 @@ import type { Lines } from "./lines.ts";
 import { CALL_STATUSES } from "./status.ts";
 import type { Recordings } from "./recordings.ts";
 import { CALL_TYPES, type Call, type CallFilter } from "./records.ts";
-import type { VoiceChoice } from "./voice-choice.ts";
+import type { TrialCall } from "./trial-call.ts";
 import { CallSchema, wireCall } from "./wire.ts";
 
 interface CallRouteOptions {
   calls: Calls;
   calling: Calling;
-  log: Logger;
   recordingUrl: Recordings["urlOf"];
   findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
   findAssistantByUuid(uuid: string): Promise<Assistant | null>;
-  whyCannotTalk: VoiceChoice["whyCannotTalk"];
+  tryCall: TrialCall;
   whyCannotCall: Lines["whyCannotCall"];
   isScript: Lines["isScript"];
   /** The number an assistant calls from; null: the carrier's own. */
@@ -81,8 +79,6 @@ const TryCallBody = Type.Object({
   })),
   variables: Type.Optional(VARIABLES),
 });
-const LINES = ["Hello. When are you open?", "Thank you, goodbye."];
-const CALLER = "+15550100000";
 const MadeSchema = Type.Object({
   message: MessageSchema.properties.message,
   call_id: Type.Integer(about("The call's number.", 12)),
@@ -234,7 +230,6 @@ function makeCallRoute(options: CallRouteOptions): Route {
 }
 
 function tryCallRoute(options: CallRouteOptions): Route {
-  const { calls, calling } = options;
   return keyRoute({
     ...COMMON,
     method: "POST",
@@ -244,16 +239,12 @@ function tryCallRoute(options: CallRouteOptions): Route {
     body: TryCallBody,
     responses: { 200: { description: "Ringing", schema: MadeSchema }, ...PLACED },
     handle: async ({ caller, body }) => {
-      const number = numberFrom(body.phone_number ?? CALLER);
+      const { phone_number: asked, lines, variables } = body;
+      const number = asked === undefined ? {} : { number: numberFrom(asked) };
       const assistant = await activeAssistant(options, caller.accountId, body.assistant_id);
-      assertPossible(options.whyCannotTalk(assistant, "script"));
-      const assistantPhone = await options.numberOf(assistant);
-      const { call, secondsMax } = await holding(calling, assistant, "script", () => calls.begin({
-        assistant, type: "inbound", conversationUuid: null, assistantPhone, customerPhone: number,
-        variables: variablesFrom(body.variables),
-      }));
-      calling.receive(call, assistant, secondsMax, body.lines ?? LINES).catch((error: unknown) =>
-        options.log.error({ err: error, call_id: call.id }, "an inbound call could not be taken"));
+      const call = await options.tryCall(assistant, {
+        ...number, ...lines === undefined ? {} : { lines }, variables: variablesFrom(variables),
+      });
       return made(call, "Call initiated successfully");
     },
   });

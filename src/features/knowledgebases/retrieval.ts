@@ -78,9 +78,11 @@ interface RetrievalOptions {
   store: Pick<KnowledgebaseStore, "find" | "search" | "passages" | "documents">;
   embedder: Embedder | null;
   log: Logger;
+  /** A search of the account found something, best in this document. */
+  onFound?(accountId: number, document: string): void;
 }
 
-export function createRetrieval({ store, embedder, log }: RetrievalOptions): Retrieval {
+export function createRetrieval({ store, embedder, log, onFound }: RetrievalOptions): Retrieval {
   /** Null when there is no embeddings server, or it is too slow for a person who waits. */
   const meaningOf = async (query: string): Promise<Meaning | null> => {
     if (!embedder || query.trim() === "") return null;
@@ -92,6 +94,9 @@ export function createRetrieval({ store, embedder, log }: RetrievalOptions): Ret
       return null;
     }
   };
+  const report = (accountId: number, [best]: readonly Passage[]): void => {
+    if (best) onFound?.(accountId, best.document);
+  };
   const find = async (knowledgebaseId: number, query: string): Promise<Passage[]> =>
     store.search(
       knowledgebaseId, query, LIMITS.passagesPerSearchMax, await meaningOf(query));
@@ -99,12 +104,14 @@ export function createRetrieval({ store, embedder, log }: RetrievalOptions): Ret
     if (!await store.find(accountId, knowledgebaseId)) return null;
     const meaning = await meaningOf(query);
     const found = await store.search(knowledgebaseId, query, LIMITS.passagesTriedMax, meaning);
+    report(accountId, found);
     return { found, isByMeaning: meaning !== null };
   };
   const search: Retrieval["search"] = async (accountId, knowledgebaseId, query) => {
     const knowledgebase = await store.find(accountId, knowledgebaseId);
     if (!knowledgebase) return { error: "The knowledgebase is gone." };
     const found = await find(knowledgebase.id, query);
+    report(accountId, found);
     return {
       results: found.map(wirePassage),
       version: knowledgebase.version,
@@ -138,6 +145,7 @@ export function createRetrieval({ store, embedder, log }: RetrievalOptions): Ret
       const fits = whole.length <= LIMITS.passagesInPromptMax
         && estimateTokens(asText(whole)) <= LIMITS.knowledgeTokensMax;
       const chosen = fits ? whole : await find(knowledgebase.id, question);
+      report(accountId, chosen);
       return chosen.length === 0 ? null : asText(chosen);
     },
   };

@@ -13,6 +13,7 @@ export const ROUTES: Record<string, FunctionComponent<PageProps>> = {
   "/": Overview,
   "/inbox/:uuid?": Inbox,
   "/assistants": later("Assistants"),
+  "/templates": later("Assistants"),
   "/assistants/:id/:tab?": later("AssistantPage"),
   "/calls": Calls,
   "/calls/:id": CallPage,

@@ -21,7 +21,7 @@ const figure = (page: Page, name: string) =>
 const overview = async (key: string, days = 30) =>
   (await server.call("GET", `/user/overview?days=${days}`, { key })).body;
 
-test("[DB80] a new account is told what to do first, with the tag to paste", { skip }, async () => {
+test("[DB80] a new account is told what to do first, with the tag to paste; what was done stays, with its proof, until it is put away", { skip }, async () => {
   const { key } = await server.newAccount();
   const context = { permissions: ["clipboard-read", "clipboard-write"] };
   await withDashboard(async ({ page, go, look }) => {
@@ -40,7 +40,14 @@ test("[DB80] a new account is told what to do first, with the tag to paste", { s
     await page.getByRole("list", { name: "What happened lately" })
       .locator(`a[href="#/conversations/${conversation}"]`, { hasText: "A widget conversation began" })
       .waitFor();
-    await page.getByRole("heading", { name: "First steps" }).waitFor({ state: "detached" });
+    await page.getByRole("heading", { name: "First steps: 1 of 5 done" }).waitFor();
+    await server.call("POST", `/conversations/${conversation}/messages`, { body: { message: "Hi" } });
+    await page.getByRole("heading", { name: "A reply came: Reception (done)" }).waitFor();
+    await page.getByRole("heading", { name: "First steps: 3 of 5 done" }).waitFor();
+    await page.getByRole("button", { name: "Put away" }).click();
+    await page.getByRole("heading", { name: /^First steps/ }).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("heading", { name: "First steps: 3 of 5 done" }).waitFor();
     await figure(page, "Conversations").getByText("1", { exact: true }).waitFor();
   }, { key, context });
 });

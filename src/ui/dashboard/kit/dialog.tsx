@@ -56,11 +56,13 @@ export function Confirm({ title, action, children, onConfirm, onClose }: {
 interface Toast {
   id: number;
   text: string;
+  undo?: (() => void) | undefined;
   isError: boolean;
 }
 
 interface Toasts {
-  notify(text: string): void;
+  /** `undo` takes it back while the words stand there. */
+  notify(text: string, undo?: () => void): void;
   fail(error: unknown): void;
 }
 
@@ -73,19 +75,31 @@ export function ToastProvider({ children }: { children: ComponentChildren }) {
   const [shown, setShown] = useState<Toast[]>([]);
   const toasts = useMemo<Toasts>(() => {
     let newest = 0;
-    const show = (text: string, isError: boolean): void => {
+    const show = (text: string, isError: boolean, undo?: () => void): void => {
       const id = (newest += 1);
-      setShown((before) => [...before.slice(-2), { id, text, isError }]);
+      setShown((before) => [...before.slice(-2), { id, text, isError, undo }]);
       setTimeout(() => setShown((before) => before.filter((toast) => toast.id !== id)), TOAST_MS);
     };
-    return { notify: (text) => show(text, false), fail: (error) => show(messageOf(error), true) };
+    return { notify: (text, undo) => show(text, false, undo), fail: (error) => show(messageOf(error), true) };
   }, []);
   return (
     <ToastContext.Provider value={toasts}>
       {children}
       <div class="toasts" role="status" aria-live="polite">
-        {shown.map(({ id, text, isError }) => (
-          <p key={id} class={isError ? "bad" : undefined}>{text}</p>
+        {shown.map(({ id, text, isError, undo }) => (
+          <p key={id} class={isError ? "bad" : undefined}>
+            {text}
+            {undo && (
+              <button
+                type="button" onClick={() => {
+                  setShown((before) => before.filter((toast) => toast.id !== id));
+                  undo();
+                }}
+              >
+                Undo
+              </button>
+            )}
+          </p>
         ))}
       </div>
     </ToastContext.Provider>

@@ -8,6 +8,7 @@ import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { CreateAssistant } from "./create.tsx";
 import type { Assistant } from "./draft.ts";
+import { TemplateGallery } from "./templates.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import {
   useFolders, useLabels, useLanguages, useNumbers, useVoices,
@@ -37,6 +38,7 @@ export function Assistants() {
   const list = useAssistants({ freshMs: 0 });
   const [filter, setFilter] = useState(ALL);
   const [isCreating, setCreating] = useState(false);
+  const [isChoosing, setChoosing] = useState(location.hash === "#/templates");
   const columns = useColumns();
   const found = list.value?.filter((assistant) => passes(filter, assistant)) ?? null;
   const isNew = list.value?.length === 0;
@@ -44,7 +46,10 @@ export function Assistants() {
     <Page
       title="Assistants"
       actions={
-        <Button kind="main" needs="build" icon="add" onClick={() => setCreating(true)}>New assistant</Button>
+        <>
+          <Button needs="build" onClick={() => setChoosing(true)}>Templates</Button>
+          <Button kind="main" needs="build" icon="add" onClick={() => setCreating(true)}>New assistant</Button>
+        </>
       }
     >
       <Card class="flush">
@@ -56,6 +61,7 @@ export function Assistants() {
             <Empty icon="assistants" title="No assistants yet">
               <p>An assistant answers calls, chats and your website’s visitors.</p>
               <Button kind="main" needs="build" onClick={() => setCreating(true)}>Create the first one</Button>
+              <Button needs="build" onClick={() => setChoosing(true)}>Start from a template</Button>
             </Empty>
           ) : (
             <Empty icon="search" title="No assistant is like that">
@@ -64,6 +70,12 @@ export function Assistants() {
           )}
         />
       </Card>
+      {isChoosing && (
+        <TemplateGallery onChange={list.reload} onClose={() => {
+          setChoosing(false);
+          if (location.hash === "#/templates") location.hash = "#/assistants";
+        }} />
+      )}
       {isCreating && (
         <CreateAssistant
           onClose={() => setCreating(false)}

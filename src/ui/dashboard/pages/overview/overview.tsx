@@ -41,7 +41,7 @@ export function Overview() {
       <Loaded data={data}>
         {(overview) => (
           <>
-            {isQuiet(overview) && <FirstSteps />}
+            <FirstSteps steps={overview.first_steps} onChange={data.reload} />
             <Figures overview={overview} days={days} />
             <div class="grid overview-halves">
               <LiveNow />
@@ -57,10 +57,6 @@ export function Overview() {
 
 const sum = <T,>(rows: T[], of: (row: T) => number): number =>
   rows.reduce((total, row) => total + of(row), 0);
-
-const isQuiet = ({ conversations, calls }: OverviewData): boolean =>
-  calls.live + sum(conversations.by_day, (day) => day.conversations)
-    + sum(calls.by_day, (day) => day.calls) === 0;
 
 function Ranges({ days, choose }: { days: number; choose(days: number): void }) {
   return (

@@ -1,0 +1,132 @@
+// The wire of what the dashboard keeps for an account: its first steps, and the saved views of its
+// lists.
+import { Type } from "@sinclair/typebox";
+import { about, named, Nullable } from "#core/schema.ts";
+import { isoMicros } from "#core/system.ts";
+import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import { STEPS, type FirstStepCases, type FirstSteps } from "./first-steps.ts";
+import { VIEWED_LISTS, type SavedView, type SavedViews } from "./saved-views.ts";
+
+interface FirstDayOptions {
+  firstSteps: FirstStepCases;
+  savedViews: SavedViews;
+}
+
+const StepSchema = Type.Object({
+  step: Type.Union(STEPS.map((step) => Type.Literal(step)), about(
+    "assistant: there is one. reply: it answered in text. document: a search found one. call: one "
+      + "was answered. website: a visitor was answered in the widget.", "reply")),
+  done: Type.Boolean(about("Whether there is a proof of it.", true)),
+  done_at: Nullable(Moment("When the proof came, in UTC."), about("Null: not done.")),
+  name: Nullable(Type.String(about("What the proof is called; null: not done, or it has no name.",
+    "Opening hours"))),
+  id: Nullable(Type.String(about("The proof: the assistant's or the call's number, the conversation's "
+    + "uuid; null: not done, or nothing one may open.", "12"))),
+  uuid: Nullable(Type.String(about("The assistant's uuid; null: the proof is none.",
+    "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11"))),
+}, named("FirstStep", "One of the first steps."));
+export const StepsSchema = Type.Object({
+  dismissed: Type.Boolean(about("Whether somebody said that they need not be shown.", false)),
+  steps: listOf(StepSchema, "In the order they are best taken."),
+}, named("FirstSteps", "The first steps of an account."));
+
+export const stepsItem = ({ isDismissed, proofs }: FirstSteps) => ({
+  dismissed: isDismissed,
+  steps: STEPS.map((step) => {
+    const proof = proofs[step];
+    return {
+      step, done: proof !== null, done_at: proof && isoMicros(proof.at),
+      name: proof?.name ? proof.name : null, id: proof?.id ? proof.id : null, uuid: proof?.uuid ?? null,
+    };
+  }),
+});
+
+const NAME_CHARS_MAX = 80;
+const QUERY_CHARS_MAX = 2000;
+const VIEW_FIELDS = {
+  list: Type.Union(VIEWED_LISTS.map((list) => Type.Literal(list)), about("The list.", "calls")),
+  name: Type.String({
+    pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("What it is called.", "Missed this week"),
+  }),
+  query: Type.String({
+    maxLength: QUERY_CHARS_MAX,
+    ...about("Filters and columns as behind `?` in the page's address.", "status=no-answer"),
+  }),
+};
+const ViewSchema = Type.Object({
+  id: Type.Integer(about("Its number.", 1)), ...VIEW_FIELDS,
+  created_at: Moment("When it was saved, in UTC."),
+}, named("SavedView", "A view of a list, kept under a name."));
+
+const viewItem = ({ createdAt, ...view }: SavedView) =>
+  ({ ...view, created_at: isoMicros(createdAt) });
+
+const common = { tag: "Account", errorShape: "message" } as const;
+
+export function firstDayRoutes({ firstSteps, savedViews }: FirstDayOptions): Route[] {
+  return [
+    keyRoute({
+      ...common,
+      method: "GET",
+      path: "/user/first-steps",
+      summary: "The first steps of the account, each with its proof",
+      responses: { 200: { description: "All of them", schema: StepsSchema } },
+      handle: async ({ caller }) =>
+        json(200, stepsItem(await firstSteps.read(caller.accountId))),
+    }),
+    keyRoute({
+      ...common,
+      method: "PUT",
+      path: "/user/first-steps",
+      summary: "Put the first steps away, or take them out again",
+      body: Type.Object({ dismissed: StepsSchema.properties.dismissed }),
+      responses: { 200: { description: "All of them", schema: StepsSchema } },
+      handle: async ({ caller: { accountId }, body }) => {
+        await firstSteps.dismiss(accountId, body.dismissed);
+        return json(200, stepsItem(await firstSteps.read(accountId)));
+      },
+    }),
+    ...viewRoutes(savedViews),
+  ];
+}
+
+function viewRoutes(savedViews: SavedViews): Route[] {
+  return [
+    keyRoute({
+      ...common,
+      method: "GET",
+      path: "/user/views",
+      summary: "The saved views of the account's lists",
+      responses: { 200: { description: "All of them", schema: dataOf(listOf(ViewSchema, "By name.")) } },
+      handle: async ({ caller }) =>
+        json(200, { data: (await savedViews.list(caller.accountId)).map(viewItem) }),
+    }),
+    keyRoute({
+      ...common,
+      method: "POST",
+      path: "/user/views",
+      summary: "Save a view; another of the list with this name is replaced",
+      body: Type.Object(VIEW_FIELDS),
+      responses: { 201: { description: "It is saved", schema: savedOf(ViewSchema) } },
+      handle: async ({ caller, body }) => json(201, {
+        message: "View saved successfully",
+        data: viewItem(await savedViews.save(caller.accountId, body)),
+      }),
+    }),
+    keyRoute({
+      ...common,
+      method: "DELETE",
+      path: "/user/views/{id}",
+      summary: "Delete a saved view",
+      notFound: "Saved view not found",
+      params: { id: IdOf("saved view", "GET /user/views") },
+      responses: { 200: { description: "It is gone", schema: MessageSchema } },
+      handle: async ({ caller, id }) => {
+        await savedViews.remove(caller.accountId, id);
+        return json(200, { message: "View deleted successfully" });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,148 @@
+// The wire of templates: the gallery, making everything of one, and taking it away again.
+import { Type } from "@sinclair/typebox";
+import { about, HttpUrl, named, Nullable } from "#core/schema.ts";
+import { isoMicros } from "#core/system.ts";
+import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import { TEMPLATE_NAMES, TEMPLATES, type TemplateName } from "./gallery.ts";
+import type { Templates, TemplateSet } from "./templates.ts";
+
+const Name = Type.Union(TEMPLATE_NAMES.map((name) => Type.Literal(name)), about(
+  "Which template.", "support"));
+const Part = (what: string) => Nullable(Type.Integer(about(`${what}; null: it has none.`, 3)));
+const Has = (what: string) => Type.Boolean(about(what, true));
+
+const TemplateSchema = Type.Object({
+  name: Name,
+  title: Type.String(about("What it is called.", "Customer support")),
+  description: Type.String(about("What its assistant does.", "Answers questions.")),
+  type: Type.String(about("inbound: answers. outbound: calls people.", "inbound")),
+  knowledge: Has("Whether it makes a knowledgebase."),
+  tool: Has("Whether it makes a tool, of which you give the `endpoint`."),
+  website: Has("Whether it takes a `website`."),
+  lines: listOf(Type.String(), "What is said in its test call."),
+}, named("Template", "A template of the gallery."));
+const SetSchema = Type.Object({
+  id: Type.Integer(about("Its number.", 1)),
+  template: Name,
+  assistant_id: Type.Integer(about("The assistant that was made.", 7)),
+  knowledgebase_id: Part("The knowledgebase"),
+  tool_id: Part("The tool"),
+  call_id: Part("The test call"),
+  created_at: Moment("When it was made, in UTC."),
+}, named("TemplateSet", "What was made from a template."));
+const MadeSchema = Type.Object({
+  ...SetSchema.properties,
+  call_problem: Nullable(Type.String(about(
+    "Why there is no test call; null: there is one, or nobody wanted one.",
+    "The server has no voice for the language."))),
+}, named("NewTemplateSet", "What was just made from a template."));
+
+const Url = (description: string, example: string) => Type.Optional(Type.String({
+  ...HttpUrl("This must be an http or https address."), ...about(description, example),
+}));
+
+const COMPANY_CHARS_MAX = 100;
+const CreateBody = Type.Object({
+  template: Name,
+  company: Type.Optional(Type.String({
+    pattern: "\\S", maxLength: COMPANY_CHARS_MAX, default: "our company",
+    ...about("Who the assistant speaks for: `{{company}}` in its texts.", "Harbour Bikes"),
+  })),
+  website: Url(
+    "The website whose pages are read; required for `website_faq`.", "https://www.example.com"),
+  endpoint: Url(
+    "Where the tool asks; absent: an example, to be changed later.", "https://shop.example.com/orders"),
+  language_id: Type.Optional(Type.Integer(about(
+    "The language it speaks: an `id` of `GET /user/assistants/languages`.", 1))),
+  timezone: Type.Optional(Type.String(about("Where it is, as IANA calls it.", "Europe/Berlin"))),
+  test_call: Type.Optional(Type.Boolean({
+    default: true, ...about("Whether the server's own caller rings it at once."),
+  })),
+});
+
+const templateItem = (name: TemplateName) => {
+  const { title, description, settings, questions, tool, needsWebsite, lines } = TEMPLATES[name];
+  return {
+    name, title, description, type: settings.type ?? "inbound",
+    knowledge: questions.length > 0 || needsWebsite, tool: tool !== null, website: needsWebsite,
+    lines: [...lines],
+  };
+};
+
+const setItem = (set: TemplateSet) => ({
+  id: set.id,
+  template: set.template,
+  assistant_id: set.assistantId,
+  knowledgebase_id: set.knowledgebaseId,
+  tool_id: set.toolId,
+  call_id: set.callId,
+  created_at: isoMicros(set.createdAt),
+});
+
+const common = { tag: "Assistants", errorShape: "message" } as const;
+
+export function templateRoutes(templates: Templates): Route[] {
+  return [
+    keyRoute({
+      ...common,
+      method: "GET",
+      path: "/user/templates",
+      summary: "The templates there are",
+      responses: { 200: { description: "All of them", schema: dataOf(listOf(TemplateSchema, "All.")) } },
+      handle: () => Promise.resolve(json(200, { data: TEMPLATE_NAMES.map(templateItem) })),
+    }),
+    createRoute(templates),
+    keyRoute({
+      ...common,
+      method: "GET",
+      path: "/user/template-sets",
+      summary: "What was made from templates and is there still",
+      responses: { 200: { description: "All of it", schema: dataOf(listOf(SetSchema, "Newest first.")) } },
+      handle: async ({ caller }) =>
+        json(200, { data: (await templates.list(caller.accountId)).map(setItem) }),
+    }),
+    keyRoute({
+      ...common,
+      method: "DELETE",
+      path: "/user/template-sets/{id}",
+      summary: "Delete all that was made from a template, together",
+      description: "Assistant, knowledgebase, tool and test call; what is gone already is passed over.",
+      notFound: "Template set not found",
+      params: { id: IdOf("set", "GET /user/template-sets") },
+      responses: {
+        200: { description: "It is gone", schema: MessageSchema },
+        409: { description: "Its test call has not ended yet" },
+      },
+      handle: async ({ caller, id }) => {
+        await templates.remove(caller.accountId, id);
+        return json(200, { message: "Template set deleted successfully" });
+      },
+    }),
+  ];
+}
+
+function createRoute(templates: Templates): Route {
+  return keyRoute({
+    ...common,
+    method: "POST",
+    path: "/user/template-sets",
+    summary: "Make an assistant with all that belongs to it from a template",
+    description: "Assistant, knowledgebase, tool and test call, as the template has them; all of it or nothing.",
+    body: CreateBody,
+    responses: { 201: { description: "Made", schema: savedOf(MadeSchema) } },
+    handle: async ({ caller, body }) => {
+      const made = await templates.create(caller.accountId, {
+        template: body.template, company: (body.company ?? "our company").trim(),
+        website: body.website ?? null, endpoint: body.endpoint ?? null,
+        languageId: body.language_id ?? null, timezone: body.timezone ?? null,
+        withCall: body.test_call ?? true,
+      });
+      return json(201, {
+        message: "Created from the template successfully",
+        data: { ...setItem(made), call_problem: made.callProblem },
+      });
+    },
+  });
+}
