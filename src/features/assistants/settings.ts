@@ -250,9 +250,20 @@ const CLEARABLE = {
   daily_spend_cap: SpendCap,
   // Null is stored, so that what was asked for can be told from what never was.
   enable_noise_cancellation: Type.Boolean(about(
-    "Whether noise is taken out of what is recognised. Null or not sent: in web calls, not on the "
-    + "telephone, where it makes speech harder to understand; it is read as true.", true)),
+    "Whether noise is taken out of what is recognised in any calls; `noise_cancellation` says in "
+    + "which. Sent, true is everywhere, false is off, null is web.", true)),
 };
+
+/** What is stored for each: what nobody asked for acts where it helps. */
+const NOISE_CANCELLED = { off: false, web: null, everywhere: true } as const;
+const NOISE_CANCELLATION = ["off", "web", "everywhere"] as const;
+export const NoiseCancellation = oneOf(NOISE_CANCELLATION, about(
+  "In which calls noise is taken out of what is recognised: off, web (the default: on the telephone "
+  + "it makes speech harder to understand) or everywhere. Goes before `enable_noise_cancellation`.",
+  "web"));
+
+export const noiseCancellationOf = (stored: boolean | null): Static<typeof NoiseCancellation> =>
+  NOISE_CANCELLATION.find((where) => NOISE_CANCELLED[where] === stored) ?? "web";
 
 /** What the database itself must know: columns of the assistant, not part of the JSON. */
 const COLUMNS_REQUIRED = {
@@ -315,8 +326,10 @@ export const AssistantSettings = Type.Object({
 });
 export type AssistantSettings = Static<typeof AssistantSettings>;
 
-const OPTIONAL = optional(
-  nullable({ ...DEFAULTED, ...COLUMNS_DEFAULTED, ...CLEARABLE, ...COLUMNS_CLEARABLE }));
+const OPTIONAL = optional(nullable({
+  ...DEFAULTED, ...COLUMNS_DEFAULTED, ...CLEARABLE, ...COLUMNS_CLEARABLE,
+  noise_cancellation: NoiseCancellation,
+}));
 
 export const CreateBody = Type.Object(
   {
@@ -390,13 +403,15 @@ export function defaults(): Partial<Profile> {
 /** What was sent, as it is stored: unknown members dropped, null replaced by the default. */
 export function normalized(given: Given): Partial<Profile> {
   const result: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(given)) {
+  const { noise_cancellation: noise, ...named } = given;
+  for (const [name, value] of Object.entries(named)) {
     const schema = Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined;
     if (!schema || value === undefined) continue;
     const kept = value === null ? structuredClone(DEFAULTS[name]) : completed(schema, value);
     result[name] = Array.isArray(kept) && name.endsWith("_ids") ? [...new Set(kept)] : kept;
   }
   if (typeof result.name === "string") result.name = result.name.trim();
+  if (noise !== undefined) result.enable_noise_cancellation = NOISE_CANCELLED[noise ?? "web"];
   return result as Partial<Profile>;
 }
 

@@ -11,8 +11,8 @@ import type { Capabilities } from "./capabilities.ts";
 import type { Catalogs } from "./catalogs.ts";
 import { findWarnings, WarningsSchema, type Warning } from "./warnings.ts";
 import {
-  ASSISTANT_STATUSES, ASSISTANT_TYPES, AssistantSettings, MODES, oneOf, type AssistantSettings as
-  Settings,
+  ASSISTANT_STATUSES, ASSISTANT_TYPES, AssistantSettings, MODES, NoiseCancellation,
+  noiseCancellationOf, oneOf, type AssistantSettings as Settings,
 } from "./settings.ts";
 
 const { webhook_url: WebhookUrl, ...shown } = AssistantSettings.properties;
@@ -51,6 +51,7 @@ export const AssistantSchema = Type.Object({
   fillers: ZeroOrOne("fillers"),
   end_call_on_voicemail: ZeroOrOne("end_call_on_voicemail"),
   enable_noise_cancellation: Type.Boolean(about(sayingOf("enable_noise_cancellation"), true)),
+  noise_cancellation: NoiseCancellation,
   llm_temperature: Decimal("llm_temperature", "0.10"),
   voice_stability: Decimal("voice_stability", "0.70"),
   voice_similarity: Decimal("voice_similarity", "0.50"),
@@ -85,6 +86,7 @@ function respelled(settings: Settings, catalogs: Catalogs) {
     fillers: zeroOrOne(settings.fillers),
     end_call_on_voicemail: zeroOrOne(settings.end_call_on_voicemail),
     enable_noise_cancellation: settings.enable_noise_cancellation ?? true,
+    noise_cancellation: noiseCancellationOf(settings.enable_noise_cancellation),
     llm_temperature: settings.llm_temperature.toFixed(2),
     voice_stability: settings.voice_stability.toFixed(2),
     voice_similarity: settings.voice_similarity.toFixed(2),

@@ -117,6 +117,7 @@ test("[AS3] the record has the contract's fields, types and defaults", async () 
     tools: [{ type: "end_call", data: {} }], tts_emotion_enabled: true, voice_stability: "0.70",
     voice_similarity: "0.50", speech_speed: "1.00", llm_temperature: "0.10",
     allow_interruptions: true, fillers: 0, record: false, enable_noise_cancellation: true,
+    noise_cancellation: "web",
     wait_for_customer: false, max_duration: 600, max_silence_duration: 40, ringing_time: 30,
     reengagement_interval: 30, end_call_on_voicemail: 1, endpoint_type: "vad",
     endpoint_sensitivity: 0.5, interrupt_sensitivity: 0.5, min_interrupt_words: 0,
@@ -140,20 +141,27 @@ test("[AS3] the record has the contract's fields, types and defaults", async () 
   });
 });
 
-test("[AS202] noise cancellation is read as true until it is set, and what was asked for is told apart", async () => {
+test("[AS202] the record says in which calls noise is cancelled, and sent back as it was read it stays so", async () => {
   const { id } = await newAssistant(server);
   const { assistants } = server.app.features;
   const states = [];
-  for (const asked of [undefined, true, false, null]) {
-    const sent = { enable_noise_cancellation: asked };
+  for (const sent of [
+    {}, { enable_noise_cancellation: true }, { enable_noise_cancellation: false },
+    { enable_noise_cancellation: null }, { noise_cancellation: "everywhere" },
+    { noise_cancellation: "off" }, { noise_cancellation: null },
+    { enable_noise_cancellation: true, noise_cancellation: "web" },
+  ]) {
     const { status } = await server.call("PATCH", `/user/assistant/${id}`, { body: sent });
     assert.equal(status, 200);
     const { body } = await server.call("GET", `/user/assistant/${id}`);
     const found = await assistants.find(server.accountId, id);
     const stored = found?.settings.enable_noise_cancellation;
-    states.push([body.enable_noise_cancellation, stored]);
+    states.push([body.enable_noise_cancellation, body.noise_cancellation, stored]);
   }
-  assert.deepEqual(states, [[true, null], [true, true], [false, false], [true, null]]);
+  const [off, web, everywhere] = [
+    [false, "off", false], [true, "web", null], [true, "everywhere", true],
+  ];
+  assert.deepEqual(states, [web, everywhere, off, web, everywhere, off, web, web]);
 });
 
 test("[AS4] assistants/get pages the account's records, by type when asked", async () => {

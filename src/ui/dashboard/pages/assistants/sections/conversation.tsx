@@ -26,9 +26,14 @@ function Turns() {
           hint={isPipeline ? undefined : "Always, in this mode."}
         />
         <Switch name="wait_for_customer" label="The customer speaks first" />
-        <Switch
-          name="enable_noise_cancellation" label="Noise cancellation"
-          hint="In web calls; on the telephone too once it was switched on by hand."
+        <Choice
+          name="noise_cancellation" label="Noise cancellation"
+          hint="On the telephone it makes clean speech harder to understand."
+          options={[
+            { value: "off", label: "Off" },
+            { value: "web", label: "In web calls" },
+            { value: "everywhere", label: "In web calls and on the telephone" },
+          ]}
         />
       </div>
       <div class="form-row">
@@ -150,7 +155,7 @@ function Body() {
 export const CONVERSATION: SectionSpec = {
   id: "conversation", title: "Conversation", Summary, Body,
   fields: [
-    "allow_interruptions", "wait_for_customer", "enable_noise_cancellation", "endpoint_type",
+    "allow_interruptions", "wait_for_customer", "noise_cancellation", "endpoint_type",
     "endpoint_sensitivity", "interrupt_sensitivity", "min_interrupt_words", "max_duration",
     "max_silence_duration", "max_initial_silence_duration", "ringing_time",
     "reengagement_interval", "reengagement_prompt", "conversation_inactivity_timeout", "fillers",
