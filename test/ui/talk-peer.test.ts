@@ -22,6 +22,7 @@ import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, type TestServer } from "#support/server.ts";
 import { startUdpProxy } from "#support/udp-proxy.ts";
 import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { openPage, startHost } from "#support/widget-page.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-peer-"));
 const model = await startScriptedModel();
@@ -161,6 +162,40 @@ test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and n
   const known = ["when", "are", "you", "open", "on", "saturday"];
   assert.ok(known.filter((word) => question.includes(word)).length >= 4, question.join(" "));
   assert.equal((await fetch(body.recording_url)).status, 200);
+});
+
+test("[WG39] a call in the widget goes over WebRTC, too, on a page of another origin under its policy", { skip, timeout: 180_000 }, async () => {
+  // Long enough for the peers' thread, which says once a second how it sounds.
+  const greeting = "Hello there. We repair and rent bicycles of all kinds, on every day of the week.";
+  const { uuid } = await newAssistant(server, {
+    initial_message: greeting, post_call_evaluation: false,
+  });
+  await warm(server);
+  const host = await startHost(server.url);
+  const browser = await openBrowser("beeps");
+  try {
+    const seen = await openPage(browser, host.add({ attributes: { "data-assistant": uuid } }));
+    const { received, frames } = watchSocket(seen.page);
+    await seen.launcher.click();
+    await seen.page.getByRole("button", { name: "Start a call", exact: true }).click();
+    await received.event("server path peer");
+    const before = { ...frames };
+    // The greeting was played to its end.
+    await received.event("page mark");
+    const id = callIdOf(await received.event("server ready"));
+    await seen.page.getByRole("button", { name: "Hang up", exact: true }).click();
+    await accountEvent(server, ({ type, call_id: of }) => type === "call_ended" && of === id);
+    assert.ok(frames.sent - before.sent <= 5 && frames.received - before.received <= 5,
+      JSON.stringify({ before, frames }));
+    const { body: { quality, transcript } } = await server.call("GET", `/user/calls/${id}`);
+    assert.equal(quality.codec, "opus");
+    assert.ok(quality.packets_received > 0 && quality.packets_sent > 0, JSON.stringify(quality));
+    assert.ok(String(transcript).startsWith(`AI: ${greeting}`), transcript);
+    assert.deepEqual(seen.problems, []);
+  } finally {
+    await browser.close();
+    await host.close();
+  }
 });
 
 test("[VL201] where no packet passes, the call is whole over its socket", { skip, timeout: 180_000 }, async () => {

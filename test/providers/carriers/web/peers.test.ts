@@ -37,10 +37,26 @@ async function open(page: FarPage, offer = page.offer): Promise<Line> {
   return { page, peer, received, answer: sdp };
 }
 
+/**
+ * A handshake that a busy machine held up for a second is sent twice, which the far end's library
+ * does not survive: another page tries.
+ */
+const HANDSHAKE_MS = 5000;
+const HANDSHAKES_MAX = 6;
+
+async function connected(): Promise<Line> {
+  for (let tries = 1; ; tries += 1) {
+    const line = await open(await FarPage.open());
+    if (await line.page.connect(line.answer, HANDSHAKE_MS)) return line;
+    line.peer.close();
+    line.page.close();
+    assert.ok(tries < HANDSHAKES_MAX, "no handshake comes to its end");
+  }
+}
+
 async function withLine(work: (line: Line) => Promise<void>): Promise<void> {
-  const line = await open(await FarPage.open());
+  const line = await connected();
   try {
-    assert.equal(await line.page.connect(line.answer), true);
     await work(line);
   } finally {
     line.peer.close();
