@@ -39,7 +39,7 @@ export interface SipServer {
 }
 
 export async function startSipServer(
-  env: Record<string, string>, keys: string[],
+  env: Record<string, string>, keys: string[], assistant: object = {},
 ): Promise<SipServer> {
   const sipPort = await freePorts();
   const started = await startServer({
@@ -61,7 +61,7 @@ export async function startSipServer(
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as Wire;
   };
-  const desks = await Promise.all(keys.map((key, index) => openDesk(ask, key, index)));
+  const desks = await Promise.all(keys.map((key, index) => openDesk(ask, key, index, assistant)));
   return {
     started, sipPort, ask,
     numbers: desks.map(({ number }) => number),
@@ -72,7 +72,7 @@ export async function startSipServer(
 }
 
 async function openDesk(
-  ask: SipServer["ask"], key: string, index: number,
+  ask: SipServer["ask"], key: string, index: number, assistant: object,
 ): Promise<{ number: string; uuid: string }> {
   const number = `+1415555${String(1000 + index)}`;
   const { data } = await ask(key, "/user/phone-numbers/sip-trunks", {
@@ -80,7 +80,9 @@ async function openDesk(
     sip_password: "bench-secret", sip_address: "127.0.0.1", sip_calling_format: "+e164",
     inbound_authorization_type: "ip", allowed_inbound_ips: ["127.0.0.1"], country_code: "US",
   });
-  const made = await ask(key, "/user/assistant", { ...ASSISTANT, phone_number_id: data.id });
+  const made = await ask(key, "/user/assistant", {
+    ...ASSISTANT, ...assistant, phone_number_id: data.id,
+  });
   return { number, uuid: made.data.uuid };
 }
 

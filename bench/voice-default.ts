@@ -6,7 +6,7 @@ import { median, percentile, print } from "./report.ts";
 import { startCallServer, type Turn } from "./voice-server.ts";
 
 /** As callers ask, a third of them in statements. */
-const QUESTIONS = [
+export const QUESTIONS = [
   "What time do you open on Saturday?", "Can you tell me the price of a city bike?",
   "I would like to change my address.", "Do you have any tables for tonight?",
   "How far is it from the station?", "I have not received my invoice.",

@@ -1,6 +1,7 @@
 // Calls through the real server process with a scripted model. First with the ears and the voice
-// the server has by itself (voice-default.ts): how long callers wait for an answer at the default
-// sensitivity, and what is held after the last call. Then with speech made of numbers: what the
+// the server has by itself: how long callers wait for an answer at the default sensitivity, and
+// what is held after the last call (voice-default.ts), then the same by a telephone's recordings,
+// over SIP (voice-phone.ts). Then with speech made of numbers: what the
 // engine adds to the time between the caller's last word and the assistant's first, at how many
 // calls at a time that stays bearable, what a call takes of memory, how late the 20 ms clock ticks,
 // and how soon an interrupted assistant is silent.
@@ -30,6 +31,7 @@ import { Worker } from "node:worker_threads";
 import { file, load, start, stop } from "./load.ts";
 import { median, percentile, print, printResult } from "./report.ts";
 import { measureDefaultSpeech } from "./voice-default.ts";
+import { measureAtThePhone } from "./voice-phone.ts";
 import {
   ASKS_TWICE, createKeys, INTERRUPTS, parley, startCallServer, type CallServer, type Turn,
 } from "./voice-server.ts";
@@ -228,6 +230,7 @@ const modelMs = await modelAlone();
 print(`model alone ${rounded(modelMs)} ms, silence ${SILENCE_MS} ms`);
 const defaultSpeech = await measureDefaultSpeech(env, keys, ASSISTANT);
 print(`default speech: ${defaultSpeech.mib_before} MiB before, ${defaultSpeech.mib_after} after`);
+const phone = await measureAtThePhone(env, keys);
 const threads: ThreadStep[] = [];
 for (const calls of CLOCK_STEPS) threads.push(await measureThread(calls));
 const { steps, afterMib } = await climb(modelMs);
@@ -241,7 +244,7 @@ printResult("voice", {
   added_p50_ms_at_50: at(50)?.addedP50Ms ?? null, added_p95_ms_at_50: at(50)?.addedP95Ms ?? null,
   calls_bearable: steps.findLast(isBearable)?.calls ?? 0, calls_tried: steps.at(-1)?.calls ?? 0,
   mib_per_call_at_50: at(50)?.mibPerCall ?? null, mib_per_call_at_100: at(100)?.mibPerCall ?? null,
-  numbers: { mib_after: afterMib }, default_speech: defaultSpeech, steps, threads,
+  numbers: { mib_after: afterMib }, default_speech: defaultSpeech, phone, steps, threads,
   clock_p99_to_bare_timer: Object.fromEntries(threads.map(({ calls, clock, bareTimer }) =>
     [calls, rounded(clock.p99Ms / bareTimer.p99Ms)])),
 });
