@@ -2,7 +2,9 @@
 // does here.
 import { open, readFile } from "node:fs/promises";
 import { workerData } from "node:worker_threads";
-import type { ExtractionResult, ExtractionSource } from "#features/knowledgebases/extraction.ts";
+import type {
+  ExtractionResult, ExtractionSource, SitePage,
+} from "#features/knowledgebases/extraction.ts";
 import { createOutbound } from "#outbound/request.ts";
 import { chunksOf, Unreadable, type BlockList } from "./documents/blocks.ts";
 import { readCsv } from "./documents/csv.ts";
@@ -10,13 +12,23 @@ import { readDocx } from "./documents/docx.ts";
 import { readHtml } from "./documents/html.ts";
 import { readMarkdown } from "./documents/markdown.ts";
 import { readPdf } from "./documents/pdf.ts";
+import { readPptx } from "./documents/pptx.ts";
 import { decodeText, readQuestions, readText } from "./documents/text.ts";
-import { readWebsite, USER_AGENT } from "./documents/website.ts";
+import { USER_AGENT } from "./documents/site.ts";
+import { readWebsite } from "./documents/website.ts";
+import { readXlsx } from "./documents/xlsx.ts";
 
 const { allowPrivateNetworks } = workerData as { allowPrivateNetworks: string[] };
 const outbound = createOutbound({
   allowPrivateNetworks, userAgent: `${USER_AGENT}/1.0`,
 });
+
+interface ReadDocument {
+  list: BlockList;
+  pages: number;
+  /** Pages of a website, where it is one. */
+  site?: SitePage[];
+}
 
 async function isZip(path: string): Promise<boolean> {
   const file = await open(path);
@@ -25,7 +37,7 @@ async function isZip(path: string): Promise<boolean> {
   return buffer.equals(Buffer.from("PK\x03\x04", "latin1"));
 }
 
-async function read(source: ExtractionSource): Promise<{ list: BlockList; pages: number }> {
+async function read(source: ExtractionSource): Promise<ReadDocument> {
   switch (source.type) {
     case "website":
       return readWebsite(outbound, source);
@@ -36,6 +48,10 @@ async function read(source: ExtractionSource): Promise<{ list: BlockList; pages:
         throw new Unreadable("The file is not a valid DOCX document.");
       }
       return { list: await readDocx(source.path), pages: 1 };
+    case "xlsx":
+      return readXlsx(source.path);
+    case "pptx":
+      return readPptx(source.path);
     case "txt":
       return { list: readText(decodeText(await readFile(source.path))), pages: 1 };
     case "md":
@@ -53,13 +69,13 @@ async function read(source: ExtractionSource): Promise<{ list: BlockList; pages:
 
 export default async function extract(source: ExtractionSource): Promise<ExtractionResult> {
   try {
-    const { list, pages } = await read(source);
+    const { list, pages, site } = await read(source);
     list.forgetHeadings();
     // A question keeps its whole answer.
     const chunks = source.type === "faq" ? list.blocks : chunksOf(list.blocks);
-    return chunks.length === 0
+    return chunks.length === 0 && !site?.some(({ isKept }) => isKept)
       ? { kind: "failed", reason: "No text was found in the document." }
-      : { kind: "extracted", chunks, pages, truncated: list.truncated };
+      : { kind: "extracted", chunks, pages, truncated: list.truncated, ...(site ? { site } : {}) };
   } catch (error) {
     if (error instanceof Unreadable) return { kind: "failed", reason: error.message };
     if (error instanceof RangeError) {

@@ -58,11 +58,11 @@ async function work({ id, source, limitMs }: ExtractorJob): Promise<void> {
     const signal = AbortSignal.any([AbortSignal.timeout(limitMs), cpu.signal]);
     const result = (await pool.run(source, { signal })) as ExtractionResult;
     if (result.kind === "failed") return send({ id, done: result });
-    const { kind, chunks, pages, truncated } = result;
+    const { chunks, ...done } = result;
     for (let at = 0; at < chunks.length; at += CHUNKS_PER_MESSAGE) {
       send({ id, chunks: chunks.slice(at, at + CHUNKS_PER_MESSAGE) });
     }
-    send({ id, done: { kind, pages, truncated } });
+    send({ id, done });
   } catch (error) {
     send({ id, done: { kind: "failed", reason: reasonOf(error) } });
   } finally {

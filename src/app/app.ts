@@ -176,6 +176,7 @@ function startTimers({ config, log, system, storage, places, nodes, features }: 
     forAll(LIMITS.retentionSweepMs, "recording retention", () =>
       calls.expireRecordings(daysAgo(config.PARLEY_RECORDING_DAYS), rows)),
     forAll(LIMITS.retentionSweepMs, "webhook retention", () => delivery.webhooks.trim(rows)),
+    forAll(LIMITS.websiteLookMs, "websites to read again", features.knowledge.knowledgebases.readDue),
     every(LIMITS.trunkLookMs, "a look at the SIP trunks", phoneNumbers.sipTrunks.look),
     forAll(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
     every(LIMITS.filesRetryMs, "files that wait", () =>

@@ -97,7 +97,7 @@ const SHOWN: Record<string, { table: string; columns: string; id?: string }> = {
   label: { table: "labels", columns: "name, color" },
   tool: { table: "tools", columns: "name, method, timeout_s" },
   knowledgebase: { table: "knowledgebases", columns: "name" },
-  document: { table: "documents", columns: "name, type" },
+  document: { table: "documents", columns: "name, type, reread_hours, ignore_robots" },
   canned_reply: { table: "canned_replies", columns: "shortcut" },
   lead: { table: "leads", columns: "phone_number, status, campaign_id" },
   campaign: {

@@ -4,7 +4,7 @@ import type { Chunk } from "#features/knowledgebases/extraction.ts";
 import type {
   ChangedDocument, Document, KnowledgebaseStore, NewDocument,
 } from "#features/knowledgebases/knowledgebases.ts";
-import type { Instant } from "#core/system.ts";
+import { MINUTE_MICROS, type Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import {
@@ -18,6 +18,20 @@ type Args<Name extends keyof KnowledgebaseStore> = Parameters<KnowledgebaseStore
 
 type ChunkWrites = ReturnType<typeof createChunkWrites>;
 
+interface ChunkRow {
+  position: number;
+  headings: string;
+  text: string;
+  page: number | null;
+  url: string | null;
+}
+
+const HOUR_MICROS = 60 * MINUTE_MICROS;
+
+/** When it is to be read again, having been read or changed now. */
+const nextReading = (hours: number | null, now: Instant): Instant | null =>
+  (hours === null ? null : now + hours * HOUR_MICROS);
+
 const POSITION_MAX = Number.MAX_SAFE_INTEGER;
 
 /** The rows of a document's chunks and their entries in the index, always together. */
@@ -29,10 +43,20 @@ export function createChunkWrites(sql: Sql, search: SearchCommands) {
   const unvector = sql.prepare(`
     DELETE FROM chunk_vectors WHERE chunk_id IN (SELECT id FROM chunks WHERE ${SOME})`);
   const remove = sql.prepare(`DELETE FROM chunks WHERE ${SOME}`);
+  const ofPage = sql.prepare<object, ChunkRow>(`
+    SELECT position, headings, text, page, url FROM chunks
+    WHERE document_id = @documentId AND position < @foundUntil AND url = @url ORDER BY position`);
+  const copyVector = sql.prepare(`
+    INSERT INTO chunk_vectors (chunk_id, knowledgebase_id, model, vector)
+    SELECT fresh.id, known.knowledgebase_id, known.model, known.vector
+    FROM chunk_vectors known
+    JOIN chunks old ON old.id = known.chunk_id
+    JOIN chunks fresh ON fresh.document_id = old.document_id AND fresh.position = @to
+    WHERE old.document_id = @documentId AND old.position = @from`);
   const next = sql.prepare<object, { position: number }>(`
     SELECT coalesce(max(position), -1) + 1 AS position FROM chunks
     WHERE document_id = @documentId`);
-  return {
+  const writes = {
     add: async (document: DocumentRow, chunks: Chunk[], first: number): Promise<void> => {
       const { id: documentId, knowledgebase_id: knowledgebaseId } = document;
       const added: IndexedChunk[] = [];
@@ -53,9 +77,22 @@ export function createChunkWrites(sql: Sql, search: SearchCommands) {
       await unvector.run(some);
       await remove.run(some);
     },
+    /** The page's chunks once more, from `first` on, with their vectors; resolves to how many. */
+    repeat: async (document: DocumentRow, url: string, first: number): Promise<number> => {
+      const { id: documentId, found_until: foundUntil } = document;
+      const rows = await ofPage.all({ documentId, foundUntil, url });
+      const chunks = rows.map(({ headings, text, page, url }) =>
+        ({ headings: JSON.parse(headings) as string[], text, page, url }));
+      await writes.add(document, chunks, first);
+      for (const [offset, { position: from }] of rows.entries()) {
+        await copyVector.run({ documentId, from, to: first + offset });
+      }
+      return rows.length;
+    },
     /** Where the next chunk of the document would stand. */
     next: async (documentId: number): Promise<number> => (await next.one({ documentId })).position,
   };
+  return writes;
 }
 
 type Finder = Statement<object, KnowledgebaseRow>;
@@ -103,16 +140,34 @@ function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
 
 type DocumentSteps = ReturnType<typeof createDocumentSteps>;
 
+/** What is not given stays; a timetable that is given begins now. */
+function changedRow(row: DocumentRow, args: ChangedDocument): DocumentRow {
+  const { name = row.name, description = row.description, rereadHours, ignoreRobots, now } = args;
+  return {
+    ...row, name, description, updated_at: now,
+    ignore_robots: ignoreRobots === undefined ? row.ignore_robots : Number(ignoreRobots),
+    reread_hours: rereadHours === undefined ? row.reread_hours : rereadHours,
+    next_read_at: rereadHours === undefined ? row.next_read_at : nextReading(rereadHours, now),
+  };
+}
+
+const columnsOf = (row: DocumentRow) => ({
+  name: row.name, description: row.description, ignoreRobots: row.ignore_robots,
+  rereadHours: row.reread_hours, nextReadAt: row.next_read_at,
+});
+
 export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebase: Finder) {
   const steps = createDocumentSteps(sql, findKnowledgebase);
   const insert = sql.prepare(`
     INSERT INTO documents (account_id, knowledgebase_id, name, description, type, source, status,
-      node_id, created_at, updated_at)
+      node_id, reread_hours, ignore_robots, created_at, updated_at)
     VALUES (@accountId, @knowledgebaseId, @name, @description, @type, @source, 'processing',
-      @nodeId, @now, @now)`);
+      @nodeId, @rereadHours, @ignoreRobots, @now, @now)`);
   const change = sql.prepare(`
-    UPDATE documents SET name = @name, description = @description, updated_at = @now
+    UPDATE documents SET name = @name, description = @description,
+      ignore_robots = @ignoreRobots, reread_hours = @rereadHours, next_read_at = @nextReadAt, updated_at = @now
     WHERE id = @documentId AND account_id = @accountId`);
+  const forgetSite = sql.prepare("DELETE FROM document_sites WHERE document_id = @documentId");
   const remove = sql.prepare("DELETE FROM documents WHERE id = @documentId");
   const texts = {
     put: sql.prepare(`
@@ -125,8 +180,10 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
       const knowledgebase = await findKnowledgebase.get(args);
       if (!knowledgebase) return { kind: "not_found" as const };
       if (knowledgebase.documents >= args.documentsMax) return { kind: "too_many" as const };
-      const source = JSON.stringify(args.source);
-      const documentId = await insert.insert({ ...args, source });
+      const { ignoreRobots, ...given } = { ignoreRobots: false, ...args.source };
+      const documentId = await insert.insert({
+        ...args, source: JSON.stringify(given), ignoreRobots: Number(ignoreRobots),
+      });
       const row = await steps.find.one({ accountId: args.accountId, documentId });
       if (args.text !== undefined) await texts.put.run({ documentId, text: args.text });
       const events = [await steps.publish(row, args.now)];
@@ -136,9 +193,9 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
       const row = await steps.find.get(args);
       if (!row) return { kind: "not_found" as const };
       if (args.text !== undefined && row.status === "processing") return { kind: "busy" as const };
-      const { name = row.name, description = row.description, text, now } = args;
-      await change.run({ ...args, name, description });
-      const named = { ...row, name, description, updated_at: now };
+      const { text } = args;
+      const named = changedRow(row, args);
+      await change.run({ ...args, ...columnsOf(named) });
       if (text === undefined) {
         return { kind: "saved" as const, document: documentFromRow(named), events: [] };
       }
@@ -149,6 +206,8 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
       const row = await steps.find.get(args);
       if (!row) return { kind: "not_found" as const };
       if (row.status === "processing") return { kind: "busy" as const };
+      if (args.isDue && (row.next_read_at ?? Infinity) > args.now) return { kind: "busy" as const };
+      if (!args.isDue) await forgetSite.run({ documentId: row.id });
       return { kind: "saved" as const, ...await steps.readAgain(row, args) };
     },
     "documents.remove": async (
@@ -158,6 +217,7 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
       if (!row) return null;
       await chunks.remove(row.id);
       await texts.remove.run({ documentId: row.id });
+      await forgetSite.run({ documentId: row.id });
       await remove.run({ documentId: row.id });
       await steps.touch(row);
       return documentFromRow(row);
@@ -166,7 +226,7 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
   };
 }
 
-function readingCommands(sql: Sql, chunks: ChunkWrites, { touch, publish }: DocumentSteps) {
+function readingCommands(sql: Sql, chunks: ChunkWrites, steps: DocumentSteps) {
   const take = sql.prepare(`
     UPDATE documents SET node_id = @nodeId
     WHERE id = @documentId AND account_id = @accountId AND status = 'processing'
@@ -179,10 +239,6 @@ function readingCommands(sql: Sql, chunks: ChunkWrites, { touch, publish }: Docu
     INSERT INTO chunk_vectors (chunk_id, knowledgebase_id, model, vector)
     SELECT id, knowledgebase_id, @model, @vector FROM chunks
     WHERE document_id = @documentId AND position = @position`);
-  const finish = sql.prepare(`
-    UPDATE documents SET status = @status, reason = @reason, pages = @pages,
-      characters = @characters, found_until = @foundUntil, updated_at = @now
-    WHERE id = @documentId`);
   return {
     "documents.beginReading": async (args: AsNode<Args<"beginReading">>): Promise<boolean> => {
       const isUnread = (await take.run(args)).changes > 0;
@@ -195,6 +251,15 @@ function readingCommands(sql: Sql, chunks: ChunkWrites, { touch, publish }: Docu
       if (row?.status !== "processing") return;
       await chunks.add(row, args.chunks, row.found_until + args.position);
     },
+    "documents.keepChunks": async (args: AsNode<Args<"keepChunks">>): Promise<number> => {
+      const row = await find.get(args);
+      if (row?.status !== "processing") return 0;
+      let kept = 0;
+      for (const url of args.urls) {
+        kept += await chunks.repeat(row, url, row.found_until + args.position + kept);
+      }
+      return kept;
+    },
     "documents.addVectors": async (args: AsNode<Args<"addVectors">>): Promise<void> => {
       const { documentId, model } = args;
       const row = await find.get(args);
@@ -206,25 +271,49 @@ function readingCommands(sql: Sql, chunks: ChunkWrites, { touch, publish }: Docu
         });
       }
     },
+    ...finishingCommand(sql, chunks, steps, find),
+  };
+}
+
+function finishingCommand(
+  sql: Sql, chunks: ChunkWrites, { touch, publish }: DocumentSteps,
+  find: Statement<object, DocumentRow>,
+) {
+  const finish = sql.prepare(`
+    UPDATE documents SET status = @status, reason = @reason, pages = @pages,
+      characters = @characters, found_until = @foundUntil, read_at = @now,
+      next_read_at = @nextReadAt, updated_at = @now
+    WHERE id = @documentId`);
+  const putSite = sql.prepare(`
+    INSERT INTO document_sites (document_id, pages) VALUES (@documentId, @pages)
+    ON CONFLICT (document_id) DO UPDATE SET pages = excluded.pages`);
+  return {
     "documents.finishReading": async (
       args: AsNode<Args<"finishReading">>,
     ): Promise<CommittedEvent[]> => {
       const { documentId, outcome, now } = args;
       const row = await find.get(args);
       if (row?.status !== "processing") return [];
-      const isRead = outcome.kind === "active";
-      // A text that cannot be read anew stands as it was read before.
-      const isFound = isRead || row.found_until > 0;
-      if (isRead) await chunks.remove(documentId, 0, row.found_until);
+      const isNew = outcome.kind === "active";
+      // A text that cannot be read anew, or has not changed, stands as it was read before.
+      const isFound = outcome.kind !== "failed" || row.found_until > 0;
+      if (isNew) await chunks.remove(documentId, 0, row.found_until);
       else await chunks.remove(documentId, row.found_until);
+      if (outcome.kind !== "failed" && outcome.site) {
+        await putSite.run({ documentId, pages: JSON.stringify(outcome.site) });
+      }
+      const nextReadAt = nextReading(row.reread_hours, now);
       const result = {
         status: isFound ? "active" as const : "failed" as const,
-        reason: isRead ? null : outcome.reason,
-        pages: isRead ? outcome.pages : row.pages,
-        characters: isRead ? outcome.characters : row.characters,
-        found_until: isRead ? await chunks.next(documentId) : row.found_until,
+        reason: outcome.kind === "failed" ? outcome.reason : null,
+        pages: isNew ? outcome.pages : row.pages,
+        characters: isNew ? outcome.characters : row.characters,
+        found_until: isNew ? await chunks.next(documentId) : row.found_until,
       };
-      await finish.run({ ...result, foundUntil: result.found_until, documentId, now });
+      await finish.run({
+        ...result, foundUntil: result.found_until, nextReadAt, documentId, now,
+      });
+      if (outcome.kind === "unchanged") return [await publish({ ...row, ...result }, now)];
       await touch(row);
       return [await publish({ ...row, ...result }, now)];
     },

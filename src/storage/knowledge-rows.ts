@@ -31,6 +31,10 @@ export interface DocumentRow {
   characters: number;
   /** Chunks from here on are of a reading under way. */
   found_until: number;
+  reread_hours: number | null;
+  ignore_robots: number;
+  read_at: number | null;
+  next_read_at: number | null;
   created_at: number;
   updated_at: number;
 }
@@ -57,6 +61,11 @@ export function knowledgebaseFromRow(row: KnowledgebaseRow): Knowledgebase {
   };
 }
 
+function sourceFromRow({ source, ignore_robots: ignoreRobots }: DocumentRow): DocumentSource {
+  const parsed = JSON.parse(source) as DocumentSource;
+  return "urls" in parsed && ignoreRobots === 1 ? { ...parsed, ignoreRobots: true } : parsed;
+}
+
 export function documentFromRow(row: DocumentRow): Document {
   return {
     id: row.id,
@@ -65,11 +74,14 @@ export function documentFromRow(row: DocumentRow): Document {
     name: row.name,
     description: row.description,
     type: row.type,
-    source: JSON.parse(row.source) as DocumentSource,
+    source: sourceFromRow(row),
     status: row.status,
     reason: row.reason,
     pages: row.pages,
     characters: row.characters,
+    rereadHours: row.reread_hours,
+    readAt: row.read_at,
+    nextReadAt: row.next_read_at,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };

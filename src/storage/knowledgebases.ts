@@ -1,5 +1,6 @@
 // Knowledgebases with their documents in the database; those themselves are in documents.ts, their
 // searchable chunks in passages.ts.
+import type { KnownPage } from "#features/knowledgebases/extraction.ts";
 import type {
   Document, Knowledgebase, KnowledgebaseStore,
 } from "#features/knowledgebases/knowledgebases.ts";
@@ -44,6 +45,10 @@ export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
     DELETE FROM document_texts WHERE document_id IN (
       SELECT id FROM documents
       WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId)`);
+  const removeSites = sql.prepare(`
+    DELETE FROM document_sites WHERE document_id IN (
+      SELECT id FROM documents
+      WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId)`);
   const removeDocuments = sql.prepare(
     "DELETE FROM documents WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId");
   const chunks = createChunkWrites(sql, search);
@@ -67,6 +72,7 @@ export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
       const gone = (await documents.all(args)).map(documentFromRow);
       for (const { id } of gone) await chunks.remove(id);
       await removeTexts.run(args);
+      await removeSites.run(args);
       await removeDocuments.run(args);
       await detach.knowledgebase(args.accountId, args.knowledgebaseId, args.now);
       await remove.run(args);
@@ -91,6 +97,11 @@ export function createKnowledgebaseStore(
   const unread = reader.prepare<object, DocumentRow>(`
     SELECT * FROM documents
     WHERE status = 'processing' AND ${isFree("documents.node_id")} ORDER BY id`);
+  const due = reader.prepare<object, DocumentRow>(`
+    SELECT * FROM documents WHERE next_read_at <= @now AND status <> 'processing'
+    ORDER BY next_read_at LIMIT (@rows + 0)`);
+  const pages = reader.prepare<object, { pages: string }>(
+    "SELECT pages FROM document_sites WHERE document_id = @documentId");
   return {
     create: (args) => writer.write("knowledgebases.create", args),
     update: (args) => writer.write("knowledgebases.update", args),
@@ -111,6 +122,12 @@ export function createKnowledgebaseStore(
     documents: async (knowledgebaseId) =>
       (await documents.all({ knowledgebaseId })).map(documentFromRow),
     unread: async () => (await unread.all({})).map(documentFromRow),
+    due: async (now, rows) => (await due.all({ now, rows })).map(documentFromRow),
+    knownPages: async (documentId) => {
+      const row = await pages.get({ documentId });
+      return row ? JSON.parse(row.pages) as KnownPage[] : [];
+    },
+    keepChunks: (args) => writer.write("documents.keepChunks", args),
     beginReading: (args) => writer.write("documents.beginReading", args),
     addChunks: (args) => writer.write("documents.addChunks", args),
     addVectors: (args) => writer.write("documents.addVectors", args),

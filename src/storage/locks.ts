@@ -97,6 +97,7 @@ const LOCKS: Locks = {
   "documents.readAgain": account,
   "documents.beginReading": account,
   "documents.addChunks": account,
+  "documents.keepChunks": account,
   "documents.addVectors": account,
   "documents.finishReading": account,
   "leads.add": account,

@@ -199,7 +199,7 @@ test("[ND16] a document is read where it was brought to, and by one other once t
     { accountId, name: "N", description: null, now });
   const made = await one.knowledgebases.createDocument({
     accountId, knowledgebaseId, name: "D", description: null, type: "txt",
-    source: { file: "x" }, documentsMax: 9, now,
+    source: { file: "x" }, rereadHours: null, documentsMax: 9, now,
   });
   assert.ok(made.kind === "created");
   const document = { accountId, documentId: made.document.id };

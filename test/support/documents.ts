@@ -127,7 +127,7 @@ interface Entry {
   data: Buffer;
 }
 
-function zip(entries: Entry[]): Buffer {
+export function zip(entries: Entry[]): Buffer {
   const files: Buffer[] = [];
   const directory: Buffer[] = [];
   let offset = 0;

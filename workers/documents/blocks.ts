@@ -41,6 +41,17 @@ export class BlockList {
     this.#bare = level > 0 ? place : null;
   }
 
+  /** What was read before stands elsewhere; it counts all the same. */
+  count(characters: number): void {
+    this.truncated ||= characters > DOCUMENT_CHARS_MAX - this.#chars;
+    this.#chars += characters;
+  }
+
+  /** Gives up the blocks after the first `count`: they are kept elsewhere, and go on counting. */
+  keepFirst(count: number): void {
+    this.blocks.length = count;
+  }
+
   /** The end of the document, or of one of its pages. */
   forgetHeadings(): void {
     this.#keepBare();

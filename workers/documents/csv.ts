@@ -1,10 +1,9 @@
-// Tables as text: each row says the name of its columns, so that a row found by itself still makes
-// sense.
+// Tables of text, whatever parts their columns.
 import { CsvError, parse } from "csv-parse/sync";
 import { BlockList, Unreadable } from "./blocks.ts";
+import { addRow, COLUMNS_MAX } from "./rows.ts";
 
 const RECORD_CHARS_MAX = 100_000;
-const COLUMNS_MAX = 200;
 const SEPARATORS = [",", ";", "\t", "|"];
 
 /** The sign that is in the first line most often. */
@@ -34,11 +33,7 @@ export function readCsv(text: string): BlockList {
   // A table of one row has no other.
   for (const row of rows.length === 0 ? [names] : rows) {
     if (list.truncated) break;
-    const cells = row.slice(0, COLUMNS_MAX).flatMap((cell, at) => {
-      const name = rows.length === 0 ? "" : names[at] ?? "";
-      return cell === "" ? [] : [name === "" ? cell : `${name}: ${cell}`];
-    });
-    list.text(cells.join(" | "));
+    addRow(list, rows.length === 0 ? null : names, row);
   }
   return list;
 }

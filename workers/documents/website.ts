@@ -1,126 +1,22 @@
-// Websites: the pages named, and a bounded number of links of the same site. robots.txt is obeyed,
-// every hop of a redirect is judged anew, pages, bytes and time are counted.
-import robotsParser, { type Robot } from "robots-parser";
-import { LIMITS } from "#core/limits.ts";
-import type { Outbound, OutboundReply } from "#outbound/request.ts";
+// Websites: the pages named, a bounded number of links of the same site, the pages of a sitemap.
+// A page that has not changed since the last reading is not read again. Called by extract.ts.
+import { createHash } from "node:crypto";
+import type { Chunk, KnownPage, SitePage } from "#features/knowledgebases/extraction.ts";
+import type { WebsiteSource } from "#features/knowledgebases/knowledgebases.ts";
+import type { Outbound } from "#outbound/request.ts";
 import { BlockList, Unreadable } from "./blocks.ts";
 import { readHtml } from "./html.ts";
+import { canonical, Gone, Site, siteOf, type Fetched } from "./site.ts";
+import { readSitemap, SITEMAPS_MAX } from "./sitemap.ts";
 import { decodeText } from "./text.ts";
 
-export const USER_AGENT = "ParleyBot";
-const PAGE_BYTES_MAX = 2 * 1024 * 1024;
-const SITE_BYTES_MAX = 20 * 1024 * 1024;
-/** The beginning of a longer file counts, as RFC 9309 wants. */
-const ROBOTS_BYTES_MAX = 500 * 1024;
-const PAGE_MS = 15_000;
-const REDIRECTS_MAX = 5;
 const QUEUE_MAX = 1000;
+const LINKS_KEPT_MAX = 200;
 const READABLE = /^(text\/html|application\/xhtml\+xml|text\/plain)\b/i;
 
-/** The package's types describe a default export its code does not have. */
-const parseRobots = robotsParser as unknown as (url: string, text: string) => Robot;
-
-const siteOf = (url: string): string => new URL(url).host.replace(/^www\./, "");
-
-function canonical(link: string, base?: string): string | null {
-  if (!URL.canParse(link, base)) return null;
-  const url = new URL(link, base);
-  if (url.protocol !== "http:" && url.protocol !== "https:") return null;
-  url.hash = "";
-  return url.href;
-}
-
-function reasonOf(reply: Exclude<OutboundReply, { kind: "reply" }>): string {
-  if (reply.kind === "refused") return "The address is not allowed.";
-  switch (reply.reason) {
-    case "timeout":
-      return "The page did not answer in time.";
-    case "too_large":
-      return "The page is too large to read.";
-    case "unreachable":
-      return "The page could not be reached.";
-  }
-}
-
-interface Fetched {
-  /** Where the page was in the end. */
-  url: string;
-  contentType: string;
-  body: Buffer;
-}
-
-class Site {
-  readonly #outbound: Outbound;
-  readonly #robots = new Map<string, Robot | "forbidden">();
-  readonly #deadline = AbortSignal.timeout(LIMITS.websiteReadMs);
-  #bytesLeft = SITE_BYTES_MAX;
-
-  constructor(outbound: Outbound) {
-    this.#outbound = outbound;
-  }
-
-  get exhausted(): boolean {
-    return this.#deadline.aborted || this.#bytesLeft <= 0;
-  }
-
-  /** Throws Unreadable. */
-  async fetch(url: string, site: string): Promise<Fetched> {
-    let current = url;
-    for (let hop = 0; hop <= REDIRECTS_MAX; hop += 1) {
-      if (siteOf(current) !== site) throw new Unreadable("The page redirects to another site.");
-      if (!await this.#mayRead(current)) {
-        throw new Unreadable("The site's robots.txt does not allow this page to be read.");
-      }
-      const reply = await this.#get(current, Math.min(PAGE_BYTES_MAX, this.#bytesLeft));
-      if (reply.kind !== "reply") throw new Unreadable(reasonOf(reply));
-      const { status, headers, body } = reply;
-      this.#bytesLeft -= body.length;
-      if (status >= 300 && status < 400) {
-        const next = canonical(headers.location ?? "", current);
-        if (!next) throw new Unreadable(`The page answered ${status}.`);
-        current = next;
-        continue;
-      }
-      if (status !== 200) throw new Unreadable(`The page answered ${status}.`);
-      if (!/^(identity)?$/i.test(headers["content-encoding"]?.trim() ?? "")) {
-        throw new Unreadable("The page came compressed, which is not read.");
-      }
-      return { url: current, contentType: headers["content-type"] ?? "text/html", body };
-    }
-    throw new Unreadable("The page redirects too often.");
-  }
-
-  async #get(url: string, bytesMax: number): Promise<OutboundReply> {
-    try {
-      return await this.#outbound.request({
-        url, method: "GET", headers: { accept: "text/html, text/plain;q=0.8" },
-        totalMs: PAGE_MS, bytesMax,
-      }, this.#deadline);
-    } catch (error) {
-      if (this.#deadline.aborted) return { kind: "failed", reason: "timeout", sent: true };
-      throw error;
-    }
-  }
-
-  /** No rules (4xx) allow everything, an answer that fails (5xx, nothing) allows nothing. */
-  async #mayRead(url: string): Promise<boolean> {
-    const { origin } = new URL(url);
-    let rules = this.#robots.get(origin);
-    if (rules === undefined) {
-      const address = `${origin}/robots.txt`;
-      const reply = await this.#get(address, PAGE_BYTES_MAX);
-      if (reply.kind !== "reply") throw new Unreadable(reasonOf(reply));
-      const text = reply.status === 200 ? reply.body.toString("utf8", 0, ROBOTS_BYTES_MAX) : "";
-      rules = reply.status >= 500 ? "forbidden" : parseRobots(address, text);
-      this.#robots.set(origin, rules);
-    }
-    return rules !== "forbidden" && rules.isAllowed(url, USER_AGENT) !== false;
-  }
-}
-
 /** Returns the links of the page. */
-function addPage(list: BlockList, { url, contentType, body }: Fetched): string[] {
-  if (!READABLE.test(contentType)) throw new Unreadable("The address is no readable page.");
+function addPage(list: BlockList, { url, contentType }: Fetched, body: Buffer): string[] {
+  if (!READABLE.test(contentType)) throw new Gone("The address is no readable page.");
   list.forgetHeadings();
   if (/^text\/plain/i.test(contentType)) {
     list.text(decodeText(body), { url });
@@ -132,7 +28,9 @@ function addPage(list: BlockList, { url, contentType, body }: Fetched): string[]
   // A page's title is the heading above everything it says.
   const { title } = readHtml(html.slice(0, 64 * 1024).split(/<body/i)[0] ?? "");
   if (title !== "") list.heading(0, title);
-  return readHtml(html, list, url).links;
+  const { links } = readHtml(html, list, url);
+  list.forgetHeadings();
+  return links;
 }
 
 function decoderOf(charset: string | undefined): InstanceType<typeof TextDecoder> {
@@ -144,41 +42,149 @@ function decoderOf(charset: string | undefined): InstanceType<typeof TextDecoder
   }
 }
 
-export async function readWebsite(
-  outbound: Outbound,
-  { urls, follow }: { urls: string[]; follow: number },
-): Promise<{ list: BlockList; pages: number }> {
-  const site = new Site(outbound);
-  const list = new BlockList();
-  const named = urls.map((url) => canonical(url)).filter((url) => url !== null);
-  const seen = new Set(named);
-  const queue = named.map((url) => ({ url, isNamed: true }));
+const fingerprint = (blocks: readonly Chunk[]): string =>
+  createHash("sha256").update(JSON.stringify(blocks)).digest("base64url");
+
+/** Addresses of the page's own site, each once. */
+function linksWithin(url: string, links: readonly string[]): string[] {
+  const site = siteOf(url);
+  const found = links.map((link) => canonical(link, url))
+    .filter((link) => link !== null && siteOf(link) === site);
+  return [...new Set(found as string[])].slice(0, LINKS_KEPT_MAX);
+}
+
+/** Collects pages in their order: anew where they have changed, else as they were. */
+class Pages {
+  readonly list = new BlockList();
+  readonly site: SitePage[] = [];
+  readonly #known: ReadonlyMap<string, KnownPage>;
+  readonly #follows: boolean;
   /** Where pages were in the end: several addresses may lead to one. */
-  const read = new Set<string>();
+  readonly #read = new Set<string>();
+
+  constructor(known: ReadonlyMap<string, KnownPage>, follows: boolean) {
+    this.#known = known;
+    this.#follows = follows;
+  }
+
+  /** Null: it was read already. */
+  add(page: Fetched): SitePage | null {
+    if (this.#read.has(page.url)) return null;
+    this.#read.add(page.url);
+    const known = this.#known.get(page.url);
+    if (page.body === null) return known ? this.#keep(known) : null;
+    const first = this.list.blocks.length;
+    const links = addPage(this.list, page, page.body);
+    const blocks = this.list.blocks.slice(first);
+    const read: SitePage = {
+      url: page.url, etag: page.etag, lastModified: page.lastModified,
+      hash: fingerprint(blocks), isKept: false,
+      characters: blocks.reduce((sum, { text }) => sum + text.length, 0),
+      links: this.#follows ? linksWithin(page.url, links) : [],
+    };
+    if (read.hash === known?.hash) {
+      this.list.keepFirst(first);
+      read.isKept = true;
+    }
+    this.site.push(read);
+    return read;
+  }
+
+  /** A page that does not answer now says what it said before; false: nothing is known of it. */
+  keepOld(url: string): boolean {
+    const known = this.#known.get(url);
+    if (!known || this.#read.has(url)) return false;
+    this.#read.add(url);
+    this.#keep(known);
+    return true;
+  }
+
+  #keep(known: KnownPage): SitePage {
+    this.list.count(known.characters);
+    const page = { ...known, isKept: true };
+    this.site.push(page);
+    return page;
+  }
+}
+
+/** Pages the sitemap names, of its own site, through any index. Throws Unreadable. */
+async function sitemapPages(site: Site, address: string, pagesMax: number): Promise<string[]> {
+  const own = siteOf(address);
+  const pages = new Set<string>();
+  const seen = new Set([address]);
+  const add = (links: string[], to: Set<string>, most: number): string[] =>
+    links.flatMap((link) => {
+      const url = canonical(link, address);
+      if (!url || siteOf(url) !== own || to.has(url) || to.size >= most) return [];
+      to.add(url);
+      return [url];
+    });
+  const waiting = [address];
+  let reason: string | null = null;
+  for (let next = waiting.shift(); next && pages.size < pagesMax; next = waiting.shift()) {
+    try {
+      const { body } = await site.fetchSitemap(next);
+      const found = readSitemap(body ?? Buffer.alloc(0));
+      add(found.pages, pages, pagesMax);
+      waiting.push(...add(found.sitemaps, seen, SITEMAPS_MAX));
+    } catch (error) {
+      if (!(error instanceof Unreadable)) throw error;
+      reason ??= error.message;
+    }
+  }
+  if (pages.size === 0) throw new Unreadable(`No page in the sitemap. ${reason ?? ""}`.trim());
+  return [...pages];
+}
+
+/** Reads the pages named, then at most `follow` of those they lead to. Throws Unreadable. */
+async function crawl(
+  site: Site, pages: Pages, named: readonly string[], follow: number,
+): Promise<void> {
+  const seen = new Set(named);
+  const queue = [...seen].map((url) => ({ url, isNamed: true }));
   let followed = 0;
-  let pages = 0;
+  let answered = 0;
   let firstReason: string | null = null;
-  for (let next = queue.shift(); next && !site.exhausted && !list.truncated; next = queue.shift()) {
+  for (let next = queue.shift(); next && !pages.list.truncated; next = queue.shift()) {
     if (!next.isNamed && followed >= follow) break;
     if (!next.isNamed) followed += 1;
+    if (site.exhausted) {
+      pages.keepOld(next.url);
+      continue;
+    }
     try {
       const page = await site.fetch(next.url, siteOf(next.url));
-      if (read.has(page.url)) continue;
-      read.add(page.url);
+      const read = pages.add(page);
+      if (!read) continue;
+      answered += 1;
       seen.add(page.url);
-      const links = addPage(list, page);
-      pages += 1;
-      for (const link of follow > 0 ? links : []) {
-        const url = canonical(link, page.url);
-        if (!url || seen.has(url) || siteOf(url) !== siteOf(page.url)) continue;
+      for (const url of read.links) {
+        if (seen.has(url)) continue;
         if (queue.length < QUEUE_MAX) queue.push({ url, isNamed: false });
         seen.add(url);
       }
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;
+      if (!(error instanceof Gone)) pages.keepOld(next.url);
       firstReason ??= error.message;
     }
   }
-  if (pages === 0) throw new Unreadable(firstReason ?? "There was no page to read.");
-  return { list, pages };
+  if (answered === 0) throw new Unreadable(firstReason ?? "There was no page to read.");
+}
+
+export async function readWebsite(
+  outbound: Outbound, source: WebsiteSource & { known?: KnownPage[] },
+): Promise<{ list: BlockList; pages: number; site: SitePage[] }> {
+  const { urls, follow, sitemap, pagesMax = 0 } = source;
+  const known = new Map((source.known ?? []).map((page) => [page.url, page]));
+  const site = new Site(outbound, source, known);
+  const pages = new Pages(known, follow > 0);
+  const listed = sitemap === undefined ? [] : await sitemapPages(site, sitemap, pagesMax);
+  const named = [...urls, ...listed].map((url) => canonical(url)).filter((url) => url !== null);
+  await crawl(site, pages, named, follow);
+  const { list, site: read } = pages;
+  const last = read.at(-1);
+  // What was cut short is read anew, once there may be room for it.
+  if (list.truncated && last) Object.assign(last, { hash: "", etag: null, lastModified: null });
+  return { list, pages: read.length, site: read };
 }

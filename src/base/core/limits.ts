@@ -113,6 +113,12 @@ export const LIMITS = {
   documentReadMs: 2 * MINUTE_MS,
   /** How long pages of a website are fetched; what has come by then is read like a document. */
   websiteReadMs: 60 * SECOND_MS,
+  /** The same where a sitemap names the pages: there may be more of them. */
+  sitemapReadMs: 3 * MINUTE_MS,
+  /** How often websites are looked for whose time to be read again has come. */
+  websiteLookMs: MINUTE_MS,
+  /** Websites begun anew at one such look. */
+  websitesPerLookMax: 20,
   extractorGraceMs: 5 * SECOND_MS,
   /** Memory of one extractor process. */
   extractorBytesMax: 700_000_000,

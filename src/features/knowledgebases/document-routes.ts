@@ -9,16 +9,19 @@ import { pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT } from "#http/pag
 import { keyRoute, type Route } from "#http/route.ts";
 import { tooLargeFile } from "#http/server.ts";
 import {
-  DOCUMENT_TYPES, documentNotFound, type Knowledgebases, type Written,
+  DOCUMENT_TYPES, documentNotFound, type Knowledgebases, type WebsiteSource, type Written,
 } from "./knowledgebases.ts";
 import {
-  ChangedDocumentSchema, ChunkSchema, Description, DocumentSchema, Name, NewDocumentSchema,
-  Questions, Text, wireChangedDocument, wireChunk, wireDocument, wireNewDocument,
+  ChangedDocumentSchema, ChunkSchema, Description, DocumentSchema, IgnoreRobots, Name,
+  NewDocumentSchema, Questions, RereadHours, Text, wireChangedDocument, wireChunk, wireDocument,
+  wireNewDocument,
   wireWrittenDocument, WrittenDocumentSchema,
 } from "./wire.ts";
 
 const LINKS_MAX = 50;
 const LINKS_FOLLOWED_DEFAULT = 10;
+const SITEMAP_PAGES_MAX = 500;
+const SITEMAP_PAGES_DEFAULT = 100;
 /** Enough for the longest text, however it is written as JSON. */
 const WRITTEN_BYTES_MAX = 1024 * 1024;
 
@@ -53,12 +56,24 @@ const DocumentBody = Type.Object({
     minimum: 1, maximum: 50, default: LINKS_FOLLOWED_DEFAULT,
     ...about("How many links of `url` are followed."),
   })),
+  sitemap_url: Type.Optional(Nullable({
+    ...HttpUrl("The sitemap url must be a valid URL."),
+    ...about("Of a website: a sitemap, or an index of sitemaps; the pages of its site are read.",
+      "https://example.com/sitemap.xml"),
+  })),
+  sitemap_pages_limit: Type.Optional(Type.Integer({
+    minimum: 1, maximum: SITEMAP_PAGES_MAX, default: SITEMAP_PAGES_DEFAULT,
+    ...about("How many pages of `sitemap_url` are read."),
+  })),
+  read_again_every_hours: Type.Optional(RereadHours),
+  ignore_robots: Type.Optional(IgnoreRobots),
   text: Type.Optional(Nullable(Text)),
   questions: Type.Optional(Nullable(Questions)),
 });
 const ChangeBody = Type.Object({
   name: Type.Optional(Name), description: Description,
   text: Type.Optional(Text), questions: Type.Optional(Questions),
+  read_again_every_hours: Type.Optional(RereadHours), ignore_robots: Type.Optional(IgnoreRobots),
 });
 
 const DOCUMENTS = "/user/knowledgebases/{id}/documents";
@@ -145,14 +160,34 @@ function chunksRoute(knowledgebases: Knowledgebases): Route {
   });
 }
 
-function websiteSource({ url, links, ...body }: Static<typeof DocumentBody>) {
-  const { relative_links_limit: limit = LINKS_FOLLOWED_DEFAULT } = body;
-  const named = (links ?? []).map(({ link }) => link);
-  if (!url && named.length === 0) {
+type Body = Static<typeof DocumentBody>;
+
+function websiteSource(body: Body): WebsiteSource {
+  const { url, sitemap_url: sitemap, ignore_robots: ignoreRobots = false } = body;
+  const named = (body.links ?? []).map(({ link }) => link);
+  if (!url && !sitemap && named.length === 0) {
     throw fieldFault("url", "The url field is required when links is not present.");
   }
-  // What is named one by one is read as it is; only a main address is followed.
-  return url ? { urls: [url, ...named], follow: limit } : { urls: named, follow: 0 };
+  const { relative_links_limit: follow = LINKS_FOLLOWED_DEFAULT } = body;
+  return {
+    // What is named one by one is read as it is; only a main address is followed.
+    urls: url ? [url, ...named] : named,
+    follow: url ? follow : 0,
+    ...(sitemap ? {
+      sitemap, pagesMax: body.sitemap_pages_limit ?? SITEMAP_PAGES_DEFAULT,
+    } : {}),
+    ...(ignoreRobots ? { ignoreRobots } : {}),
+  };
+}
+
+/** A timetable, and a robots.txt, are a website's alone. */
+function rereadHoursOf(
+  { type, read_again_every_hours: hours = null, ignore_robots: robots }: Body,
+): number | null {
+  if (type === "website") return hours;
+  if (hours !== null) throw fieldFault("read_again_every_hours", "Only a website is read again.");
+  if (robots) throw fieldFault("ignore_robots", "Only a website has a robots.txt.");
+  return null;
 }
 
 function fileSource({ form }: HttpRequest): { upload: string } {
@@ -178,7 +213,7 @@ function writtenSource(type: Written["type"], body: WrittenBody): { written: Wri
   return { written };
 }
 
-function sourceOf(body: Static<typeof DocumentBody>, http: HttpRequest) {
+function sourceOf(body: Body, http: HttpRequest) {
   switch (body.type) {
     case "website":
       return websiteSource(body);
@@ -210,9 +245,10 @@ function createDocumentRoute(options: DocumentRoutesOptions): Route {
       const { accountId } = caller;
       await knowledgebases.get(accountId, id);
       const { name, description = null, type } = body;
+      const rereadHours = rereadHoursOf(body);
       const source = sourceOf(body, http);
       const document = await knowledgebases.createDocument({
-        accountId, knowledgebaseId: id, name, description, type, source,
+        accountId, knowledgebaseId: id, name, description, type, source, rereadHours,
       }).catch((error: unknown) => {
         if (error instanceof Fault) throw error;
         throw new Fault(500, "Failed to create document. Please try again.", { cause: error });
@@ -255,7 +291,7 @@ function documentWrites(knowledgebases: Knowledgebases): Route[] {
         method,
         path: DOCUMENT,
         params: ofDocument,
-        summary: "Change name, description or what is written by hand",
+        summary: "Change name, description, what is written by hand, or how a website is read",
         description: "A text or questions that are changed are read again at once; what they said "
           + "before is found until then.",
         body: ChangeBody,
@@ -265,9 +301,16 @@ function documentWrites(knowledgebases: Knowledgebases): Route[] {
           409: { description: "It is being read: please try again in a moment" },
         },
         handle: async ({ caller, id, body, http }) => {
-          const { text, questions, ...naming } = body;
+          const {
+            text, questions, read_again_every_hours: rereadHours, ignore_robots: ignoreRobots,
+            ...naming
+          } = body;
           const written = writtenIn(body);
-          const changes = { ...naming, ...(written ? { written } : {}) };
+          const changes = {
+            ...naming, ...(written ? { written } : {}),
+            ...(rereadHours === undefined ? {} : { rereadHours }),
+            ...(ignoreRobots === undefined ? {} : { ignoreRobots }),
+          };
           const changed = await knowledgebases.updateDocument(
             caller.accountId, id, documentIdOf(http), changes);
           return json(200, {

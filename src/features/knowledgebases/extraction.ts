@@ -7,7 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
 import type { System, Timer } from "#core/system.ts";
-import type { FileType, Written } from "./knowledgebases.ts";
+import type { FileType, WebsiteSource, Written } from "./knowledgebases.ts";
 
 /** A piece of a document, of a size that can be found and quoted. */
 export interface Chunk {
@@ -20,13 +20,33 @@ export interface Chunk {
   url: string | null;
 }
 
+/** A page of a website as it was read, so that only what has changed since is read again. */
+export interface KnownPage {
+  /** Where it was in the end. */
+  url: string;
+  /** As the site named this state of it; null: it did not. */
+  etag: string | null;
+  lastModified: string | null;
+  /** Fingerprint of what was read, for sites that name no state. */
+  hash: string;
+  characters: number;
+  /** Addresses of the same site it leads to, where links are followed. */
+  links: string[];
+}
+
+/** `isKept`: as it was; its chunks are those of the last reading, and do not come again. */
+export interface SitePage extends KnownPage {
+  isKept: boolean;
+}
+
 export type ExtractionSource =
   | { type: FileType; path: string }
   | Written
-  | { type: "website"; urls: string[]; follow: number };
+  | WebsiteSource & { type: "website"; known?: KnownPage[] };
 
 export type ExtractionResult =
-  | { kind: "extracted"; chunks: Chunk[]; pages: number; truncated: boolean }
+  /** `site`: the pages of a website in the order of their chunks. */
+  | { kind: "extracted"; chunks: Chunk[]; pages: number; truncated: boolean; site?: SitePage[] }
   /** `reason`: a sentence for the document's owner. */
   | { kind: "failed"; reason: string };
 
@@ -57,13 +77,17 @@ export interface ExtractorJob {
 /** Results travel in pieces, so that the server reads no long message at once. */
 export type ExtractorMessage =
   | { id: number; chunks: Chunk[] }
-  | { id: number; done: { kind: "extracted"; pages: number; truncated: boolean } }
+  | { id: number; done: Omit<Extract<ExtractionResult, { kind: "extracted" }>, "chunks"> }
   | { id: number; done: { kind: "failed"; reason: string } };
 
 interface Job extends ExtractorJob {
   chunks: Chunk[];
   resolve(result: ExtractionResult): void;
 }
+
+/** How long pages are fetched. */
+const siteReadMs = ({ sitemap }: WebsiteSource): number =>
+  (sitemap === undefined ? LIMITS.websiteReadMs : LIMITS.sitemapReadMs);
 
 const EXTRACTOR_FILE = workerFile("extractor");
 const PRLIMIT = ["/usr/bin/prlimit", "/bin/prlimit"];
@@ -93,7 +117,7 @@ class Supervisor implements Extractor {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) return resolve({ kind: "failed", reason: STOPPING });
       if (signal?.aborted) return reject(signal.reason as Error);
-      const fetchMs = source.type === "website" ? LIMITS.websiteReadMs : 0;
+      const fetchMs = source.type === "website" ? siteReadMs(source) : 0;
       const limitMs = fetchMs + LIMITS.documentReadMs;
       const id = this.#nextId;
       this.#nextId += 1;

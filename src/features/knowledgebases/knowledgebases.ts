@@ -4,13 +4,14 @@ import { rm } from "node:fs/promises";
 import type { Files } from "#files/files.ts";
 import type { Removals } from "#files/removals.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent, DocumentStatus } from "#events/events.ts";
-import type { Chunk } from "./extraction.ts";
+import type { Chunk, KnownPage } from "./extraction.ts";
 
 /** Brought as a file. */
-const FILE_TYPES = ["pdf", "txt", "docx", "md", "html", "csv"] as const;
+const FILE_TYPES = ["pdf", "txt", "docx", "md", "html", "csv", "xlsx", "pptx"] as const;
 /** Written by hand, and changed by hand: a text, or questions with their answers. */
 const WRITTEN_TYPES = ["text", "faq"] as const;
 export const DOCUMENT_TYPES = ["website", ...FILE_TYPES, ...WRITTEN_TYPES] as const;
@@ -34,12 +35,23 @@ export interface Knowledgebase {
   updatedAt: Instant;
 }
 
+/** Pages named one by one, links of theirs to follow, pages a sitemap names. */
+export interface WebsiteSource {
+  urls: string[];
+  follow: number;
+  sitemap?: string;
+  /** How many pages of the sitemap are read. */
+  pagesMax?: number;
+  /** The owner says that the site is theirs, and robots.txt not meant for them. */
+  ignoreRobots?: boolean;
+}
+
 /**
  * `file`: named by it among the files, until it is read. `written`: its text is kept beside it, a
  * list of questions as JSON.
  */
 export type DocumentSource =
-  | { file: string } | { urls: string[]; follow: number } | { written: WrittenType };
+  | { file: string } | WebsiteSource | { written: WrittenType };
 
 interface QuestionAndAnswer {
   question: string;
@@ -72,6 +84,11 @@ export interface Document {
   reason: string | null;
   pages: number;
   characters: number;
+  /** A website is read again after so many hours; null: by hand alone. */
+  rereadHours: number | null;
+  /** When it was read last, with whatever outcome; null: never. */
+  readAt: Instant | null;
+  nextReadAt: Instant | null;
   createdAt: Instant;
   updatedAt: Instant;
 }
@@ -122,11 +139,18 @@ export interface NewDocument extends Naming {
   documentsMax: number;
   /** Where it is written by hand. */
   text?: string;
+  rereadHours: number | null;
   now: Instant;
 }
 
+/** How a website is read from now on. */
+interface SiteChanges {
+  rereadHours?: number | null;
+  ignoreRobots?: boolean;
+}
+
 /** `text`: what is written by hand from now on, to be read again. */
-export interface ChangedDocument extends Partial<Naming> {
+export interface ChangedDocument extends Partial<Naming>, SiteChanges {
   accountId: number;
   documentId: number;
   text?: string;
@@ -139,8 +163,10 @@ type ChangeOutcome =
   | { kind: "not_found" }
   | { kind: "busy" };
 
+/** `site`: its pages, for the next reading. `unchanged`: what was found before is found on. */
 export type ReadOutcome =
-  | { kind: "active"; pages: number; characters: number }
+  | { kind: "active"; pages: number; characters: number; site?: KnownPage[] }
+  | { kind: "unchanged"; site: KnownPage[] }
   | { kind: "failed"; reason: string };
 
 interface DocumentRef {
@@ -166,8 +192,13 @@ export interface KnowledgebaseStore {
     | { kind: "too_many" }
   >;
   updateDocument(args: ChangedDocument): Promise<ChangeOutcome>;
-  /** It is to be read again; what was read before is found until then. */
-  readAgain(args: DocumentRef & { now: Instant }): Promise<ChangeOutcome>;
+  /**
+   * It is to be read again; what was read before is found until then. `isDue`: by its timetable,
+   * where its time has come, and only what has changed; else all of it.
+   */
+  readAgain(args: DocumentRef & { isDue: boolean; now: Instant }): Promise<ChangeOutcome>;
+  /** Websites whose time to be read again has come, of all accounts. */
+  due(now: Instant, rows: number): Promise<Document[]>;
   removeDocument(
     args: { accountId: number; documentId: number; now: Instant },
   ): Promise<Document | null>;
@@ -185,6 +216,10 @@ export interface KnowledgebaseStore {
   beginReading(args: DocumentRef): Promise<boolean>;
   /** A part of what was read, from position 0 on; found by searches once reading is finished. */
   addChunks(args: DocumentRef & { position: number; chunks: Chunk[] }): Promise<void>;
+  /** Pages of a website as they were read last. */
+  knownPages(documentId: number): Promise<KnownPage[]>;
+  /** Chunks of pages that have not changed stand in what is read from `position` on, too. */
+  keepChunks(args: DocumentRef & { position: number; urls: string[] }): Promise<number>;
   /**
    * Stores how reading ended; nothing happens to a document that is gone or was read before. What
    * was read takes the place of what an earlier reading left; a failure leaves that as it is.
@@ -227,12 +262,16 @@ export interface Knowledgebases {
     accountId: number;
     knowledgebaseId: number;
     type: DocumentType;
-    source: { upload: string } | { urls: string[]; follow: number } | { written: Written };
+    source: { upload: string } | WebsiteSource | { written: Written };
+    rereadHours?: number | null;
   }): Promise<Document>;
-  /** `written`: Fault 422 where the document is not of that type, 409 while it is being read. */
+  /**
+   * `written`: Fault 422 where the document is not of that type, 409 while it is being read. How a
+   * website is read: Fault 422 where it is none.
+   */
   updateDocument(
     accountId: number, knowledgebaseId: number, id: number,
-    changes: Partial<Naming> & { written?: Written },
+    changes: Partial<Naming> & SiteChanges & { written?: Written },
   ): Promise<Document>;
   /** One that failed, or a website; else Fault 422, and 409 while it is being read. */
   readAgain(accountId: number, knowledgebaseId: number, id: number): Promise<Document>;
@@ -241,6 +280,8 @@ export interface Knowledgebases {
   chunks(
     document: Document, offset: number, rows: number,
   ): Promise<{ items: Passage[]; total: number }>;
+  /** Begins anew with websites whose time has come, and removes nothing. */
+  readDue(): Promise<void>;
   removeDocument(accountId: number, knowledgebaseId: number, id: number): Promise<void>;
   getDocument(accountId: number, knowledgebaseId: number, id: number): Promise<Document>;
   documents(accountId: number, knowledgebaseId: number): Promise<Document[]>;
@@ -256,6 +297,8 @@ const readAlready = (): Fault => new Fault(
 const notWritten = (type: WrittenType): Fault => (type === "text"
   ? fieldFault("text", "Only a document of the type text has a text.")
   : fieldFault("questions", "Only a document of the type faq has questions."));
+const noWebsite = (field: string): Fault =>
+  fieldFault(field, "Only a website is read again, or has a robots.txt.");
 export const documentNotFound = (): Fault => new Fault(404, "Document not found.");
 
 interface KnowledgebasesOptions {
@@ -298,9 +341,8 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
   return {
     create: (accountId, naming) => store.create({ ...naming, accountId, now: system.now() }),
     update: async (accountId, knowledgebaseId, changes) => {
-      const saved = await store.update({
-        ...changes, accountId, knowledgebaseId, now: system.now(),
-      });
+      const now = system.now();
+      const saved = await store.update({ ...changes, accountId, knowledgebaseId, now });
       if (!saved) throw knowledgebaseNotFound();
       return saved;
     },
@@ -312,19 +354,21 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
     get,
     list: (accountId) => store.list(accountId),
     createDocument: (args) => createDocument(options, args),
-    updateDocument: async (accountId, knowledgebaseId, documentId, { written, ...naming }) => {
+    updateDocument: async (accountId, knowledgebaseId, documentId, { written, ...changes }) => {
       const { type } = await getDocument(accountId, knowledgebaseId, documentId);
-      if (written && written.type !== type) throw notWritten(written.type);
+      checkChanges(type, { ...changes, ...(written ? { written } : {}) });
       return changed(await store.updateDocument({
-        ...naming, accountId, documentId, now: system.now(),
+        ...changes, accountId, documentId, now: system.now(),
         ...(written ? { text: textOf(written) } : {}),
       }));
     },
     readAgain: async (accountId, knowledgebaseId, documentId) => {
       const document = await getDocument(accountId, knowledgebaseId, documentId);
       if (document.status === "active" && document.type !== "website") throw readAlready();
-      return changed(await store.readAgain({ accountId, documentId, now: system.now() }));
+      const now = system.now();
+      return changed(await store.readAgain({ accountId, documentId, isDue: false, now }));
     },
+    readDue: () => readDue(options, changed),
     written: async ({ id, type }) => {
       if (type !== "text" && type !== "faq") return null;
       const text = await store.textOf(id);
@@ -338,9 +382,30 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
       options.forget(gone);
     },
     getDocument,
-    documents: async (accountId, knowledgebaseId) =>
-      store.documents((await get(accountId, knowledgebaseId)).id),
+    documents: async (account, id) => store.documents((await get(account, id)).id),
   };
+}
+
+/** Fault 422 where it is not of the type that can be changed so. */
+function checkChanges(
+  type: DocumentType, { written, rereadHours, ignoreRobots }: SiteChanges & { written?: Written },
+): void {
+  if (written && written.type !== type) throw notWritten(written.type);
+  if (type === "website") return;
+  if (rereadHours) throw noWebsite("read_again_every_hours");
+  if (ignoreRobots) throw noWebsite("ignore_robots");
+}
+
+async function readDue(
+  { store, system }: KnowledgebasesOptions, changed: (outcome: ChangeOutcome) => Document,
+): Promise<void> {
+  for (const { accountId, id } of await store.due(system.now(), LIMITS.websitesPerLookMax)) {
+    const outcome = await store.readAgain({
+      accountId, documentId: id, isDue: true, now: system.now(),
+    });
+    // Gone, changed or begun meanwhile: the next look finds what is still due.
+    if (outcome.kind === "saved") changed(outcome);
+  }
 }
 
 async function createDocument(
@@ -356,7 +421,8 @@ async function createDocument(
     source = { file };
   } else source = "written" in given ? { written: given.written.type } : given;
   const outcome = await store.createDocument({
-    ...args, source, documentsMax: DOCUMENTS_PER_KNOWLEDGEBASE_MAX, now: system.now(),
+    ...args, source, rereadHours: args.rereadHours ?? null,
+    documentsMax: DOCUMENTS_PER_KNOWLEDGEBASE_MAX, now: system.now(),
     ...("written" in given ? { text: textOf(given.written) } : {}),
   });
   if (outcome.kind !== "created" && "file" in source) await removals.remove(fileNameOf(source.file));

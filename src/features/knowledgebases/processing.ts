@@ -11,7 +11,7 @@ import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Embedder } from "#providers/embeddings/port.ts";
-import type { Chunk, Extractor, ExtractionResult } from "./extraction.ts";
+import type { Chunk, Extractor, ExtractionResult, SitePage } from "./extraction.ts";
 import {
   fileNameOf, writtenFrom, type Document, type FileType, type KnowledgebaseStore, type ReadOutcome,
 } from "./knowledgebases.ts";
@@ -62,7 +62,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
       });
       bus.publishCommitted(events);
       // One that failed can be read again.
-      if (outcome.kind === "active") removeFile(options, document);
+      if (outcome.kind !== "failed") removeFile(options, document);
     } catch (error) {
       if (signal.aborted) return;
       log.error({ err: error, document_id: document.id }, "document not read");
@@ -153,7 +153,10 @@ async function extract(
   { id, type, source }: Document,
   signal: AbortSignal,
 ): Promise<ExtractionResult> {
-  if ("urls" in source) return extractor.extract({ type: "website", ...source }, signal);
+  if ("urls" in source) {
+    const known = await store.knownPages(id);
+    return extractor.extract({ type: "website", ...source, known }, signal);
+  }
   if ("written" in source) {
     const text = await store.textOf(id) ?? "";
     return extractor.extract(writtenFrom(source.written, text), signal);
@@ -181,16 +184,56 @@ async function readDocument(
   if (!await store.beginReading(named(document))) return null;
   const result = await extract(options, document, signal);
   if (result.kind === "failed") return result;
-  const { chunks, pages } = result;
-  // In parts, so that no charge waits behind a whole book.
-  for (let position = 0; position < chunks.length; position += LIMITS.chunksPerWrite) {
-    const part = chunks.slice(position, position + LIMITS.chunksPerWrite);
-    await store.addChunks({ ...named(document), position, chunks: part });
+  const { pages, site } = result;
+  if (site && await isUnchanged(store, document.id, site)) return { kind: "unchanged", site };
+  let position = 0;
+  let characters = 0;
+  for (const part of partsOf(result)) {
     if (signal.aborted) return null;
+    if ("kept" in part) {
+      position += await store.keepChunks({ ...named(document), position, urls: [part.kept.url] });
+      characters += part.kept.characters;
+      continue;
+    }
+    await addChunks(options, document, part.chunks, position, signal);
+    position += part.chunks.length;
+    characters += part.chunks.reduce((sum, { text }) => sum + text.length, 0);
   }
-  await addVectors(options, document, chunks, signal);
-  const characters = chunks.reduce((sum, { text }) => sum + text.length, 0);
-  return { kind: "active", pages, characters };
+  return signal.aborted
+    ? null
+    : { kind: "active", pages, characters, ...(site ? { site } : {}) };
+}
+
+/** What was read, in its order: chunks that are new, and pages whose chunks are there already. */
+type Part = { chunks: Chunk[] } | { kept: SitePage };
+
+function partsOf({ chunks, site }: Extract<ExtractionResult, { kind: "extracted" }>): Part[] {
+  if (!site) return [{ chunks }];
+  const byPage = Map.groupBy(chunks, ({ url }) => url);
+  return site.map((page) =>
+    (page.isKept ? { kept: page } : { chunks: byPage.get(page.url) ?? [] }));
+}
+
+/** The same pages with the same texts: nothing of it need be written. */
+async function isUnchanged(
+  store: KnowledgebaseStore, documentId: number, site: SitePage[],
+): Promise<boolean> {
+  if (!site.every(({ isKept }) => isKept)) return false;
+  const known = await store.knownPages(documentId);
+  return known.length === site.length && known.every(({ url }, at) => site[at]?.url === url);
+}
+
+/** In parts, so that no charge waits behind a whole book. */
+async function addChunks(
+  options: DocumentProcessorOptions, document: Document, chunks: Chunk[], first: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let at = 0; at < chunks.length; at += LIMITS.chunksPerWrite) {
+    const part = chunks.slice(at, at + LIMITS.chunksPerWrite);
+    await options.store.addChunks({ ...named(document), position: first + at, chunks: part });
+    if (signal.aborted) return;
+  }
+  await addVectors(options, document, chunks, first, signal);
 }
 
 /** A document without vectors is still found by its words, so that a failure here is no failure. */
@@ -198,13 +241,15 @@ async function addVectors(
   { store, embedder, log }: DocumentProcessorOptions,
   document: Document,
   chunks: Chunk[],
+  first: number,
   signal: AbortSignal,
 ): Promise<void> {
   if (!embedder) return;
   const { embeddingsPerRequestMax: most, embeddingsMs } = LIMITS;
   try {
-    for (let position = 0; position < chunks.length; position += most) {
-      const texts = chunks.slice(position, position + most).map(({ headings, text }) =>
+    for (let at = 0; at < chunks.length; at += most) {
+      const position = first + at;
+      const texts = chunks.slice(at, at + most).map(({ headings, text }) =>
         [document.name, ...headings, text].join("\n"));
       const bounded = AbortSignal.any([signal, AbortSignal.timeout(embeddingsMs)]);
       const vectors = await embedder.embed(texts, bounded);

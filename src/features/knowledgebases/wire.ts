@@ -1,7 +1,7 @@
 // Wire shapes of knowledgebases, documents and what was read of them.
 import { Type, type Static } from "@sinclair/typebox";
 import { about, named, Nullable } from "#core/schema.ts";
-import { isoMicros } from "#core/system.ts";
+import { isoMicros, type Instant } from "#core/system.ts";
 import { CREATED, Moment, TIMES, UPDATED } from "#http/answers.ts";
 import {
   DOCUMENT_TYPES, type Document, type DocumentType, type Knowledgebase, type Passage, type Written,
@@ -22,7 +22,7 @@ const STATUS_LABELS = {
 const TYPE_LABELS: Record<DocumentType, string> = {
   website: "Website", pdf: "PDF", txt: "TXT", docx: "DOCX",
   md: "Markdown", html: "HTML", csv: "CSV", text: "Text",
-  faq: "Questions and answers",
+  xlsx: "XLSX", pptx: "PPTX", faq: "Questions and answers",
 };
 
 const oneOf = <T extends string>(values: readonly T[], description: string) =>
@@ -67,8 +67,26 @@ const READ = {
   characters: Type.Integer(about("Characters read.", 24_310)),
 };
 
+const REREAD_HOURS_MAX = 24 * 365;
+
+export const RereadHours = Nullable(Type.Integer({
+  minimum: 1, maximum: REREAD_HOURS_MAX,
+  ...about("A website is read again after so many hours, and only what has changed; null: never "
+    + "by itself.", 24),
+}));
+export const IgnoreRobots = Type.Boolean(about(
+  "Of a website that is one's own: its robots.txt is not obeyed. Who says so stands in the audit log.",
+  false));
+const SITE = {
+  read_again_every_hours: RereadHours,
+  ignore_robots: IgnoreRobots,
+  sitemap_url: Nullable(Type.String(about(
+    "The sitemap that names a website's pages; null: it has none.", "https://example.com/sitemap.xml"))),
+  read_at: Nullable(Moment("When it was read last; null: never.")),
+  next_read_at: Nullable(Moment("When it is read again; null: not by itself.")),
+};
 export const DocumentSchema = Type.Object(
-  { ...DOCUMENT, ...READ, ...TIMES }, named("Document", "A file or a website that was read."));
+  { ...DOCUMENT, ...READ, ...SITE, ...TIMES }, named("Document", "A file or a website that was read."));
 const QUESTION_CHARS_MAX = 500;
 const ANSWER_CHARS_MAX = 3000;
 const QUESTIONS_MAX = 500;
@@ -90,7 +108,7 @@ export const Questions = Type.Array(Type.Object({
   ...about("Questions with their answers, each found by itself."),
 });
 export const WrittenDocumentSchema = Type.Object({
-  ...DOCUMENT, ...READ, ...TIMES,
+  ...DOCUMENT, ...READ, ...SITE, ...TIMES,
   text: Nullable(Text), questions: Nullable(Questions),
 }, named("WrittenDocument", "A document, with what was written by hand where it was."));
 
@@ -143,12 +161,27 @@ const documentHead = ({ id, name, description, type, status }: Document) => ({
   status, status_label: STATUS_LABELS[status],
 });
 
+const momentOf = (instant: Instant | null): string | null =>
+  (instant === null ? null : isoMicros(instant));
+
+function wireSite({ source, rereadHours, readAt, nextReadAt }: Document) {
+  const site = "urls" in source ? source : null;
+  return {
+    read_again_every_hours: rereadHours,
+    ignore_robots: site?.ignoreRobots === true,
+    sitemap_url: site?.sitemap ?? null,
+    read_at: momentOf(readAt),
+    next_read_at: momentOf(nextReadAt),
+  };
+}
+
 export function wireDocument(document: Document): Static<typeof DocumentSchema> {
   return {
     ...documentHead(document),
     failure_reason: document.reason,
     pages: document.pages,
     characters: document.characters,
+    ...wireSite(document),
     created_at: isoMicros(document.createdAt),
     updated_at: isoMicros(document.updatedAt),
   };

@@ -1,4 +1,4 @@
-// Files of the kinds that are text with a form: Markdown, HTML, CSV.
+// Files of the kinds that are text with a form (Markdown, HTML, CSV), workbooks and presentations.
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,9 +6,11 @@ import { after, test } from "node:test";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createExtractor, type ExtractionResult } from "#features/knowledgebases/extraction.ts";
+import { docxAround } from "#support/documents.ts";
+import { makePptx, makeXlsx, xlsxAround } from "#support/office.ts";
 import { testDataDir } from "#support/server.ts";
 
-type Type = "md" | "html" | "csv";
+type Type = "md" | "html" | "csv" | "xlsx" | "pptx";
 
 const folder = testDataDir();
 const extractor = createExtractor({
@@ -64,4 +66,69 @@ test("[EX121] each row of a CSV names its columns, whatever parts them; hostile 
     const result = await extract("csv", hostile);
     assert.equal(result.kind, "failed", JSON.stringify(result).slice(0, 200));
   }
+});
+
+test("[EX122] a workbook's rows name their columns; dates and percentages read as people see them", async () => {
+  const book = makeXlsx([
+    { name: "Bikes & more", rows: [
+      ["Price list"], [],
+      ["Bike", "Dollars", "Since", "Discount"],
+      ["City", 20.1, { value: 45292, style: 1 }, { value: 0.15, style: 2 }],
+      ["Cargo", 0.1 + 0.2, { value: 45292.75, style: 1 }, null],
+    ] },
+    { name: "Secret", isHidden: true, rows: [["margin", "ours"], [1, 2]] },
+    { name: "Hours", rows: [["Day", "Opens"], ["Monday", "nine"]] },
+  ]);
+  const result = await extract("xlsx", book);
+  assert.ok(result.kind === "extracted", JSON.stringify(result));
+  assert.equal(result.pages, 2);
+  assert.deepEqual(result.chunks.map(({ headings, text }) => [headings, text]), [
+    [["Bikes & more"], "Price list\nBike: City | Dollars: 20.1 | Since: 2024-01-01 | Discount: 15%\n"
+      + "Bike: Cargo | Dollars: 0.3 | Since: 2024-01-01 18:00"],
+    [["Hours"], "Day: Monday | Opens: nine"],
+  ]);
+  assert.deepEqual(await read("xlsx", xlsxAround('<row><c t="inlineStr"><is><t>Only</t></is></c>'
+    + '<c t="str"><v>row</v></c><c t="b"><v>1</v></c><c t="e"><v>#N/A</v></c></row>')),
+  [[["A"], "Only | row | TRUE"]]);
+});
+
+test("[EX123] a presentation is read slide by slide, in the order shown, with tables and notes", async () => {
+  const result = await extract("pptx", makePptx([
+    { title: "Welcome", texts: ["We rent bikes.", "Since 1990."], notes: "Smile first." },
+    { title: "Draft", texts: ["Never said."], isHidden: true },
+    { title: "Prices", table: [["Bike", "Dollars"], ["City", "20"]] },
+  ]));
+  assert.ok(result.kind === "extracted", JSON.stringify(result));
+  assert.equal(result.pages, 2);
+  assert.deepEqual(result.chunks.map(({ headings, text, page }) => [headings, text, page]), [
+    [["Welcome"], "We rent bikes.\nSince 1990.\nSmile first.", 1],
+    [["Prices"], "Bike | Dollars\nCity | 20", 3],
+  ]);
+});
+
+test("[EX124] hostile workbooks and presentations cost one document", async () => {
+  const tooLarge = "The document is too large to read once it is unpacked.";
+  const bomb = xlsxAround(" ".repeat(60 * 1024 * 1024));
+  assert.deepEqual(await extract("xlsx", bomb), { kind: "failed", reason: tooLarge });
+  // Packed less tightly than a bomb: a huge sheet is read to the document's end, as any.
+  const cells = Array.from({ length: 150_000 }, (_, at) =>
+    `<row><c><v>${(at * 2_654_435_761) % 4_294_967_296}</v></c><c t="str"><v>row ${at}</v></c></row>`);
+  const huge = await extract("xlsx", xlsxAround(cells.join("")));
+  assert.ok(huge.kind === "extracted" && huge.truncated, JSON.stringify(huge).slice(0, 200));
+  // One long text that every cell of a row refers to.
+  const cell = '<c t="s"><v>0</v></c>';
+  const wide = await extract("xlsx", xlsxAround(
+    `<row>${cell.repeat(20_000)}</row>`, `<sst><si><t>${"x".repeat(100_000)}</t></si></sst>`));
+  assert.ok(wide.kind === "extracted" && wide.truncated);
+  // Entities that would grow are no entities here; others' files are not taken for these.
+  const entities = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>';
+  const laughs = await extract("xlsx", xlsxAround(
+    '<row><c t="str"><v>&b;</v></c><c><v>1</v></c></row>', `${entities}<sst/>`));
+  assert.ok(laughs.kind === "extracted" && !JSON.stringify(laughs).includes("aaaa"));
+  assert.equal((await extract("xlsx", xlsxAround("<a>".repeat(100_000)))).kind, "failed");
+  const invalid = { kind: "failed", reason: "The file is not a valid XLSX workbook." };
+  assert.deepEqual(await extract("xlsx", docxAround("")), invalid);
+  assert.deepEqual(await extract("xlsx", "no archive"), invalid);
+  assert.equal((await extract("pptx", makeXlsx([]))).kind, "failed");
+  assert.equal((await extract("pptx", makePptx([]))).kind, "failed");
 });

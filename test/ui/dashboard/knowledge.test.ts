@@ -142,7 +142,7 @@ test("[DB63] what the server would not take is told before anything is sent", { 
       return file;
     });
     await page.getByLabel("Drop files here").setInputFiles(files);
-    await page.getByText("Only PDF, DOCX, TXT, Markdown, HTML and CSV files can be read.").waitFor();
+    await page.getByText("Only PDF, DOCX, XLSX, PPTX, TXT, Markdown, HTML and CSV files can be read.").waitFor();
     await page.getByText("The file is empty.").waitFor();
     await page.getByText("The file is larger than 20 MB.").waitFor();
     await look();
@@ -175,8 +175,28 @@ test("[DB64] a website is added by its address or page by page; assistants that 
     await page.getByRole("textbox", { name: "Name" }).fill("The reference");
     await page.getByRole("dialog").getByRole("button", { name: "Add" }).click();
     await rowOf(page, "The reference").getByText(/Active|Failed/).waitFor();
+    // How it is read is changed afterwards, and stands among its facts.
+    await page.getByRole("button", { name: "The reference" }).click();
+    await page.getByRole("button", { name: "How it is read" }).click();
+    await page.getByLabel("Read again").selectOption({ label: "Every week" });
+    await page.getByLabel(/This site is mine/).check();
+    await look();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText(/^Every week, next /).waitFor();
+    await page.getByText("Not obeyed: the site is yours").waitFor();
+    await look();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Add a website" }).click();
+    await page.getByLabel("The pages of a sitemap").check();
+    await page.getByLabel("Address of the sitemap").fill(`${server.url}/sitemap.xml`);
+    await look();
+    await page.getByRole("dialog").getByRole("button", { name: "Add" }).click();
+    await rowOf(page, `${server.url}/sitemap.xml`).getByText(/Active|Failed/).waitFor();
     assert.deepEqual((await documentsOf(id)).map(({ name, type }) => [name, type]).toSorted(),
-      [["The reference", "website"], [`${server.url}/`, "website"]]);
+      [
+        ["The reference", "website"], [`${server.url}/`, "website"],
+        [`${server.url}/sitemap.xml`, "website"],
+      ]);
   });
 });
 

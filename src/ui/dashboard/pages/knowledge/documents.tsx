@@ -12,6 +12,7 @@ import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { Chunks } from "./chunks.tsx";
 import { NameForm } from "./name-form.tsx";
+import { siteFacts, SiteSettings } from "./site-fields.tsx";
 import { isWritten, type Document } from "./types.ts";
 import { ChangeWritten } from "./written.tsx";
 
@@ -65,12 +66,14 @@ export function Documents({ knowledgebaseId, documents, onChange }: {
   );
 }
 
+type Mode = "shown" | "renaming" | "deleting" | "writing" | "site";
+
 function DocumentDialog({ knowledgebaseId: id, document, onChange, onClose }: {
   knowledgebaseId: number; document: Document; onChange(): void; onClose(): void;
 }) {
   const api = useApi();
   const toasts = useToasts();
-  const [mode, setMode] = useState<"shown" | "renaming" | "deleting" | "writing">("shown");
+  const [mode, setMode] = useState<Mode>("shown");
   const params = { path: { id, document_id: document.id } };
   if (mode === "deleting") {
     return (
@@ -95,6 +98,13 @@ function DocumentDialog({ knowledgebaseId: id, document, onChange, onClose }: {
       />
     );
   }
+  if (mode === "site") {
+    return (
+      <SiteSettings
+        knowledgebaseId={id} document={document} onDone={onChange} onClose={() => setMode("shown")}
+      />
+    );
+  }
   return (
     <Dialog title={document.name} isWide onClose={onClose}>
       {mode === "renaming" ? (
@@ -110,18 +120,7 @@ function DocumentDialog({ knowledgebaseId: id, document, onChange, onClose }: {
         <>
           <Trouble document={document} />
           <About document={document} />
-          <div class="form-actions">
-            <Button onClick={() => setMode("deleting")}>Delete</Button>
-            <Button onClick={() => setMode("renaming")}>Rename</Button>
-            {isWritten(document) && (
-              <Button disabled={document.status === "processing"} onClick={() => setMode("writing")}>
-                Edit
-              </Button>
-            )}
-            {mayReadAgain(document) && (
-              <ReadAgain knowledgebaseId={id} document={document} onDone={onChange} />
-            )}
-          </div>
+          <Actions knowledgebaseId={id} document={document} onMode={setMode} onDone={onChange} />
           {document.status !== "failed" && (
             <Chunks
               // What was read anew is loaded anew.
@@ -131,6 +130,28 @@ function DocumentDialog({ knowledgebaseId: id, document, onChange, onClose }: {
         </>
       )}
     </Dialog>
+  );
+}
+
+function Actions({ knowledgebaseId, document, onMode, onDone }: {
+  knowledgebaseId: number; document: Document; onMode(mode: Mode): void; onDone(): void;
+}) {
+  return (
+    <div class="form-actions">
+      <Button onClick={() => onMode("deleting")}>Delete</Button>
+      <Button onClick={() => onMode("renaming")}>Rename</Button>
+      {isWritten(document) && (
+        <Button disabled={document.status === "processing"} onClick={() => onMode("writing")}>
+          Edit
+        </Button>
+      )}
+      {document.type === "website" && (
+        <Button onClick={() => onMode("site")}>How it is read</Button>
+      )}
+      {mayReadAgain(document) && (
+        <ReadAgain knowledgebaseId={knowledgebaseId} document={document} onDone={onDone} />
+      )}
+    </div>
   );
 }
 
@@ -177,6 +198,7 @@ function About({ document }: { document: Document }) {
           ["Pages", status === "active" ? count(pages) : "–"],
           ["Characters", status === "active" ? count(characters) : "–"],
           ["Added", whenExactly(at)],
+          ...siteFacts(document),
         ]}
       />
     </>

@@ -15,9 +15,9 @@ export interface Item {
   problem: string | null;
 }
 
-const TYPES: Record<string, "pdf" | "txt" | "docx" | "md" | "html" | "csv"> = {
+const TYPES: Record<string, "pdf" | "txt" | "docx" | "md" | "html" | "csv" | "xlsx" | "pptx"> = {
   pdf: "pdf", txt: "txt", docx: "docx", md: "md", markdown: "md", html: "html", htm: "html",
-  csv: "csv",
+  csv: "csv", xlsx: "xlsx", pptx: "pptx",
 };
 export const ACCEPTED = Object.keys(TYPES).map((ending) => `.${ending}`).join(",");
 const NAME_CHARS_MAX = 255;
@@ -26,7 +26,7 @@ const typeOf = ({ name }: File) => TYPES[name.split(".").at(-1)?.toLowerCase() ?
 
 /** Why the server would not take it; null: it may. */
 function problemOf(file: File): string | null {
-  if (!typeOf(file)) return "Only PDF, DOCX, TXT, Markdown, HTML and CSV files can be read.";
+  if (!typeOf(file)) return "Only PDF, DOCX, XLSX, PPTX, TXT, Markdown, HTML and CSV files can be read.";
   if (file.size === 0) return "The file is empty.";
   return file.size > FILE_BYTES_MAX ? "The file is larger than 20 MB." : null;
 }

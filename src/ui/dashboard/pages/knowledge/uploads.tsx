@@ -16,7 +16,7 @@ export function Uploads({ knowledgebaseId, onDone }: {
         label="Drop files here, or choose them" accept={ACCEPTED} isMany
         onFiles={(files) => queue.add(files, apiKey)}
       >
-        PDF, DOCX, TXT, Markdown, HTML or CSV, at most 20 MB each
+        PDF, DOCX, XLSX, PPTX, TXT, Markdown, HTML or CSV, at most 20 MB each
       </DropZone>
       {queue.items.length > 0 && (
         <ul class="knowledge-uploads" aria-label="Uploads">

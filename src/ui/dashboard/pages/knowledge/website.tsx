@@ -1,15 +1,20 @@
-// Adding a website: its main address with pages it links to, or pages named one by one.
+// Adding a website: its main address with pages it links to, the pages of its sitemap, or pages
+// named one by one.
 import { useState } from "preact/hooks";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Form, NumberField, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
+import { NEVER, rereadHours, SiteFields } from "./site-fields.tsx";
 
 const LINKS_MAX = 50;
 const FOLLOWED_DEFAULT = 10;
+const SITEMAP_PAGES_DEFAULT = 100;
+const SITEMAP_PAGES_MAX = 500;
 const NAME_CHARS_MAX = 255;
 
 const KINDS = [
   { value: "site", label: "A site and what it links to" },
+  { value: "sitemap", label: "The pages of a sitemap" },
   { value: "pages", label: "Single pages" },
 ] as const;
 type Kind = (typeof KINDS)[number]["value"];
@@ -31,20 +36,25 @@ export function WebsiteDialog({ knowledgebaseId, onDone, onClose }: {
   const [kind, setKind] = useState<Kind>("site");
   const [url, setUrl] = useState("");
   const [limit, setLimit] = useState<number | null>(FOLLOWED_DEFAULT);
+  const [pages, setPages] = useState<number | null>(SITEMAP_PAGES_DEFAULT);
   const [text, setText] = useState("");
   const [name, setName] = useState("");
+  const [site, setSite] = useState({ reread: NEVER, isOwn: false });
   const [error, setError] = useState<unknown>(null);
   const errors = fieldErrors(error);
   const links = linksOf(text);
-  const first = (kind === "site" ? url : links[0] ?? "").trim();
+  const first = (kind === "pages" ? links[0] ?? "" : url).trim();
+  const sources = {
+    site: { url: first, relative_links_limit: limit ?? FOLLOWED_DEFAULT },
+    sitemap: { sitemap_url: first, sitemap_pages_limit: pages ?? SITEMAP_PAGES_DEFAULT },
+    pages: { links: links.map((link) => ({ link })) },
+  };
   const save = async (): Promise<void> => {
-    const source = kind === "site"
-      ? { url: url.trim(), relative_links_limit: limit ?? FOLLOWED_DEFAULT }
-      : { links: links.map((link) => ({ link })) };
     await unwrap(api.POST("/user/knowledgebases/{id}/documents", {
       params: { path: { id: knowledgebaseId } },
       body: {
-        name: (name.trim() || first).slice(0, NAME_CHARS_MAX), type: "website", ...source,
+        name: (name.trim() || first).slice(0, NAME_CHARS_MAX), type: "website", ...sources[kind],
+        read_again_every_hours: rereadHours(site.reread), ignore_robots: site.isOwn,
       },
     }));
     onDone();
@@ -56,19 +66,14 @@ export function WebsiteDialog({ knowledgebaseId, onDone, onClose }: {
         submit="Add" error={error} onCancel={onClose} onSubmit={() => save().catch(setError)}
       >
         <Kinds kind={kind} onInput={setKind} />
-        {kind === "site" ? (
-          <>
-            <TextField
-              label="Address" type="url" required value={url} onInput={setUrl}
-              placeholder="https://example.org" error={errors.url}
-            />
-            <NumberField
-              label="Pages to follow" min={1} max={50} value={limit} onInput={setLimit}
-              hint="Links on the page that lead to the same site, 1 to 50"
-              error={errors.relative_links_limit}
-            />
-          </>
-        ) : (
+        {kind !== "pages" && (
+          <Address
+            kind={kind} url={url} onUrl={setUrl} errors={errors}
+            most={kind === "site" ? limit : pages}
+            onMost={kind === "site" ? setLimit : setPages}
+          />
+        )}
+        {kind === "pages" && (
           <TextArea
             label="Addresses" rows={6} value={text} onInput={setText}
             hint={`One a line, at most ${LINKS_MAX}; only these are read`}
@@ -80,9 +85,40 @@ export function WebsiteDialog({ knowledgebaseId, onDone, onClose }: {
           label="Name" value={name} onInput={setName} maxLength={NAME_CHARS_MAX}
           hint="Empty: its address" error={errors.name} autoComplete="off"
         />
-        <p class="soft">It is read once, now. Open it and press “Read again” to read it anew.</p>
+        <SiteFields value={site} onInput={setSite} errors={errors} />
       </Form>
     </Dialog>
+  );
+}
+
+function Address({ kind, url, onUrl, most, onMost, errors }: {
+  kind: "site" | "sitemap"; url: string; onUrl(url: string): void;
+  most: number | null; onMost(most: number | null): void; errors: Record<string, string>;
+}) {
+  return kind === "site" ? (
+    <>
+      <TextField
+        label="Address" type="url" required value={url} onInput={onUrl}
+        placeholder="https://example.org" error={errors.url}
+      />
+      <NumberField
+        label="Pages to follow" min={1} max={50} value={most} onInput={onMost}
+        hint="Links on the page that lead to the same site, 1 to 50"
+        error={errors.relative_links_limit}
+      />
+    </>
+  ) : (
+    <>
+      <TextField
+        label="Address of the sitemap" type="url" required value={url} onInput={onUrl}
+        placeholder="https://example.org/sitemap.xml" error={errors.sitemap_url}
+      />
+      <NumberField
+        label="Pages to read" min={1} max={SITEMAP_PAGES_MAX} value={most} onInput={onMost}
+        hint={`Pages of the same site, 1 to ${SITEMAP_PAGES_MAX}`}
+        error={errors.sitemap_pages_limit}
+      />
+    </>
   );
 }
 

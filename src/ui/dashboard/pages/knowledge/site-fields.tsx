@@ -1,0 +1,91 @@
+// How a website is read: its timetable, and whether its robots.txt counts. Asked for when it is
+// added (website.tsx), changed later (documents.tsx).
+import { useState } from "preact/hooks";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Form, SelectField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
+import { when } from "#ui/dashboard/kit/format.ts";
+import type { Document } from "./types.ts";
+
+export const NEVER = "never";
+const TIMETABLES = [
+  { value: NEVER, label: "By hand only" },
+  { value: "6", label: "Every six hours" },
+  { value: "24", label: "Every day" },
+  { value: "168", label: "Every week" },
+  { value: "720", label: "Every 30 days" },
+];
+
+export const rereadHours = (value: string): number | null =>
+  (value === NEVER ? null : Number(value));
+
+/** In the words of the list, or in hours where a program chose others. */
+function timetableOf(hours: number | null): { value: string; label: string } {
+  const value = hours === null ? NEVER : String(hours);
+  return TIMETABLES.find((one) => one.value === value) ?? { value, label: `Every ${value} hours` };
+}
+
+interface SiteValue {
+  reread: string;
+  isOwn: boolean;
+}
+
+export function SiteFields({ value, onInput, errors }: {
+  value: SiteValue; onInput(value: SiteValue): void; errors: Record<string, string>;
+}) {
+  const chosen = timetableOf(rereadHours(value.reread));
+  const isListed = TIMETABLES.some((one) => one.value === chosen.value);
+  return (
+    <>
+      <SelectField
+        label="Read again" value={value.reread} options={isListed ? TIMETABLES : [chosen, ...TIMETABLES]}
+        onInput={(reread) => onInput({ ...value, reread })}
+        hint="Only pages that have changed are read anew" error={errors.read_again_every_hours}
+      />
+      <Toggle
+        label="This site is mine: read it whatever its robots.txt says" value={value.isOwn}
+        onInput={(isOwn) => onInput({ ...value, isOwn })}
+        hint="That you said so is noted in the audit log" error={errors.ignore_robots}
+      />
+    </>
+  );
+}
+
+export function SiteSettings({ knowledgebaseId: id, document, onDone, onClose }: {
+  knowledgebaseId: number; document: Document; onDone(): void; onClose(): void;
+}) {
+  const api = useApi();
+  const [value, setValue] = useState<SiteValue>({
+    reread: timetableOf(document.read_again_every_hours).value, isOwn: document.ignore_robots,
+  });
+  const [error, setError] = useState<unknown>(null);
+  const save = async (): Promise<void> => {
+    await unwrap(api.PATCH("/user/knowledgebases/{id}/documents/{document_id}", {
+      params: { path: { id, document_id: document.id } },
+      body: { read_again_every_hours: rereadHours(value.reread), ignore_robots: value.isOwn },
+    }));
+    onDone();
+    onClose();
+  };
+  return (
+    <Dialog title={`How ${document.name} is read`} onClose={onClose}>
+      <Form submit="Save" error={error} onCancel={onClose} onSubmit={() => save().catch(setError)}>
+        <SiteFields value={value} onInput={setValue} errors={fieldErrors(error)} />
+      </Form>
+    </Dialog>
+  );
+}
+
+/** Rows about a website for the document's facts. */
+export function siteFacts(document: Document): [string, string][] {
+  if (document.type !== "website") return [];
+  const { read_again_every_hours: hours, next_read_at: next, read_at: read } = document;
+  return [
+    ...(document.sitemap_url === null ? [] : [["Sitemap", document.sitemap_url] as [string, string]]),
+    ["Last read", read === null ? "–" : when(read)],
+    ["Read again", next === null
+      ? timetableOf(hours).label
+      : `${timetableOf(hours).label}, next ${when(next)}`],
+    ["robots.txt", document.ignore_robots ? "Not obeyed: the site is yours" : "Obeyed"],
+  ];
+}

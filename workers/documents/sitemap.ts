@@ -1,0 +1,58 @@
+// Sitemaps (sitemaps.org): a list of pages, or an index of such lists; packed ones too. Used by
+// website.ts, which fetches them.
+import { gunzipSync } from "node:zlib";
+import { Parser } from "htmlparser2";
+import { Unreadable } from "./blocks.ts";
+
+/** Lists read for one website, the index among them. */
+export const SITEMAPS_MAX = 50;
+export const SITEMAP_BYTES_MAX = 10 * 1024 * 1024;
+const ADDRESS_CHARS_MAX = 2048;
+const ADDRESSES_MAX = 50_000;
+const GZIP = Buffer.from([0x1f, 0x8b]);
+
+interface Sitemap {
+  pages: string[];
+  sitemaps: string[];
+}
+
+function unpacked(body: Buffer): Buffer {
+  if (!body.subarray(0, GZIP.length).equals(GZIP)) return body;
+  try {
+    return gunzipSync(body, { maxOutputLength: SITEMAP_BYTES_MAX });
+  } catch (error) {
+    throw new Unreadable("The sitemap cannot be unpacked, or is too large then.", { cause: error });
+  }
+}
+
+/** Throws Unreadable where it is no sitemap. */
+export function readSitemap(body: Buffer): Sitemap {
+  const found: Sitemap = { pages: [], sitemaps: [] };
+  let list: string[] | null = null;
+  let isKnown = false;
+  let depth = 0;
+  let address: string | null = null;
+  const parser = new Parser({
+    onopentag: (tag) => {
+      depth += 1;
+      const name = tag.slice(tag.lastIndexOf(":") + 1);
+      if (depth === 1) isKnown = name === "urlset" || name === "sitemapindex";
+      if (depth === 2) list = name === "sitemap" ? found.sitemaps : found.pages;
+      // A picture of a page has an address of its own, deeper.
+      if (depth === 3 && name === "loc") address = "";
+    },
+    ontext: (text) => {
+      if (address !== null && address.length < ADDRESS_CHARS_MAX) address += text;
+    },
+    onclosetag: () => {
+      depth -= 1;
+      if (address === null) return;
+      if (list && list.length < ADDRESSES_MAX) list.push(address.trim());
+      address = null;
+    },
+  }, { xmlMode: true, decodeEntities: true });
+  parser.write(unpacked(body).toString("utf8"));
+  parser.end();
+  if (!isKnown) throw new Unreadable("The address is no sitemap.");
+  return found;
+}
