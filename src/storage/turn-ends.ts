@@ -44,7 +44,7 @@ export function createComplete(
   ): Promise<CommittedEvent> => {
     const { id: conversationId, uuid, accountId } = conversation;
     await rows.advance({
-      conversationId, hasEnded: false, events: 1, messages: 0, costMicros: 0, now,
+      conversationId, hasEnded: false, messages: 0, costMicros: 0, now,
     });
     await end({ id: conversationId, now });
     await rows.drawNumbers({ accountId, events: 1 });
@@ -58,7 +58,7 @@ export function createComplete(
   };
 
   return async (args) => {
-    const { turnId, conversation, text, functionCalls, stopped, truncated, usage, now } = args;
+    const { turnId, conversation, text, functionCalls, stopped, truncated, now } = args;
     const { id: conversationId, uuid, accountId } = conversation;
     const open = await rows.open({ turnId, conversationId, accountId, nodeId: args.nodeId });
     if (!open) throw new Error(`turn ${turnId} is not open`);
@@ -71,14 +71,11 @@ export function createComplete(
       ...(truncated ? { truncated: true } : {}),
       created_at: isoMicros(now),
     };
-    const replyMessageId = await rows.insertMessage({
-      conversationId, role: "assistant", content: text, functionCalls, stopped, truncated, usage,
-      now,
-    });
+    const replyMessageId = await rows.insertReply(conversationId, args);
     const [, , events] = await together(
       closeTurn.run({ turnId, state: stopped ? "stopped" : "done", replyMessageId, now }),
       rows.advance({
-        conversationId, hasEnded: open.has_ended === 1, events: 1, messages: 1,
+        conversationId, hasEnded: open.has_ended === 1, messages: 1,
         costMicros: open.price_micros, now,
       }),
       charge(open, args, (numbers) => rows.append({
@@ -146,7 +143,7 @@ export function createFail(sql: Sql, rows: TurnRows): Fail {
       await note({ accountId, reason: "reply_failed", conversationUuid: uuid, now });
     }
     await rows.advance({
-      conversationId, hasEnded: open.has_ended === 1, events: 1, messages: 0, costMicros: 0, now,
+      conversationId, hasEnded: open.has_ended === 1, messages: 0, costMicros: 0, now,
     });
     await rows.drawNumbers({ accountId, events: cause === null ? 1 : 2 });
     const failed = await rows.append({

@@ -1,9 +1,9 @@
 // Steps that the commands which begin a turn and those which end it have in common. Used by
 // turns.ts and turn-ends.ts.
-import type { Message } from "#features/conversations/records.ts";
+import type { CompleteTurn } from "#features/conversations/records.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
-import type { AttachmentBody, FunctionCall } from "#events/events.ts";
+import type { AttachmentBody } from "#events/events.ts";
 import { createEventAppender } from "./events.ts";
 import { createLedger, type AccountRow } from "./ledger.ts";
 import { NOBODY } from "./nodes.ts";
@@ -19,13 +19,16 @@ export interface OpenRow extends AccountRow {
 }
 
 export function createTurnRows(sql: Sql) {
-  const insertMessage = sql.prepare(`
+  const insertQuestion = sql.prepare(`
+    INSERT INTO messages (conversation_id, role, content, attachments, created_at)
+    VALUES (@conversationId, 'user', @text, @attachments, @now)`);
+  const insertReply = sql.prepare(`
     INSERT INTO messages (conversation_id, role, content, function_calls, stopped, truncated,
-      input_tokens, output_tokens, attachments, created_at)
-    VALUES (@conversationId, @role, @content, @functionCalls, @stopped, @truncated,
-      @inputTokens, @outputTokens, @attachments, @now)`);
+      input_tokens, output_tokens, created_at)
+    VALUES (@conversationId, 'assistant', @text, @functionCalls, @stopped, @truncated,
+      @inputTokens, @outputTokens, @now)`);
   const advance = sql.prepare(`
-    UPDATE conversations SET event_sequence = event_sequence + @events,
+    UPDATE conversations SET event_sequence = event_sequence + 1,
       message_count = message_count + @messages,
       total_cost_micros = total_cost_micros + @costMicros,
       last_message_at = @now, updated_at = @now
@@ -48,12 +51,11 @@ export function createTurnRows(sql: Sql) {
     drawNumbers: (args: { accountId: number; events: number }): Awaitable<unknown> =>
       drawNumbers.run(args),
     /**
-     * Draws event numbers of the conversation, which the caller reckons likewise, and counts
+     * Draws an event number of the conversation, which the caller reckons likewise, and counts
      * messages and cost. One that has ended is open again.
      */
     advance: (args: {
-      conversationId: number; hasEnded: boolean; events: number; messages: 0 | 1;
-      costMicros: Micros; now: Instant;
+      conversationId: number; hasEnded: boolean; messages: 0 | 1; costMicros: Micros; now: Instant;
     }): Awaitable<unknown> => (args.hasEnded
       ? together(reopen.run(args), advance.run(args))
       : advance.run(args)),
@@ -61,23 +63,24 @@ export function createTurnRows(sql: Sql) {
     open: (args: {
       turnId: number; conversationId: number; accountId: number; nodeId: number;
     }): Awaitable<OpenRow | undefined> => open.get(args),
-    insertMessage: (args: {
-      conversationId: number; role: "user" | "assistant"; content: string;
-      functionCalls?: FunctionCall[]; stopped?: boolean; truncated?: boolean;
-      usage?: Message["usage"]; attachments?: AttachmentBody[]; now: Instant;
-    }): Awaitable<number> => {
-      const { conversationId, role, content, functionCalls = [], usage = null, now } = args;
-      const { attachments = [] } = args;
-      return insertMessage.insert({
-        conversationId, role, content, now,
-        functionCalls: functionCalls.length > 0 ? JSON.stringify(functionCalls) : null,
-        attachments: attachments.length > 0 ? JSON.stringify(attachments) : null,
-        stopped: args.stopped === true ? 1 : 0,
-        truncated: args.truncated === true ? 1 : 0,
-        inputTokens: usage?.inputTokens ?? null,
-        outputTokens: usage?.outputTokens ?? null,
-      });
-    },
+    /** The user's message; its statement names no more than it has, for each value costs. */
+    insertQuestion: (args: {
+      conversationId: number; text: string; attachments: AttachmentBody[]; now: Instant;
+    }): Awaitable<number> => insertQuestion.insert({
+      ...args, attachments: args.attachments.length > 0 ? JSON.stringify(args.attachments) : null,
+    }),
+    insertReply: (
+      conversationId: number,
+      { text, functionCalls, stopped, truncated, usage, now }: Pick<
+        CompleteTurn, "text" | "functionCalls" | "stopped" | "truncated" | "usage" | "now">,
+    ): Awaitable<number> => insertReply.insert({
+      conversationId, text, now,
+      functionCalls: functionCalls.length > 0 ? JSON.stringify(functionCalls) : null,
+      stopped: stopped ? 1 : 0,
+      truncated: truncated ? 1 : 0,
+      inputTokens: usage?.inputTokens ?? null,
+      outputTokens: usage?.outputTokens ?? null,
+    }),
   };
 }
 

@@ -160,10 +160,9 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
     if (refused) return refused;
     const [, , turnId] = await together(
       rows.advance({
-        conversationId, hasEnded: conversation.has_ended === 1, events: 1, messages: 1,
-        costMicros: 0, now,
+        conversationId, hasEnded: conversation.has_ended === 1, messages: 1, costMicros: 0, now,
       }),
-      rows.insertMessage({ conversationId, role: "user", content: text, attachments, now }),
+      rows.insertQuestion({ conversationId, text, attachments, now }),
       insertTurn.insert({
         conversationId,
         state: answers ? "open" : "stored",

@@ -14,18 +14,31 @@ import { testDataDir } from "#support/server.ts";
 
 const DATA = join(import.meta.dirname, "..", "data");
 
-function leave(dataDir: string, schema: number): void {
+/** The turns with the columns that every schema has. */
+const turnsOf = (db: Database.Database): unknown[] => db.prepare(`
+  SELECT id, conversation_id, state, idempotency_key, request_hash, user_sequence,
+    reply_message_id, price_micros, error, begun_at, finished_at, failure
+  FROM turns ORDER BY id`).all();
+
+/** Returns the turns it left. */
+function leave(dataDir: string, schema: number): unknown[] {
   const db = new Database(databasePath(dataDir));
   for (const { version, sql } of shippedMigrations("sqlite")) if (version <= schema) db.exec(sql);
   db.exec(readFileSync(join(DATA, `schema-${schema}.sql`), "utf8"));
   db.pragma(`user_version = ${schema}`);
+  const turns = turnsOf(db);
   db.close();
+  return turns;
 }
 
 test("[SO19] a database of schema 25 is taken along: its books, its log and the turn it died in", async () => {
   const dataDir = testDataDir();
-  leave(dataDir, 25);
+  const left = leave(dataDir, 25);
   const storage = await openStorage(dataDir, "inline");
+  const taken = openForInspection(databasePath(dataDir));
+  assert.deepEqual(turnsOf(taken), left);
+  assert.equal(left.length, 3);
+  taken.close();
   const claims = await storage.statements.claims(1);
   assert.deepEqual(
     [claims?.totals.balanceMicros, claims?.totals.reservedMicros, claims?.openMicros],

@@ -137,3 +137,60 @@ UPDATE a SET b = CAST(c AS TEXT);`);
     assert.doesNotMatch(translateSchema(sql), /STRICT|ROWID|AUTOINCREMENT|fts5|\bINTEGER\b|BLOB/);
   }
 });
+
+test("[SO41] a charge takes 14 statements, and none of them builds a table of its own", async () => {
+  const place = testDataDir();
+  const db = openWriter(place, { migrate: true });
+  const { createSearchCommands: search } =
+    await import("#storage/engines/sqlite/search.ts");
+  const over = createSqliteSql(db);
+  const run: string[] = [];
+  const noting: Sql = {
+    ...over,
+    prepare: <P extends object, Row>(text: string) => {
+      const statement = over.prepare<P, Row>(text);
+      const noted = <T>(how: (parameters: P) => T) => (parameters: P): T => {
+        run.push(text);
+        return how(parameters);
+      };
+      return {
+        get: noted(statement.get), one: noted(statement.one), all: noted(statement.all),
+        run: noted(statement.run), insert: noted(statement.insert),
+      };
+    },
+  };
+  const commands = createCommands(noting, search(noting));
+  const now = 1_795_349_800_000_000;
+  const { id: accountId } = await commands["accounts.create"](
+    { name: "", email: "", plan: "", now });
+  await commands["accounts.credit"]({ accountId, amountMicros: 100, reference: "first", now });
+  db.exec(`INSERT INTO assistants (uuid, account_id, name, type, status, mode, settings, created_at,
+    updated_at) VALUES ('a', ${accountId}, '', 'inbound', 'active', 'pipeline', '{}', 0, 0)`);
+  const assistant = { id: 1, uuid: "a" };
+  const created = await commands["conversations.create"]({
+    uuid: "c", accountId, assistant, type: "widget", variables: {}, externalIdentifier: null,
+    visitor: null,
+    initialMessage: "", priceMicros: 0, dailyCapMicros: null, day: "", inactivityMinutes: 30, now,
+  });
+  assert.ok(created.kind === "created");
+  const asWho = { nodeId: 0, now };
+  run.length = 0;
+  const begun = await commands["turns.begin"]({
+    ...asWho, accountId, conversationUuid: "c", text: "Open?", idempotencyKey: "k",
+    requestHash: "0", messagePriceMicros: 10, dailyCapMicros: null, day: "", messagesMax: 100,
+  });
+  assert.ok(begun.kind === "started");
+  await commands["turns.complete"]({
+    ...asWho, turnId: begun.turnId, text: "Yes.", functionCalls: [], stopped: false,
+    truncated: false, usage: null, ends: false,
+    conversation: { accountId, id: created.conversation.id, uuid: "c", assistantId: 1 },
+  });
+  assert.equal(run.length, 14, run.join(";\n"));
+  for (const text of run) {
+    const steps = db.prepare<unknown[], { opcode: string }>(
+      `EXPLAIN ${text.replaceAll(/@\w+/g, "NULL")}`).all();
+    assert.ok(!steps.some(({ opcode }) => opcode === "OpenEphemeral"), text);
+  }
+  db.close();
+  rmSync(place, { recursive: true });
+});
