@@ -280,7 +280,7 @@ function serveCalls(
       ? null
       : (await storage.phoneNumbers.find(accountId, phoneNumberId))?.phoneNumber ?? null;
   const tryCall = createTrialCall({ calls, calling, whyCannotTalk, numberOf, log });
-  const recordingUrl = recordings.urlOf;
+  const recordingLink = recordings.linkOf;
   const web = webCall({
     conversations, access, system, log, calling, whyCannotTalk, newTickets,
     iceServers: iceServersOf(config, system),
@@ -288,7 +288,7 @@ function serveCalls(
     observePlayout: (seconds) => features.metrics.playout.observe(seconds),
   });
   const live = {
-    calls, streams, recordingUrl, log,
+    calls, streams, recordingLink, log,
     shared: voice.shared,
     events: storage.events,
     baseUrlOf: api.baseUrlOf,
@@ -311,7 +311,7 @@ function serveCalls(
     ...callDeskRoutes(desk),
     ...recordingRoutes(recordings),
     ...callRoutes({
-      calls, calling, isScript, whyCannotCall, tryCall, recordingUrl, numberOf,
+      calls, calling, isScript, whyCannotCall, tryCall, recordingLink, numberOf,
       findAssistant: assistants.find,
       findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
     }),

@@ -7,7 +7,9 @@ import type {
   AnsweredBy, Call, CallStore, CreateCallOutcome, EndReason, NewCall, TranscriptEntry,
 } from "#features/calls/records.ts";
 import { senderOf } from "#features/calls/transcript.ts";
-import { legCarrierCost, legSeconds, settled, type Transfer } from "#features/calls/transfers.ts";
+import {
+  legCarrierCost, legSeconds, recordingsOf, settled, type Transfer,
+} from "#features/calls/transfers.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
@@ -440,6 +442,6 @@ function createDelete(sql: Sql, rows: CallRows) {
       now,
     });
     await remove.run({ callId });
-    return { kind: "deleted" as const, recordingFile: call.recordingFile, events: [event] };
+    return { kind: "deleted" as const, recordings: recordingsOf(call), events: [event] };
   };
 }

@@ -6,7 +6,7 @@ import type { CallStatus } from "#features/calls/status.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { reference, type CallRows, type EndCall } from "./call-commands.ts";
-import { IS_UNFINISHED } from "./calls.ts";
+import { IS_UNFINISHED, recordingsIn } from "./calls.ts";
 import { isFree, NOBODY, type AsNode } from "./nodes.ts";
 import type { Sql } from "./sql.ts";
 
@@ -36,11 +36,13 @@ interface UnfinishedRow {
   status: CallStatus;
   last_beat_at: number | null;
   recording_file: string | null;
+  transfers: string;
 }
 
 function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
   const unfinished = sql.prepare<object, UnfinishedRow>(`
-    SELECT id, coalesce(node_id, ${NOBODY}) AS node_id, status, last_beat_at, recording_file
+    SELECT id, coalesce(node_id, ${NOBODY}) AS node_id, status, last_beat_at, recording_file,
+      transfers
     FROM calls
     WHERE account_id = @accountId AND ${IS_UNFINISHED} AND ${isFree("calls.node_id")} ORDER BY id`);
   const take = sql.prepare("UPDATE calls SET node_id = @nodeId WHERE id = @callId");
@@ -62,7 +64,7 @@ function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
         continue;
       }
       if (status === "in-progress") {
-        if (row.recording_file !== null) cut.push(row.recording_file);
+        cut.push(...recordingsIn(row));
         events.push(...await end({
           accountId, callId, nodeId: row.node_id, finalStatus: "failed", reason, failureReason, charge: "lasted",
           turns: [], hasRecording: true, now,

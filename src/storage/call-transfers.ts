@@ -4,7 +4,7 @@ import type {
   BeginTransfer, BeginTransferOutcome, Call, CallStore,
 } from "#features/calls/records.ts";
 import {
-  legSeconds, stepped, withFailure, withTransfer, type Transfer,
+  legFile, legSeconds, stepped, withFailure, withTransfer, type Transfer,
 } from "#features/calls/transfers.ts";
 import { WHY_NOT_TAKEN } from "#features/calls/warm-stages.ts";
 import { barredReason } from "#features/phone-numbers/dial-guard.ts";
@@ -66,7 +66,7 @@ function createBegin(sql: Sql, rows: CallRows) {
   const whyNot = createWhyNot(sql);
   const reserve = createReserve(sql, rows);
   return async (args: AsNode<BeginTransfer>): Promise<BeginTransferOutcome> => {
-    const { callId, type, to, isRecorded, carrierMicrosPerMinute, now } = args;
+    const { callId, type, to, carrierMicrosPerMinute, now } = args;
     const call = await rows.findOwn(args);
     if (call?.status !== "in-progress") return { kind: "over" };
     const why = await whyNot(call, args);
@@ -82,7 +82,7 @@ function createBegin(sql: Sql, rows: CallRows) {
           ...asked, status: "in-progress", outcome: null,
           leg: {
             stage: "announcing", answeredAt: null, carrierMicrosPerMinute,
-            recordingFile: isRecorded ? legFile(call) : null,
+            recordingFile: nextLegFile(call),
           },
         }
       : { ...asked, status: "failed", outcome: "refused" };
@@ -96,11 +96,10 @@ function createBegin(sql: Sql, rows: CallRows) {
   };
 }
 
-/** Beside that of its call, and gone with it. */
-function legFile({ recordingFile, transfers }: Call): string | null {
-  const number = transfers.filter(({ leg }) => leg).length + 1;
-  return recordingFile === null ? null : recordingFile.replace(/(?=\.\w+$)/, `-${number}`);
-}
+/** A leg is recorded where its call is, and gone with it. */
+const nextLegFile = ({ recordingFile, transfers }: Call): string | null =>
+  (recordingFile === null
+    ? null : legFile(recordingFile, transfers.filter(({ leg }) => leg).length + 1));
 
 function createWhyNot(sql: Sql) {
   const blocked = sql.prepare<object, Exists>(`

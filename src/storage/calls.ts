@@ -6,6 +6,7 @@ import type {
   TranscriptEntry, TurnLatency,
 } from "#features/calls/records.ts";
 import { CALL_STATUSES, type CallStatus } from "#features/calls/status.ts";
+import { callFileOf, recordingsOf } from "#features/calls/transfers.ts";
 import type { Author, FunctionCall } from "#events/events.ts";
 import { deskFromRow, type DeskRow } from "./conversations.ts";
 import { isFree } from "./nodes.ts";
@@ -239,19 +240,26 @@ export function createCallStore(reader: Reader, writer: Writer): CallStore {
   };
 }
 
+interface RecordedRow { recording_file: string; transfers: string }
+
+export const recordingsIn = (row: Pick<CallRow, "recording_file" | "transfers">): string[] =>
+  recordingsOf({
+    recordingFile: row.recording_file, transfers: JSON.parse(row.transfers) as Call["transfers"],
+  });
+
 function createCallSweeps(
   reader: Reader, writer: Writer,
 ): Pick<CallStore, "beat" | "recover" | "hasRecording" | "expireRecordings"> {
   const unfinished = reader.prepare<object, { accountId: number }>(
     `SELECT DISTINCT account_id AS "accountId" FROM calls
      WHERE ${IS_UNFINISHED} AND ${isFree("calls.node_id")} ORDER BY 1`);
-  const expired = reader.prepare<object, { accountId: number; file: string }>(`
-    SELECT account_id AS "accountId", recording_file AS file FROM calls
+  const expired = reader.prepare<object, RecordedRow & { accountId: number }>(`
+    SELECT account_id AS "accountId", recording_file, transfers FROM calls
     WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);
   const recorded = reader.prepare<{ file: string }, object>(`
     SELECT id FROM calls WHERE recording_file = @file AND recording_file IS NOT NULL`);
   return {
-    hasRecording: async (file) => await recorded.get({ file }) !== undefined,
+    hasRecording: async (file) => await recorded.get({ file: callFileOf(file) }) !== undefined,
     beat: async ({ calls, now }) => {
       await perAccount(calls, (accountId, own) =>
         writer.write("calls.beat", { accountId, callIds: own.map(({ id }) => id), now }));
@@ -268,9 +276,9 @@ function createCallSweeps(
     expireRecordings: async (args) => {
       const rows = await expired.all(args);
       await perAccount(rows, (accountId, own) => writer.write("calls.forgetRecordings", {
-        accountId, files: own.map(({ file }) => file),
+        accountId, files: own.map(({ recording_file: file }) => file),
       }));
-      return rows.map(({ file }) => file);
+      return rows.flatMap(recordingsIn);
     },
   };
 }

@@ -129,7 +129,7 @@ function createWarmTransfers({ store, bus, dialling, system }: CallsOptions) {
   return {
     beginTransfer: async (
       call: CallRef,
-      asked: Pick<BeginTransfer, "type" | "to" | "carrierMicrosPerMinute" | "isRecorded">,
+      asked: Pick<BeginTransfer, "type" | "to" | "carrierMicrosPerMinute">,
     ): Promise<BeginTransferOutcome> => {
       const secondsMax = LIMITS.warmTalkS;
       const outcome = await store.beginTransfer({
@@ -249,7 +249,7 @@ export function createCalls(options: CallsOptions) {
       }
       if (outcome.kind === "live") throw new Fault(409, "The call has not ended yet.");
       bus.publishCommitted(outcome.events);
-      if (outcome.recordingFile) await recordings.remove(outcome.recordingFile);
+      for (const file of outcome.recordings) await recordings.remove(file);
     },
     /** Removes recordings past their retention; resolves to how many. */
     expireRecordings: async (before: number, rows: number): Promise<number> => {

@@ -2,6 +2,7 @@
 // calls that a stop of the server ends. Called by calling.ts.
 import { LIMITS } from "#core/limits.ts";
 import { wait } from "#core/system.ts";
+import { recordingsOf } from "./transfers.ts";
 import { chargeOf, failureOf, type EndFacts } from "./failures.ts";
 import type { AnsweredStatus, CallStatus } from "./status.ts";
 import type { EndReason } from "./records.ts";
@@ -70,7 +71,7 @@ function endFactsOf(call: LiveCall, { reason, detail = null }: CallSummary): End
 export async function conclude(
   options: CallingOptions, call: LiveCall, over: Extract<FromMedia, { kind: "over" }>,
 ): Promise<void> {
-  const { calls, recordings, system } = options;
+  const { calls, system } = options;
   const { turns, silentMs, quality } = over.summary;
   // Since then nobody was there to be talked with.
   const lost = silentMs === undefined
@@ -97,7 +98,17 @@ export async function conclude(
     quality: quality ?? call.face?.quality?.() ?? null, ...lost,
   });
   if (finalStatus !== "failed") return finish(options, call.id);
-  if (isRecorded && call.recordingFile !== null) await recordings.keep(call.recordingFile);
+  if (isRecorded) await keepAll(options, call.id);
+}
+
+/** Its legs, too; one that was not closed has its sound all the same. */
+async function keepAll({ calls, recordings }: CallingOptions, callId: number): Promise<void> {
+  const call = await calls.findById(callId);
+  const [own, ...legs] = call ? recordingsOf(call) : [];
+  if (own !== undefined) await recordings.keep(own);
+  for (const leg of legs) {
+    if (await recordings.repair(leg)) await recordings.keep(leg);
+  }
 }
 
 /** A recording the media thread could not close may have sound all the same. */
@@ -110,15 +121,13 @@ function hasRecording(
 
 /** The work after the call; what fails is noted, the call is finished all the same. */
 export async function finish(
-  { calls, findAssistant, evaluate, recordings, system }: CallingOptions,
-  callId: number,
+  options: CallingOptions, callId: number,
 ): Promise<void> {
+  const { calls, findAssistant, evaluate, system } = options;
   const call = await calls.findById(callId);
   if (!call) return;
   // Whoever hears that the call is over can hear it, at any node.
-  const kept = call.recordingFile !== null && Promise.race([
-    recordings.keep(call.recordingFile), wait(system, LIMITS.recordingPutMs),
-  ]);
+  const kept = Promise.race([keepAll(options, callId), wait(system, LIMITS.recordingPutMs)]);
   const assistant = await findAssistant(call.accountId, call.assistantId);
   const { values, error } = assistant
     ? await evaluate(assistant, await calls.transcript(callId))

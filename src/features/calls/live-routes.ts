@@ -31,7 +31,7 @@ interface LiveCallOptions {
   shared: SharedCalls;
   streams: Streams;
   events: EventLog;
-  recordingUrl: Recordings["urlOf"];
+  recordingLink: Recordings["linkOf"];
   /** False once the key is revoked. */
   isInForce(caller: Pick<Caller, "keyId" | "member">): Promise<boolean>;
   /** Whether the caller may do more than watch. */
@@ -84,8 +84,8 @@ const LiveCallSchema = Type.Composite([
 ], named("LiveCall", "A call under way with what was said so far."));
 
 /** The members of a snapshot, as clients keep it. */
-const stateOf = ({ call, entries }: CallSnapshot, recordingUrl: string | null) => {
-  const { transcript_entries: list, ...record } = wireCall(call, entries, recordingUrl);
+const stateOf = ({ call, entries }: CallSnapshot, linkOf: (file: string) => string) => {
+  const { transcript_entries: list, ...record } = wireCall(call, entries, linkOf);
   return {
     ...record,
     transcript: list.map(({ type, timestamp, ...entry }) => entry),
@@ -95,7 +95,7 @@ const stateOf = ({ call, entries }: CallSnapshot, recordingUrl: string | null) =
 async function streamOf(
   options: LiveCallOptions, caller: Caller, callId: number, baseUrl: string,
 ): Promise<Pick<StreamRequest, "source" | "sessionsMax">> {
-  const { calls, events, recordingUrl, isInForce } = options;
+  const { calls, events, recordingLink, isInForce } = options;
   const { accountId } = caller;
   await calls.get(accountId, callId);
   return {
@@ -112,7 +112,7 @@ async function streamOf(
         const snapshot = await calls.snapshot(callId);
         return snapshot && {
           sequence: snapshot.call.eventSequence,
-          members: { call: stateOf(snapshot, recordingUrl(snapshot.call, baseUrl)) },
+          members: { call: stateOf(snapshot, (file) => recordingLink(file, baseUrl)) },
         };
       },
     },
@@ -124,7 +124,7 @@ export function liveCallRoutes(options: LiveCallOptions): Route[] {
 }
 
 function watchRoutes(options: LiveCallOptions): Route[] {
-  const { calls, streams, recordingUrl } = options;
+  const { calls, streams, recordingLink } = options;
   return [
     keyRoute({
       ...COMMON,
@@ -145,7 +145,7 @@ function watchRoutes(options: LiveCallOptions): Route[] {
         const { sequence, calls: live } = await calls.liveSnapshot(caller.accountId);
         return json(200, {
           id: String(sequence),
-          calls: live.map((one) => stateOf(one, recordingUrl(one.call, baseUrl))),
+          calls: live.map((one) => stateOf(one, (file) => recordingLink(file, baseUrl))),
         });
       },
     }),

@@ -26,15 +26,18 @@ export function recordingRoutes(recordings: Pick<Recordings, "read">): Route[] {
     path: "/recordings/{uuid}",
     notFound: "Recording not found",
     summary: "Hear a recording",
-    description: "The link is `recording_url` of the call; parts of it can be asked for by Range.",
+    description: "The link is `recording_url` of the call or of one of its transfers; parts of it can "
+      + "be asked for by Range.",
     params: { uuid: Uuid("The recording, as the link names it.") },
     query: Type.Object({
+      leg: Type.Optional(Type.Integer({ minimum: 1, ...about(
+        "Which leg to a colleague the link is of; absent: the call itself.", 1) })),
       expires: Type.String(about("Until when the link is good, in Unix seconds.", "1772530200")),
       signature: Type.String(about("Of the server, over the rest of the link.", "9c56cc51b374")),
     }),
     responses: {
       200: {
-        description: "Stereo, customer left, assistant right: WAV, or what PARLEY_RECORDING_FORMAT says",
+        description: "Stereo, customer or colleague left, assistant right: WAV, or what PARLEY_RECORDING_FORMAT says",
         ...SOUND,
       },
       206: {

@@ -1,7 +1,7 @@
 // Recordings: links that are signed and expire, and what becomes of the files. The media thread
-// writes them as WAV, one per call, named by a uuid, into this server's scratch folder; after the
-// call they go where all nodes reach them, as Opus where that is wanted, and until then they are
-// played from scratch. recording-routes.ts plays them.
+// writes them as WAV into this server's scratch folder: one per call, named by a uuid, and one per
+// leg to a colleague, named after it. After the call they go where all nodes reach them, as Opus
+// where that is wanted; until then they are played from scratch. recording-routes.ts plays them.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { access, rm } from "node:fs/promises";
@@ -13,15 +13,12 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { createCompressor } from "./compression.ts";
-import type { Call } from "./records.ts";
 
 export interface Recordings {
   /** Where the media thread writes. */
   readonly folder: string;
   /** A link that works for `recordingLinkMs`; `apiUrl`: the API as its reader reaches it. */
   linkOf(file: string, apiUrl: string): string;
-  /** The link of a call's recording; null: there is none, or not yet. */
-  urlOf(call: Pick<Call, "recordingFile" | "endedAt">, apiUrl: string): string | null;
   /** One that could not be closed. False: nothing was recorded, and the file is gone. */
   repair(file: string): Promise<boolean>;
   /** The same after a crash, wherever it is; `takeUp` puts it in its place. Never rejects. */
@@ -38,7 +35,7 @@ export interface Recordings {
   remove(file: string): Promise<void>;
   /** The sound of a link; null: the link is not good, or the sound is gone. */
   read(
-    uuid: string, link: { expires: string; signature: string }, range?: ByteRange,
+    uuid: string, link: { expires: string; signature: string; leg?: number }, range?: ByteRange,
   ): Promise<Sound | null>;
   /** Gives up what is being compressed: its WAV is still there. */
   close(): Promise<void>;
@@ -64,6 +61,7 @@ interface RecordingOptions {
 }
 
 const SUFFIX = ".wav";
+const UUID_CHARS = 36;
 const KINDS = [[SUFFIX, "audio/wav"], [".ogg", "audio/ogg"]] as const;
 
 const nameOf = (file: string): string => `recordings/${file}`;
@@ -71,20 +69,22 @@ const opusOf = (file: string): string => `${file.slice(0, -SUFFIX.length)}.ogg`;
 const isThere = (path: string): Promise<boolean> => access(path).then(() => true, () => false);
 
 function createLinks({ secret, system }: RecordingOptions) {
-  const sign = (uuid: string, expires: string): Buffer =>
-    createHmac("sha256", secret).update(`recording:${uuid}:${expires}`).digest();
+  const sign = (name: string, expires: string): Buffer =>
+    createHmac("sha256", secret).update(`recording:${name}:${expires}`).digest();
   return {
-    isSigned: (uuid: string, expires: string, signature: string): boolean => {
+    isSigned: (name: string, expires: string, signature: string): boolean => {
       const given = Buffer.from(signature, "base64url");
-      const right = sign(uuid, expires);
+      const right = sign(name, expires);
       return given.length === right.length && timingSafeEqual(given, right)
         && Number(expires) * 1_000_000 > system.now();
     },
     linkOf: (file: string, apiUrl: string): string => {
-      const uuid = file.slice(0, -SUFFIX.length);
+      const name = file.slice(0, -SUFFIX.length);
+      const uuid = name.slice(0, UUID_CHARS);
+      const leg = name === uuid ? "" : `leg=${name.slice(UUID_CHARS + 1)}&`;
       const expires = String(Math.floor(system.now() / 1_000_000 + LIMITS.recordingLinkMs / 1000));
-      const signature = sign(uuid, expires).toString("base64url");
-      return `${apiUrl}/recordings/${uuid}?expires=${expires}&signature=${signature}`;
+      const signature = sign(name, expires).toString("base64url");
+      return `${apiUrl}/recordings/${uuid}?${leg}expires=${expires}&signature=${signature}`;
     },
   };
 }
@@ -146,8 +146,6 @@ export function createRecordings(options: RecordingOptions): Recordings {
   return {
     folder,
     linkOf,
-    urlOf: ({ recordingFile, endedAt }, apiUrl) =>
-      (recordingFile === null || endedAt === null ? null : linkOf(recordingFile, apiUrl)),
     repair,
     mend: async (file) => {
       try {
@@ -174,12 +172,13 @@ export function createRecordings(options: RecordingOptions): Recordings {
       await keeper.leave(file);
       for (const one of [file, opusOf(file)]) await removals.remove(nameOf(one));
     },
-    read: async (uuid, { expires, signature }, range) => {
-      if (!isSigned(uuid, expires, signature)) return null;
-      const here = await local.read(`${basename(folder)}/${uuid}${SUFFIX}`, range);
+    read: async (uuid, { expires, signature, leg }, range) => {
+      const name = leg === undefined ? uuid : `${uuid}-${leg}`;
+      if (!isSigned(name, expires, signature)) return null;
+      const here = await local.read(`${basename(folder)}/${name}${SUFFIX}`, range);
       if (here) return { ...here, contentType: "audio/wav" };
       for (const [suffix, contentType] of kinds) {
-        const found = await files.read(nameOf(uuid + suffix), range);
+        const found = await files.read(nameOf(name + suffix), range);
         if (found) return { ...found, contentType };
       }
       return null;

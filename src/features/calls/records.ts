@@ -162,7 +162,6 @@ export interface BeginTransfer {
   to: string;
   /** What the carrier charges for a minute of the leg. */
   carrierMicrosPerMinute: Micros;
-  isRecorded: boolean;
   dialling: DialRules;
   /** The longest the two may talk. */
   secondsMax: number;
@@ -184,7 +183,8 @@ export type BeginTransferOutcome =
   | { kind: "over" };
 
 type DeleteCallOutcome =
-  | { kind: "deleted"; recordingFile: string | null; events: CommittedEvent[] }
+  /** `recordings`: files, which nothing names any more. */
+  | { kind: "deleted"; recordings: string[]; events: CommittedEvent[] }
   | { kind: "not_found" }
   /** It has not ended, or the work after it runs. */
   | { kind: "live" };
@@ -328,7 +328,7 @@ export interface CallStore {
    * `cut`: files of recordings that were not closed.
    */
   recover(args: { now: Instant }): Promise<RecoveredCalls>;
-  /** False: no call has this recording, or has it any more. */
+  /** False: no call has this recording, of itself or a leg, or has it any more. */
   hasRecording(file: string): Promise<boolean>;
   /** Record, transcript and what its events said go; its ledger entry stays. */
   delete(args: { accountId: number; callId: number; now: Instant }): Promise<DeleteCallOutcome>;

@@ -25,7 +25,7 @@ import { CallSchema, wireCall } from "./wire.ts";
 interface CallRouteOptions {
   calls: Calls;
   calling: Calling;
-  recordingUrl: Recordings["urlOf"];
+  recordingLink: Recordings["linkOf"];
   findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
   findAssistantByUuid(uuid: string): Promise<Assistant | null>;
   tryCall: TrialCall;
@@ -96,7 +96,7 @@ export function callRoutes(options: CallRouteOptions): Route[] {
   ];
 }
 
-function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
+function listRoute({ calls, recordingLink }: CallRouteOptions): Route {
   return keyRoute({
     ...COMMON,
     method: "GET",
@@ -120,7 +120,7 @@ function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
       const { items, total } = await calls.page(caller.accountId, filter, { page, perPage });
       const said = await calls.transcripts(items.map(({ id }) => id));
       const rows = items.map((call) => wireCall(
-        call, said.get(call.id) ?? [], recordingUrl(call, baseUrl)));
+        call, said.get(call.id) ?? [], (file) => recordingLink(file, baseUrl)));
       const path = `${baseUrl}/user/calls`;
       return json(200, pageEnvelope(
         { items: rows, total }, { path, query: http.query, page, perPage }));
@@ -128,7 +128,7 @@ function listRoute({ calls, recordingUrl }: CallRouteOptions): Route {
   });
 }
 
-function readRoute({ calls, recordingUrl }: CallRouteOptions): Route {
+function readRoute({ calls, recordingLink }: CallRouteOptions): Route {
   return keyRoute({
     ...COMMON,
     method: "GET",
@@ -139,7 +139,8 @@ function readRoute({ calls, recordingUrl }: CallRouteOptions): Route {
     responses: { 200: { description: "The call", schema: CallSchema } },
     handle: async ({ caller, id, baseUrl }) => {
       const call = await calls.get(caller.accountId, id);
-      return json(200, wireCall(call, await calls.transcript(id), recordingUrl(call, baseUrl)));
+      const said = await calls.transcript(id);
+      return json(200, wireCall(call, said, (file) => recordingLink(file, baseUrl)));
     },
   });
 }

@@ -43,6 +43,22 @@ export interface Transfer {
   leg?: WarmLeg;
 }
 
+/** Beside that of its call, which is named by a uuid; legs count from 1. */
+export const legFile = (callFile: string, number: number): string =>
+  callFile.replace(/(?=\.\w+$)/, `-${number}`);
+
+/** The other way; a call's own file is its own. */
+export const callFileOf = (file: string): string => file.replace(/^(.{36})-\d+/, "$1");
+
+/** All that was recorded of a call: itself, and its legs that somebody answered. */
+export const recordingsOf = ({ recordingFile, transfers }: {
+  recordingFile: string | null; transfers: Transfers;
+}): string[] => recordingFile === null ? [] : [
+  recordingFile,
+  ...transfers.flatMap(({ leg }) =>
+    leg && leg.answeredAt !== null && leg.recordingFile !== null ? [leg.recordingFile] : []),
+];
+
 export const NOBODY_TOOK_IT = "Nobody took the call.";
 
 type Transfers = readonly Transfer[];
@@ -156,9 +172,10 @@ function talkOf(lines: readonly TransferLine[], number: number, answeredAt: Inst
   };
 }
 
-/** As `TransferSchema` has it; `lines`: the call's transcript. */
+/** As `TransferSchema` has it; `lines`: the call's transcript; `urlOf`: the link of a recording. */
 export const wireTransfers = (
-  transfers: Transfers, lines: readonly TransferLine[], answeredAt: Instant | null,
+  { transfers, answeredAt }: { transfers: Transfers; answeredAt: Instant | null },
+  lines: readonly TransferLine[], urlOf: (file: string) => string | null,
 ) =>
   transfers.map((transfer, index) => ({
     id: index + 1,
@@ -173,12 +190,21 @@ export const wireTransfers = (
     assistant_id: transfer.assistantUuid,
     duration: legSeconds(transfer),
     carrier_cost: dollarsFromMicros(legCarrierCost(transfer)),
+    recording_url: legUrl(transfer, urlOf),
     ...talkOf(lines, index + 1, answeredAt ?? transfer.createdAt),
     started_at: isoMicros(transfer.createdAt),
     ended_at: isoOrNull(transfer.finishedAt),
     created_at: isoMicros(transfer.createdAt),
     finished_at: isoOrNull(transfer.finishedAt),
   }));
+
+/** Somebody was there, and the leg is over. */
+const legUrl = (
+  { leg, finishedAt }: Transfer, urlOf: (file: string) => string | null,
+): string | null => {
+  if (!leg || leg.answeredAt === null || finishedAt === null) return null;
+  return leg.recordingFile === null ? null : urlOf(leg.recordingFile);
+};
 
 const isoOrNull = (instant: Instant | null): string | null =>
   instant === null ? null : isoMicros(instant);

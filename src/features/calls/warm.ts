@@ -37,7 +37,7 @@ export async function beginWarm(
   const line = await options.colleagueLineOf(record, call.assistant, tool);
   if (typeof line === "string") return refuse(line);
   const begun = await calls.beginTransfer(call, {
-    type: tool.type, to: tool.to, isRecorded: false,
+    type: tool.type, to: tool.to,
     carrierMicrosPerMinute: options.carrierRateOf({
       carrier: line.carrier, direction: "outbound", called: tool.to,
     }),

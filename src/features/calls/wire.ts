@@ -60,6 +60,9 @@ const TransferSchema = Type.Object({
       + "between the carrier's lines.", 30)),
   carrier_cost: Type.Number(about(
     "What the carrier charges for that leg, in USD; part of the call's.", 0.01)),
+  recording_url: Nullable(Type.String(), about(
+    "Plays the leg of a warm one: the colleague left, what they heard right. Good for a while, as the "
+      + "call's; null: there is none, or the call goes on.", null)),
   transcript: Nullable(
     Type.Array(LegEntrySchema), about("What was said on that leg; null: nothing, or a cold one.")),
   formatted_transcript: Type.String(about("The same, line by line.", "AI: I have a caller for you.")),
@@ -164,8 +167,10 @@ function wireEntry(entry: TranscriptEntry, call: Call): Static<typeof EntrySchem
 }
 
 export function wireCall(
-  call: Call, entries: TranscriptEntry[], recordingUrl: string | null,
+  call: Call, entries: TranscriptEntry[], linkOf: (file: string) => string,
 ): Static<typeof CallSchema> {
+  const urlOf = (file: string): string | null =>
+    (call.recordingFile === null || call.endedAt === null ? null : linkOf(file));
   return {
     id: call.id,
     assistant_id: call.assistantUuid,
@@ -191,8 +196,8 @@ export function wireCall(
     answered_by: call.answeredBy,
     hearing: call.hearing,
     warnings: [...call.warnings],
-    recording_url: recordingUrl,
-    transfers: wireTransfers(call.transfers, entries, call.answeredAt),
+    recording_url: call.recordingFile === null ? null : urlOf(call.recordingFile),
+    transfers: wireTransfers(call, entries, urlOf),
     latency: call.turns.map((turn) => ({
       endpoint_ms: turn.endpointMs,
       final_transcript_ms: turn.finalTranscriptMs,

@@ -1,7 +1,7 @@
 // What webhooks carry, in the contract's words. Pure; called inside the transaction of the fact.
 import { wireQuality } from "#features/calls/quality.ts";
 import { senderOf, transcriptText } from "#features/calls/transcript.ts";
-import { wireTransfers, type Transfer, type TransferLine } from "#features/calls/transfers.ts";
+import { legFile, wireTransfers, type Transfer, type TransferLine } from "#features/calls/transfers.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { Author, Rating } from "#events/events.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
@@ -63,7 +63,7 @@ export function postCallBody(call: PostCallFacts): Record<string, unknown> {
     campaign: call.campaign,
     ...(call.quality ? { quality: wireQuality(call.quality) } : {}),
     ...(call.transfers.length > 0 ? {
-      transfers: wireTransfers(call.transfers, spoken, call.answeredAt),
+      transfers: wireTransfers(call, spoken, () => null),
     } : {}),
   };
 }
@@ -118,8 +118,22 @@ export function conversationEndedBody(facts: ConversationFacts): Record<string, 
 /** The stored body with what is known only when it is sent. */
 export const completed = (
   body: string,
-  late: { extracted_variables: Record<string, unknown> } | { recording_url: string },
+  late: { extracted_variables: Record<string, unknown> },
 ): string => JSON.stringify({ ...JSON.parse(body) as Record<string, unknown>, ...late });
+
+/** With links to what was recorded of the call and of its legs; they are good for a while. */
+export function withRecordings(
+  body: string, file: string, linkOf: (file: string) => string,
+): string {
+  const call = JSON.parse(body) as { transfers?: ReturnType<typeof wireTransfers> };
+  let legs = 0;
+  const transfers = call.transfers?.map((one) => {
+    if (one.kind === "cold") return one;
+    legs += 1;
+    return one.duration === 0 ? one : { ...one, recording_url: linkOf(legFile(file, legs)) };
+  });
+  return JSON.stringify({ ...call, ...transfers && { transfers }, recording_url: linkOf(file) });
+}
 
 /** An event of the account's log; `id` is its position there, for catching up. */
 export const eventBody = (

@@ -8,7 +8,7 @@ import { createLooks } from "#core/looks.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { Cluster } from "#cluster/cluster.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
-import { completed } from "./payloads.ts";
+import { completed, withRecordings } from "./payloads.ts";
 import {
   signatureHeaders, type Attempt, type Delivery, type Endpoint, type Head, type WebhookStore,
 } from "./webhooks.ts";
@@ -216,7 +216,7 @@ function withRecording(
   { recordingUrl }: RelayOptions, { recordingFile }: Delivery, body: string,
 ): string {
   if (recordingFile === null) return body;
-  return completed(body, { recording_url: recordingUrl(recordingFile) });
+  return withRecordings(body, recordingFile, recordingUrl);
 }
 
 const GONE = 410;

@@ -2,9 +2,11 @@
 // however the call of both ends.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { auditAccount } from "#features/accounts/ledger.ts";
 import { mayStep, WARM_STAGES, type TransferOutcome, type WarmStage } from "#features/calls/warm-stages.ts";
+import { withRecordings } from "#features/webhooks/payloads.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
@@ -52,7 +54,7 @@ async function talking(): Promise<number> {
 }
 
 const asked = (id: number, to = "+15550177") => calls.beginTransfer({ id, accountId }, {
-  type: "warm_call_transfer", to, carrierMicrosPerMinute: 20_000, isRecorded: false,
+  type: "warm_call_transfer", to, carrierMicrosPerMinute: 20_000,
 });
 const step = (
   id: number, stage: WarmStage, outcome: TransferOutcome | null = null, number = 1,
@@ -89,7 +91,7 @@ test("[WT10] both legs are billed once: each from its answer to its end, half a 
   assert.deepEqual(one, {
     id: 1, type: "warm_call_transfer", kind: "warm", status: "completed", outcome: "completed",
     stage: "over", failure_reason: null, to: "+15550177", transfer_to: "+15550177",
-    assistant_id: null, duration: 60, carrier_cost: 0.02, transcript: null,
+    assistant_id: null, duration: 60, carrier_cost: 0.02, recording_url: null, transcript: null,
     formatted_transcript: "",
   });
   await end(id);
@@ -180,6 +182,48 @@ test("[WT13] a process that dies in any stage has closed and billed both legs on
       [last === "connected" ? "completed" : "failed", isAnswered ? 12 : 0], last);
   }
   assert.deepEqual(await problems(), []);
+});
+
+test("[WT27] the legs that were answered are recorded beside their call, with links in record and webhook, and forgotten with it", async () => {
+  const { call } = await calls.begin({
+    assistant: assistant!, type: "inbound", conversationUuid: null, assistantPhone: "+15550199",
+    customerPhone: "+15550100", variables: {},
+  });
+  const { id } = call;
+  const uuid = randomUUID();
+  const file = `${uuid}.wav`;
+  await calls.change(call, "in-progress", { recordingFile: file });
+  await asked(id);
+  await step(id, "over", "busy");
+  const begun = await asked(id);
+  assert.equal(begun.kind === "begun" && begun.recordingFile, `${uuid}-2.wav`);
+  await step(id, "dialling", null, 2);
+  await step(id, "briefing", null, 2);
+  system.advance(5000);
+  await step(id, "over", "declined", 2);
+  const urls = async () => (await shown(id)).transfers
+    .map(({ recording_url: url }: { recording_url: string | null }) =>
+      url?.replace(/expires.*/, "").replace(/.*recordings/, "") ?? null);
+  assert.deepEqual(await urls(), [null, null], "the call goes on");
+  await end(id, { hasRecording: true });
+  await calls.finish({ id, accountId }, EVALUATED);
+  assert.deepEqual(await urls(), [null, `/${uuid}?leg=2&`]);
+  const { transfers } = await shown(id);
+  const body = JSON.parse(withRecordings(
+    JSON.stringify({ transfers }), file, (name) => `link of ${name}`));
+  assert.deepEqual(
+    [body, ...body.transfers].map((one: { recording_url: string }) => one.recording_url),
+    [`link of ${file}`, null, `link of ${uuid}-2.wav`]);
+  const storage = await openStorage(server.dataDir, "inline");
+  assert.deepEqual(
+    [await storage.calls.hasRecording(`${uuid}-2.wav`), await storage.calls.hasRecording(file)],
+    [true, true]);
+  assert.deepEqual(
+    await storage.calls.expireRecordings({ before: system.now() + 1, rows: 100 }),
+    [file, `${uuid}-2.wav`]);
+  assert.equal(await storage.calls.hasRecording(`${uuid}-2.wav`), false);
+  await storage.close();
+  assert.deepEqual(await urls(), [null, null]);
 });
 
 test("[WT14] who may not be called, or cannot be paid, is not; why is on record", async () => {

@@ -5,6 +5,7 @@ import { after, test, type TestContext } from "node:test";
 import { noBaresip, RATE, startBaresip, type Baresip } from "#support/baresip.ts";
 import { createReceived } from "#support/received.ts";
 import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
+import { parseWav } from "#support/wav.ts";
 import { newNumber, startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
 
 const skip = noBaresip();
@@ -84,7 +85,7 @@ async function putThrough(changes: Record<string, unknown> = {}): Promise<Pair> 
       { type: "collect_keypad", timeout: 1, stop_key: "#" },
     ],
   });
-  const caller = await startBaresip({ microphone: joined(silence(20), tone(CALLER_HZ, 60)) });
+  const caller = await startBaresip({ microphone: joined(silence(8), tone(CALLER_HZ, 60)) });
   closing.push(caller, colleague);
   await caller.command("dial", `sip:${number}@127.0.0.1:${world!.sipPort}`);
   const callId = await world!.nextCall(number);
@@ -122,14 +123,17 @@ async function saidTo(callId: number, words: string): Promise<void> {
 const transferOf = async (callId: number): Promise<Record<string, unknown>> =>
   (await world!.server.call("GET", `/user/calls/${callId}`)).body.transfers[0];
 
-test("[WT20] a caller hears music, the colleague what it is about; then the two hear each other, and are let go together", LIMITED, async (t: TestContext) => {
+/** Longer than the tones have to be heard. */
+const TALK_MS = 13_000;
+
+test("[WT20] [WT27] a caller hears music, the colleague what it is about; then the two hear each other, and are let go together", LIMITED, async (t: TestContext) => {
   const pair = await putThrough();
   await pair.stage("dialling");
   await pair.stage("asking");
   await pair.colleague.command("sndcode", "1");
   await pair.stage("connected");
   // Both tones are there by then, whenever the two were connected.
-  await new Promise((resolve) => setTimeout(resolve, 22_000));
+  await new Promise((resolve) => setTimeout(resolve, TALK_MS));
   await pair.colleague.command("hangup");
   assert.equal((await pair.stage("over")).outcome, "completed");
   const call = await world!.when(pair.callId, "completed");
@@ -148,9 +152,29 @@ test("[WT20] a caller hears music, the colleague what it is about; then the two 
   const transfer = await transferOf(pair.callId);
   assert.deepEqual(
     [transfer.kind, transfer.outcome, transfer.status], ["warm", "completed", "completed"]);
-  assert.ok(Number(transfer.duration) >= 20, String(transfer.duration));
+  assert.ok(Number(transfer.duration) * 1000 >= TALK_MS, String(transfer.duration));
   assert.match(String(transfer.formatted_transcript), /AI: A caller\nAI: Eva calls\./);
   assert.match(String(call.transcript), /AI: Please hold/);
+
+  const url = String(transfer.recording_url);
+  const soundOf = async (link: string) =>
+    parseWav(Buffer.from(await (await fetch(link)).arrayBuffer()));
+  const { rate, channels: [left, right] } = await soundOf(url);
+  const recorded = {
+    colleague: tenths(left!, COLLEAGUE_HZ), callerToColleague: tenths(right!, CALLER_HZ),
+    briefing: loudTenths(right!), callerOnLeft: tenths(left!, CALLER_HZ),
+  };
+  t.diagnostic(JSON.stringify(recorded));
+  assert.equal(rate, RATE);
+  assert.ok(recorded.colleague > 100 && recorded.callerToColleague > 20, JSON.stringify(recorded));
+  assert.ok(recorded.briefing > recorded.callerToColleague, "the briefing was before");
+  assert.equal(recorded.callerOnLeft, 0);
+  const { channels: [caller, given] } = await soundOf(String(call.recording_url));
+  assert.ok(tenths(caller!, CALLER_HZ) > 20, "the caller's own line");
+  assert.ok(tenths(given!, COLLEAGUE_HZ) > 100, "what the caller heard");
+  assert.equal((await fetch(url.replace("leg=1", "leg=2"))).status, 404);
+  await world!.server.call("DELETE", `/user/calls/${pair.callId}`);
+  assert.equal((await fetch(url)).status, 404, "gone with its call");
 });
 
 test("[WT21] a telephone that declines by key leaves the caller with the assistant, who is told so", LIMITED, async (t: TestContext) => {
