@@ -21,12 +21,14 @@ import {
 } from "#features/conversations/conversations.ts";
 import { createAttachments } from "#features/conversations/attachments.ts";
 import { createCallbacks } from "#features/conversations/callbacks.ts";
+import { createDeskView } from "#features/conversations/desk-view.ts";
 import { createHandover } from "#features/conversations/handover.ts";
 import { createIdentity } from "#features/conversations/identity.ts";
 import { createInbox } from "#features/conversations/inbox.ts";
 import { createNotifications } from "#features/conversations/notifications.ts";
 import { createReading } from "#features/conversations/reading.ts";
 import { createRatings } from "#features/conversations/ratings.ts";
+import { createTranscripts } from "#features/conversations/transcripts.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
 import { createMetrics, type Metrics } from "#core/metrics.ts";
@@ -185,6 +187,8 @@ function createDesk(
       store: storage.desk, conversations, bus, system,
       messagesMax: config.PARLEY_CONVERSATION_MESSAGES_MAX,
     }),
+    deskView: createDeskView({ store: storage.deskView }),
+    transcripts: createTranscripts({ mailer, system, log }),
     identity: createIdentity({ store: storage.identity, secret, system }),
     inbox: createInbox({ store: storage.inbox, bus, system }),
     callbacks: createCallbacks({ store: storage.callbacks, bus, system }),

@@ -28,12 +28,14 @@ import { accountConversationRoutes } from "#features/conversations/account-route
 import { attachmentRoutes } from "#features/conversations/attachment-routes.ts";
 import { callbackRoutes } from "#features/conversations/callback-routes.ts";
 import { deskRoutes } from "#features/conversations/desk-routes.ts";
+import { deskViewRoutes } from "#features/conversations/desk-view-routes.ts";
 import { identityRoutes } from "#features/conversations/identity-routes.ts";
 import { inboxRoutes } from "#features/conversations/inbox-routes.ts";
 import { ratingRoutes } from "#features/conversations/rating-routes.ts";
 import { recordRoutes } from "#features/conversations/record-routes.ts";
 import { conversationRoutes } from "#features/conversations/routes.ts";
 import { conversationSocket } from "#features/conversations/socket.ts";
+import { transcriptRoutes } from "#features/conversations/transcript-routes.ts";
 import { widgetRoutes } from "#features/conversations/widget-routes.ts";
 import { loadWidgetTexts } from "#features/conversations/widget-texts.ts";
 import { documentRoutes } from "#features/knowledgebases/document-routes.ts";
@@ -226,6 +228,13 @@ function serveConversations(
       conversations, access, attachments: features.attachments, uploadsDir: places.uploadsDir,
       findAssistant: (id) => assistants.findById(id),
     }),
+    ...deskViewRoutes({
+      conversations, deskView: features.deskView, authorOf: people.authorOf,
+    }),
+    ...transcriptRoutes({
+      conversations, transcripts: features.transcripts,
+      findAssistant: (id) => assistants.findById(id),
+    }),
     ...protocolRoutes({
       conversations, assistants, access, uiMessages,
       streams: turnStreams,
@@ -234,7 +243,8 @@ function serveConversations(
       takeRate: api.takeRate,
     }),
     ...widgetRoutes({
-      access, system, findAssistantByUuid, whyCannotTalk: voice.whyCannotTalk,
+      access, system, findAssistantByUuid, transcripts: features.transcripts,
+      whyCannotTalk: voice.whyCannotTalk,
       languageOf: ({ settings }) => catalogs.findLanguage(settings.language_id)?.iso_2 ?? "en",
       texts: loadWidgetTexts([
         programFile("data/widget-texts"), join(config.PARLEY_DATA_DIR, "widget-texts"),

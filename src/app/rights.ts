@@ -125,6 +125,8 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "GET /user/conversations/{uuid}/labels": ["view"],
   "PUT /user/conversations/{uuid}/labels": ["answer", "conversation.set_labels"],
   "GET /user/inbox": ["view"],
+  "GET /user/avatar": ["view"],
+  "PUT /user/avatar": ["answer"],
   "GET /user/conversations/{uuid}/notes": ["view"],
   "POST /user/conversations/{uuid}/notes": ["answer", "conversation.note"],
   "GET /user/canned-replies": ["view"],

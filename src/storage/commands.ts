@@ -11,6 +11,7 @@ import { conversationCommands } from "./conversation-commands.ts";
 import { evaluationCommands } from "./conversation-evaluations.ts";
 import { withDeeds } from "./deeds.ts";
 import { deskCommands } from "./desk-commands.ts";
+import { deskViewCommands } from "./desk-view.ts";
 import { eventCommands } from "./events.ts";
 import { firstDayCommands } from "./first-day.ts";
 import { groupCommands } from "./groups.ts";
@@ -46,6 +47,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...conversationCommands(sql),
     ...evaluationCommands(sql),
     ...deskCommands(sql),
+    ...deskViewCommands(sql),
     ...eventCommands(sql),
     ...firstDayCommands(sql),
     ...groupCommands(sql),

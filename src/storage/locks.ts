@@ -60,6 +60,7 @@ const LOCKS: Locks = {
   "campaigns.settle": account,
   "conversations.create": account,
   "conversations.publishRefused": account,
+  "deskView.setAvatar": account,
   "identity.rotate": account,
   "conversations.endInactive": account,
   "conversations.evaluated": account,

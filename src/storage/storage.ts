@@ -31,6 +31,7 @@ import type { ToolJournal } from "#features/tools/invocation.ts";
 import type { ToolStore } from "#features/tools/tools.ts";
 import type { EvaluationStore } from "#features/conversations/evaluations.ts";
 import type { AttachmentStore } from "#features/conversations/attachments.ts";
+import type { DeskViewStore } from "#features/conversations/desk-view.ts";
 import type { IdentityStore } from "#features/conversations/identity.ts";
 import type { WebhookStore } from "#features/webhooks/webhooks.ts";
 import type { LedgerReader } from "./ledger.ts";
@@ -67,6 +68,7 @@ export interface Storage {
   campaigns: CampaignStore;
   conversations: ConversationStore;
   desk: DeskStore;
+  deskView: DeskViewStore;
   callbacks: CallbackStore;
   reading: ReadingStore;
   identity: IdentityStore;

@@ -10,6 +10,7 @@ import { createCampaignStore } from "./campaigns.ts";
 import { notingDeeds } from "./deeds.ts";
 import { createEvaluationStore } from "./conversation-evaluations.ts";
 import { createConversationStore, createDeskStore } from "./conversations.ts";
+import { createDeskViewStore } from "./desk-view.ts";
 import { createEventLog } from "./events.ts";
 import { createFirstStepStore, createSavedViewStore } from "./first-day.ts";
 import { createGroupStores } from "./groups.ts";
@@ -76,6 +77,7 @@ export function storesOver(
     campaigns: createCampaignStore(reader, writer),
     conversations: createConversationStore(reader, writer, search),
     desk: createDeskStore(writer),
+    deskView: createDeskViewStore(reader, writer),
     callbacks: createCallbackStore(reader, writer),
     reading: createReadingStore(writer),
     identity: createIdentityStore(reader, writer),

@@ -13,7 +13,20 @@ const Words = Type.Record(
   { maxProperties: TEXTS_MAX, additionalProperties: false },
 );
 
+const AVATAR_CHARS_MAX = 24_000;
+
+/** Small enough to come with what names its owner. */
+export const AvatarImage = Type.String({
+  pattern: "^data:image/(png|jpeg|webp);base64,[A-Za-z0-9+/]+=*$", maxLength: AVATAR_CHARS_MAX,
+  ...about("A small picture (PNG, JPEG or WebP) as a data URL.", "data:image/png;base64,iVBORw0KGgo="),
+  ...withMessage("The picture must be a PNG, JPEG or WebP of at most 18 KB, as a data URL."),
+});
+
 const WidgetQuestions = {
+  avatar: Type.Optional(AvatarImage),
+  transcripts: Type.Optional(Type.Boolean(about(
+    "Whether visitors can have the chat sent to them by e-mail, where a mail server is set up; left "
+    + "out: no."))),
   ratings: Type.Optional(Type.Boolean(about(
     "Whether visitors can rate each reply by a thumb; left out: yes."))),
   attachments: Type.Optional(Type.Boolean(about(

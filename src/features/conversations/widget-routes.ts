@@ -2,7 +2,7 @@
 // conversations themselves, and like them only for the origins the assistant allows.
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { WidgetBeginning } from "#features/assistants/widget-settings.ts";
+import { AvatarImage, WidgetBeginning } from "#features/assistants/widget-settings.ts";
 import { personaOf } from "#features/assistants/turn-context.ts";
 import { Fault } from "#core/faults.ts";
 import { about } from "#core/schema.ts";
@@ -17,6 +17,7 @@ import { publicRoute, type Route } from "#http/route.ts";
 import type { Access } from "./access.ts";
 import { AwaySchema } from "./desk-wire.ts";
 import { awayOf } from "./office-hours.ts";
+import type { Transcripts } from "./transcripts.ts";
 import type { WidgetTexts } from "./widget-texts.ts";
 
 interface WidgetRouteOptions {
@@ -27,6 +28,7 @@ interface WidgetRouteOptions {
   /** ISO 639-1. */
   languageOf(assistant: Assistant): string;
   texts: WidgetTexts;
+  transcripts: Pick<Transcripts, "isOffered">;
   system: System;
 }
 
@@ -42,6 +44,8 @@ const SETTINGS = Type.Object({
       examples: [7],
     }),
     ratings: Type.Optional(Type.Boolean(about("Whether replies can be rated; left out: yes."))),
+    avatar: Type.Optional(AvatarImage),
+    transcripts: Type.Optional(Type.Boolean(about("As the owner has set it; left out: no."))),
     attachments: Type.Optional(Type.Boolean(about("Whether files can be attached; left out: no."))),
     satisfaction: Type.Optional(Type.Boolean(about(
       "Whether it is asked how the chat was; left out: yes."))),
@@ -55,6 +59,7 @@ const SETTINGS = Type.Object({
     examples: [true],
   }),
   person: Type.Boolean(about("Whether visitors can ask for a person.")),
+  transcripts: Type.Boolean(about("Whether the chat can be sent by e-mail.")),
   away: AwaySchema,
   language: Type.String({ description: "The assistant's language (ISO 639-1)", examples: ["en"] }),
   texts: Type.Record(Type.String(), Type.String(), about(
@@ -99,6 +104,7 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
         calls: whyCannotTalk(assistant, "typed") === null,
         hears: whyCannotTalk(assistant, null) === null,
         person: assistant.settings.desk.visitor_may_ask === true,
+        transcripts: options.transcripts.isOffered(assistant),
         away: awayOf(assistant, system.now()),
         language: spoken,
         texts: words.texts,

@@ -16,6 +16,9 @@ export interface Settings {
     ratings?: boolean;
     /** False: nobody is asked how the chat was. */
     satisfaction?: boolean;
+    attachments?: boolean;
+    /** The assistant's picture, as a data URL. */
+    avatar?: string;
   };
   initial_message: string;
   calls: boolean;
@@ -27,6 +30,8 @@ export interface Settings {
   texts_language: string;
   /** Visitors can ask for a person. */
   person: boolean;
+  /** The chat can be sent by e-mail. */
+  transcripts: boolean;
 }
 
 /** Who has a conversation, and the name of the person where it is one. */
@@ -37,10 +42,17 @@ export interface Desk {
 
 export type Rating = "up" | "down";
 
+export interface Attachment {
+  id: string;
+  name: string;
+  type: string;
+}
+
 export interface Message {
   role: "user" | "assistant" | "operator";
   content: string;
   author?: { name: string };
+  attachments?: Attachment[];
   stopped?: boolean;
 }
 
@@ -54,6 +66,12 @@ export class Refusal extends Error {
   }
 }
 
+export interface Pending {
+  key: string;
+  text: string;
+  files?: string[];
+}
+
 export interface Api {
   origin: string;
   /** In the language the tag names, else in that of the settings, the page or the browser. */
@@ -64,7 +82,12 @@ export interface Api {
     anew: boolean;
   }): Promise<string>;
   /** `answering`: watch the stream. `stored`: nobody answers for now. Rejects when refused. */
-  send(conversation: string, message: string, key: string): Promise<"answering" | "stored">;
+  send(conversation: string, pending: Pending): Promise<"answering" | "stored">;
+  attach(conversation: string, file: File): Promise<Attachment>;
+  fileOf(conversation: string, id: string): string;
+  /** The place in line, and the picture of who answers. */
+  deskOf(conversation: string): Promise<{ place: number | null; face: string | null }>;
+  transcript(conversation: string, email: string): Promise<void>;
   stop(conversation: string, turn: number | null): Promise<void>;
   askForPerson(conversation: string): Promise<void>;
   rate(conversation: string, turn: number, rating: Rating | null): Promise<void>;
@@ -102,14 +125,31 @@ export function createApi(origin: string): Api {
       const response = await ask(root, post({ assistant_id: assistant, variables, ...who }));
       return ((await response.json()) as { conversation_id: string }).conversation_id;
     },
-    send: async (conversation, message, key) => {
-      const response = await ask(`${root}/${conversation}/messages`, post({ message }, {
+    send: async (conversation, { text: message, key, files: attachments }) => {
+      const body = attachments ? { message, attachments } : { message };
+      const response = await ask(`${root}/${conversation}/messages`, post(body, {
         Accept: "text/event-stream", "Idempotency-Key": key,
       }));
       const isAnswering = response.headers.get("content-type")?.startsWith("text/event-stream");
       // The head says that the message is stored; the reply comes over the watched stream.
       await response.body?.cancel();
       return isAnswering ? "answering" : "stored";
+    },
+    attach: async (conversation, file) => {
+      const body = new FormData();
+      body.set("file", file);
+      const response = await ask(`${root}/${conversation}/attachments`, { method: "POST", body });
+      return ((await response.json()) as { attachment: Attachment }).attachment;
+    },
+    fileOf: (conversation, id) => `${root}/${conversation}/attachments/${id}`,
+    deskOf: async (conversation) => {
+      const { place, holder } = await (await ask(`${root}/${conversation}/desk`)).json() as {
+        place: number | null; holder: { avatar: string | null } | null;
+      };
+      return { place, face: holder?.avatar ?? null };
+    },
+    transcript: async (conversation, email) => {
+      await ask(`${root}/${conversation}/transcript`, post({ email }));
     },
     stop: async (conversation, turn) => {
       await ask(`${root}/${conversation}/stop`, post(turn === null ? {} : { turn_id: turn }));

@@ -4,6 +4,7 @@
 /// <reference lib="dom" />
 import { firstChars, unitsOf } from "#ui/characters.ts";
 import { createAnnouncer } from "./announce.ts";
+import { createAttaching } from "./attaching.ts";
 import { canBeHeard, windowOf } from "./calling.ts";
 import { icon, ICONS, make } from "./elements.ts";
 import { createForm } from "./form.ts";
@@ -11,9 +12,11 @@ import { createLog } from "./log.ts";
 import { PANEL_STYLES } from "./panel-styles.ts";
 import { fieldsOf, type Options } from "./options.ts";
 import type { Actions, ShellParts, Shown, View } from "./shell.ts";
+import { createFace } from "./picture.ts";
 import { createMenu } from "./menu.ts";
 import { createOpinion } from "./opinion.ts";
 import { asksOpinion, isAnswering } from "./store.ts";
+import { createTranscript } from "./transcript.ts";
 import type { Say } from "./texts.ts";
 
 export { renderMarkdown } from "./markdown.ts";
@@ -43,10 +46,12 @@ function createParts(options: Options) {
   const [person, retry, renew] = [button(), button(), button()];
   const words = make("p");
   const openWindow = make("a", elsewhere);
+  const [face, ownFace] = [createFace(), createFace()];
   return {
+    face, ownFace, hasFiles: () => false,
     panel: make("dialog", { class: "panel", "aria-labelledby": "title" }),
-    header: make("header", {}, make("div", {}, title, subtitle), call, callWindow, close),
-    desk: make("div", { class: "notice desk" }, answering, person),
+    header: make("header", {}, ownFace.element, make("div", {}, title, subtitle), call, callWindow, close),
+    desk: make("div", { class: "notice desk" }, face.element, answering, person),
     answering, person,
     notice: make("div", { class: "notice", role: "status" }, words, retry, openWindow, renew),
     say: make("form", { class: "say" }, box, send, stop),
@@ -78,7 +83,8 @@ function label(parts: Parts, options: Options, say: Say, { talk }: Shown): void 
 function listen(parts: Parts, actions: Actions): void {
   const { box, panel, say } = parts;
   const submit = (): void => {
-    if (box.value.trim() === "" || parts.send.ariaDisabled === "true") return;
+    const isEmpty = box.value.trim() === "" && !parts.hasFiles();
+    if (isEmpty || parts.send.ariaDisabled === "true") return;
     actions.send(firstChars(box.value.trim(), MESSAGE_CHARS_MAX));
     box.value = "";
     box.focus();
@@ -128,9 +134,9 @@ function followKeyboard(root: HTMLElement): void {
     root.style.setProperty("--height", `${Math.round(viewport.height)}px`));
 }
 
-function drawNotice(parts: Parts, say: Say, { talk, isOffline, call }: Shown): void {
+function drawNotice(parts: Parts, say: Say, { talk, isOffline, call, fileProblem }: Shown): void {
   const { notice, words, retry, renew } = parts;
-  const problem = talk.problem === "" ? call.problem : say(talk.problem);
+  const problem = talk.problem === "" ? call.problem || fileProblem : say(talk.problem);
   const isBad = problem !== "";
   const text = isBad ? problem
     : talk.hasEnded ? say("ended") : isOffline ? say("offline") : "";
@@ -145,18 +151,21 @@ function drawNotice(parts: Parts, say: Say, { talk, isOffline, call }: Shown): v
 
 /** Who answers, or how to ask for a person. */
 function drawDesk(
-  { answering, desk: bar, person }: Parts, say: Say, { talk, typingUntil }: Shown,
+  { answering, desk: bar, face, person }: Parts, say: Say, { talk, typingUntil }: Shown,
   isHidden: boolean,
 ): void {
   const { desk = "assistant", person: name, settings } = talk;
-  const text = desk === "waiting" ? say("waiting")
+  const { place } = talk;
+  const line = place === null ? "" : ` ${say("queue", { place })}`;
+  face.draw(desk === "person" ? name : null, talk.face);
+  const text = desk === "waiting" ? say("waiting") + line
     : name ? say(Date.now() < typingUntil ? "typing" : "answering", { name }) : "";
   if (answering.textContent !== text) answering.textContent = text;
   person.hidden = desk !== "assistant" || settings?.person !== true;
   bar.hidden = isHidden || (text === "" && person.hidden);
 }
 
-function drawButtons(parts: Parts, { talk, call }: Shown, asks: boolean): void {
+function drawButtons(parts: Parts, { talk, call, uploads }: Shown, asks: boolean): void {
   const isBusy = isAnswering(talk);
   const calls = talk.settings?.calls === true && !asks && canBeHeard(talk.settings);
   parts.call.hidden = !calls || call.isForbidden;
@@ -164,7 +173,7 @@ function drawButtons(parts: Parts, { talk, call }: Shown, asks: boolean): void {
   parts.call.ariaDisabled = String(call.isLive);
   parts.send.hidden = isBusy;
   // What was not reached is sent by itself, before anything else.
-  parts.send.ariaDisabled = String(isBusy || talk.isUnreached);
+  parts.send.ariaDisabled = String(isBusy || talk.isUnreached || uploads > 0);
   parts.stop.hidden = !isBusy;
 }
 
@@ -177,13 +186,20 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
   shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
   const parts = createParts(options);
   const { panel, box } = parts;
-  const log = createLog(createAnnouncer(parts.region), say, actions.rate);
+  const log = createLog(createAnnouncer(parts.region), say, actions);
+  const attaching = createAttaching(actions, box, say);
+  const transcript = createTranscript(actions, say);
+  parts.hasFiles = () => (last?.talk.attached.length ?? 0) > 0;
+  parts.say.prepend(attaching.input, attaching.button);
   const opinion = createOpinion(actions, say);
-  const menu = createMenu(actions, say);
+  const menu = createMenu({
+    ...actions,
+    askTranscript: () => transcript.open(options.visitor?.email ?? ""),
+  }, say);
   parts.close.before(menu.toggle);
   const form = createForm(options, say, actions.answerForm);
   panel.append(parts.header, menu.list, log.element, form.element, parts.desk, parts.notice,
-    opinion.element, parts.say, parts.region);
+    opinion.element, transcript.element, attaching.list, parts.say, parts.region);
   root.append(panel);
   listen(parts, actions);
   followKeyboard(root);
@@ -217,6 +233,10 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
       opinion.element.hidden = !judges;
       parts.say.hidden = asks || talk.hasEnded || judges || bar !== null;
       menu.draw(shown);
+      attaching.draw(shown, shown.uploads > 0);
+      const { name = "", widget_settings: widget } = talk.settings ?? {};
+      parts.ownFace.draw(name, widget?.avatar ?? null, true);
+      if (talk.conversation === null) transcript.close();
       drawButtons(parts, shown, asks);
       drawDesk(parts, say, shown, asks || talk.hasEnded);
       drawNotice(parts, say, shown);

@@ -7,7 +7,7 @@ import { createMemory } from "./memory.ts";
 import { chime } from "./sound.ts";
 import { abandoned, asksOpinion, isAnswering, openTurn, rated, renewed, type Talk } from "./store.ts";
 import { createShell, type Actions, type View } from "./shell.ts";
-import { createSay } from "./texts.ts";
+import { createSay, type Say } from "./texts.ts";
 
 /** `crypto.randomUUID` exists on pages served over https only. */
 function newKey(): string {
@@ -48,6 +48,8 @@ function createState(options: Options, draw: () => void, joined: () => void): Ke
   const state: Kept = {
     talk: memory.load(),
     isOffline: false,
+    uploads: 0,
+    fileProblem: "",
     unread: 0,
     typingUntil: 0,
     call: noCall(),
@@ -113,8 +115,50 @@ function createOpinions(
   };
 }
 
+const FILES_MAX = 4;
+const FILE_MB_MAX = 10;
+const FILE_KIND = /^(image\/(png|jpeg|gif|webp)|application\/pdf)$/;
+
+/** Files are sent when they are chosen, and named by the message that comes next. */
+function createFiles(
+  state: Kept, session: Session, api: Api, say: Say,
+): Pick<Actions, "attach" | "detach" | "fileOf"> {
+  const refusalOf = ({ type, size }: File): string =>
+    !FILE_KIND.test(type) ? say("attach_kind")
+      : size > FILE_MB_MAX * 1024 * 1024 ? say("attach_large", { size: FILE_MB_MAX }) : "";
+  const upload = async (file: File): Promise<void> => {
+    await session.begin();
+    const { conversation } = state.talk;
+    if (conversation === null) throw new Error("there is no conversation");
+    const attachment = await api.attach(conversation, file);
+    if (state.talk.conversation !== conversation) return;
+    state.set({ ...state.talk, attached: [...state.talk.attached, attachment].slice(-FILES_MAX) });
+  };
+  return {
+    fileOf: (id) => api.fileOf(state.talk.conversation ?? "", id),
+    detach: (id) =>
+      state.set({ ...state.talk, attached: state.talk.attached.filter((one) => one.id !== id) }),
+    attach: (files) => {
+      state.fileProblem = "";
+      for (const file of files.slice(0, FILES_MAX - state.talk.attached.length)) {
+        state.fileProblem = refusalOf(file) || state.fileProblem;
+        if (refusalOf(file) !== "") continue;
+        state.uploads += 1;
+        upload(file).catch(() => {
+          state.fileProblem = say("attach_failed");
+        }).finally(() => {
+          state.uploads -= 1;
+          state.set(state.talk);
+        });
+      }
+      state.set(state.talk);
+    },
+  };
+}
+
 function createActions(
-  state: ReturnType<typeof createState>, session: Session, api: Api, showNow: () => void,
+  state: ReturnType<typeof createState>, session: Session, api: Api, say: Say,
+  showNow: () => void,
 ): Omit<Actions, "call"> {
   let nextTyping = 0;
   return {
@@ -132,13 +176,21 @@ function createActions(
       const { pending, desk } = state.talk;
       if (pending === null && desk === "assistant" && !state.call.isLive) session.unwatch();
     },
+    ...createFiles(state, session, api, say),
+    transcript: (email) => api.transcript(state.talk.conversation ?? "", email),
     send: (text) => {
       const { talk } = state;
+      const { attached: files } = talk;
+      const ids = files.length > 0 ? { files: files.map(({ id }) => id) } : {};
+      state.fileProblem = "";
       state.call = { ...state.call, problem: "", offersWindow: false };
       state.set({
         ...talk,
-        items: [...abandoned(talk), { role: "user", text, isStored: false }],
-        pending: { key: newKey(), text },
+        items: [...abandoned(talk), {
+          role: "user", text, isStored: false, ...(files.length > 0 ? { files } : {}),
+        }],
+        attached: [],
+        pending: { key: newKey(), text, ...ids },
         problem: "",
         isUnreached: false,
         draft: "",
@@ -181,7 +233,7 @@ export function startWidget(shadow: ShadowRoot, options: Options, api: Api): voi
   });
   const session = createSession(state, options, api);
   const say = createSay(() => state.talk.settings?.texts);
-  const actions = createActions(state, session, api, () => {
+  const actions = createActions(state, session, api, say, () => {
     draw();
     view.focus();
   });

@@ -1,6 +1,7 @@
 // The messages. Draws only those that changed, stays at the newest unless somebody scrolled away,
 // and has new replies announced in whole sentences, not in the pieces they arrive in.
 import type { Announcer } from "./announce.ts";
+import { fileLinks } from "./attaching.ts";
 import { icon, make } from "./elements.ts";
 import { renderMarkdown } from "./markdown.ts";
 import type { Actions } from "./shell.ts";
@@ -19,15 +20,16 @@ const spoken = (name: string): string => name.replaceAll(/[_-]+/g, " ");
 const speakerOf = (item: Item): string => (item.role === "spoken" ? item.by : item.role);
 const isPartial = (item: Item): boolean => item.role === "spoken" && !item.isFinal;
 
-function fill(element: HTMLElement, item: Item, say: Say): void {
+function fill(element: HTMLElement, item: Item, say: Say, fileOf: Actions["fileOf"]): void {
   if (item.role === "note") return element.replaceChildren(say(item.key, { name: item.name ?? "" }));
   const isUser = speakerOf(item) === "user";
   const author = item.role === "assistant" ? item.author : undefined;
   const who = author === undefined
     ? make("span", { class: "quiet" }, `${say(isUser ? "you" : "assistant")}: `)
     : make("b", {}, author);
-  if (item.role === "user" && item.isLost) {
-    return element.replaceChildren(who, item.text, remark(say("not_sent")));
+  if (item.role === "user") {
+    const lost = item.isLost ? [remark(say("not_sent"))] : [];
+    return element.replaceChildren(who, item.text, ...fileLinks(item.files ?? [], fileOf), ...lost);
   }
   if (item.role !== "assistant") return element.replaceChildren(who, item.text);
   const atWork = [...new Set(Object.values(item.tools))];
@@ -84,7 +86,9 @@ interface Log {
 /** The reply that has not begun to arrive. */
 const WAITING: Item = { role: "assistant", text: "", turn: 0, wasStopped: false, tools: {} };
 
-export function createLog(announcer: Announcer, say: Say, rate: Actions["rate"]): Log {
+export function createLog(
+  announcer: Announcer, say: Say, { rate, fileOf }: Pick<Actions, "rate" | "fileOf">,
+): Log {
   const element = make("div", {
     // Read as a log, but announced by the region of its own, which gets sentences.
     class: "log", role: "log", "aria-live": "off", tabindex: "0",
@@ -92,7 +96,7 @@ export function createLog(announcer: Announcer, say: Say, rate: Actions["rate"])
   const rows: { item: Item; element: HTMLElement; thumbs: Thumbs }[] = [];
   let isRated = true;
   const fillRow = ({ item, element: row, thumbs }: (typeof rows)[number]): void => {
-    fill(row, item, say);
+    fill(row, item, say, fileOf);
     thumbs.draw(item, isRated);
   };
   /** Text of the last reply that was announced in part; null: none is under way. */

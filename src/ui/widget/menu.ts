@@ -5,11 +5,14 @@ import type { Say } from "./texts.ts";
 
 const DOTS = "M12 5v.01M12 12v.01M12 19v.01";
 
-export function createMenu(actions: Pick<Actions, "restart" | "sound">, say: Say) {
+export function createMenu(
+  actions: Pick<Actions, "restart" | "sound"> & { askTranscript(): void }, say: Say,
+) {
   const toggle = make("button", { type: "button", "aria-expanded": "false" }, icon(DOTS));
   const restart = make("button", { type: "button" });
+  const transcript = make("button", { type: "button" });
   const sound = make("button", { type: "button" });
-  const list = make("div", { class: "menu", hidden: "", role: "group" }, restart, sound);
+  const list = make("div", { class: "menu", hidden: "", role: "group" }, restart, transcript, sound);
   const show = (isOpen: boolean): void => {
     list.hidden = !isOpen;
     toggle.ariaExpanded = String(isOpen);
@@ -25,7 +28,9 @@ export function createMenu(actions: Pick<Actions, "restart" | "sound">, say: Say
   list.addEventListener("focusout", ({ relatedTarget: next }) => {
     if (next !== toggle && !(next instanceof Node && list.contains(next))) show(false);
   });
-  for (const [button, act] of [[restart, actions.restart], [sound, actions.sound]] as const) {
+  for (const [button, act] of [
+    [restart, actions.restart], [transcript, actions.askTranscript], [sound, actions.sound],
+  ] as const) {
     button.addEventListener("click", () => {
       show(false);
       toggle.focus();
@@ -39,6 +44,8 @@ export function createMenu(actions: Pick<Actions, "restart" | "sound">, say: Say
       restart.textContent = say("renew");
       restart.hidden = talk.conversation === null || talk.isClosing
         || !talk.items.some(({ role }) => role === "user");
+      transcript.textContent = say("transcript");
+      transcript.hidden = talk.settings?.transcripts !== true || restart.hidden === true;
       sound.textContent = say(talk.hasSound ? "sound_off" : "sound_on");
     },
   };

@@ -9,11 +9,17 @@ import { watch, type Frame } from "./stream.ts";
 
 /** Who types says so again while it goes on. */
 const TYPING_MS = 6000;
+/** Whoever waits in line is told how far it has come. */
+const PLACE_MS = 15_000;
 
 /** The one place where the talk is kept; `set` stores and draws it. */
 export interface State {
   talk: Talk;
   isOffline: boolean;
+  /** Files on their way. */
+  uploads: number;
+  /** Why the last file is not there; empty: it is. */
+  fileProblem: string;
   /** Messages that came while the panel was closed. */
   unread: number;
   /** Until when the person was last known to type, by the page's clock. */
@@ -47,7 +53,18 @@ const isRunning = ({ talk }: State): boolean =>
 /** Watches the conversation while it is wanted. */
 function createFollower(state: State, api: Api, lost: () => void, reached: () => void) {
   let watching: AbortController | null = null;
+  let again: ReturnType<typeof setTimeout> | undefined;
+  const look = async (conversation: string): Promise<void> => {
+    clearTimeout(again);
+    const seen = await api.deskOf(conversation).catch(() => null);
+    if (state.talk.conversation !== conversation || !watching) return;
+    if (seen) state.set({ ...state.talk, ...seen });
+    if (state.talk.desk !== "waiting") return;
+    clearTimeout(again);
+    again = setTimeout(() => void look(conversation), PLACE_MS);
+  };
   const unwatch = (): void => {
+    clearTimeout(again);
     watching?.abort();
     watching = null;
   };
@@ -71,6 +88,7 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
     }
     state.set(next);
     if (frames.some(({ type }) => type === "stream_reset")) void reload(conversation);
+    if (frames.some(({ type }) => type === "desk_changed")) void look(conversation);
   };
   const follow = (conversation: string): void => {
     if (watching) return;
@@ -83,6 +101,7 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
         state.isOffline = !isConnected;
         state.set(state.talk);
         if (isConnected) reached();
+        if (isConnected && state.talk.desk !== "assistant") void look(conversation);
       },
       gone: () => {
         unwatch();
@@ -156,7 +175,7 @@ export function createSession(state: State, options: Options, api: Api): Session
     const { conversation, pending, after } = state.talk;
     try {
       if (conversation === null || pending?.key !== key) return;
-      const outcome = await api.send(conversation, pending.text, pending.key);
+      const outcome = await api.send(conversation, pending);
       if (outcome === "stored" && state.talk.pending?.key === key) {
         state.set({ ...state.talk, pending: null });
       }

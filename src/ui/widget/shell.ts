@@ -16,6 +16,13 @@ export interface Actions {
   close(): void;
   send(text: string): void;
   stop(): void;
+  /** Sends them at once, for the message that comes next. */
+  attach(files: File[]): void;
+  detach(id: string): void;
+  /** The address of a file of the conversation. */
+  fileOf(id: string): string;
+  /** Rejects where it could not be sent. */
+  transcript(email: string): Promise<void>;
   retry(): void;
   askForPerson(): void;
   renew(): void;
@@ -37,6 +44,8 @@ export interface Actions {
 export interface Shown {
   talk: Talk;
   isOffline: boolean;
+  uploads: number;
+  fileProblem: string;
   unread: number;
   typingUntil: number;
   call: CallState;

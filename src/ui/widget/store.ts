@@ -1,7 +1,7 @@
 // What the widget knows, and how each frame of the stream changes it. State and position are one
 // value, so that a page that is loaded again goes on exactly where the text it shows ends
 // (memory.ts keeps it).
-import type { Desk, Message, Rating, Settings } from "./api.ts";
+import type { Attachment, Desk, Message, Pending, Rating, Settings } from "./api.ts";
 import type { Frame } from "./stream.ts";
 import type { TextKey } from "./texts.ts";
 
@@ -10,6 +10,7 @@ export type Item =
       role: "user";
       text: string;
       isStored: boolean;
+      files?: Attachment[];
       /** Given up for another message before it was known to have arrived. */
       isLost?: boolean;
     }
@@ -41,7 +42,13 @@ export interface Talk extends Desk {
   after: string;
   items: Item[];
   /** Sent and not yet answered; every attempt has the same key, so it is charged once. */
-  pending: { key: string; text: string } | null;
+  pending: Pending | null;
+  /** Files for the next message. */
+  attached: Attachment[];
+  /** In line for a person; null: not, or it is not known. */
+  place: number | null;
+  /** The picture of who answers. */
+  face: string | null;
   /** Why `pending` is not being answered; empty while it is. */
   problem: TextKey | "";
   /** The problem may go away with the network. */
@@ -60,7 +67,7 @@ export interface Talk extends Desk {
 export const EMPTY: Talk = {
   settings: null, conversation: null, after: "0", items: [], pending: null, problem: "",
   isUnreached: false, hasEnded: false, isOpen: false, variables: null, draft: "", desk: "assistant",
-  person: null, isClosing: false, isScored: false, hasSound: false,
+  attached: [], place: null, face: null, person: null, isClosing: false, isScored: false, hasSound: false,
 };
 
 /** A new conversation; how the panel stands is kept. */
@@ -113,7 +120,8 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
   if (message.role === "user") {
     const index = items.findLastIndex((item) =>
       item.role === "user" && !item.isStored && item.text === message.content);
-    const item: Item = { role: "user", text: message.content, isStored: true };
+    const { content: text, attachments: files } = message;
+    const item: Item = { role: "user", text, isStored: true, ...(files ? { files } : {}) };
     const problem = talk.isUnreached ? "" : talk.problem;
     // A message opens a conversation again that had ended before it came.
     return index < 0
@@ -139,7 +147,7 @@ function passOn(talk: Talk, { desk = "assistant", holder }: Frame): Talk {
   const name = person ?? talk.person;
   const items: Item[] = name === null ? talk.items
     : [...talk.items, { role: "note", key: person ? "joined" : "left", name }];
-  return { ...talk, items, desk, person };
+  return { ...talk, items, desk, person, place: null, face: null };
 }
 
 function fail(talk: Talk, { reason }: Frame): Talk {
@@ -214,8 +222,8 @@ export function apply(talk: Talk, frame: Frame): Talk {
 export const fromHistory = (talk: Talk, messages: Message[], desk: Desk): Talk => ({
   ...talk,
   ...desk,
-  items: messages.map(({ role, content, author, stopped }): Item => role === "user"
-    ? { role, text: content, isStored: true }
+  items: messages.map(({ role, content, author, stopped, attachments }): Item => role === "user"
+    ? { role, text: content, isStored: true, ...(attachments ? { files: attachments } : {}) }
     : {
         role: "assistant", text: content, turn: null, wasStopped: stopped === true, tools: {},
         ...(author ? { author: author.name } : {}),

@@ -7,6 +7,8 @@ export type TextKey =
   | "direction"
   | "chat_with" | "unread" | "back_to_call" | "close" | "box" | "box_placeholder" | "send" | "stop"
   | "person" | "retry" | "renew" | "ended" | "offline" | "waiting" | "typing" | "answering"
+  | "queue" | "cancel" | "transcript" | "email" | "transcript_sent" | "transcript_failed"
+  | "attach" | "attach_large" | "attach_kind" | "attach_failed" | "attach_remove"
   | "joined" | "left" | "you" | "assistant" | "not_sent" | "using" | "writing" | "stopped" | "log"
   | "dismiss" | "more" | "rate_up" | "rate_down" | "csat_title" | "csat_score" | "csat_comment" | "skip"
   | "sound_on" | "sound_off"

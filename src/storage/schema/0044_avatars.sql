@@ -1,0 +1,7 @@
+-- A small picture of each person, which visitors see while that person answers.
+CREATE TABLE avatars (
+  account_id  INTEGER NOT NULL REFERENCES accounts (id),
+  person      TEXT    NOT NULL,
+  image       TEXT    NOT NULL,
+  PRIMARY KEY (account_id, person)
+) STRICT, WITHOUT ROWID;
