@@ -19,8 +19,12 @@ export function createAttachmentStore(reader: Reader, writer: Writer): Attachmen
   return {
     add: (args) => writer.write("attachments.add", args),
     find: async (conversationId, ids) => {
-      const found = await Promise.all(ids.map((id) => find.get({ conversationId, id })));
-      return found.filter((one) => one !== undefined);
+      const found: AttachmentBody[] = [];
+      for (const id of ids) {
+        const one = await find.get({ conversationId, id });
+        if (one) found.push(one);
+      }
+      return found;
     },
     left: async (before, rows) => await left.all({ before, rows }),
     forget: (args) => writer.write("attachments.forget", args),

@@ -52,12 +52,12 @@ function createCreate(
     WHERE assistant_id = @assistantId AND visitor_id = @visitorId AND account_id = @accountId
       AND type = @type
     ORDER BY id DESC LIMIT 1`);
-  const setVariables = sql.prepare("UPDATE conversations SET variables = @variables WHERE id = @id");
+  const setVariables = sql.prepare("UPDATE conversations SET variables = @variables, page = coalesce(@page, page) WHERE id = @id");
   const insert = sql.prepare<object, ConversationRow>(`
     INSERT INTO conversations (uuid, account_id, assistant_id, type, variables, external_identifier,
-      visitor_id, message_count, last_message_at, check_at, created_at, updated_at)
+      visitor_id, page, message_count, last_message_at, check_at, created_at, updated_at)
     VALUES (@uuid, @accountId, @assistantId, @type, @variables, @externalIdentifier,
-      @visitorId, @messageCount, @now, @checkAt, @now, @now)
+      @visitorId, @page, @messageCount, @now, @checkAt, @now, @now)
     RETURNING ${CONVERSATION}`);
   const insertMessage = sql.prepare(`
     INSERT INTO messages (conversation_id, role, content, created_at)
@@ -66,7 +66,7 @@ function createCreate(
   const reuse = async (row: ConversationRow, args: NewConversation): Promise<CreateOutcome> => {
     const conversation = conversationFromRow(row);
     conversation.variables = { ...conversation.variables, ...args.variables };
-    await setVariables.run({ id: row.id, variables: JSON.stringify(conversation.variables) });
+    await setVariables.run({ id: row.id, variables: JSON.stringify(conversation.variables), page: args.page ?? null });
     return { kind: "found", conversation };
   };
 
@@ -95,6 +95,7 @@ function createCreate(
       variables: JSON.stringify(args.variables),
       externalIdentifier: args.externalIdentifier,
       visitorId: args.visitor?.id ?? null,
+      page: args.page ?? null,
       messageCount: args.initialMessage === "" ? 0 : 1,
       checkAt: now + args.inactivityMinutes * MINUTE_MICROS,
       now,

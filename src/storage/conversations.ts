@@ -36,6 +36,7 @@ export interface ConversationRow {
   variables: string;
   external_identifier: string | null;
   visitor_id: string | null;
+  page: string | null;
   created_at: number;
 }
 
@@ -75,7 +76,7 @@ interface FailureRow {
 
 export const DESK = "desk, desk_holder, desk_holder_name, desk_reason, desk_at";
 export const CONVERSATION = `id, uuid, account_id, assistant_id, type, state, ${DESK}, variables,
-  external_identifier, visitor_id, created_at`;
+  external_identifier, visitor_id, page, created_at`;
 /** The same beside other tables. */
 const OF_CONVERSATION = CONVERSATION.replace(/\w+/g, "c.$&");
 /** Rows as lists show them, with more columns where they are named. */
@@ -111,6 +112,7 @@ export function conversationFromRow(row: ConversationRow): Conversation {
     variables: JSON.parse(row.variables) as Record<string, string>,
     externalIdentifier: row.external_identifier,
     visitorId: row.visitor_id,
+    page: row.page,
     createdAt: row.created_at,
   };
 }

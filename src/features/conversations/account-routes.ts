@@ -68,6 +68,8 @@ export const SUMMARY = Type.Object({
   ...DeskFields,
   external_identifier: Type.Optional(Type.String(about(
     "The customer in your system; only of type api.", "cust-4711"))),
+  page: Nullable(Type.String(about(
+    "The page the visitor was on when it began; null: nobody said.", "https://shop.example/bikes"))),
   visitor_id: Nullable(Type.String(about(
     "Who it is with at your site, which has signed it; null: nobody has.", "user-42"))),
   evaluation: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()], about(

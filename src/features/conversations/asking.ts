@@ -82,7 +82,8 @@ export function createAsk(options: AnswerOptions): (question: Question) => Askin
       };
     }
     const begun = Promise.withResolvers<LiveReply>();
-    const answered = answer(options, { ...turn, unstored: { text, attachments, at }, begun: begun.promise });
+    const unstored = { text, attachments, at };
+    const answered = answer(options, { ...turn, unstored, begun: begun.promise });
     return {
       abort,
       begin: (live) => {

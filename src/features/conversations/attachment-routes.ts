@@ -82,7 +82,9 @@ function keepRoute(options: AttachmentRouteOptions): Route {
       429: { description: "Too many requests" },
     },
     handle: async ({ uuid, http: { form } }) => {
-      if (!form?.file || form.file.bytes === 0) throw fieldFault("file", "The file field is required.");
+      if (!form?.file || form.file.bytes === 0) {
+        throw fieldFault("file", "The file field is required.");
+      }
       if (form.file.tooLarge) throw tooLargeFile(LIMITS.attachmentBytesMax);
       const attachment = await attachments.keep(await conversations.get(uuid), form.file);
       return json(201, { status: true, attachment });

@@ -16,7 +16,8 @@ import type { Conversation, Message } from "./records.ts";
 export interface AttachmentStore {
   /** False: the conversation has as many as it may. */
   add(args: {
-    accountId: number; conversationId: number; attachment: AttachmentBody; max: number; now: Instant;
+    accountId: number; conversationId: number; attachment: AttachmentBody; max: number;
+    now: Instant;
   }): Promise<boolean>;
   /** Those of the ids that the conversation has, in the order they came. */
   find(conversationId: number, ids: string[]): Promise<AttachmentBody[]>;
@@ -69,6 +70,41 @@ const plainName = (name: string): string => {
 const note = ({ name, type }: AttachmentBody): string =>
   `[The visitor attached "${name}" (${type}), which you cannot see. People of the team can.]`;
 
+/** What a model reads of one message's files. */
+interface Seen {
+  files: ModelFile[];
+  /** A word about each that it cannot see. */
+  notes: string[];
+}
+
+/** Shows a model, of messages with the newest first, the newest files that it can see. */
+const createSight = (files: Pick<Files, "read">) => async (
+  messages: readonly Pick<Message, "attachments">[], sees: readonly Sight[],
+): Promise<Seen[]> => {
+  let left: number = LIMITS.attachmentsSeenMax;
+  let bytes: number = LIMITS.attachmentsSeenBytesMax;
+  const seen: Seen[] = [];
+  for (const { attachments } of messages) {
+    const one: Seen = { files: [], notes: [] };
+    for (const attachment of attachments) {
+      const [, sight] = KINDS.find(([type]) => type === attachment.type) ?? [];
+      const isSeen = sight !== undefined && sees.includes(sight) && left > 0
+        && attachment.bytes <= bytes;
+      const content = isSeen ? await files.read(fileName(attachment.id)) : null;
+      if (sight === undefined || !content) {
+        one.notes.push(note(attachment));
+        continue;
+      }
+      left -= 1;
+      bytes -= attachment.bytes;
+      const data = (await buffer(content.body)).toString("base64");
+      one.files.push({ sight, name: attachment.name, type: attachment.type, data });
+    }
+    seen.push(one);
+  }
+  return seen;
+};
+
 export function createAttachments({ store, files, removals, system }: AttachmentOptions) {
   const remove = async ({ accountId, id }: { accountId: number; id: string }): Promise<void> => {
     await removals.remove(fileName(id));
@@ -120,36 +156,7 @@ export function createAttachments({ store, files, removals, system }: Attachment
       const content = found && await files.read(fileName(found.id));
       return found && content ? { ...found, ...content } : null;
     },
-    /**
-     * What the model reads of messages, newest first: the newest files it can see, and a word about
-     * those it cannot.
-     */
-    asModelSees: async (
-      messages: readonly Pick<Message, "attachments">[], sees: readonly Sight[],
-    ): Promise<{ files: ModelFile[]; notes: string[] }[]> => {
-      let left: number = LIMITS.attachmentsSeenMax;
-      let bytes: number = LIMITS.attachmentsSeenBytesMax;
-      const seen: { files: ModelFile[]; notes: string[] }[] = [];
-      for (const { attachments } of messages) {
-        const one: (typeof seen)[number] = { files: [], notes: [] };
-        for (const attachment of attachments) {
-          const [, sight] = KINDS.find(([type]) => type === attachment.type) ?? [];
-          const isSeen = sight !== undefined && sees.includes(sight) && left > 0
-            && attachment.bytes <= bytes;
-          const content = isSeen ? await files.read(fileName(attachment.id)) : null;
-          if (sight === undefined || !content) {
-            one.notes.push(note(attachment));
-            continue;
-          }
-          left -= 1;
-          bytes -= attachment.bytes;
-          const data = (await buffer(content.body)).toString("base64");
-          one.files.push({ sight, name: attachment.name, type: attachment.type, data });
-        }
-        seen.push(one);
-      }
-      return seen;
-    },
+    asModelSees: createSight(files),
     /** Removes what was never sent for a day, and what belongs to no conversation any more. */
     sweep: async (): Promise<void> => {
       for (const one of await store.left(system.now() - DAY_MICROS, SWEEP_ROWS)) await remove(one);

@@ -27,6 +27,7 @@ export interface CreateArgs {
   variables: Record<string, string>;
   externalIdentifier?: string;
   visitor?: NewVisitor | null;
+  page?: string | null;
 }
 
 interface CreateOptions {
@@ -56,6 +57,7 @@ export async function createConversation(
     variables: args.variables,
     externalIdentifier: args.externalIdentifier ?? null,
     visitor: args.visitor ?? null,
+    page: args.page ?? null,
     initialMessage: fillTemplate(assistant.settings.initial_message, variables),
     priceMicros: messagePrice(type, limits.messagePriceMicros),
     inactivityMinutes: assistant.settings.conversation_inactivity_timeout,

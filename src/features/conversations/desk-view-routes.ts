@@ -19,7 +19,9 @@ interface DeskViewRouteOptions {
 const Avatar = Nullable(AvatarImage, about("A small picture as a data URL; null: none."));
 const Own = Type.Object({ avatar: Avatar });
 
-export function deskViewRoutes({ deskView, conversations, authorOf }: DeskViewRouteOptions): Route[] {
+export function deskViewRoutes(
+  { deskView, conversations, authorOf }: DeskViewRouteOptions,
+): Route[] {
   const own = { tag: "Conversations", errorShape: "message", path: "/user/avatar" } as const;
   return [
     publicRoute({
@@ -66,9 +68,9 @@ export function deskViewRoutes({ deskView, conversations, authorOf }: DeskViewRo
       ...own,
       method: "PUT",
       summary: "Set the picture visitors see of you; null: your initials",
-      body: Own,
+      body: Type.Object({ avatar: Type.Optional(Avatar) }),
       responses: { 200: { description: "It is set", schema: Own } },
-      handle: async ({ caller, body: { avatar } }) => {
+      handle: async ({ caller, body: { avatar = null } }) => {
         const { id: person } = await authorOf(caller);
         await deskView.setAvatar({ accountId: caller.accountId, person, image: avatar });
         return json(200, { avatar });

@@ -1,4 +1,4 @@
-// What a visitor sees of the desk: the place in line, and the face of who answers. Store port →
+// The visitor's view of the desk: the place in line, and the face of who answers. Store port →
 // factory. Called by desk-view-routes.ts.
 import type { Author } from "#events/events.ts";
 import type { Conversation } from "./records.ts";

@@ -2,7 +2,8 @@
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type {
-  AttachmentBody, Author, Away, CommittedEvent, DeskReason, FailureClass, FunctionCall, Rating, Refused,
+  AttachmentBody, Author, Away, CommittedEvent, DeskReason, FailureClass, FunctionCall, Rating,
+  Refused,
   ReplyFailure,
 } from "#events/events.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
@@ -28,6 +29,8 @@ export interface Conversation {
   externalIdentifier: string | null;
   /** Who it is with at the site that signed it; null: nobody has. */
   visitorId: string | null;
+  /** Where the visitor was when it began; null: nobody said. */
+  page: string | null;
   createdAt: Instant;
 }
 
@@ -91,6 +94,7 @@ export interface NewConversation {
   variables: Record<string, string>;
   externalIdentifier: string | null;
   visitor: NewVisitor | null;
+  page?: string | null;
   initialMessage: string;
   priceMicros: Micros;
   inactivityMinutes: number;
@@ -108,7 +112,7 @@ export interface NewVisitor {
 
 export type CreateOutcome =
   | { kind: "created"; conversation: Conversation; events: CommittedEvent[] }
-  /** The customer's or visitor's conversation existed; its variables were merged with the new ones. */
+  /** The customer's or visitor's existed; its variables were merged with the new ones. */
   | { kind: "found"; conversation: Conversation }
   | { kind: "daily_cap_reached" }
   | { kind: "balance_too_low" };

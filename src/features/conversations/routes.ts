@@ -45,6 +45,7 @@ interface ConversationRouteOptions {
 
 const VISITOR_CHARS_MAX = 200;
 const UUID_CHARS = 36;
+const PAGE_CHARS_MAX = 500;
 
 const CREATE = Type.Object({
   assistant_id: Type.String(about(
@@ -69,6 +70,10 @@ const CREATE = Type.Object({
       ...about("Becomes the variable customer_email.", "ada@example.com"),
     })),
   }, about("A visitor your site has signed: the newest conversation with the assistant is gone on with."))),
+  page: Type.Optional(Type.String({
+    maxLength: PAGE_CHARS_MAX,
+    ...about("The address of the page the visitor is on, for people at the desk.", "https://shop.example/bikes"),
+  })),
   anew: Type.Optional(Type.Boolean(about(
     "Begins a conversation even where the signed visitor has one."))),
 });
@@ -180,7 +185,9 @@ function createRoute(options: ConversationRouteOptions): Route {
       const goesOn = own?.continues === true
         && await conversations.hasOfVisitor(assistant.id, type, own.id);
       if (type === "widget" && !goesOn) assertAnswered(assistant, variables);
-      const conversation = await conversations.create({ assistant, type, variables, visitor: own });
+      const conversation = await conversations.create({
+        assistant, type, variables, visitor: own, page: body.page ?? null,
+      });
       const { messages } = await conversations.history(conversation.uuid);
       const history = messages.map(historyItem);
       return json(200, { status: true, conversation_id: conversation.uuid, history });

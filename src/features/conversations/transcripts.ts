@@ -22,7 +22,9 @@ interface TranscriptOptions {
   log: Logger;
 }
 
-function lineOf({ role, author, content, attachments, createdAt }: Message, assistant: Assistant): string {
+function lineOf(
+  { role, author, content, attachments, createdAt }: Message, assistant: Assistant,
+): string {
   const { date, time } = localDateTime(createdAt, assistant.settings.timezone);
   const who = role === "user" ? "You" : author?.name ?? assistant.name;
   const files = attachments.map(({ name }) => `[${name}]`);

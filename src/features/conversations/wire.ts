@@ -130,6 +130,7 @@ export function summaryItem(summary: ConversationSummary) {
       ? {}
       : { external_identifier: summary.externalIdentifier }),
     visitor_id: summary.visitorId,
+    page: summary.page,
     evaluation: summary.evaluation,
     evaluation_error: summary.evaluationError,
     satisfaction: summary.satisfaction && satisfactionItem(summary.satisfaction),

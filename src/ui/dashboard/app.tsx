@@ -11,11 +11,12 @@ import {
 } from "./data/session.tsx";
 import { useMe } from "./data/lists.ts";
 import { useNow } from "./data/use-now.ts";
+import { useDeskCount } from "./data/desk-count.ts";
 import { useWaiting } from "./data/waiting.ts";
 import { forgetSeen } from "./data/seen.ts";
 import { Button } from "./kit/controls.tsx";
 import { ToastProvider } from "./kit/dialog.tsx";
-import { money, timeOfDay } from "./kit/format.ts";
+import { count, money, timeOfDay } from "./kit/format.ts";
 import { Icon, type IconName } from "./kit/icons.tsx";
 import { Empty, Notice, Page } from "./kit/layout.tsx";
 import { switchTheme } from "./kit/theme.ts";
@@ -102,6 +103,7 @@ function Rightful({ children }: { children: ComponentChildren }) {
 function Frame({ session }: { session: Session }) {
   const [location] = useLocation();
   const may = useMay();
+  const waiting = useDeskCount();
   const [isOpen, setOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
@@ -135,6 +137,9 @@ function Frame({ session }: { session: Session }) {
         {NAVIGATION.filter(({ needs }) => may(needs) === null).map(({ path, label, icon }) => (
           <a key={path} href={`#${path}`} aria-current={isAt(location, path) ? "page" : undefined}>
             <Icon name={icon} />{label}
+            {path === "/inbox" && waiting !== null && (
+              <span class="badge warn">{count(waiting)}<span class="hidden-visually"> wait</span></span>
+            )}
           </a>
         ))}
         <a class="outside" href="/docs"><Icon name="copy" />API reference</a>

@@ -97,6 +97,8 @@ export interface Api {
   streamOf(conversation: string): string;
 }
 
+const PAGE_CHARS_MAX = 500;
+
 async function ask(url: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(url, { credentials: "omit", cache: "no-store", ...init });
   if (response.ok) return response;
@@ -122,7 +124,9 @@ export function createApi(origin: string): Api {
     },
     create: async ({ assistant, variables, visitor, anew }) => {
       const who = visitor ? { visitor, anew } : {};
-      const response = await ask(root, post({ assistant_id: assistant, variables, ...who }));
+      // Without what follows the path, which may be private.
+      const page = (location.origin + location.pathname).slice(0, PAGE_CHARS_MAX);
+      const response = await ask(root, post({ assistant_id: assistant, variables, page, ...who }));
       return ((await response.json()) as { conversation_id: string }).conversation_id;
     },
     send: async (conversation, { text: message, key, files: attachments }) => {

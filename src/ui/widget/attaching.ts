@@ -37,7 +37,8 @@ export function createAttaching(
       if (shown === talk.attached) return;
       shown = talk.attached;
       list.replaceChildren(...shown.map(({ id, name }) => {
-        const remove = make("button", { type: "button", "aria-label": say("attach_remove", { name }) }, name, " ×");
+        const label = say("attach_remove", { name });
+        const remove = make("button", { type: "button", "aria-label": label }, name, " ×");
         remove.addEventListener("click", () => {
           actions.detach(id);
           box.focus();

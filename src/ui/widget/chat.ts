@@ -177,6 +177,30 @@ function drawButtons(parts: Parts, { talk, call, uploads }: Shown, asks: boolean
   parts.stop.hidden = !isBusy;
 }
 
+/** What not every assistant has: files, the chat by e-mail, a face; and the menu. */
+function createExtras(
+  parts: Parts, { options, actions, say }: Pick<ShellParts, "options" | "actions" | "say">,
+) {
+  const attaching = createAttaching(actions, parts.box, say);
+  const transcript = createTranscript(actions, say);
+  const menu = createMenu({
+    ...actions,
+    askTranscript: () => transcript.open(options.visitor?.email ?? ""),
+  }, say);
+  parts.say.prepend(attaching.input, attaching.button);
+  parts.close.before(menu.toggle);
+  return {
+    attaching, transcript, menu,
+    draw: (shown: Shown): void => {
+      const { settings, conversation } = shown.talk;
+      menu.draw(shown);
+      attaching.draw(shown, shown.uploads > 0);
+      parts.ownFace.draw(settings?.name ?? "", settings?.widget_settings.avatar ?? null, true);
+      if (conversation === null) transcript.close();
+    },
+  };
+}
+
 /** Puts the panel into the root; what it needs of styles comes with it. */
 export function openPanel({ shadow, root, options, actions, say }: ShellParts & {
   root: HTMLElement;
@@ -187,16 +211,9 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
   const parts = createParts(options);
   const { panel, box } = parts;
   const log = createLog(createAnnouncer(parts.region), say, actions);
-  const attaching = createAttaching(actions, box, say);
-  const transcript = createTranscript(actions, say);
+  const { attaching, transcript, menu, ...extras } = createExtras(parts, { options, actions, say });
   parts.hasFiles = () => (last?.talk.attached.length ?? 0) > 0;
-  parts.say.prepend(attaching.input, attaching.button);
   const opinion = createOpinion(actions, say);
-  const menu = createMenu({
-    ...actions,
-    askTranscript: () => transcript.open(options.visitor?.email ?? ""),
-  }, say);
-  parts.close.before(menu.toggle);
   const form = createForm(options, say, actions.answerForm);
   panel.append(parts.header, menu.list, log.element, form.element, parts.desk, parts.notice,
     opinion.element, transcript.element, attaching.list, parts.say, parts.region);
@@ -232,11 +249,7 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
       const judges = asksOpinion(talk);
       opinion.element.hidden = !judges;
       parts.say.hidden = asks || talk.hasEnded || judges || bar !== null;
-      menu.draw(shown);
-      attaching.draw(shown, shown.uploads > 0);
-      const { name = "", widget_settings: widget } = talk.settings ?? {};
-      parts.ownFace.draw(name, widget?.avatar ?? null, true);
-      if (talk.conversation === null) transcript.close();
+      extras.draw(shown);
       drawButtons(parts, shown, asks);
       drawDesk(parts, say, shown, asks || talk.hasEnded);
       drawNotice(parts, say, shown);

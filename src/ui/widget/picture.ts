@@ -9,7 +9,8 @@ async function paint(target: HTMLElement, picture: Promise<Blob>, px: number): P
   const bitmap = await createImageBitmap(await picture);
   const shrink = Math.min(1, (px * SCALE) / Math.min(bitmap.width, bitmap.height));
   const canvas = make("canvas", {
-    width: String(Math.round(bitmap.width * shrink)), height: String(Math.round(bitmap.height * shrink)),
+    width: String(Math.round(bitmap.width * shrink)),
+    height: String(Math.round(bitmap.height * shrink)),
     "aria-hidden": "true",
   });
   canvas.getContext("2d")?.drawImage(bitmap, 0, 0, canvas.width, canvas.height);

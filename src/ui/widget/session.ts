@@ -112,11 +112,53 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
   return { follow, unwatch };
 }
 
-export function createSession(state: State, options: Options, api: Api): Session {
+/** Makes conversations, or finds the one a visitor has who has signed in at the page. */
+function createMaker(
+  state: State, options: Options, api: Api, follow: (conversation: string) => void,
+) {
+  const { assistant, visitor } = options;
   let creating: Promise<void> | null = null;
-  const { visitor } = options;
   /** The server has said which conversation the visitor has. */
   let isKnown = visitor === undefined;
+  const take = (made: string): void => {
+    isKnown = true;
+    const { talk } = state;
+    const isOther = talk.conversation !== null && talk.conversation !== made;
+    state.set({
+      ...isOther ? renewed(talk) : talk, conversation: made, problem: "", isUnreached: false,
+      // What is asked before a chat was answered in it.
+      ...visitor && talk.variables === null ? { variables: {} } : {},
+    });
+    follow(made);
+  };
+  const give = (error: unknown): void => {
+    const status = error instanceof Refusal ? error.status : 0;
+    // An answer the server does not take is asked for again.
+    const isFirst = status === 422 && Object.keys(state.talk.variables ?? {}).length === 0;
+    if (status === 422) state.set({ ...state.talk, variables: null });
+    if (visitor && (status === 403 || (status === 422 && !visitor.hash))) {
+      // eslint-disable-next-line no-console -- for whoever made the page
+      console.error("assistant-chat: data-user-id was refused, see data-user-hash");
+    } else if (isFirst) {
+      isKnown = true;
+      return;
+    }
+    refuse(state, error);
+  };
+  return {
+    isKnown: (): boolean => isKnown,
+    make: (variables: Record<string, string>): Promise<void> => {
+      // Whoever comes while it is being made waits for the same one.
+      creating ??= api.create({ assistant, variables, visitor, anew: isKnown })
+        .then(take, give).finally(() => {
+          creating = null;
+        });
+      return creating;
+    },
+  };
+}
+
+export function createSession(state: State, options: Options, api: Api): Session {
   /** Keys: the stream may show an answer, and the next be sent, before the first POST ends. */
   const sending = new Set<string>();
   const { follow, unwatch } = createFollower(state, api, () => {
@@ -125,46 +167,18 @@ export function createSession(state: State, options: Options, api: Api): Session
   }, () => {
     if (state.talk.isUnreached) void deliver();
   });
+  const maker = createMaker(state, options, api, follow);
 
   const begin = async (): Promise<void> => {
     const { conversation, variables } = state.talk;
     const isAsked = fieldsOf(options, state.talk.settings).length > 0 && variables === null;
     // Who has talked before, also elsewhere, is asked nothing again.
-    if (isAsked && isKnown) return;
+    if (isAsked && maker.isKnown()) return;
     // What is on its way to a conversation goes on there.
-    if (conversation !== null && (isKnown || state.talk.pending)) return follow(conversation);
-    // Whoever comes while it is being made waits for the same one.
-    creating ??= create({ ...options.variables, ...variables }).finally(() => {
-      creating = null;
-    });
-    return creating;
-  };
-  const create = async (variables: Record<string, string>): Promise<void> => {
-    try {
-      const { assistant } = options;
-      const made = await api.create({ assistant, variables, visitor, anew: isKnown });
-      isKnown = true;
-      const { talk } = state;
-      const isOther = talk.conversation !== null && talk.conversation !== made;
-      state.set({
-        ...isOther ? renewed(talk) : talk, conversation: made, problem: "", isUnreached: false,
-        // What is asked before a chat was answered in it.
-        ...visitor && talk.variables === null ? { variables: {} } : {},
-      });
-      follow(made);
-    } catch (error) {
-      // An answer the server does not take is asked for again.
-      const isAsked = error instanceof Refusal && error.status === 422;
-      const isFirst = isAsked && Object.keys(state.talk.variables ?? {}).length === 0;
-      if (isAsked) state.set({ ...state.talk, variables: null });
-      if (visitor && error instanceof Refusal && (error.status === 403 || !visitor.hash)) {
-        console.error("assistant-chat: data-user-id was refused, see data-user-hash");
-      } else if (isFirst) {
-        isKnown = true;
-        return;
-      }
-      refuse(state, error);
+    if (conversation !== null && (maker.isKnown() || state.talk.pending)) {
+      return follow(conversation);
     }
+    return maker.make({ ...options.variables, ...variables });
   };
   const deliver = async (): Promise<void> => {
     const key = state.talk.pending?.key ?? "";

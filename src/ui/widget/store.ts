@@ -67,7 +67,8 @@ export interface Talk extends Desk {
 export const EMPTY: Talk = {
   settings: null, conversation: null, after: "0", items: [], pending: null, problem: "",
   isUnreached: false, hasEnded: false, isOpen: false, variables: null, draft: "", desk: "assistant",
-  attached: [], place: null, face: null, person: null, isClosing: false, isScored: false, hasSound: false,
+  attached: [], place: null, face: null,
+  person: null, isClosing: false, isScored: false, hasSound: false,
 };
 
 /** A new conversation; how the panel stands is kept. */

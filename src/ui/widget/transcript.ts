@@ -5,7 +5,9 @@ import type { Say } from "./texts.ts";
 
 export function createTranscript({ transcript }: Pick<Actions, "transcript">, say: Say) {
   const title = make("span");
-  const email = make("input", { type: "email", required: "", autocomplete: "email", maxlength: "254" });
+  const email = make("input", {
+    type: "email", required: "", autocomplete: "email", maxlength: "254",
+  });
   const send = make("button", { class: "main" });
   const cancel = make("button", { type: "button" });
   const word = make("p", { role: "status" });

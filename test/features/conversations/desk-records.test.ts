@@ -257,3 +257,104 @@ test("[DK27] who is to be notified gets a mail when somebody waits and when some
   await posting.close();
   assert.equal(mails.taken.length, 30);
 });
+
+test("[DK28] a visitor reads the place in line and who answers with which picture, of nobody else's", async () => {
+  const { uuid, ana, assistant } = await fresh(null);
+  const view = async (of: string) => (await server.call("GET", `/conversations/${of}/desk`)).body;
+  assert.deepEqual(await view(uuid), { status: true, desk: "assistant", place: null, holder: null });
+  const second = await newConversation(server, assistant.uuid);
+  const ask = (one: string) => server.call("POST", `/conversations/${one}/request-human`);
+  for (const one of [uuid, second]) await ask(one);
+  const stranger = await fresh(null);
+  await server.call("POST", `/conversations/${stranger.uuid}/request-human`);
+  assert.deepEqual(
+    (await Promise.all([uuid, second, stranger.uuid].map(view))).map(({ place }) => place),
+    [1, 2, 1]);
+  const avatar = "data:image/png;base64,iVBORw0KGgo=";
+  const set = (value: unknown) =>
+    server.call("PUT", "/user/avatar", { key: ana, body: { avatar: value } });
+  for (const wrong of ["https://x.example/a.png", "data:image/svg+xml;base64,AAAA", `${avatar}"`]) {
+    assert.equal((await set(wrong)).status, 422, wrong);
+  }
+  assert.equal((await set(avatar)).status, 200);
+  await server.call("POST", `/user/conversations/${uuid}/take-over`, { key: ana });
+  const { desk, place, holder } = await view(uuid);
+  assert.deepEqual([desk, place, holder.name, holder.avatar], ["person", null, "Ana", avatar]);
+  assert.equal((await view(second)).place, 1);
+  await set(null);
+  assert.equal((await view(uuid)).holder.avatar, null);
+  assert.deepEqual((await server.call("GET", "/user/avatar", { key: ana })).body, { avatar: null });
+});
+
+test("[DK29] a visitor has the chat sent by e-mail where it is allowed, a few times an hour", async (context) => {
+  const mails = await startMailServer();
+  const posting = await startTestServer({
+    env: {
+      PARLEY_MODEL_URL: model.url,
+      PARLEY_SMTP_URL: mails.url, PARLEY_SMTP_FROM: "Parley <parley@example.com>",
+    },
+  });
+  context.after(async () => {
+    await posting.close();
+    await mails.close();
+  });
+  model.script(() => ({ tokens: ["At nine."] }));
+  const begin = async (transcripts: boolean) => {
+    const { uuid } = await newAssistant(posting, {
+      name: "Front\r\ndesk", widget_settings: { transcripts },
+    }, posting.key);
+    const { body } = await posting.call("GET", `/widget/${uuid}`);
+    assert.equal(body.transcripts, transcripts);
+    return newConversation(posting, uuid);
+  };
+  const send = (uuid: string, email: string) =>
+    posting.call("POST", `/conversations/${uuid}/transcript`, { body: { email } });
+  assert.equal((await send(await begin(false), "zoe@example.com")).status, 403);
+  const uuid = await begin(true);
+  assert.equal((await send(uuid, "zoe@example.com")).status, 422, "nothing was said");
+  await posting.call("POST", `/conversations/${uuid}/messages`, { body: { message: "When?" } });
+  for (const wrong of ["zoe", "zoe@example.com\r\nBcc: eve@example.com", "a@b.c, d@e.f"]) {
+    assert.equal((await send(uuid, wrong)).status, 422, wrong);
+  }
+  assert.equal((await send(uuid, "zoe@example.com")).status, 202);
+  const [mail] = await mails.until(1);
+  assert.deepEqual(mail?.to, ["zoe@example.com"]);
+  assert.match(mail?.raw ?? "", /^Subject: Your chat with Front desk/m);
+  assert.match(mail?.text ?? "", /You \(.*\):\s+When\?\s+Front\s+desk \(.*\):\s+At nine\./);
+  assert.deepEqual(
+    [(await send(uuid, "a@example.com")).status, (await send(uuid, "b@example.com")).status], [202, 202]);
+  const refused = await send(uuid, "c@example.com");
+  assert.equal(refused.status, 429);
+  assert.ok(Number(refused.headers.get("retry-after")) > 0);
+  await posting.close();
+  assert.equal(mails.taken.length, 3);
+});
+
+test("[DK30] what visitors thought of a reply and of the chat reaches webhooks, once for each change", async (context) => {
+  const receiver = await startWebhookReceiver();
+  context.after(() => receiver.close());
+  const { uuid, key } = await fresh(null);
+  await server.call("POST", "/user/webhook-endpoints", {
+    key, body: { url: receiver.url, events: ["reply_rated", "conversation_rated"] },
+  });
+  model.script(() => ({ tokens: ["At nine."] }));
+  await server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "When?" } });
+  const { data } = (await server.call("GET", "/user/events?per_page=100", { key })).body;
+  const turn = (data as { type: string; turn_id?: number }[])
+    .find(({ type, turn_id: id }) => type === "message_added" && id)?.turn_id;
+  const rate = (rating: unknown) =>
+    server.call("POST", `/conversations/${uuid}/ratings`, { body: { turn_id: turn, rating } });
+  await rate("up");
+  await rate("up");
+  await rate(null);
+  await server.call("POST", `/conversations/${uuid}/satisfaction`, { body: { score: 4, comment: "Quick." } });
+  const bodies = (await receiver.until(3))
+    .map(({ body }) => body as { type: string; data: object });
+  const of = (name: string) => bodies.filter(({ type }) => type === name).map((body) => body.data);
+  // Deliveries of one endpoint may overtake each other.
+  const thumbs = of("reply_rated") as { rating: unknown; turn_id: number; conversation_id: string }[];
+  assert.deepEqual(thumbs.map(({ rating }) => rating).sort(), ["up", null].sort());
+  assert.ok(thumbs.every((one) => one.turn_id === turn && one.conversation_id === uuid));
+  const [rated] = of("conversation_rated") as { score: number; comment: string }[];
+  assert.deepEqual([rated?.score, rated?.comment], [4, "Quick."]);
+});

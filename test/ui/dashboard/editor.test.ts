@@ -14,6 +14,9 @@ const timeout = 180_000;
 const { server, withDashboard, close } = await startDashboard({ PARLEY_SPEECH: "auto" });
 after(close);
 
+/** A picture of 8 by 8, green. */
+const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEElEQVR42mNgaGDAjoaWBACBfCABP+ifpgAAAABJRU5ErkJggg==";
+
 /** Changes what the server answers at this address. */
 async function answered<Body>(
   page: Page, url: string, change: (body: Body) => Body,
@@ -194,5 +197,62 @@ test("[DB261] the two settings of silence say what they do", { skip, timeout }, 
     await page.getByRole("button", { name: "Open all sections" }).click();
     assert.equal(await page.getByLabel("Speak up after silence (s)").inputValue(), "12");
     assert.equal(await page.getByLabel("Speak up again every (s)").inputValue(), "34");
+  });
+});
+
+test("[DB265] office hours, the questions before a chat, words and pictures are set in the editor, and a secret for signed visitors is shown once", { skip, timeout }, async () => {
+  const { id } = await newAssistant(server);
+  const settings = async () => (await server.call("GET", `/user/assistant/${id}`)).body as {
+    desk: { office_hours: object | null }; widget_settings: Record<string, unknown>;
+  };
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/assistants/${id}`);
+    await page.getByRole("button", { name: "Open all sections" }).click();
+    const people = section(page, "People");
+    await people.getByRole("switch", { name: "People are there at certain hours" }).click();
+    await people.getByLabel("Monday").fill("09:00-12:00, 13:00-25:00");
+    await people.getByLabel("Saturday").fill("10:00-12:00");
+    await people.getByLabel("What visitors read outside of them").fill("Back soon.");
+    const widget = section(page, "Widget");
+    await widget.getByRole("switch", { name: "Asks something before the chat" }).click();
+    await widget.getByRole("button", { name: "Another question" }).click();
+    await widget.getByLabel("Question 2", { exact: true }).fill("Your order");
+    await widget.getByLabel("Variable 2").fill("order");
+    await widget.getByLabel("Words of your own").fill("person = Ask our shop\nno word");
+    await widget.getByRole("switch", { name: "Visitors can attach images and PDF" }).click();
+    await widget.locator("input[type=file]").setInputFiles({
+      name: "face.png", mimeType: "image/png", buffer: Buffer.from(PICTURE, "base64"),
+    });
+    await widget.getByAltText("picture of the assistant").waitFor();
+    await look();
+    const save = page.getByRole("button", { name: "Save", exact: true });
+    await save.click();
+    // The server minds the hour that is none.
+    await people.getByLabel("Monday").and(page.locator("[aria-invalid=true]")).waitFor();
+    await people.getByLabel("Monday").fill("09:00-12:00, 13:00-17:00");
+    await save.click();
+    await save.waitFor({ state: "detached" });
+    const { desk, widget_settings: stored } = await settings();
+    const office = desk.office_hours as { hours: Record<string, unknown>; message: string };
+    assert.deepEqual(office.hours.monday, [{ from: "09:00", to: "12:00" }, { from: "13:00", to: "17:00" }]);
+    assert.deepEqual(office.hours.saturday, [{ from: "10:00", to: "12:00" }]);
+    assert.equal(office.message, "Back soon.");
+    assert.deepEqual(stored.form, {
+      fields: [
+        { name: "email", label: "Your e-mail", type: "email", required: true },
+        { name: "order", label: "Your order", type: "text", required: false },
+      ],
+    });
+    assert.deepEqual(stored.texts, { en: { person: "Ask our shop" } });
+    assert.equal(stored.attachments, true);
+    assert.match(stored.avatar as string, /^data:image\/png;base64,/);
+    await go(`/assistants/${id}/embed`);
+    await page.getByRole("button", { name: "Make a secret" }).click();
+    const secret = await page.getByRole("group", { name: "Identity secret" }).textContent();
+    assert.match(secret ?? "", /^[0-9a-f]{64}$/);
+    await look();
+    await page.reload();
+    await page.getByRole("button", { name: "New secret" }).waitFor();
+    assert.equal(await page.getByText(secret ?? "", { exact: true }).count(), 0);
   });
 });

@@ -1,9 +1,11 @@
 // The inbox in a real browser: two people at the desk and their visitors.
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
+import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
@@ -146,5 +148,53 @@ test("[DB352] filters stay in the address over a reload; labels, read marks and 
     await page.getByText("Read by the visitor").waitFor();
     await button(page, "Reached").click();
     await page.getByText("Callback, done").waitFor();
+  }, { key: ana });
+});
+
+test("[DB353] beside a conversation: its files and ratings, who signed in on which page, what the knowledge says; how many wait stands in every page's title", { skip }, async () => {
+  const knowledge = await newKnowledgebase(server);
+  await whenRead(server, await uploadFile(server, knowledge, "A tandem costs thirty euros a day."));
+  const desk = await newAssistant(server, {
+    name: "Day desk", status: "active", knowledgebase_id: knowledge,
+    desk: { visitor_may_ask: true }, widget_settings: { attachments: true },
+  });
+  const { body: { secret } } =
+    await server.call("POST", `/user/assistants/${desk.id}/identity-secret`);
+  const lea = await newConversation(server, desk.uuid, {
+    page: "https://shop.example/bikes", variables: { customer_name: "Lea" },
+    visitor: { id: "user-42", hash: createHmac("sha256", secret as string).update("user-42").digest("hex") },
+  });
+  const form = new FormData();
+  form.set("file", new Blob(["%PDF-1.7 a bill"]), "bill.pdf");
+  const kept = await fetch(`${server.url}/api/conversations/${lea}/attachments`, { method: "POST", body: form });
+  const { attachment } = await kept.json() as { attachment: { id: string } };
+  model.script(() => ({ tokens: ["Thirty."] }));
+  await server.call("POST", `/conversations/${lea}/messages`, {
+    body: { message: "What does a tandem cost?", attachments: [attachment.id] },
+  });
+  const { body: { data } } = await server.call("GET", "/user/events?per_page=100");
+  const turn = (data as { type: string; conversation_id?: string; turn_id?: number }[])
+    .find(({ type, conversation_id: id, turn_id: one }) => type === "message_added" && id === lea && one)?.turn_id;
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/inbox/${lea}`);
+    await said(page).getByText("Thirty.").waitFor();
+    const link = said(page).getByRole("link", { name: /bill\.pdf/ });
+    assert.equal(await link.getAttribute("href"), `/api/conversations/${lea}/attachments/${attachment.id}`);
+    await server.call("POST", `/conversations/${lea}/ratings`, { body: { turn_id: turn, rating: "down" } });
+    await said(page).getByText("Rated not helpful").waitFor();
+    await page.getByText("https://shop.example/bikes").waitFor();
+    await page.getByText("user-42").waitFor();
+    await button(page, "Take over").click();
+    await page.getByText("Look it up in the knowledge").click();
+    await button(page, "Look it up").click();
+    await button(page, "Put into the reply").first().click();
+    assert.equal(await page.getByLabel("Your reply").inputValue(), "A tandem costs thirty euros a day.");
+    await look();
+    await go("/keys");
+    await page.getByRole("heading", { name: "API keys" }).waitFor();
+    const before = Number(/^\((\d+)\) /.exec(await page.title())?.[1] ?? 0);
+    await ask(await begin("Max"));
+    await page.waitForFunction((count) => document.title.startsWith(`(${count}) `), before + 1);
+    await page.getByRole("navigation").getByText(String(before + 1), { exact: false }).first().waitFor();
   }, { key: ana });
 });

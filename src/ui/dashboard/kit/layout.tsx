@@ -1,5 +1,6 @@
 // What pages are made of: head, cards, notices, badges, and the states before there is anything to
 // show.
+import { titled } from "#ui/dashboard/data/desk-count.ts";
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
@@ -16,7 +17,7 @@ interface PageProps {
 
 export function Page({ title, back, actions, children }: PageProps) {
   useEffect(() => {
-    document.title = `${title} · Parley`;
+    document.title = titled(`${title} · Parley`);
   }, [title]);
   return (
     <>

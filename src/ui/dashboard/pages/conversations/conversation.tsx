@@ -52,7 +52,7 @@ function OneConversation({ uuid }: { uuid: string }) {
         <div class="grid main-aside">
           <Card title="Messages" class={lostAt ? "conversations-stale" : ""}>
             {talk
-              ? <Messages items={talk.items} usages={usagesOf(talk.items, answers)} />
+              ? <Messages items={talk.items} usages={usagesOf(talk.items, answers)} uuid={uuid} />
               : <Skeleton lines={6} />}
           </Card>
           <div class="stack">

@@ -11,7 +11,9 @@ import type { Item } from "./talk.ts";
 /** Nearer than this to the end counts as the end. */
 const END_PX = 60;
 
-export function Messages({ items, usages }: {
+export function Messages({ items, usages, uuid }: {
+  /** The conversation, whose files are read by it. */
+  uuid: string;
   items: readonly Item[];
   /** What each counted, as far as it is known. */
   usages: readonly (Usage | null)[];
@@ -33,7 +35,7 @@ export function Messages({ items, usages }: {
           setAtEnd(scrollHeight - scrollTop - clientHeight < END_PX)}
       >
         {items.map((item, index) => (
-          <Message key={index} item={item} usage={usages[index] ?? null} />
+          <Message key={index} item={item} usage={usages[index] ?? null} uuid={uuid} />
         ))}
       </ol>
       {!isAtEnd && <Button onClick={toEnd}>To the newest</Button>}
@@ -41,9 +43,9 @@ export function Messages({ items, usages }: {
   );
 }
 
-function Message({ item, usage }: { item: Item; usage: Usage | null }) {
+function Message({ item, usage, uuid }: { item: Item; usage: Usage | null; uuid: string }) {
   const { role, author, text, turn, at, working, functionCalls } = item;
-  const { isFailure, wasStopped, wasCut } = item;
+  const { isFailure, wasStopped, wasCut, attachments, rating } = item;
   const names = [...new Set(Object.values(working))];
   if (isFailure) return <li class="conversations-failure">No reply: {text}</li>;
   return (
@@ -52,10 +54,16 @@ function Message({ item, usage }: { item: Item; usage: Usage | null }) {
         <strong>{role === "user" ? "Customer" : author ?? "Assistant"}</strong>
         {at && <time title={whenExactly(at)}>{when(at)}</time>}
         {turn !== null && <span class="badge busy">Writing</span>}
+        {rating && (
+          <span class={`badge ${rating === "up" ? "good" : "warn"}`}>
+            {rating === "up" ? "Rated helpful" : "Rated not helpful"}
+          </span>
+        )}
         {wasStopped && <span class="badge warn">Stopped</span>}
         {wasCut && <span class="badge warn">Cut at the longest a reply may be</span>}
       </span>
       {text !== "" && <p dir="auto">{text}</p>}
+      {attachments.map((file) => <Attached key={file.id} file={file} uuid={uuid} />)}
       {names.map((name) => (
         <small key={name} class="conversations-working"><Icon name="tools" />Using {name}…</small>
       ))}
@@ -66,5 +74,17 @@ function Message({ item, usage }: { item: Item; usage: Usage | null }) {
         </small>
       )}
     </li>
+  );
+}
+
+function Attached({ file: { id, name, type, bytes }, uuid }: {
+  file: Item["attachments"][number]; uuid: string;
+}) {
+  const url = `/api/conversations/${uuid}/attachments/${id}`;
+  return (
+    <a class="conversations-file" href={url} target="_blank" rel="noopener noreferrer">
+      {type.startsWith("image/") && <img src={url} alt="" loading="lazy" />}
+      <span>{name} <small>{count(Math.ceil(bytes / 1024))} KB</small></span>
+    </a>
   );
 }

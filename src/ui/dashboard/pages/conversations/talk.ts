@@ -20,6 +20,10 @@ export interface Item {
   /** Functions at work, by call. */
   working: Record<string, string>;
   at: string | null;
+  attachments: readonly { id: string; name: string; type: string; bytes: number }[];
+  /** The turn it came of, by which visitors rate it. */
+  reply?: number;
+  rating?: "up" | "down" | null;
   /** Why there is no reply; the text is the server's. */
   isFailure?: true;
 }
@@ -44,18 +48,22 @@ interface MessageBody {
   stopped?: boolean;
   truncated?: boolean;
   created_at?: string;
+  attachments?: Item["attachments"];
+  rating?: "up" | "down";
 }
 
 const itemOf = (message: MessageBody): Item => ({
   role: message.role, text: message.content, turn: null, wasStopped: message.stopped === true,
   wasCut: message.truncated === true,
   functionCalls: message.function_calls ?? [], working: {}, at: message.created_at ?? null,
+  attachments: message.attachments ?? [],
+  ...(message.rating ? { rating: message.rating } : {}),
   ...(message.author ? { author: message.author.name } : {}),
 });
 
 const writing = (turn: number): Item => ({
   role: "assistant", text: "", turn, wasStopped: false, wasCut: false, functionCalls: [],
-  working: {}, at: null,
+  working: {}, at: null, attachments: [],
 });
 
 /** False: it is still being written, or there is none. */
@@ -82,6 +90,12 @@ export function applyFrames(talk: Talk, frames: readonly Frame[]): Talk {
 function applyToReply(items: Item[], frame: Frame, turn: number): void {
   const message = frame.message as MessageBody | undefined;
   if (message?.role === "user") return void items.push(itemOf(message));
+  if (frame.type === "reply_rated") {
+    const rated = items.findLastIndex((item) => item.reply === turn);
+    const item = items[rated];
+    if (item) items[rated] = { ...item, rating: (frame.rating as Item["rating"]) ?? null };
+    return;
+  }
   const index = items.findLastIndex((item) => item.turn === turn);
   const put = (item: Item): void => {
     if (index < 0) items.push(item);
@@ -102,7 +116,7 @@ function applyToReply(items: Item[], frame: Frame, turn: number): void {
       return put({ ...reply, working });
     }
     case "message_added":
-      return message && put(itemOf(message));
+      return message && put({ ...itemOf(message), reply: turn });
     case "reply_failed":
       if (index >= 0) items.splice(index, 1);
       if (frame.reason !== "stopped") {

@@ -1,6 +1,6 @@
 // What a person writes to a visitor: typed, drafted by the assistant, or taken from what is ready.
 // Nothing typed is lost to a message that could not be sent, and none is sent twice.
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
@@ -25,9 +25,11 @@ interface ComposerProps {
   talk: Talk;
   /** Somebody else has the conversation. */
   isOthers: boolean;
+  /** A passage to be put into the reply; another object each time. */
+  found: { text: string } | null;
 }
 
-export function Composer({ uuid, row, talk, isOthers }: ComposerProps) {
+export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
   const api = useApi();
   const toasts = useToasts();
   const [text, setText] = useState("");
@@ -53,6 +55,7 @@ export function Composer({ uuid, row, talk, isOthers }: ComposerProps) {
     pending.current = null;
     setText((now) => (now === text ? "" : now));
   });
+  useFound(found, setText);
   if (isOthers) {
     return <Notice>You can note something beside it, and write once it is handed back.</Notice>;
   }
@@ -94,6 +97,17 @@ export function Composer({ uuid, row, talk, isOthers }: ComposerProps) {
       )}
     </form>
   );
+}
+
+/** What was looked up comes behind what is typed. */
+function useFound(
+  found: { text: string } | null, setText: (change: (now: string) => string) => void,
+): void {
+  useEffect(() => {
+    if (!found) return;
+    const { text } = found;
+    setText((now) => (now === "" ? text : `${now}\n${text}`).slice(0, MESSAGE_CHARS_MAX));
+  }, [found]);
 }
 
 function CannedReplies({ replies, row, onChosen }: {

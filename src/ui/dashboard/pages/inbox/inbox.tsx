@@ -8,7 +8,7 @@ import { TextField } from "#ui/dashboard/kit/controls.tsx";
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
 import type { PageProps } from "#ui/dashboard/page.ts";
-import { AlertChoices, useAlerts } from "./alerts.tsx";
+import { AlertChoices } from "./alerts.tsx";
 import { Filters, queryOf, QUEUES, useShown, type Queue } from "./filters.tsx";
 import { Place } from "./place.tsx";
 import "./inbox.css";
@@ -37,7 +37,6 @@ export function Inbox({ params }: PageProps) {
   const data = useData(`inbox/${JSON.stringify(query)}`, () =>
     unwrap(api.GET("/user/inbox", { params: { query } })), CHANGES);
   const isFiltered = Object.keys(query).length > 2;
-  useAlerts(data.value?.counts.waiting);
   const counts = data.value?.counts;
   const rows = data.value?.data ?? [];
   const chosen = rows.findIndex(({ id }) => id === uuid);
@@ -121,7 +120,7 @@ function Row({ row, isChosen }: { row: InboxRow; isChosen: boolean }) {
           </strong>
           <time title={whenExactly(since)}>{when(since)}</time>
         </span>
-        <span class="inbox-last" dir="auto">{last ? last.content : "Nothing has been written yet."}</span>
+        <span class="inbox-last" dir="auto">{last ? last.content || "A file" : "Nothing has been written yet."}</span>
         <span class="inbox-foot">
           <span>{[assistant, ...row.labels.map(({ name }) => name)].join(" · ")}</span>
           {row.callback && <span class="badge">Callback</span>}

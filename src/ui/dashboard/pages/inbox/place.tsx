@@ -1,5 +1,6 @@
 // One conversation at the desk: what was said, who has it, and what a person does about it.
-import { useEffect } from "preact/hooks";
+import type { ComponentProps } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useNow } from "#ui/dashboard/data/use-now.ts";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
@@ -14,6 +15,7 @@ import { Messages } from "#ui/dashboard/pages/conversations/messages.tsx";
 import { useWatch, type Watch } from "#ui/dashboard/pages/conversations/watch-conversation.ts";
 import { Composer } from "./composer.tsx";
 import { Callback, Labels } from "./beside.tsx";
+import { Knowledge } from "./knowledge.tsx";
 import { nameOf, type InboxPage } from "./inbox.tsx";
 import { Notes } from "./notes.tsx";
 
@@ -43,12 +45,14 @@ export function Place({ uuid, me, onChanged }: PlaceProps) {
           <Notice tone="warn">The connection is lost. This is as of {timeOfDay(lostAt)}.</Notice>
         )}
         {row && <Holder row={row} me={me} watch={watch} />}
-        {talk ? <Messages items={talk.items} usages={[]} /> : <Skeleton lines={6} />}
+        {talk ? <Messages items={talk.items} usages={[]} uuid={uuid} /> : <Skeleton lines={6} />}
         {talk && watch.isReadByVisitor && talk.items.at(-1)?.role === "operator" && (
           <p class="soft inbox-read" role="status">Read by the visitor</p>
         )}
         <Typing until={watch.typingUntil} />
-        {row && talk && <Composer uuid={uuid} row={row} talk={talk} isOthers={isOthers(row, me)} />}
+        {row && talk && (
+          <Reply uuid={uuid} row={row} talk={talk} isOthers={isOthers(row, me)} />
+        )}
       </Card>
       <div class="stack">
         <Callback uuid={uuid} />
@@ -58,6 +62,8 @@ export function Place({ uuid, me, onChanged }: PlaceProps) {
           <Card title="About">
             <Facts rows={[
               ["Assistant", row.assistant_name], ["Begun", when(row.created_at)],
+              ...(row.visitor_id ? [["Signed in as", row.visitor_id] as [string, string]] : []),
+              ...(row.page ? [["On the page", row.page] as [string, string]] : []),
               ["Whole record", <a href={`#/conversations/${uuid}`}>Conversation</a>],
             ]} />
           </Card>
@@ -65,6 +71,23 @@ export function Place({ uuid, me, onChanged }: PlaceProps) {
         <Values title="Variables" values={row?.variables ?? {}} />
       </div>
     </div>
+  );
+}
+
+/** Where one writes, and looks up what to write. */
+function Reply(props: Omit<ComponentProps<typeof Composer>, "found">) {
+  const [found, setFound] = useState<{ text: string } | null>(null);
+  const asked = props.talk.items.findLast(({ role }) => role === "user")?.text ?? "";
+  return (
+    <>
+      <Composer {...props} found={found} />
+      {!props.isOthers && (
+        <Knowledge
+          assistantUuid={props.row.assistant_id} asked={asked}
+          onChosen={(text) => setFound({ text })}
+        />
+      )}
+    </>
   );
 }
 

@@ -11,6 +11,7 @@ import { when } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { EditMember, Invite, LinkDialog, type Link } from "./forms.tsx";
+import { YourPicture } from "./picture.tsx";
 import { You } from "./you.tsx";
 
 export type Member =
@@ -67,6 +68,7 @@ export function Team() {
       {isManager && (
         <Invitations asked={asked} onTakeBack={(invitation) => setAsked({ kind: "take-back", invitation })} />
       )}
+      <YourPicture />
       {me.value?.user && <You hasPassword={me.value.user.has_password} />}
       {asked && <Asking asked={asked} onAsk={setAsked} onDone={done} />}
     </Page>

@@ -3,8 +3,10 @@ import { NumberField, SelectField, TextField, Toggle } from "#ui/dashboard/kit/c
 import { words } from "#ui/dashboard/kit/format.ts";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { ScriptTag } from "#ui/dashboard/pages/assistants/embed.tsx";
+import { Picture } from "#ui/dashboard/pages/team/picture.tsx";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
+import { PreChatForm, Words } from "./widget-form.tsx";
 
 type Widget = NonNullable<Values["widget_settings"]>;
 
@@ -74,10 +76,7 @@ function Body() {
         hint="In all its tabs. 0: each tab has a conversation of its own, until it is closed."
         onInput={(days) => change({ remember_days: days ?? REMEMBER_DAYS })}
       />
-      <Greeting
-        widget={widget} errors={errors}
-        replace={(next) => set("widget_settings", next)}
-      />
+      <Beginning widget={widget} errors={errors} replace={(next) => set("widget_settings", next)} />
       <Opinions widget={widget} change={change} />
       <Toggle
         label="Only on sites named here" value={values.allowed_origins !== null}
@@ -97,11 +96,45 @@ function Body() {
   );
 }
 
+interface Part {
+  widget: Widget;
+  errors: Record<string, string>;
+  replace(widget: Widget): void;
+}
+
+function Beginning(part: Part) {
+  const { widget, replace } = part;
+  return (
+    <>
+      <Greeting {...part} />
+      <PreChatForm {...part} />
+      <Words {...part} />
+      <Picture
+        label="picture of the assistant" value={widget.avatar ?? null}
+        onInput={(avatar) => {
+          const { avatar: _, ...others } = widget;
+          replace(avatar === null ? others : { ...others, avatar });
+        }}
+      />
+    </>
+  );
+}
+
 function Opinions({ widget, change }: {
   widget: Widget; change(changes: Partial<Widget>): void;
 }) {
   return (
     <>
+      <Toggle
+        label="Visitors can attach images and PDF" value={widget.attachments === true}
+        hint="Up to 10 MB each. A model that can look at them does; people see them in the inbox."
+        onInput={(isOn) => change({ attachments: isOn })}
+      />
+      <Toggle
+        label="Visitors can have the chat sent by e-mail" value={widget.transcripts === true}
+        hint="Where the server has a mail server. To the address they name, a few times an hour."
+        onInput={(isOn) => change({ transcripts: isOn })}
+      />
       <Toggle
         label="Visitors can rate each reply" value={widget.ratings !== false}
         hint="A thumb up or down; in the history and in webhooks as `rating`."
@@ -116,9 +149,7 @@ function Opinions({ widget, change }: {
   );
 }
 
-function Greeting({ widget, errors, replace }: {
-  widget: Widget; errors: Record<string, string>; replace(widget: Widget): void;
-}) {
+function Greeting({ widget, errors, replace }: Part) {
   const { greeting, ...others } = widget;
   const set = (changes: Partial<NonNullable<Widget["greeting"]>>): void =>
     replace({ ...others, greeting: { text: "", ...greeting, ...changes } });

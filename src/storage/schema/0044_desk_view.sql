@@ -5,3 +5,6 @@ CREATE TABLE avatars (
   image       TEXT    NOT NULL,
   PRIMARY KEY (account_id, person)
 ) STRICT, WITHOUT ROWID;
+
+-- Where the visitor was when the chat began: address and title, without what follows the path.
+ALTER TABLE conversations ADD COLUMN page TEXT;

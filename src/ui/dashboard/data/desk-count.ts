@@ -1,0 +1,31 @@
+// How many wait for a person, told on every page: in the window's title, in the menu, and by the
+// alerts somebody has chosen. Used by app.tsx; layout.tsx writes titles through `titled`.
+import { useEffect } from "preact/hooks";
+import { useAlerts } from "#ui/dashboard/pages/inbox/alerts.tsx";
+import { unwrap, useApi } from "./session.tsx";
+import { useData } from "./use-data.ts";
+
+let waiting = 0;
+
+const COUNT = /^\(\d+\) /;
+
+export const titled = (title: string): string =>
+  (waiting > 0 ? `(${waiting}) ${title}` : title);
+
+/** Null: nobody waits, or nobody knows yet. */
+export function useDeskCount(): number | null {
+  const api = useApi();
+  const { value } = useData("inbox/waiting", () =>
+    unwrap(api.GET("/user/inbox", { params: { query: { queue: "waiting", per_page: 1 } } })),
+  ["desk_changed"]);
+  const now = value?.counts.waiting;
+  useAlerts(now);
+  useEffect(() => {
+    waiting = now ?? 0;
+    document.title = titled(document.title.replace(COUNT, ""));
+    return () => {
+      waiting = 0;
+    };
+  }, [now]);
+  return now === undefined || now === 0 ? null : now;
+}

@@ -1,0 +1,71 @@
+// What the assistant's knowledge says, looked up beside the reply a person writes.
+import { useState } from "preact/hooks";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
+import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+
+const FOUND_MAX = 5;
+const QUESTION_CHARS_MAX = 2000;
+
+interface Found {
+  document: string;
+  document_id: number;
+  chunk: number;
+  text: string;
+}
+
+export function Knowledge({ assistantUuid, asked, onChosen }: {
+  assistantUuid: string;
+  /** What the visitor said last: what one most likely looks for. */
+  asked: string;
+  onChosen(text: string): void;
+}) {
+  const api = useApi();
+  const toasts = useToasts();
+  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const [question, setQuestion] = useState("");
+  const [found, setFound] = useState<Found[] | null>(null);
+  const assistant = useAssistants().value?.find(({ uuid }) => uuid === assistantUuid);
+  const id = assistant?.knowledgebase_id;
+  if (!id) return null;
+  const search = (): void => run(async () => {
+    const query = question.trim() || asked;
+    if (query === "") return;
+    const { data } = await unwrap(api.POST("/user/knowledgebases/{id}/search", {
+      params: { path: { id } }, body: { query },
+    }));
+    setFound(data.results.slice(0, FOUND_MAX));
+  });
+  return (
+    <details class="inbox-knowledge">
+      <summary>Look it up in the knowledge</summary>
+      <form
+        class="inbox-tools" aria-label="Knowledge" onSubmit={(event) => {
+          event.preventDefault();
+          search();
+        }}
+      >
+        <TextField
+          label="Question" hidesLabel value={question} onInput={setQuestion} autoComplete="off"
+          maxLength={QUESTION_CHARS_MAX} placeholder={asked || "What is looked for"}
+        />
+        <Button type="submit" isBusy={isBusy}>Look it up</Button>
+      </form>
+      <div role="status">
+        {found?.length === 0 && <p class="soft">Nothing is found for that.</p>}
+        {found && found.length > 0 && (
+          <ul aria-label="Found">
+            {found.map(({ document, document_id: source, chunk, text }) => (
+              <li key={`${source} ${chunk}`}>
+                <strong>{document}</strong>
+                <p>{text}</p>
+                <Button kind="quiet" onClick={() => onChosen(text)}>Put into the reply</Button>
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,139 @@
+// What a visitor sees of the people behind the chat, and gives them: the place in line, the face of
+// who answers, files, and the chat by e-mail.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import axe from "axe-core";
+import { noBrowser } from "#support/browser.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
+import { isAnswered, open, startWorld, type Seen } from "#support/widget-page.ts";
+
+const skip = noBrowser();
+const { model, server, withWidget, close } = await startWorld();
+after(close);
+
+/** A picture of 8 by 8, green. */
+const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEElEQVR42mNgaGDAjoaWBACBfCABP+ifpgAAAABJRU5ErkJggg==";
+const AVATAR = `data:image/png;base64,${PICTURE}`;
+
+const begun = async (seen: Seen): Promise<string> => {
+  const made = seen.page.waitForRequest(/\/stream\?after=/);
+  await open(seen);
+  return /conversations\/([\w-]{36})/.exec((await made).url())?.[1] ?? "";
+};
+
+/** Axe can name what it minds. */
+async function assertAccessible({ page }: Seen): Promise<void> {
+  // Past the page's policy, as a browser's extension would.
+  const session = await page.context().newCDPSession(page);
+  await session.send("Runtime.evaluate", { expression: axe.source });
+  const { result } = await session.send("Runtime.evaluate", {
+    expression: `axe.run("assistant-chat").then(({ violations }) =>
+      violations.map(({ id, nodes }) => id + " " + nodes.map(({ html }) => html).join(" ")))`,
+    awaitPromise: true, returnByValue: true,
+  });
+  assert.deepEqual(result.value, []);
+}
+
+test("[WG227] who waits sees the place in line, and then the face and name of who answers, in both themes", { skip }, async () => {
+  const account = await server.newAccount();
+  const { token: ana } = await server.app.features.accounts.createKey(account.accountId, "Ana Berg");
+  const asAna = (method: string, path: string, body: object = {}) =>
+    server.call(method, path, { key: ana, body });
+  const ahead = await newAssistant(server, { desk: { visitor_may_ask: true } }, account.key);
+  const first = await newConversation(server, ahead.uuid);
+  await server.call("POST", `/conversations/${first}/request-human`);
+  for (const theme of ["light", "dark"]) {
+    await withWidget({
+      key: account.key,
+      settings: {
+        desk: { visitor_may_ask: true }, widget_settings: { theme, avatar: AVATAR },
+      },
+    }, async (seen) => {
+      const { page, panel } = seen;
+      const uuid = await begun(seen);
+      await panel.locator("header .face canvas").waitFor({ state: "attached" });
+      await page.getByRole("button", { name: "Talk to a person" }).click();
+      await page.getByText("You are number 2 in line.").waitFor();
+      await assertAccessible(seen);
+      if (theme === "dark") await asAna("PUT", "/user/avatar", { avatar: AVATAR });
+      assert.equal((await asAna("POST", `/user/conversations/${uuid}/take-over`)).status, 200);
+      await panel.locator(".desk").getByText("Ana Berg is answering.").waitFor();
+      const face = panel.locator(".desk .face");
+      if (theme === "dark") await face.locator("canvas").waitFor({ state: "attached" });
+      else assert.equal(await face.textContent(), "AB");
+      await page.reload();
+      await panel.locator(".desk").getByText("Ana Berg is answering.").waitFor();
+      if (theme === "dark") await face.locator("canvas").waitFor({ state: "attached" });
+      await assertAccessible(seen);
+    });
+  }
+});
+
+test("[WG228] files are chosen or pasted, may be taken away, and are sent with the next message", { skip }, async () => {
+  await withWidget({ settings: { widget_settings: { attachments: true } } }, async (seen) => {
+    const { page, log } = seen;
+    const uuid = await begun(seen);
+    const choose = (name: string, mimeType: string, buffer: Buffer) =>
+      page.locator("input[type=file]").setInputFiles({ name, mimeType, buffer });
+    await choose("notes.txt", "text/plain", Buffer.from("no"));
+    await page.getByText("Only pictures and PDF files can be sent.").waitFor();
+    await choose("huge.png", "image/png", Buffer.alloc(10 * 1024 * 1024 + 1));
+    await page.getByText("A file may have at most 10 MB.").waitFor();
+    await choose("wrong.pdf", "application/pdf", Buffer.from("%PDF-1.7 taken away"));
+    await page.getByRole("button", { name: "Remove wrong.pdf" }).click();
+    await choose("bike.png", "image/png", Buffer.from(PICTURE, "base64"));
+    await page.getByRole("button", { name: "Remove bike.png" }).waitFor();
+    await assertAccessible(seen);
+    // What was chosen is there after a reload.
+    await page.reload();
+    await page.getByRole("button", { name: "Remove bike.png" }).waitFor();
+    model.script(() => ({ tokens: ["A fine bike."] }));
+    await seen.box.press("Enter");
+    await log.getByText("A fine bike.").waitFor();
+    await isAnswered(seen);
+    const link = log.getByRole("link", { name: "bike.png" });
+    assert.match(await link.getAttribute("href") ?? "", new RegExp(`/conversations/${uuid}/attachments/`));
+    await link.locator("canvas").waitFor({ state: "attached" });
+    const { body } = await server.call("GET", `/conversations/${uuid}`);
+    assert.deepEqual(
+      body.history.slice(1).map(({ role, content, attachments }:
+        { role: string; content: string; attachments?: { name: string }[] }) =>
+        [role, content, attachments?.map(({ name }) => name)]),
+      [["user", "", ["bike.png"]], ["assistant", "A fine bike.", undefined]]);
+    await assertAccessible(seen);
+  });
+});
+
+test("[WG229] the chat is asked for by e-mail in the menu, where it is offered", { skip }, async () => {
+  await withWidget({}, async (seen) => {
+    const { page } = seen;
+    await begun(seen);
+    const menu = page.getByRole("button", { name: "More" });
+    model.script(() => ({ tokens: ["At nine."] }));
+    await seen.say("When?");
+    await isAnswered(seen);
+    await menu.click();
+    await page.getByRole("button", { name: "Turn sound on" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Send this chat by e-mail" }).count(), 0);
+    // This server has no mail server.
+    await page.route(/\/api\/widget\//, async (route) => {
+      const answer = await route.fetch();
+      const json = { ...await answer.json() as object, transcripts: true };
+      await route.fulfill({ response: answer, json });
+    });
+    let status = 429;
+    await page.route(/\/transcript$/, (route) => route.fulfill({
+      status, json: { status: status === 202 }, headers: { "access-control-allow-origin": "*" },
+    }));
+    await page.reload();
+    await menu.click();
+    await page.getByRole("button", { name: "Send this chat by e-mail" }).click();
+    await page.getByLabel("Your e-mail address").fill("ada@shop.example");
+    await assertAccessible(seen);
+    await page.keyboard.press("Enter");
+    await page.getByText("The chat could not be sent.").waitFor();
+    status = 202;
+    await page.keyboard.press("Enter");
+    await page.getByText("The chat is on its way to ada@shop.example.").waitFor();
+  });
+});
