@@ -102,13 +102,14 @@ header { order: -2; }
 .face canvas { width: 100%; height: 100%; object-fit: cover; }
 .item .file { display: block; margin-top: 6px; color: inherit; overflow-wrap: anywhere; }
 .preview canvas { display: block; max-width: 100%; max-height: 160px; border-radius: 8px; }
-.chosen { display: flex; flex-wrap: wrap; gap: 6px; padding: 8px 10px 0; border-top: 1px solid var(--line); }
+.chosen { display: flex; flex-wrap: wrap; gap: 6px; padding: 8px 10px; border-top: 1px solid var(--line); }
 .chosen button { border: 1px solid var(--edge); max-width: 100%; overflow-wrap: anywhere; }
 .clip { flex: none; padding: 0; }
-.opinion .row.wide { display: grid; gap: 4px; font-weight: 600; }
-.opinion .wide input { position: static; opacity: 1; font-weight: 400; cursor: auto; }
-.opinion .wide span { display: block; min-height: 0; border: 0; }
-.opinion p { margin: 0; }
+form.mail { display: grid; gap: 10px; padding: 12px 16px; border-top: 1px solid var(--line); }
+.mail label { display: grid; gap: 4px; font-weight: 600; }
+.mail input { font-weight: 400; }
+.mail p { margin: 0; }
+.mail .row { display: flex; gap: 8px; }
 .notice p { flex: 1; min-width: 140px; margin: 0; }
 .notice.bad p { color: var(--danger); flex-basis: 100%; }
 .notice button, .notice a { border: 1px solid var(--strong); color: var(--strong); font-weight: 600; }

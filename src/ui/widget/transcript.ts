@@ -11,8 +11,8 @@ export function createTranscript({ transcript }: Pick<Actions, "transcript">, sa
   const send = make("button", { class: "main" });
   const cancel = make("button", { type: "button" });
   const word = make("p", { role: "status" });
-  const element = make("form", { class: "opinion", hidden: "" },
-    make("label", { class: "row wide" }, title, email),
+  const element = make("form", { class: "mail", hidden: "" },
+    make("label", {}, title, email),
     word, make("div", { class: "row" }, send, cancel));
   const close = (): void => {
     element.hidden = true;
