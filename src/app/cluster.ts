@@ -31,8 +31,7 @@ export function joinReplies(options: JoinOptions): OtherReplies & { close(): voi
     live: remote.live,
     offer: sender.offer,
     find: (uuid) => reaching(WRITES, questions.ask(uuid, "live", { have: null })),
-    stop: async (uuid, turnId) =>
-      await reaching(WRITES, questions.ask(uuid, "stop", { turnId })) ?? false,
+    stop: (uuid, turnId) => reaching(WRITES, questions.ask(uuid, "stop", { turnId })),
     close: () => {
       sender.close();
       remote.close();

@@ -11,7 +11,6 @@ import { firstDayRoutes } from "#features/accounts/first-day-routes.ts";
 import { createSavedViews } from "#features/accounts/saved-views.ts";
 import { authRoutes } from "#features/accounts/auth-routes.ts";
 import { memberRoutes } from "#features/accounts/member-routes.ts";
-import type { Assistant } from "#features/assistants/assistants.ts";
 import { groupRoutes } from "#features/assistants/group-routes.ts";
 import { lookupRoutes } from "#features/assistants/lookup-routes.ts";
 import { assistantRoutes } from "#features/assistants/routes.ts";
@@ -71,6 +70,7 @@ import { viewCluster } from "./cluster.ts";
 import type { AppOptions, Features } from "./features.ts";
 import type { FilePlaces } from "./files.ts";
 import { noted } from "./noting.ts";
+import { createCallPlacing } from "./placing.ts";
 import { assertRightsComplete, mayAnswer } from "./rights.ts";
 import { iceServersOf } from "./webrtc.ts";
 
@@ -278,17 +278,14 @@ const serveWebhooks = ({ features, storage }: Parts): Served => ({
   sockets: [],
 });
 
-function serveCalls(
-  { config, features, storage, system, log }: Parts, { api, access }: Admission,
-): Served {
+function serveCalls(parts: Parts, { api, access }: Admission): Served {
+  const { config, features, storage, system, log } = parts;
   const {
     assistants, calls, conversations, newTickets, people, recordings, streams, voice,
   } = features;
-  const { calling, isScript, whyCannotCall, whyCannotTalk } = voice;
-  const numberOf = async ({ accountId, phoneNumberId }: Assistant): Promise<string | null> =>
-    phoneNumberId === null
-      ? null
-      : (await storage.phoneNumbers.find(accountId, phoneNumberId))?.phoneNumber ?? null;
+  const { calling, whyCannotTalk } = voice;
+  const placing = createCallPlacing(parts);
+  const { numberOf } = placing;
   const tryCall = createTrialCall({ calls, calling, whyCannotTalk, numberOf, log });
   const recordingLink = recordings.linkOf;
   const web = webCall({
@@ -321,9 +318,7 @@ function serveCalls(
     ...callDeskRoutes(desk),
     ...recordingRoutes(recordings),
     ...callRoutes({
-      calls, calling, isScript, whyCannotCall, tryCall, recordingLink, numberOf,
-      findAssistant: assistants.find,
-      findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
+      calls, calling, tryCall, recordingLink, ...placing,
     }),
     ...templateRoutes(createTemplates({
       store: storage.templates, assistants, system,

@@ -2,13 +2,19 @@
 // other.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { sharePlacing } from "#cluster/placing.ts";
 import { LIMITS } from "#core/limits.ts";
+import { createLogger } from "#core/logger.ts";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { createPlacing } from "#features/calls/placing.ts";
+import type { Call } from "#features/calls/records.ts";
 import type { StoredSipTrunk } from "#features/phone-numbers/sip-trunks.ts";
 import { createTrunkOwners } from "#features/phone-numbers/trunk-owners.ts";
 import { askUntil } from "#support/asking.ts";
 import { withoutPostgres } from "#support/engines.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
+import { createMemoryWires } from "#support/memory-wires.ts";
 import { withoutNats } from "#support/nats.ts";
 import { startNodeProcesses, type NodeProcesses } from "#support/node-processes.ts";
 import { createWire, responseText, type Wire } from "#support/sip-phones.ts";
@@ -128,4 +134,48 @@ test("[SC211] a free trunk goes to a node below its share at once, to any node a
   }, null, system);
   const times = (await alone.look()).map((trunk) => alone.registerS(trunk));
   assert.deepEqual(times, [300, 300, 300, 300]);
+});
+
+test("[SC212] a call from an extension's number is placed by the node that is registered for it, whichever is asked, or refused in its words", async () => {
+  const system = createManualSystem();
+  const wires = createMemoryWires(system);
+  const assistant = { id: 7, accountId: 3, status: "active" } as Assistant;
+  const dialled: string[] = [];
+  let owner: number | null = 2;
+  let why: string | null = null;
+  const placeAt = (nodeId: number) => {
+    const { here, anywhere } = createPlacing({
+      findAssistant: async () => assistant, findAssistantByUuid: async () => null,
+      numberOf: async () => "201", isScript: async () => false, whyCannotCall: async () => why,
+      placedBy: async () => owner === nodeId ? null : owner,
+      calls: {
+        begin: async ({ customerPhone }) => ({
+          call: { id: dialled.length + 1, status: "initiated", customerPhone } as Call,
+          secondsMax: 60,
+        }),
+      },
+      calling: {
+        hold: () => () => undefined,
+        dial: async ({ customerPhone }) => void dialled.push(`${nodeId} dials ${customerPhone}`),
+      },
+    });
+    const shared = sharePlacing(
+      { nodeId, wire: wires.connect(), log: createLogger("silent") }, here);
+    return (number: string) =>
+      anywhere({ accountId: 3, assistantId: 7, number, variables: {} }, shared.at);
+  };
+  const [one, two] = [placeAt(1), placeAt(2)];
+  assert.deepEqual(await one("+1"), { id: 1, status: "initiated" });
+  assert.deepEqual(await two("+2"), { id: 2, status: "initiated" });
+  owner = null;
+  await one("+3");
+  assert.deepEqual(dialled, ["2 dials +1", "2 dials +2", "1 dials +3"]);
+  owner = 2;
+  why = "Nobody is to be called today.";
+  await assert.rejects(one("+4"), { status: 422, message: why });
+  owner = 9;
+  await assert.rejects(one("+5"), { status: 503, retryAfterS: LIMITS.capacityRetryS });
+  wires.stop();
+  await assert.rejects(one("+6"), { status: 503 });
+  assert.equal(dialled.length, 3);
 });

@@ -59,7 +59,7 @@ export async function createWorld(options: WorldOptions) {
   if (outcome.kind === "invalid") throw new Error(outcome.problems.join("; "));
   const models = loadModels(outcome.config);
   if (models.kind === "invalid") throw new Error(models.problems.join("; "));
-  const storage = await openBeside(dataDir);
+  const storage = await openBeside(dataDir, "forgets");
   const parts = { config: outcome.config, models: models.entries, system, ...OPTIONS };
   const features = createFeatures(
     parts, {

@@ -21,6 +21,9 @@ export const withoutPostgres: string | false = BIN === null
 /** Servers of tests store in PostgreSQL (`npm run test:postgres`). */
 export const isOverPostgres = process.env.ENGINE === "postgres";
 
+/** How many nodes stand behind the door of a test's server (`npm run prove -- nodes`). */
+export const NODES_BEHIND = Number(process.env.NODES ?? "1");
+
 interface Cluster {
   port: number;
   socketFolder: string;

@@ -13,7 +13,9 @@ import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import type { Storage } from "#storage/storage.ts";
 import { watchAnswers } from "./answers.ts";
 import { dataRoot } from "./data-folder.ts";
-import { databaseAt, isOverPostgres } from "./engines.ts";
+import { openDoor } from "./door.ts";
+import { databaseAt, isOverPostgres, NODES_BEHIND } from "./engines.ts";
+import { startNats } from "./nats.ts";
 
 export interface CallOptions {
   key?: string | null;
@@ -70,15 +72,19 @@ async function openUnderTest(config: Config): Promise<Storage> {
   return openPostgres({ url, writesMax: config.PARLEY_WRITES_MAX });
 }
 
-/** What a server of this folder stores in, as another process would open it. */
-export async function openBeside(dataDir: string): Promise<Storage> {
+/**
+ * What a server of this folder stores in, as another process would open it; `forgets` is quicker,
+ * where there is no such server.
+ */
+export async function openBeside(
+  dataDir: string, kind: "durable" | "forgets" = "durable",
+): Promise<Storage> {
   if (!isOverPostgres) return openStorage(dataDir, "inline");
-  const { url } = await databaseAt(dataDir, "durable");
-  return openPostgres({ url, writesMax: 1000, isSmall: true });
+  const { url } = await databaseAt(dataDir, kind);
+  return openPostgres({ url, writesMax: 1000, isSmall: true, mayForget: kind === "forgets" });
 }
 
-export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const dataDir = options.dataDir ?? testDataDir();
+async function createTestApp(dataDir: string, options: TestServerOptions): Promise<App> {
   const outcome = readConfig({
     PARLEY_PORT: "0",
     PARLEY_DATA_DIR: dataDir,
@@ -91,14 +97,65 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const { config } = outcome;
   const models = loadModels(config);
   if (models.kind === "invalid") throw new Error(models.problems.join("; "));
-  const app = await createApp({
+  return createApp({
     config,
     models: models.entries,
     log: createLogger(config.PARLEY_LOG_LEVEL),
     system: options.system ?? createSystem(),
     holdsFolder: options.holdsFolder ?? false,
   }, openUnderTest(config));
-  const { port, sipPort } = await app.listen();
+}
+
+/** What carriers reach, and clocks that tests turn, are one node's. */
+const ONE_NODES = /^PARLEY_(SIP|TWILIO|TELNYX|PLIVO|VONAGE|ASTERISK|DATABASE|NATS|FILES)/;
+
+const mayBeMany = ({ env = {}, system }: TestServerOptions): boolean =>
+  NODES_BEHIND > 1 && !system && !Object.keys(env).some((name) => ONE_NODES.test(name));
+
+/** More nodes beside the first one of a folder, and a door before all of them. */
+async function joinNodes(dataDir: string) {
+  const nats = await startNats();
+  const database = await databaseAt(dataDir, "durable");
+  const env = {
+    PARLEY_DATABASE_URL: `postgres://parley@127.0.0.1:${database.port}/${database.name}`,
+    PARLEY_NATS_URL: nats.url, PARLEY_FILES_URL: `file://${dataDir}`,
+    PARLEY_SECRET: "the same at every node, and long enough",
+  };
+  return {
+    env,
+    others: async (firstPort: number, options: TestServerOptions) => {
+      const apps: App[] = [];
+      const folders: string[] = [];
+      const ports = [firstPort];
+      while (ports.length < NODES_BEHIND) {
+        const folder = testDataDir();
+        folders.push(folder);
+        const app = await createTestApp(folder, { env: { ...options.env, ...env } });
+        apps.push(app);
+        ports.push((await app.listen()).port);
+      }
+      const door = await openDoor(ports);
+      return {
+        port: door.port,
+        close: async () => {
+          await Promise.all(apps.map((app) => app.close()));
+          await door.close();
+          for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+        },
+      };
+    },
+    end: () => nats.kill(),
+  };
+}
+
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const dataDir = options.dataDir ?? testDataDir();
+  const nodes = mayBeMany(options) ? await joinNodes(dataDir) : null;
+  const app = await createTestApp(dataDir, { ...options, env: { ...options.env, ...nodes?.env } });
+  const own = await app.listen();
+  const { sipPort } = own;
+  const others = nodes ? await nodes.others(own.port, options) : null;
+  const port = others?.port ?? own.port;
   const url = `http://127.0.0.1:${port}`;
   const unwatch = await watchAnswers(url, app.openApi);
   const { accounts } = app.features;
@@ -131,7 +188,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   return {
     app, url, port, sipPort, dataDir, ...first, newAccount, call,
     close: async () => {
+      await others?.close();
       await app.close();
+      await nodes?.end();
       unwatch();
       if (options.dataDir !== undefined) return;
       rmSync(dataDir, { recursive: true, force: true });

@@ -296,6 +296,8 @@ export const LIMITS = {
   /** Where the answer waits for what is stored, or for a call that ends. */
   askStopMs: 10 * SECOND_MS,
   askEndMs: 8 * SECOND_MS,
+  /** Until another node has begun a call: who asks again meanwhile would have two. */
+  askPlaceMs: 15 * SECOND_MS,
   askLimitMs: 50,
   /** How long a reply, or a call's sound, is sent on after somebody has asked for it. */
   liveSentMs: 10 * SECOND_MS,

@@ -2,7 +2,6 @@
 // live-routes.ts, web calls in web-call.ts.
 import { Type } from "@sinclair/typebox";
 import { isE164 } from "#core/values.ts";
-import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import { variablesFrom } from "#core/variables.ts";
 import { about, named, prepared } from "#core/schema.ts";
@@ -13,12 +12,11 @@ import {
 } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import type { Calling } from "./calling.ts";
-import { holding } from "./capacity.ts";
 import type { Calls } from "./calls.ts";
-import type { Lines } from "./lines.ts";
+import { activeAssistant, type AskedCall, type PlacedCall, type PlacingOptions } from "./placing.ts";
 import { CALL_STATUSES } from "./status.ts";
 import type { Recordings } from "./recordings.ts";
-import { CALL_TYPES, type Call, type CallFilter } from "./records.ts";
+import { CALL_TYPES, type CallFilter } from "./records.ts";
 import type { TrialCall } from "./trial-call.ts";
 import { CallSchema, wireCall } from "./wire.ts";
 
@@ -26,13 +24,11 @@ interface CallRouteOptions {
   calls: Calls;
   calling: Calling;
   recordingLink: Recordings["linkOf"];
-  findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
-  findAssistantByUuid(uuid: string): Promise<Assistant | null>;
+  /** By whichever node can. */
+  place(asked: AskedCall): Promise<PlacedCall>;
+  findAssistant: PlacingOptions["findAssistant"];
+  findAssistantByUuid: PlacingOptions["findAssistantByUuid"];
   tryCall: TrialCall;
-  whyCannotCall: Lines["whyCannotCall"];
-  isScript: Lines["isScript"];
-  /** The number an assistant calls from; null: the carrier's own. */
-  numberOf(assistant: Assistant): Promise<string | null>;
 }
 
 const NOT_FOUND = "Call not found";
@@ -181,29 +177,10 @@ function numberFrom(text: string): string {
   throw new Fault(400, "Invalid phone number format. Please use E.164 format (e.g. +1234567890)");
 }
 
-/** The active assistant with this id or uuid. */
-async function activeAssistant(
-  options: CallRouteOptions, accountId: number, id: number | string,
-): Promise<Assistant> {
-  const assistant = /^\d{1,15}$/.test(String(id))
-    ? await options.findAssistant(accountId, Number(id))
-    : await options.findAssistantByUuid(String(id));
-  if (assistant?.accountId !== accountId) {
-    throw new Fault(404, "Assistant not found or does not belong to the authenticated user");
-  }
-  if (assistant.status !== "active") throw new Fault(422, "The assistant is not active.");
-  return assistant;
-}
-
-function assertPossible(why: string | null): void {
-  if (why !== null) throw new Fault(422, why);
-}
-
-const made = ({ id, status }: Call, message: string) =>
+const made = ({ id, status }: PlacedCall, message: string) =>
   json(200, { message, call_id: id, status, data: { id, status } });
 
 function makeCallRoute(options: CallRouteOptions): Route {
-  const { calls, calling } = options;
   return keyRoute({
     ...COMMON,
     method: "POST",
@@ -212,21 +189,10 @@ function makeCallRoute(options: CallRouteOptions): Route {
     description: "Answered as soon as it is dialled; `/user/calls/{id}/stream` shows how it goes.",
     body: MakeCallBody,
     responses: { 200: { description: "Dialling", schema: MadeSchema }, ...PLACED },
-    handle: async ({ caller, body }) => {
-      const number = numberFrom(body.phone_number);
-      const assistant = await activeAssistant(options, caller.accountId, body.assistant_id);
-      const assistantPhone = await options.numberOf(assistant);
-      assertPossible(await options.whyCannotCall(assistant, assistantPhone));
-      const isScript = await options.isScript(caller.accountId, assistantPhone);
-      return holding(calling, assistant, isScript ? "script" : null, async () => {
-        const { call, secondsMax } = await calls.begin({
-          assistant, type: "outbound", conversationUuid: null, assistantPhone,
-          customerPhone: number, variables: variablesFrom(body.variables),
-        });
-        await calling.dial(call, assistant, secondsMax);
-        return made(call, "Call initiated successfully");
-      });
-    },
+    handle: async ({ caller, body }) => made(await options.place({
+      accountId: caller.accountId, assistantId: body.assistant_id,
+      number: numberFrom(body.phone_number), variables: variablesFrom(body.variables),
+    }), "Call initiated successfully"),
   });
 }
 

@@ -60,9 +60,9 @@ export interface OtherReplies {
     uuid: string, live: LiveReplyView, stop: (turnId: number | null) => Promise<boolean>,
   ): () => void;
   live(uuid: string): LiveReplyView | null;
-  /** Asks who writes it. */
+  /** Asks who writes it; null: nobody does, or is heard of. So does `stop`. */
   find(uuid: string): Promise<WrittenReply | null>;
-  stop(uuid: string, turnId: number | null): Promise<boolean>;
+  stop(uuid: string, turnId: number | null): Promise<boolean | null>;
 }
 
 interface Send {
@@ -317,20 +317,29 @@ function createSend(
 }
 
 async function replyOf(
-  { store, others }: ConversationOptions, turns: Turns, uuid: string,
+  options: ConversationOptions, turns: Turns, uuid: string,
 ): Promise<WrittenReply | null> {
-  const conversation = await getConversation(store, uuid);
+  const conversation = await getConversation(options.store, uuid);
   await turns.starting.get(uuid);
   return turns.running.get(uuid)?.live
-    ?? await askOthers({ store, others }, conversation, (all) => all.find(uuid));
+    ?? await askOthers(options, conversation, (all) => all.find(uuid));
 }
 
-/** Only where one of them answers in the conversation: it may be out of reach. */
+/**
+ * Only where one of them answers in the conversation, which may be out of reach. One that has just
+ * begun is not heard of by all at once, so it is asked again. Null: nobody answers.
+ */
 async function askOthers<Answer>(
-  { store, others }: Pick<ConversationOptions, "store" | "others">, { id }: Conversation,
-  ask: (others: OtherReplies) => Promise<Answer>,
+  { store, others, system }: Pick<ConversationOptions, "store" | "others" | "system">,
+  { id }: Conversation, ask: (others: OtherReplies) => Promise<Answer | null>,
 ): Promise<Answer | null> {
-  return others && await store.isAnsweredElsewhere(id) ? ask(others) : null;
+  const endMs = system.monotonicMs() + LIMITS.askMs;
+  while (others && await store.isAnsweredElsewhere(id)) {
+    const answer = await ask(others);
+    if (answer !== null || system.monotonicMs() >= endMs) return answer;
+    await wait(system, LIMITS.otherNodeLookMs);
+  }
+  return null;
 }
 
 /** Here, and for the nodes that ask for it. */

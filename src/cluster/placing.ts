@@ -1,0 +1,53 @@
+// Calls that one node alone can place: telephone systems take those of an extension from whoever
+// is registered for it. Asked of that node, refused in its words. Made in app/mount.ts.
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import { createQuestions, reaching } from "./questions.ts";
+import type { Wire } from "./wire.ts";
+
+type Refused = Pick<Fault, "status" | "message" | "code" | "retryAfterS" | "extra">;
+type PlaceFamily<Asked extends object, Placed extends object> = {
+  place: { body: Asked; answer: { placed: Placed } | { refused: Refused } };
+};
+
+interface SharedPlacing<Asked, Placed> {
+  /** Throws what the other node refuses with, or Fault 503 where it is out of reach. */
+  at(nodeId: number, asked: Asked): Promise<Placed>;
+}
+
+/** `place`: does it here; what it throws as a Fault is thrown where it was asked for. */
+export function sharePlacing<Asked extends object, Placed extends object>(
+  { nodeId, wire, log }: { nodeId: number; wire: Wire; log: Logger },
+  place: (asked: Asked) => Promise<Placed>,
+): SharedPlacing<Asked, Placed> {
+  const questions = createQuestions<PlaceFamily<Asked, Placed>>({
+    of: "places", waitMs: { place: LIMITS.askPlaceMs }, wire, log,
+  });
+  questions.answer(String(nodeId), {
+    place: async (asked) => {
+      try {
+        return { placed: await place(asked) };
+      } catch (error) {
+        if (!(error instanceof Fault)) throw error;
+        const { status, message, code, retryAfterS, extra } = error;
+        return { refused: { status, message, code, retryAfterS, extra } };
+      }
+    },
+  });
+  return {
+    at: async (owner, asked) => {
+      const answer = await reaching(
+        "is registered for the number", questions.ask(String(owner), "place", asked));
+      if (answer && "placed" in answer) return answer.placed;
+      const { status, message, code, retryAfterS, extra } = answer?.refused ?? {
+        status: 503, message: "No server is registered for the number at the moment.",
+        retryAfterS: LIMITS.capacityRetryS, code: undefined, extra: undefined,
+      };
+      throw new Fault(status, message, {
+        ...code === undefined ? {} : { code }, ...extra === undefined ? {} : { extra },
+        ...retryAfterS === undefined ? {} : { retryAfterS },
+      });
+    },
+  };
+}

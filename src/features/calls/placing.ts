@@ -1,0 +1,80 @@
+// Places a call that somebody asks for; the campaigns' dialler has rules of its own. Used by
+// routes.ts.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault } from "#core/faults.ts";
+import type { Calling } from "./calling.ts";
+import { holding } from "./capacity.ts";
+import type { Calls } from "./calls.ts";
+import type { Lines } from "./lines.ts";
+import type { Call } from "./records.ts";
+
+export interface AskedCall {
+  accountId: number;
+  /** Id or uuid. */
+  assistantId: number | string;
+  /** E.164. */
+  number: string;
+  variables: Record<string, string>;
+}
+
+export type PlacedCall = Pick<Call, "id" | "status">;
+
+export interface PlacingOptions extends Pick<Lines, "isScript" | "whyCannotCall"> {
+  calls: Pick<Calls, "begin">;
+  calling: Pick<Calling, "dial" | "hold">;
+  findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
+  findAssistantByUuid(uuid: string): Promise<Assistant | null>;
+  /** The number an assistant calls from; null: the carrier's own. */
+  numberOf(assistant: Assistant): Promise<string | null>;
+  /** The other node that places the calls of a number; null: this one does. */
+  placedBy(accountId: number, number: string | null): Promise<number | null>;
+}
+
+/** The active assistant with this id or uuid. */
+export async function activeAssistant(
+  options: Pick<PlacingOptions, "findAssistant" | "findAssistantByUuid">,
+  accountId: number, id: number | string,
+): Promise<Assistant> {
+  const assistant = /^\d{1,15}$/.test(String(id))
+    ? await options.findAssistant(accountId, Number(id))
+    : await options.findAssistantByUuid(String(id));
+  if (assistant?.accountId !== accountId) {
+    throw new Fault(404, "Assistant not found or does not belong to the authenticated user");
+  }
+  if (assistant.status !== "active") throw new Fault(422, "The assistant is not active.");
+  return assistant;
+}
+
+export function createPlacing(options: PlacingOptions) {
+  const { calls, calling } = options;
+  /** By this node, whoever is registered. Throws Fault. */
+  const here = async (
+    { accountId, assistantId, number, variables }: AskedCall,
+  ): Promise<PlacedCall> => {
+    const assistant = await activeAssistant(options, accountId, assistantId);
+    const assistantPhone = await options.numberOf(assistant);
+    const why = await options.whyCannotCall(assistant, assistantPhone);
+    if (why !== null) throw new Fault(422, why);
+    const isScript = await options.isScript(accountId, assistantPhone);
+    return holding(calling, assistant, isScript ? "script" : null, async () => {
+      const { call, secondsMax } = await calls.begin({
+        assistant, type: "outbound", conversationUuid: null, assistantPhone,
+        customerPhone: number, variables,
+      });
+      await calling.dial(call, assistant, secondsMax);
+      return { id: call.id, status: call.status };
+    });
+  };
+  return {
+    here,
+    /** `at` asks another node; null: there is none. */
+    anywhere: async (
+      asked: AskedCall, at: ((nodeId: number, asked: AskedCall) => Promise<PlacedCall>) | null,
+    ): Promise<PlacedCall> => {
+      if (!at) return here(asked);
+      const assistant = await activeAssistant(options, asked.accountId, asked.assistantId);
+      const owner = await options.placedBy(asked.accountId, await options.numberOf(assistant));
+      return owner === null ? here(asked) : at(owner, asked);
+    },
+  };
+}
