@@ -18,7 +18,7 @@ export const withoutPostgres: string | false = BIN === null
   ? "no PostgreSQL 15 is installed (apt-get install postgresql-15)"
   : false;
 
-/** Servers of tests store in PostgreSQL (`npm run test:postgres`). */
+/** Servers of tests store in PostgreSQL (`npm run prove -- postgres`). */
 export const isOverPostgres = process.env.ENGINE === "postgres";
 
 /** How many nodes stand behind the door of a test's server (`npm run prove -- nodes`). */

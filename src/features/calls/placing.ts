@@ -47,7 +47,7 @@ export async function activeAssistant(
 
 export function createPlacing(options: PlacingOptions) {
   const { calls, calling } = options;
-  /** By this node, whoever is registered. Throws Fault. */
+  /** This node does it, whoever is registered. Throws Fault. */
   const here = async (
     { accountId, assistantId, number, variables }: AskedCall,
   ): Promise<PlacedCall> => {

@@ -24,7 +24,7 @@ interface CallRouteOptions {
   calls: Calls;
   calling: Calling;
   recordingLink: Recordings["linkOf"];
-  /** By whichever node can. */
+  /** Whichever node can does it. */
   place(asked: AskedCall): Promise<PlacedCall>;
   findAssistant: PlacingOptions["findAssistant"];
   findAssistantByUuid: PlacingOptions["findAssistantByUuid"];

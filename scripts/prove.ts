@@ -1,0 +1,88 @@
+// Proofs that are too long for every run of the tests (`npm run prove`): the long forms of some;
+// or, by name, all tests below the UI over PostgreSQL (`-- postgres`), and those that talk only
+// over HTTP and sockets with three nodes behind a door that takes another each time (`-- nodes`).
+import { spawnSync } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+
+const LONG = [
+  "test/storage/money.test.ts", "test/storage/lost-connections.test.ts",
+  "test/cluster/cluster-money.test.ts", "test/cluster/cluster-streams.test.ts",
+  "test/features/calls/voice/settings.test.ts", "test/features/webhooks/crash.test.ts",
+  "test/providers/carriers/sip/baresip.test.ts", "test/providers/carriers/sip/line.test.ts",
+  "test/providers/carriers/sip/tone-keys.test.ts", "test/features/campaigns/crash.test.ts",
+  "test/features/campaigns/dialler.test.ts", "test/app/package.test.ts",
+];
+
+/** Files that open SQLite's file are not for another engine. */
+const opensFile = (file: string): boolean =>
+  /engines\/sqlite|better-sqlite3/.test(readFileSync(file, "utf8"));
+
+/** Over PostgreSQL, by the reason why they are left out. */
+const NOT_OVER_POSTGRES: Record<string, readonly string[]> = {
+  "a backup of the program's own is of a data folder": ["test/files/places.test.ts"],
+  "months of calling by the clock, which PostgreSQL stores in an hour": [
+    "test/features/campaigns/crash.test.ts", "test/features/campaigns/dialler.test.ts",
+  ],
+};
+
+/** With three nodes: what is asked over HTTP and sockets, and is no single node's own. */
+const OVER_NODES = [
+  "test/client/client.test.ts", "test/edge/openapi-answers.test.ts",
+  "test/features/accounts/{authentication,members,sign-in}.test.ts",
+  "test/features/assistants/{groups,settings,variables,warnings}.test.ts",
+  "test/features/calendar/{calendar,edges}.test.ts",
+  "test/features/conversations/{chat-evaluations,conversations,desk,inbox,replies}.test.ts",
+  "test/features/knowledgebases/*.test.ts", "test/features/leads/leads.test.ts",
+  "test/features/tools/{connections,parameters}.test.ts", "test/gateways/{ai-sdk,mcp,chat-completions}*.test.ts",
+];
+/** Among them, by the reason why they are left out. */
+const ONE_NODES_OWN: Record<string, string> = {
+  CV8: "messages that wait for a reply wait at their node, which bounds them",
+};
+
+interface Run {
+  files: readonly string[];
+  env: Record<string, string>;
+  concurrency: number;
+  skips: readonly string[];
+}
+
+const BATCH = 12;
+
+/** Batch by batch, so that a shared machine bears it; false: something failed. */
+function run({ files, env, concurrency, skips }: Run): boolean {
+  const failed: string[] = [];
+  for (let first = 0; first < files.length; first += BATCH) {
+    const batch = files.slice(first, first + BATCH);
+    const { status } = spawnSync(process.execPath, [
+      "--test", `--test-concurrency=${concurrency}`, "--test-timeout=480000",
+      ...skips.map((id) => `--test-skip-pattern=/\\[${id}\\]/`), ...batch,
+    ], { stdio: "inherit", env: { ...process.env, ...env } });
+    if (status !== 0) failed.push(...batch);
+  }
+  if (failed.length > 0) process.stdout.write(`# failed among: ${failed.join(" ")}\n`);
+  return failed.length === 0;
+}
+
+function overPostgres(): string[] {
+  const left = Object.values(NOT_OVER_POSTGRES).flat();
+  return globSync("test/**/*.test.ts").toSorted().filter((file) =>
+    !file.startsWith("test/ui/") && !left.includes(file) && !opensFile(file));
+}
+
+const RUNS: Record<string, () => boolean> = {
+  long: () => run({ files: LONG, env: { PROOF: "long" }, concurrency: 1, skips: [] })
+    && spawnSync("npm", ["run", "-s", "asterisk"], { stdio: "inherit" }).status === 0,
+  postgres: () => run({
+    files: overPostgres(), env: { ENGINE: "postgres" }, concurrency: 2, skips: [],
+  }),
+  nodes: () => run({
+    files: globSync(OVER_NODES).toSorted().filter((file) => !opensFile(file)),
+    env: { ENGINE: "postgres", NODES: "3" }, concurrency: 2, skips: Object.keys(ONE_NODES_OWN),
+  }),
+};
+
+const named = process.argv[2] ?? "long";
+const prove = RUNS[named];
+if (!prove) process.stderr.write(`prove what? ${Object.keys(RUNS).join(", ")}\n`);
+process.exitCode = prove?.() === true ? 0 : 1;
