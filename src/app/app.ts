@@ -5,6 +5,7 @@ import { createNodes, type NewNode, type NodeWork } from "#cluster/nodes.ts";
 import { createNotices, type Notices } from "#cluster/notices.ts";
 import { PROTOCOL } from "#cluster/wire.ts";
 import { tlsFilesOf, type Config } from "#config/config.ts";
+import { StorageFailure } from "#core/faults.ts";
 import { indexMessages } from "#features/conversations/inbox.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -215,14 +216,24 @@ async function start(
   return { port, sipPort: sip?.port ?? null, url };
 }
 
+/** A database out of reach keeps nobody from ending: others take it up once the lease is over. */
+async function ifStored(log: Logger, work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!(error instanceof StorageFailure)) throw error;
+    log.warn({ err: error }, "the end of this node could not be stored");
+  }
+}
+
 async function stop(
-  { config, system, storage, places, nodes, features, server }: Parts,
+  { config, log, system, storage, places, nodes, features, server }: Parts,
   timers: Timers, notices: Notices,
 ): Promise<void> {
   server.stopListening();
   timers.cancel();
-  await Promise.all([nodes.drain(), features.dialler.close()]);
-  if (!storage.failure()) await features.phoneNumbers.sipTrunks.leave();
+  await Promise.all([ifStored(log, nodes.drain()), features.dialler.close()]);
+  if (!storage.failure()) await ifStored(log, features.phoneNumbers.sipTrunks.leave());
   await Promise.all([
     features.conversations.drain(config.PARLEY_DRAIN_SECONDS * 1000), features.voice.close(),
   ]);
@@ -232,7 +243,7 @@ async function stop(
   features.streams.closeAll();
   // One turn of the event loop lets the last frames leave before the sockets are dropped.
   await nextTurn();
-  if (!storage.failure()) await features.accounts.flushKeyUses();
+  if (!storage.failure()) await ifStored(log, features.accounts.flushKeyUses());
   server.close();
   await Promise.all([
     features.closeToolThreads(), features.knowledge.close(), features.delivery.close(),
@@ -242,6 +253,6 @@ async function stop(
   features.others?.close();
   features.notifications.close();
   await Promise.all([features.modelCatalog.close(), places.close()]);
-  if (!storage.failure()) await nodes.leave();
+  if (!storage.failure()) await ifStored(log, nodes.leave());
   await storage.close();
 }

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
+import { loadSecret } from "#core/secrets.ts";
+import { createSystem } from "#core/system.ts";
 import { askUntil } from "#support/asking.ts";
 import { withoutPostgres } from "#support/engines.ts";
 import { startOwnPostgres } from "#support/own-postgres.ts";
@@ -11,7 +13,7 @@ import { newAssistant, newConversation, startTestServer, testDataDir } from "#su
 
 const skip = withoutPostgres;
 
-test("[ND36] while PostgreSQL is away requests are refused in their own shape; afterwards nothing is lost or doubled", { skip }, async () => {
+test("[ND36][ND40] while PostgreSQL is away requests are refused in their own shape, and a node that is stopped ends; afterwards nothing is lost or doubled", { skip }, async () => {
   const own = await startOwnPostgres();
   const model = await startScriptedModel();
   const dataDir = testDataDir();
@@ -23,6 +25,12 @@ test("[ND36] while PostgreSQL is away requests are refused in their own shape; a
     await model.close();
     await own.close();
     rmSync(dataDir, { recursive: true, force: true });
+  });
+  const otherDir = testDataDir();
+  after(() => rmSync(otherDir, { recursive: true, force: true }));
+  const leaving = await startTestServer({
+    dataDir: otherDir,
+    env: { PARLEY_DATABASE_URL: own.url, PARLEY_SECRET: loadSecret(null, dataDir, createSystem()) },
   });
   const { uuid: assistantUuid } = await newAssistant(server);
   const uuid = await newConversation(server, assistantUuid);
@@ -40,6 +48,7 @@ test("[ND36] while PostgreSQL is away requests are refused in their own shape; a
     status: "unavailable", reason: "the database cannot be written",
   });
   assert.equal((await fetch(`${server.url}/livez`)).status, 200, "it is not to be restarted");
+  await leaving.close();
   const refused = await send("meanwhile");
   assert.equal(refused.status, 503);
   assert.deepEqual(Object.keys(refused.body as object).toSorted(), ["error", "status"]);
@@ -67,5 +76,5 @@ test("[ND36] while PostgreSQL is away requests are refused in their own shape; a
   assert.deepEqual(events.map(({ sequence }) => Number(sequence)),
     events.map((_, index) => index + 1), "no number is missing");
   const books = await parley(dataDir, ["ledger", "verify"], { PARLEY_DATABASE_URL: own.url });
-  assert.equal(books.out, "the ledger is right: 1 accounts, 3 ledger entries\n", books.err);
+  assert.equal(books.out, "the ledger is right: 2 accounts, 4 ledger entries\n", books.err);
 });
