@@ -4,6 +4,7 @@ import { workerData } from "node:worker_threads";
 import { isUnsafeKey } from "#core/values.ts";
 import type { Answered, EndpointReply, EndpointRequest } from "#features/tools/invocation.ts";
 import { createOutbound, type OutboundReply } from "#outbound/request.ts";
+import { askMcp } from "./tools/mcp.ts";
 
 const DEPTH_MAX = 32;
 const { allowPrivateNetworks } = workerData as { allowPrivateNetworks: string[] };
@@ -56,7 +57,25 @@ function answeredOf(
   };
 }
 
+/** The result as it may be handed on: clean, and no longer than one may be. */
+function bounded(result: Record<string, unknown>, charsMax: number): Record<string, unknown> {
+  return resultOf(Buffer.from(JSON.stringify(result)), charsMax);
+}
+
+async function invokeMcp(request: EndpointRequest): Promise<EndpointReply> {
+  const { resultCharsMax, isTrial } = request;
+  const reply = await askMcp(outbound, request);
+  if ("kind" in reply) return reply;
+  const { answered } = reply;
+  const seen = isTrial && answered ? {
+    answered: answeredOf(
+      { kind: "reply", ...answered, body: Buffer.from(answered.text) }, resultCharsMax),
+  } : {};
+  return { kind: "result", result: bounded(reply.result, resultCharsMax), ...seen };
+}
+
 export default async function invoke(request: EndpointRequest): Promise<EndpointReply> {
+  if (request.mcp) return invokeMcp(request);
   const { resultCharsMax, isTrial, ...wanted } = request;
   const reply = await outbound.request(wanted);
   if (reply.kind !== "reply") return reply;

@@ -44,6 +44,7 @@ import { leadRoutes } from "#features/leads/routes.ts";
 import { phoneNumberRoutes } from "#features/phone-numbers/routes.ts";
 import { templateRoutes } from "#features/templates/routes.ts";
 import { createTemplates } from "#features/templates/templates.ts";
+import { mcpRoutes as mcpToolRoutes } from "#features/tools/mcp-routes.ts";
 import { toolRoutes } from "#features/tools/routes.ts";
 import { webhookRoutes } from "#features/webhooks/routes.ts";
 import { createUiMessages } from "#gateways/ai-sdk/ui-message-stream.ts";
@@ -192,6 +193,7 @@ function serveResources({ features, system }: Parts): Served {
     ...assistantRoutes({ assistants, catalogs, capabilities }),
     ...groupRoutes(features.groups),
     ...toolRoutes(features.tools, features.tryTool),
+    ...mcpToolRoutes(features.mcpServers),
     ...phoneNumberRoutes(features.phoneNumbers),
     ...knowledgebaseRoutes(knowledge),
     ...documentRoutes(knowledge),

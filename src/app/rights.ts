@@ -75,6 +75,8 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "DELETE /user/label/{id}": ["build", "label.delete"],
 
   "GET /user/tools": ["view"],
+  "POST /user/tools/mcp": ["build"],
+  "POST /user/tools/{id}/refresh": ["build", "tool.refresh"],
   "GET /user/tools/{id}": ["view"],
   "POST /user/tools": ["build", "tool.create"],
   "PUT /user/tools/{id}": ["build", "tool.update"],

@@ -3,6 +3,7 @@
 import type { Cluster } from "#cluster/cluster.ts";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import { createCalcom } from "#features/calendar/calcom.ts";
+import { createMcpServers } from "#features/tools/mcp.ts";
 import { createToolFunctions } from "#features/tools/functions.ts";
 import { createInvokeTool, type SendingOptions } from "#features/tools/invocation.ts";
 import { createToolThreads } from "#features/tools/threads.ts";
@@ -53,6 +54,7 @@ export function createTooling(options: ToolingOptions) {
     tools,
     invokeTool,
     tryTool: createTryTool(sending),
+    mcpServers: createMcpServers({ send, tools }),
     toolFunctions: createToolFunctions({ tools, invoke: invokeTool }),
     calcomFunctions: createCalcom({
       url: config.PARLEY_CALCOM_URL ?? "", send, journal, keyOf, system, log,

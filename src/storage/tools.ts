@@ -19,6 +19,7 @@ interface ToolRow {
   schema: string;
   body_format: StoredTool["bodyFormat"];
   static_fields: string;
+  mcp: string | null;
   created_at: number;
   updated_at: number;
 }
@@ -37,6 +38,7 @@ function toolFromRow(row: ToolRow): StoredTool {
     schema: JSON.parse(row.schema) as ToolParameter[],
     bodyFormat: row.body_format,
     sealedFields: row.static_fields,
+    mcp: row.mcp === null ? null : JSON.parse(row.mcp) as StoredTool["mcp"],
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
@@ -61,6 +63,7 @@ function callFromRow(row: CallRow): ToolCall {
 
 const columnsOf = (tool: Omit<StoredTool, "id">) => ({
   ...tool, schema: JSON.stringify(tool.schema),
+  mcp: tool.mcp === null ? null : JSON.stringify(tool.mcp),
 });
 
 export function toolCommands(sql: Sql) {
@@ -69,13 +72,13 @@ export function toolCommands(sql: Sql) {
     "SELECT count(*) AS count FROM tools WHERE account_id = @accountId");
   const insert = sql.prepare<object, ToolRow>(`
     INSERT INTO tools (uuid, account_id, name, description, endpoint, method, timeout_s, headers,
-      schema, body_format, static_fields, created_at, updated_at)
+      schema, body_format, static_fields, mcp, created_at, updated_at)
     VALUES (@uuid, @accountId, @name, @description, @endpoint, @method, @timeoutS, @sealedHeaders,
-      @schema, @bodyFormat, @sealedFields, @createdAt, @updatedAt) RETURNING *`);
+      @schema, @bodyFormat, @sealedFields, @mcp, @createdAt, @updatedAt) RETURNING *`);
   const change = sql.prepare(`
     UPDATE tools SET name = @name, description = @description, endpoint = @endpoint,
       method = @method, timeout_s = @timeoutS, headers = @sealedHeaders, schema = @schema,
-      body_format = @bodyFormat, static_fields = @sealedFields, updated_at = @updatedAt
+      body_format = @bodyFormat, static_fields = @sealedFields, mcp = @mcp, updated_at = @updatedAt
     WHERE id = @id AND account_id = @accountId`);
   const remove = sql.prepare("DELETE FROM tools WHERE id = @toolId AND account_id = @accountId");
   return {

@@ -120,7 +120,7 @@ async function makeParts(
       const { tool } = template;
       const endpoint = wanted.endpoint ?? EXAMPLE_ENDPOINT;
       parts.toolId = (await options.tools.create(accountId, {
-        ...tool, endpoint, headers: [], staticFields: [], bodyFormat: "json",
+        ...tool, endpoint, headers: [], staticFields: [], mcp: null, bodyFormat: "json",
       })).id;
     }
     parts.knowledgebaseId = await makeKnowledge(options, accountId, template, wanted);

@@ -24,7 +24,10 @@ function schemaOf(parameter: ToolParameter): Record<string, unknown> {
 }
 
 /** The function a model receives for a tool. */
-export function modelFunctionOf({ name, description, schema }: ToolDescription): ModelFunction {
+export function modelFunctionOf(
+  { name, description, schema, mcp }: ToolDescription,
+): ModelFunction {
+  if (mcp) return { name, description, parameters: { type: "object", ...mcp.inputSchema } };
   return {
     name,
     description,

@@ -8,6 +8,8 @@ export interface BuiltRequest {
   url: string;
   headers: Record<string, string>;
   body?: string;
+  /** The call of an MCP server's tool; the body shows it. */
+  mcp?: { tool: string; arguments: Record<string, unknown> };
 }
 
 const PLACEHOLDER = /\{([A-Za-z][A-Za-z_]{0,31})\}/g;
@@ -47,6 +49,28 @@ function fillEndpoint(
   return { error: `The argument ${argument} cannot be used there.`, argument };
 }
 
+const headersOf = ({ headers }: Tool, withVariables: (text: string) => string) =>
+  Object.fromEntries(headers.map(({ name, value }) =>
+    [name.toLowerCase(), withVariables(value).replace(/[\r\n\0]/g, " ")]));
+
+/** The server checks the arguments against its own schema. */
+export function buildMcpRequest(
+  tool: Tool, mcp: NonNullable<BuiltRequest["mcp"]>, variables: Record<string, string>,
+): BuiltRequest {
+  const variable = (name: string): string =>
+    (Object.hasOwn(variables, name) ? (variables[name] ?? "") : "");
+  const withVariables = (text: string): string => fillNames(text, variable);
+  const fixed = tool.staticFields.map(({ key, value }) => [key, withVariables(value)]);
+  const args = { ...mcp.arguments, ...Object.fromEntries(fixed) as Record<string, string> };
+  const params = { name: mcp.tool, arguments: args };
+  return {
+    url: fillNames(tool.endpoint, (name) => encodeURIComponent(variable(name))),
+    headers: headersOf(tool, withVariables),
+    body: JSON.stringify({ method: "tools/call", params }),
+    mcp: { tool: mcp.tool, arguments: args },
+  };
+}
+
 export function buildRequest(
   tool: Tool, values: Map<string, Value>, variables: Record<string, string>,
 ): BuiltRequest | Misfit {
@@ -60,10 +84,7 @@ export function buildRequest(
     ...[...values].filter(([name]) => !filled.taken.has(name)),
     ...tool.staticFields.map(({ key, value }): Pair => [key, withVariables(value)]),
   ])];
-  const headers: Record<string, string> = {};
-  for (const { name, value } of tool.headers) {
-    headers[name.toLowerCase()] = withVariables(value).replace(/[\r\n\0]/g, " ");
-  }
+  const headers: Record<string, string> = headersOf(tool, withVariables);
   if (tool.method === "GET" || tool.method === "DELETE") {
     // The thread refuses what is no URL.
     if (!URL.canParse(filled.url)) return { url: filled.url, headers };

@@ -7,7 +7,7 @@ import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
 import { checkArguments, type Misfit } from "./arguments.ts";
-import { buildRequest, type BuiltRequest } from "./building.ts";
+import { buildMcpRequest, buildRequest, type BuiltRequest } from "./building.ts";
 import type { Tool } from "./tools.ts";
 
 export type JournalOutcome =
@@ -39,6 +39,8 @@ export interface EndpointRequest {
   resultCharsMax: number;
   /** Also hand over what was really answered: somebody looks at it. */
   isTrial?: boolean;
+  /** Asks the MCP server at the address to call its tool, or, without one, for its list. */
+  mcp?: { tool: string | null; arguments: Record<string, unknown> };
 }
 
 /** What the endpoint answered, its text clean and no longer than a result. */
@@ -51,7 +53,8 @@ export interface Answered {
 /** `answered` comes with trials alone. */
 export type EndpointReply =
   | { kind: "result"; result: Record<string, unknown>; answered?: Answered }
-  | { kind: "status"; status: number; answered?: Answered }
+  /** `sent` false: whatever answered so, the call itself had not been sent. */
+  | { kind: "status"; status: number; sent?: boolean; answered?: Answered }
   | { kind: "refused"; reason: string }
   | { kind: "failed"; reason: string; sent: boolean };
 
@@ -92,6 +95,8 @@ function failureText(reply: Exclude<EndpointReply, { kind: "result" }>): string 
   switch (reply.reason) {
     case "timeout":
       return "The tool's endpoint did not answer in time.";
+    case "no_mcp":
+      return "The tool's endpoint is no MCP server.";
     case "too_large":
       return "The tool's endpoint sent too much data.";
     default:
@@ -111,17 +116,23 @@ interface PreparedRequest {
   digest: string;
 }
 
+const digestOf = (call: unknown[]): string =>
+  createHash("sha256").update(JSON.stringify(call)).digest("hex");
+
 /** The request a call is, or what is wrong with its arguments. */
 export function prepareRequest(
   tool: Tool, args: Record<string, unknown>, variables: Record<string, string>,
 ): PreparedRequest | Misfit {
+  const { mcp } = tool;
+  if (mcp) {
+    const built = buildMcpRequest(tool, { tool: mcp.tool, arguments: args }, variables);
+    return { built, digest: digestOf([tool.id, mcp.tool, args]) };
+  }
   const checked = checkArguments(tool.schema, args);
   if ("error" in checked) return checked;
   const built = buildRequest(tool, checked.values, variables);
   if ("error" in built) return built;
-  const digest = createHash("sha256")
-    .update(JSON.stringify([tool.id, [...checked.values]])).digest("hex");
-  return { built, digest };
+  return { built, digest: digestOf([tool.id, [...checked.values]]) };
 }
 
 /** An endpoint recognises a repeated request by this key. */
@@ -166,7 +177,7 @@ export function createSender(options: SendingOptions) {
     }
     const { kind, ...why } = { ...reply, answered: undefined };
     log.warn({ tool_id: tool.id, outcome: kind, ...why, dur_ms: seconds * 1000 }, "tool call failed");
-    const sent = reply.kind === "status" || (reply.kind === "failed" && reply.sent);
+    const sent = reply.kind !== "refused" && reply.sent !== false;
     return { result: { error: failureText(reply) }, ok: false, sent, seconds, answered };
   };
 }

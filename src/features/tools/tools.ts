@@ -39,6 +39,13 @@ interface StaticField {
   value: string;
 }
 
+/** The tool is one of the MCP server at the endpoint; `tool` is its name there. */
+interface McpBinding {
+  tool: string;
+  /** What the model fills in, as the server says it. */
+  inputSchema: Record<string, unknown>;
+}
+
 export interface ToolFields {
   name: string;
   description: string;
@@ -50,6 +57,8 @@ export interface ToolFields {
   /** How parameters travel where they are not in the URL. */
   bodyFormat: BodyFormat;
   staticFields: StaticField[];
+  /** Null: a plain endpoint. */
+  mcp: McpBinding | null;
 }
 
 export interface Tool extends ToolFields {
@@ -119,7 +128,8 @@ export interface Tools {
   calls(accountId: number, toolId: number): Promise<ToolCall[]>;
 }
 
-export type ToolDescription = Pick<Tool, "id" | "name" | "description" | "schema">;
+export type ToolDescription = Pick<Tool, "id" | "name" | "description" | "schema">
+  & Partial<Pick<Tool, "mcp">>;
 
 /** The tool of the fields, for a trial: it is in no database. */
 export const unsavedTool = (accountId: number, fields: ToolFields): Tool =>

@@ -10,12 +10,12 @@ import { MASK } from "#core/secrets.ts";
 import { isoMicros } from "#core/system.ts";
 import { isOwnHeader } from "#outbound/request.ts";
 import { itemTypeOf } from "./arguments.ts";
+import { DESCRIPTION_CHARS_MAX, isShortSchema } from "./mcp.ts";
 import {
   BODY_FORMATS, ITEM_TYPES, LOCKED_PROBLEM, METHODS, PARAMETER_TYPES,
   type Tool, type ToolFields, type ToolParameter,
 } from "./tools.ts";
 
-const DESCRIPTION_CHARS_MAX = 255;
 const NAME_CHARS_MAX = 64;
 const HEADERS_MAX = 20;
 const HEADER_NAME_CHARS_MAX = 128;
@@ -34,7 +34,7 @@ const emptyWhenNull = prepared((value) => (value === null ? [] : value));
 const NonBlank = (maxLength: number, options: object = {}) =>
   Type.String({ pattern: "\\S", maxLength, ...options });
 
-const Header = Type.Object({
+export const Header = Type.Object({
   name: Type.String({
     pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
     maxLength: HEADER_NAME_CHARS_MAX,
@@ -118,7 +118,20 @@ const FIELDS = {
     ...prepared((value) => (typeof value === "string" ? value.toUpperCase() : value)),
   }),
 };
+const Mcp = Type.Optional(Nullable(Type.Object({
+  tool: NonBlank(HEADER_NAME_CHARS_MAX, {
+    description: "What the MCP server calls it", examples: ["get_weather"],
+  }),
+  input_schema: Type.Record(Type.String(), Type.Unknown(), {
+    description: "What the model fills in, as the MCP server says it; it checks the arguments",
+    examples: [{ type: "object", properties: { city: { type: "string" } } }],
+  }),
+}, {
+  description: "The tool is one of the MCP server at the endpoint (Streamable HTTP); null: it is a "
+    + "plain endpoint", examples: [null],
+})));
 const LISTS = {
+  mcp: Mcp,
   headers: Type.Optional(Type.Array(Header, {
     maxItems: HEADERS_MAX, ...emptyWhenNull, description: "Headers of every call",
     examples: [[{ name: "Authorization", value: "Bearer 8f2c" }]],
@@ -156,6 +169,7 @@ export const ToolSchema = Type.Object({
   schema: Type.Array(Parameter, { description: "What the model fills in" }),
   body_format: oneOf(BODY_FORMATS, Format),
   static_fields: Type.Array(StaticField, { description: "Fields of every call" }),
+  mcp: Mcp,
   problem: Nullable(Type.String({ description: "Why it cannot be called", examples: [LOCKED_PROBLEM] })),
   created_at: Type.String({ examples: ["2026-01-05T10:00:00.000000Z"], description: "When it was created" }),
   updated_at: Type.String({ examples: ["2026-01-05T10:00:00.000000Z"], description: "When it was last changed" }),
@@ -173,6 +187,7 @@ export function wireTool(tool: Tool, showsSecrets: boolean): Static<typeof ToolS
     schema,
     body_format: bodyFormat,
     static_fields: shown(tool.staticFields),
+    ...(tool.mcp ? { mcp: { tool: tool.mcp.tool, input_schema: tool.mcp.inputSchema } } : {}),
     problem: tool.isLocked ? LOCKED_PROBLEM : null,
     created_at: isoMicros(tool.createdAt),
     updated_at: isoMicros(tool.updatedAt),
@@ -182,11 +197,14 @@ export function wireTool(tool: Tool, showsSecrets: boolean): Static<typeof ToolS
 type Given = Static<typeof UpdateBody>;
 
 export function fieldsOf(fields: Given): Partial<ToolFields> {
-  const { timeout, body_format, static_fields, ...given } = fields;
+  const { timeout, body_format, static_fields, mcp, ...given } = fields;
   return {
     ...given,
     ...(timeout === undefined ? {} : { timeoutS: timeout }),
     ...(body_format === undefined ? {} : { bodyFormat: body_format }),
+    ...(mcp === undefined ? {} : {
+      mcp: mcp && { tool: mcp.tool, inputSchema: mcp.input_schema },
+    }),
     ...(static_fields === undefined ? {} : { staticFields: static_fields }),
   };
 }
@@ -195,6 +213,7 @@ export function newFieldsOf(given: Static<typeof CreateBody>): ToolFields {
   const { name, description, endpoint, method } = given;
   return {
     timeoutS: TIMEOUT_DEFAULT_S, headers: [], schema: [], bodyFormat: "json", staticFields: [],
+    mcp: null,
     ...fieldsOf(given), name, description, endpoint, method,
   };
 }
@@ -226,6 +245,9 @@ export function assertValid(
   const errors = { ...errorsOf(given) };
   const report: Report = (field, text) => (errors[field] = [text]);
   checkParameters(given.schema ?? [], report);
+  if (given.mcp && !isShortSchema(given.mcp.input_schema)) {
+    report("mcp.input_schema", "The input schema is too long.");
+  }
   (given.headers ?? []).forEach(({ name }, index) => {
     if (isOwnHeader(name)) report(`headers.${index}.name`, `The header ${name} may not be set.`);
   });

@@ -24,7 +24,8 @@ test("[DB370] a cURL command becomes a tool: method, address, headers, what a mo
     -H "Authorization: Bearer 8f2c" -H 'Content-Type: application/json' \
     --data-raw '{"order_number": "4711", "count": 2, "is_express": true, "sizes": ["s", "m"], "from": {"city": "Oslo"}}'`), {
     name: "state", description: "", method: "PATCH", endpoint: "https://example.com/orders/state",
-    timeout: 10, body_format: "json", static_fields: [], headers: [["Authorization", "Bearer 8f2c"]],
+    timeout: 10, body_format: "json", static_fields: [], mcp: null,
+    headers: [["Authorization", "Bearer 8f2c"]],
     schema: [
       ["shop", "string", true], ["order_number", "string", true], ["count", "number", true],
       ["is_express", "boolean", true], ["sizes", "list of strings", true],

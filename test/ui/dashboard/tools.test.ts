@@ -5,6 +5,7 @@ import { after, test } from "node:test";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { startEndpoint } from "#support/endpoint.ts";
+import { startMcpServer } from "#support/mcp-server.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
@@ -97,6 +98,32 @@ test("[DB373] a tool is filled in from a cURL command, tried before it is saved,
     await page.reload();
     await page.getByRole("cell", { name: '{"state":"shipped"}' }).waitFor();
   });
+});
+
+test("[DB375] a tool of an MCP server is taken over from its list, tried, and described anew", { skip }, async () => {
+  const weather = await startMcpServer();
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/tools/new");
+    await page.getByLabel("Address of the MCP server").fill(weather.url);
+    await page.getByLabel("Authorization").fill(SECRET);
+    await page.getByRole("button", { name: "Read its list" }).click();
+    await page.getByLabel("Tool, of 2").waitFor();
+    assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "get_weather");
+    await page.getByRole("textbox", { name: "city" }).fill("Oslo");
+    await page.getByRole("button", { name: "Call the endpoint" }).click();
+    await page.getByText("Status 200").waitFor();
+    assert.deepEqual(weather.cities, ["Oslo"]);
+    await look();
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { name: "get_weather", level: 1 }).waitFor();
+    weather.describe("Now with tomorrow.");
+    await page.getByRole("button", { name: "Read its description again" }).click();
+    await page.getByText("Read anew").waitFor();
+    assert.equal(await page.getByLabel("Description", { exact: true }).first().inputValue(),
+      "Now with tomorrow.");
+    await look();
+  });
+  await weather.close();
 });
 
 test("[DB33] what is stored of a header is kept or replaced, never drawn", { skip }, async () => {

@@ -8,13 +8,13 @@ import { Dialog } from "./dialog.tsx";
 /** Who is asked before the address changes; true: it must not. */
 let guard: ((event: HashChangeEvent) => boolean) | null = null;
 
-// Listened to from the beginning, so before the router: on a window, listeners run in their
-// order. Links, the back button and programs all pass here.
+// Listened to while the event is captured, so before the router, whichever script was loaded first.
+// Links, the back button and programs all pass here.
 addEventListener("hashchange", (event) => {
   if (!guard?.(event)) return;
   event.stopImmediatePropagation();
   history.pushState(null, "", event.oldURL);
-});
+}, { capture: true });
 
 /** Asks before anything leaves `home` (a hash: what is below it is the same page) while dirty. */
 export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }) {

@@ -1,7 +1,9 @@
 // Fields of a tool from what its owner has already: a cURL command, or operations of an OpenAPI
 // document in JSON. Nothing is called and nothing is saved: the form shows what was read. What a
 // tool cannot express (nested objects, files) is left out and named. Used by import.tsx.
-import { EMPTY, EMPTY_PARAMETER, type ParameterField, type ToolFields } from "./tool-fields.ts";
+import {
+  EMPTY, EMPTY_PARAMETER, type HeaderField, type ParameterField, type ToolFields,
+} from "./tool-fields.ts";
 
 export interface Imported {
   fields: ToolFields;
@@ -27,6 +29,31 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 export function importTools(text: string): Imported[] {
   if (text.length > TEXT_CHARS_MAX) throw new Error("This is too long to be read here.");
   return /^\s*\$?\s*curl\s/.test(text) ? [fromCurl(text)] : fromOpenApi(text);
+}
+
+interface McpTool {
+  name: string;
+  description: string;
+  input_schema: Json;
+}
+
+/** Tools of an MCP server; what of their parameters can be drawn is there to be tried. */
+export function fromMcp(
+  endpoint: string, headers: HeaderField[], tools: McpTool[],
+): Imported[] {
+  return tools.map(({ name, description, input_schema: schema }) => {
+    const required = Array.isArray(schema.required) ? schema.required as unknown[] : [];
+    const drawn = Object.entries(resolved(schema, schema.properties)).flatMap(([field, value]) =>
+      parameterOf(schema, field, value, "", required.includes(field)) ?? []);
+    return {
+      notes: [],
+      fields: {
+        ...structuredClone(EMPTY), endpoint, headers, name: nameOf(name),
+        description: (description || name).slice(0, DESCRIPTION_CHARS_MAX),
+        schema: drawn.slice(0, PARAMETERS_MAX), mcp: { tool: name, input_schema: schema },
+      },
+    };
+  });
 }
 
 /** Lowercase letters and underscores. */

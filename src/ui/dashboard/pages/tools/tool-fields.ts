@@ -47,11 +47,13 @@ export interface ToolFields {
   headers: HeaderField[];
   schema: ParameterField[];
   static_fields: StaticField[];
+  /** One of an MCP server's, which says itself what it takes. */
+  mcp: NonNullable<Tool["mcp"]> | null;
 }
 
 export const EMPTY: ToolFields = {
   name: "", description: "", method: "POST", endpoint: "", timeout: 10, body_format: "json",
-  headers: [], schema: [], static_fields: [],
+  headers: [], schema: [], static_fields: [], mcp: null,
 };
 export const EMPTY_PARAMETER: ParameterField = {
   name: "", type: "string", description: "", isRequired: true, choices: "",
@@ -81,9 +83,11 @@ function parameterOf({ name, type, description, isRequired, choices }: Parameter
 }
 
 export function fieldsOf(tool: Tool): ToolFields {
-  const { name, description, method, endpoint, timeout, body_format, static_fields } = tool;
+  const {
+    name, description, method, endpoint, timeout, body_format, static_fields, mcp = null,
+  } = tool;
   return {
-    name, description, method, endpoint, timeout, body_format, static_fields,
+    name, description, method, endpoint, timeout, body_format, static_fields, mcp,
     schema: tool.schema.map(fieldOf),
     headers: tool.headers.map((header) => ({
       name: header.name, value: "", stored: header.value,

@@ -45,18 +45,24 @@ export function ToolForm({ fields, errors, onChange }: FormProps) {
           onInput={(timeout) => set({ timeout })}
         />
       </div>
+      {fields.mcp && (
+        <p>
+          It is <code>{fields.mcp.tool}</code> of the MCP server there, which says itself what it
+          takes.
+        </p>
+      )}
       <p><small>
         The address may contain <code>{"{parameter}"}</code> and <code>{"{{variable}}"}</code>. Other
         parameters travel in the query of GET and DELETE, and in the body otherwise.
       </small></p>
-      {fields.method !== "GET" && fields.method !== "DELETE" && (
+      {!fields.mcp && fields.method !== "GET" && fields.method !== "DELETE" && (
         <SelectField
           label="Body" options={FORMATS} value={fields.body_format} error={errors.body_format}
           onInput={(format) => set({ body_format: format as ToolFields["body_format"] })}
         />
       )}
       <Headers fields={fields} errors={errors} onChange={onChange} />
-      <Parameters fields={fields} errors={errors} onChange={onChange} />
+      {!fields.mcp && <Parameters fields={fields} errors={errors} onChange={onChange} />}
       <StaticFields fields={fields} errors={errors} onChange={onChange} />
     </div>
   );

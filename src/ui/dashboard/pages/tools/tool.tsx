@@ -9,6 +9,7 @@ import { Card, Loaded, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
 import { LeaveGuard, UnsavedBar } from "#ui/dashboard/kit/unsaved.tsx";
 import { bodyOf, changesOf, EMPTY, fieldsOf, type Tool } from "./tool-fields.ts";
 import { Import } from "./import.tsx";
+import { ImportMcp, RefreshMcp } from "./import-mcp.tsx";
 import { LastCalls } from "./last-calls.tsx";
 import { ToolForm } from "./tool-form.tsx";
 import { TryTool } from "./try.tsx";
@@ -46,6 +47,7 @@ function NewToolPage() {
         </Card>
         <div class="stack">
           <Import onRead={setFields} />
+          <ImportMcp onRead={setFields} />
           <TryTool
             tool={bodyOf(fields)}
             call={(filled) => unwrap(api.POST("/user/tools/try", {
@@ -94,6 +96,15 @@ function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
       <div class="grid two">
         <Card title="What it calls">
           <ToolForm fields={fields} errors={fieldErrors(error)} onChange={setFields} />
+          {tool.mcp && (
+            <RefreshMcp
+              tool={tool}
+              onDone={(fresh) => {
+                onSaved(fresh);
+                setFields(fieldsOf(fresh));
+              }}
+            />
+          )}
         </Card>
         <div class="stack">
           <TryTool

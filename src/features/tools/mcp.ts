@@ -1,0 +1,70 @@
+// Tools of MCP servers: what a tool of an account keeps of one, and the list a server has. The
+// conversation with the server is in workers/tools/mcp.ts; calls go through invocation.ts.
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { SendToEndpoint } from "./invocation.ts";
+import { LOCKED_PROBLEM, toolNotFound, type Tool, type ToolFields, type Tools } from "./tools.ts";
+
+const MCP_LIST_S = 15;
+export const DESCRIPTION_CHARS_MAX = 255;
+/** Longest schema as JSON text: it stands in every question to the model. */
+const SCHEMA_CHARS_MAX = 16 * 1024;
+
+/** A tool as its server lists it. */
+export interface McpTool {
+  name: string;
+  description: string;
+  /** JSON Schema, handed to models as it is. */
+  inputSchema: Record<string, unknown>;
+}
+
+export interface McpServers {
+  /** Fault 422 where the server does not answer, or is none. */
+  list(server: Pick<ToolFields, "endpoint" | "headers">): Promise<McpTool[]>;
+  /** The tool as its server describes it now; Fault 404, or 422 where the server has it no more. */
+  refresh(accountId: number, toolId: number): Promise<Tool>;
+}
+
+export const isShortSchema = (schema: object): boolean =>
+  JSON.stringify(schema).length <= SCHEMA_CHARS_MAX;
+
+function problemOf(reply: Exclude<Awaited<ReturnType<SendToEndpoint>>, { kind: "result" }>): string {
+  if (reply.kind === "refused") return "The address may not be called.";
+  if (reply.kind === "status") return `The MCP server answered with status ${reply.status}.`;
+  return reply.reason === "no_mcp"
+    ? "What answers there is no MCP server."
+    : "The MCP server could not be reached.";
+}
+
+export function createMcpServers(
+  { send, tools }: { send: SendToEndpoint; tools: Pick<Tools, "find" | "update"> },
+): McpServers {
+  const list: McpServers["list"] = async ({ endpoint, headers }) => {
+    const reply = await send({
+      url: endpoint, method: "POST", totalMs: MCP_LIST_S * 1000,
+      headers: Object.fromEntries(headers.map(({ name, value }) => [name.toLowerCase(), value])),
+      bytesMax: LIMITS.toolResponseBytesMax, resultCharsMax: LIMITS.toolResponseBytesMax,
+      mcp: { tool: null, arguments: {} },
+    });
+    if (reply.kind === "result") return reply.result.tools as McpTool[];
+    const problem = problemOf(reply);
+    throw new Fault(422, problem, { errors: { endpoint: [problem] } });
+  };
+  return {
+    list,
+    refresh: async (accountId, toolId) => {
+      const tool = await tools.find(accountId, toolId);
+      if (!tool) throw toolNotFound();
+      if (tool.isLocked) throw new Fault(422, LOCKED_PROBLEM);
+      const { mcp } = tool;
+      if (!mcp) throw new Fault(422, "The tool is not of an MCP server.");
+      const now = (await list(tool)).find(({ name }) => name === mcp.tool);
+      if (!now) throw new Fault(422, `The MCP server has no tool ${mcp.tool} any more.`);
+      if (!isShortSchema(now.inputSchema)) throw new Fault(422, "The schema of the tool is too long.");
+      return tools.update(accountId, toolId, {
+        description: now.description.slice(0, DESCRIPTION_CHARS_MAX) || tool.description,
+        mcp: { tool: mcp.tool, inputSchema: now.inputSchema },
+      });
+    },
+  };
+}

@@ -1,0 +1,82 @@
+// Filling in the form of a new tool from what an MCP server has, and reading anew what it says.
+import { useState } from "preact/hooks";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, Form, SelectField, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Card, Notice } from "#ui/dashboard/kit/layout.tsx";
+import { fromMcp, type Imported } from "./import.ts";
+import type { Tool, ToolFields } from "./tool-fields.ts";
+
+export function ImportMcp({ onRead }: { onRead(fields: ToolFields): void }) {
+  const api = useApi();
+  const [endpoint, setEndpoint] = useState("");
+  const [secret, setSecret] = useState("");
+  const [found, setFound] = useState<Imported[]>([]);
+  const [chosen, setChosen] = useState("0");
+  const [error, setError] = useState<unknown>(null);
+  const take = (all: Imported[], at: string): void => {
+    setChosen(at);
+    const one = all[Number(at)];
+    if (one) onRead(one.fields);
+  };
+  const read = async (): Promise<void> => {
+    const headers = secret === "" ? [] : [{ name: "Authorization", value: secret }];
+    const { data } = await unwrap(api.POST("/user/tools/mcp", { body: { endpoint, headers } }));
+    const all = fromMcp(endpoint, headers.map((header) => ({ ...header, stored: "" })), data);
+    setFound(all);
+    setError(null);
+    take(all, "0");
+  };
+  return (
+    <Card title="Or take a tool of an MCP server">
+      <div class="stack">
+        <Form submit="Read its list" error={error} onSubmit={() => read().catch(setError)}>
+          <TextField
+            label="Address of the MCP server" type="url" required value={endpoint}
+            onInput={setEndpoint} placeholder="https://example.com/mcp"
+            error={fieldErrors(error).endpoint}
+          />
+          <TextField
+            label="Authorization" type="password" autoComplete="off" value={secret}
+            onInput={setSecret} placeholder="Bearer …" hint="Where it asks for one; kept sealed"
+          />
+        </Form>
+        {found.length > 0 && (
+          <SelectField
+            label={`Tool, of ${found.length}`} value={chosen}
+            onInput={(at) => take(found, at)}
+            options={found.map(({ fields }, at) => ({
+              value: String(at), label: fields.mcp?.tool ?? fields.name,
+            }))}
+          />
+        )}
+        {found.length > 0 && (
+          <div role="status">
+            <Notice tone="good">The form has what the server says. Look it over, then create it.</Notice>
+          </div>
+        )}
+      </div>
+    </Card>
+  );
+}
+
+/** What its server says of the tool now takes the place of what it said then. */
+export function RefreshMcp({ tool, onDone }: { tool: Tool; onDone(tool: Tool): void }) {
+  const api = useApi();
+  const toasts = useToasts();
+  const { isBusy, run } = useWork(toasts.fail);
+  return (
+    <Button
+      kind="quiet" isBusy={isBusy}
+      onClick={() => run(async () => {
+        const { data } = await unwrap(api.POST("/user/tools/{id}/refresh", {
+          params: { path: { id: tool.id } },
+        }));
+        onDone(data);
+        toasts.notify("Read anew");
+      })}
+    >
+      Read its description again
+    </Button>
+  );
+}

@@ -1,0 +1,137 @@
+// Tools of MCP servers, against servers of the official SDK: listed, taken over, called by a turn
+// at most once, described anew; guarded as every address.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { startEndpoint } from "#support/endpoint.ts";
+import { startMcpServer } from "#support/mcp-server.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+
+const SECRET = "Bearer canary-mcp-71";
+const headers = [{ name: "Authorization", value: SECRET }];
+const model = await startScriptedModel();
+const weather = await startMcpServer();
+const server = await startTestServer({
+  env: { PARLEY_MODEL_URL: model.url, PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" },
+});
+after(async () => {
+  await server.close();
+  await Promise.all([model.close(), weather.close()]);
+});
+
+const listOf = (endpoint: string) =>
+  server.call("POST", "/user/tools/mcp", { body: { endpoint, headers } });
+
+async function newTool(tool = "get-weather", endpoint = weather.url): Promise<number> {
+  const { body: { data } } = await listOf(endpoint);
+  const found = (data as { name: string; description: string; input_schema: object }[])
+    .find(({ name }) => name === tool);
+  const { status, body } = await server.call("POST", "/user/tools", {
+    body: {
+      name: "weather", description: found?.description, endpoint, method: "POST", headers,
+      mcp: { tool, input_schema: found?.input_schema },
+    },
+  });
+  assert.equal(status, 201, JSON.stringify(body));
+  return body.data.id as number;
+}
+
+/** A turn whose model calls the tool so often with the same arguments. */
+async function turnWith(id: number, args: object, times = 1) {
+  const assistant = await newAssistant(server, { tool_ids: [id] });
+  const uuid = await newConversation(server, assistant.uuid);
+  let step = 0;
+  model.script(() => {
+    step += 1;
+    if (step > times) return { tokens: ["Done."] };
+    const call = { id: `c${step}`, name: "weather", arguments: JSON.stringify(args) };
+    return { tokens: [], toolCalls: [call], finishReason: "tool_calls" };
+  });
+  const { body } = await server.call("POST", `/conversations/${uuid}/messages`, {
+    body: { message: "How is the weather?" },
+  });
+  model.script(null);
+  return (body.function_calls as { result: Record<string, unknown> }[]).map(({ result }) => result);
+}
+
+test("[TL130] an assistant calls a tool of an MCP server, at most once in a turn, with its secret sealed", async () => {
+  const { body: list } = await listOf(weather.url);
+  assert.deepEqual(list.data.map(({ name }: { name: string }) => name), ["get-weather", "fail"]);
+  const id = await newTool();
+  weather.asked.length = 0;
+  assert.deepEqual(await turnWith(id, { city: "Oslo", days: [1, 2] }, 2),
+    [{ text: "Sunny in Oslo." }, { text: "Sunny in Oslo." }]);
+  assert.deepEqual(weather.cities, ["Oslo"]);
+  assert.deepEqual(weather.asked.map(({ method }) => method),
+    ["initialize", "notifications/initialized", "tools/call"]);
+  assert.ok(weather.asked.every(({ headers: { authorization } }) => authorization === SECRET));
+  assert.match(String(weather.asked[2]?.headers["idempotency-key"]), /^[0-9a-f]{40}$/);
+  // The model received the server's own schema.
+  const offered = JSON.stringify(model.requests.at(-1));
+  assert.ok(offered.includes('"items":{"type":"number"}'), offered.slice(0, 2000));
+  if (process.env.ENGINE !== "postgres") {
+    const database = openForInspection(databasePath(server.dataDir));
+    const row = database.prepare("SELECT headers FROM tools WHERE id = ?").get(id);
+    database.close();
+    assert.ok(!JSON.stringify(row).includes("canary"));
+  }
+  const { body: calls } = await server.call("GET", `/user/tools/${id}/calls`);
+  assert.deepEqual(calls.map(({ state }: { state: string }) => state), ["answered"]);
+});
+
+test("[TL131] an MCP server that answers in JSON, refuses arguments or fails says so to the model", async () => {
+  const plain = await startMcpServer({ isPlain: true });
+  const id = await newTool("get-weather", plain.url);
+  assert.deepEqual(await turnWith(id, { city: "Rome" }), [{ text: "Sunny in Rome." }]);
+  const [refused] = await turnWith(id, { city: 4 });
+  assert.match(String(refused?.error), /city|invalid|validation/i);
+  const failing = await newTool("fail", plain.url);
+  assert.deepEqual(await turnWith(failing, {}), [{ error: "No luck today." }]);
+  const tried = await server.call("POST", `/user/tools/${id}/try`, {
+    body: { arguments: { city: "Bern" } },
+  });
+  assert.deepEqual([tried.body.ok, tried.body.result], [true, { text: "Sunny in Bern." }]);
+  assert.deepEqual(JSON.parse(tried.body.request.body as string), {
+    method: "tools/call", params: { name: "get-weather", arguments: { city: "Bern" } },
+  });
+  await plain.close();
+  // Hello was never answered: the call has certainly had no effect.
+  const [gone] = await turnWith(id, { city: "Rome" });
+  assert.match(String(gone?.error), /could not be reached/);
+});
+
+test("[TL132] a tool is described anew as its MCP server does now", async () => {
+  const id = await newTool();
+  weather.describe("The weather, better than before.");
+  const { status, body } = await server.call("POST", `/user/tools/${id}/refresh`);
+  assert.equal(status, 200);
+  assert.equal(body.data.description, "The weather, better than before.");
+  assert.equal(body.data.mcp.tool, "get-weather");
+  const stranger = await server.newAccount();
+  const other = await server.call("POST", `/user/tools/${id}/refresh`, { key: stranger.key });
+  assert.equal(other.status, 404);
+});
+
+test("[TL133] no MCP server, or one where nobody may go, is refused in words", async () => {
+  const endpoint = await startEndpoint();
+  endpoint.answer((_, response) => response.end("{}"));
+  const none = await listOf(endpoint.url);
+  assert.deepEqual([none.status, none.body.message], [422, "What answers there is no MCP server."]);
+  endpoint.answer((_, response) => response.writeHead(401).end());
+  assert.equal((await listOf(endpoint.url)).body.message, "The MCP server answered with status 401.");
+  endpoint.requests.length = 0;
+  const guarded = await startTestServer();
+  const refused = await guarded.call("POST", "/user/tools/mcp", { body: { endpoint: endpoint.url } });
+  assert.deepEqual([refused.status, refused.body.message], [422, "The address may not be called."]);
+  assert.equal(endpoint.requests.length, 0);
+  const long = await server.call("POST", "/user/tools", {
+    body: {
+      name: "long", description: "Long", endpoint: endpoint.url, method: "POST",
+      mcp: { tool: "x", input_schema: { description: "x".repeat(20_000) } },
+    },
+  });
+  assert.equal(long.status, 422);
+  await guarded.close();
+  await endpoint.close();
+});

@@ -1,0 +1,190 @@
+// A conversation with somebody's MCP server over Streamable HTTP: hello, then one question. Every
+// request goes through the guard that tools' requests go through. Called by invoke-tool.ts.
+import { createParser } from "eventsource-parser";
+import type { EndpointReply, EndpointRequest } from "#features/tools/invocation.ts";
+import type { McpTool } from "#features/tools/mcp.ts";
+import type { Outbound, OutboundReply } from "#outbound/request.ts";
+
+/** Servers answer with the newest of theirs that is no newer. */
+const PROTOCOL_VERSION = "2025-11-25";
+const TOOLS_MAX = 200;
+const PAGES_MAX = 20;
+const LIST_BYTES_MAX = 1024 * 1024;
+const CLIENT = { name: "parley", version: "1" };
+
+type Json = Record<string, unknown>;
+/** `text`: as it came, for whoever looks at it. */
+type Answer = { message: Json; headers: Record<string, string>; status: number; text: string };
+type Failure = Exclude<EndpointReply, { kind: "result" }>;
+
+class McpFailure extends Error {
+  readonly reply: Failure;
+
+  constructor(reply: Failure) {
+    super("the MCP server gave no answer");
+    this.reply = reply;
+  }
+}
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+/** The answer to the request among what came: alone, or in a stream of events. */
+function messageIn(
+  { headers, body }: Extract<OutboundReply, { kind: "reply" }>, id: number,
+): Json | null {
+  const text = body.toString("utf8");
+  const found: unknown[] = [];
+  if (/^text\/event-stream\b/i.test(headers["content-type"] ?? "")) {
+    const parser = createParser({ onEvent: ({ data }) => void found.push(parsed(data)) });
+    parser.feed(text.endsWith("\n\n") ? text : `${text}\n\n`);
+  } else found.push(parsed(text));
+  return found.filter(isObject).find((message) =>
+    message.id === id && ("result" in message || "error" in message)) ?? null;
+}
+
+/** One after the other, with what the server said of itself at the beginning. */
+class Session {
+  readonly #outbound: Outbound;
+  readonly #request: EndpointRequest;
+  readonly #signal: AbortSignal;
+  readonly #headers: Record<string, string>;
+  #nextId = 1;
+
+  constructor(outbound: Outbound, request: EndpointRequest) {
+    this.#outbound = outbound;
+    this.#request = request;
+    this.#signal = AbortSignal.timeout(request.totalMs);
+    // The same key for three requests would make one of them of all.
+    const { "idempotency-key": _, ...headers } = request.headers;
+    this.#headers = {
+      ...headers, "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+    };
+  }
+
+  /** Says hello; what fails here has certainly called nothing. */
+  async open(): Promise<void> {
+    const { message, headers } = await this.ask("initialize", {
+      protocolVersion: PROTOCOL_VERSION, capabilities: {}, clientInfo: CLIENT,
+    });
+    const { result } = message;
+    const session = headers["mcp-session-id"];
+    if (session !== undefined) this.#headers["mcp-session-id"] = session;
+    const version = isObject(result) ? result.protocolVersion : null;
+    this.#headers["mcp-protocol-version"] = typeof version === "string" ? version : PROTOCOL_VERSION;
+    await this.#send({ jsonrpc: "2.0", method: "notifications/initialized" });
+  }
+
+  async ask(method: string, params: Json, more: Record<string, string> = {}): Promise<Answer> {
+    const id = this.#nextId;
+    this.#nextId += 1;
+    const reply = await this.#send({ jsonrpc: "2.0", id, method, params }, more);
+    const message = messageIn(reply, id);
+    if (!message) throw new McpFailure({ kind: "failed", reason: "no_mcp", sent: true });
+    const { status, headers } = reply;
+    return { message, headers, status, text: reply.body.toString("utf8") };
+  }
+
+  /** Lets the server forget the session; nobody waits for what it says to that. */
+  async close(): Promise<void> {
+    if (this.#headers["mcp-session-id"] === undefined) return;
+    const { url } = this.#request;
+    await this.#outbound.request(
+      { url, method: "DELETE", headers: this.#headers, totalMs: 2000, bytesMax: LIST_BYTES_MAX });
+  }
+
+  async #send(
+    message: Json, more: Record<string, string> = {},
+  ): Promise<Extract<OutboundReply, { kind: "reply" }>> {
+    const { url, totalMs, bytesMax } = this.#request;
+    let reply: OutboundReply;
+    try {
+      reply = await this.#outbound.request({
+        url, method: "POST", headers: { ...this.#headers, ...more },
+        body: JSON.stringify(message), totalMs, bytesMax: Math.max(bytesMax, LIST_BYTES_MAX),
+      }, this.#signal);
+    } catch (error) {
+      if (!this.#signal.aborted) throw error;
+      throw new McpFailure({ kind: "failed", reason: "timeout", sent: true });
+    }
+    if (reply.kind !== "reply") throw new McpFailure(reply);
+    const { status } = reply;
+    if (status < 200 || status > 299) throw new McpFailure({ kind: "status", status });
+    return reply;
+  }
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** What a model can use of a result: its structure where it has one, else its texts. */
+function resultOf(message: Json): Json {
+  if (isObject(message.error)) return { error: textOf(message.error.message) || "The call failed." };
+  const result = isObject(message.result) ? message.result : {};
+  const parts = Array.isArray(result.content) ? result.content.filter(isObject) : [];
+  const text = parts.map((part) =>
+    (part.type === "text" ? textOf(part.text) : `[${textOf(part.type) || "content"}]`)).join("\n");
+  if (result.isError === true) return { error: text || "The tool failed." };
+  return isObject(result.structuredContent) ? result.structuredContent : { text };
+}
+
+async function listed(session: Session): Promise<McpTool[]> {
+  const tools: McpTool[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX && tools.length < TOOLS_MAX; page += 1) {
+    const { message } = await session.ask("tools/list", cursor === undefined ? {} : { cursor });
+    const result = isObject(message.result) ? message.result : {};
+    for (const tool of Array.isArray(result.tools) ? result.tools.filter(isObject) : []) {
+      const { name, description, inputSchema } = tool;
+      if (typeof name !== "string" || tools.length === TOOLS_MAX) continue;
+      tools.push({
+        name, description: textOf(description),
+        inputSchema: isObject(inputSchema) ? inputSchema : { type: "object" },
+      });
+    }
+    if (typeof result.nextCursor !== "string") break;
+    cursor = result.nextCursor;
+  }
+  return tools;
+}
+
+/** What failed before the call was sent has certainly had no effect. */
+const unsent = (reply: Failure): Failure =>
+  (reply.kind === "refused" ? reply : { ...reply, sent: false });
+
+interface McpReply {
+  result: Json;
+  answered: { status: number; headers: Record<string, string>; text: string } | null;
+}
+
+/** Calls the tool, or reads the list (`tools`), or says why not. */
+export async function askMcp(
+  outbound: Outbound, request: EndpointRequest,
+): Promise<McpReply | Failure> {
+  const session = new Session(outbound, request);
+  let isSent = false;
+  try {
+    await session.open();
+    const { tool: name = null, arguments: args = {} } = request.mcp ?? {};
+    if (name === null) return { result: { tools: await listed(session) }, answered: null };
+    isSent = true;
+    const key = request.headers["idempotency-key"];
+    const { message, ...answered } = await session.ask(
+      "tools/call", { name, arguments: args }, key === undefined ? {} : { "idempotency-key": key });
+    return { result: resultOf(message), answered };
+  } catch (error) {
+    if (!(error instanceof McpFailure)) throw error;
+    return isSent ? error.reply : unsent(error.reply);
+  } finally {
+    await session.close();
+  }
+}
