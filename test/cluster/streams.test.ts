@@ -197,3 +197,44 @@ test("[WI55] a stream's ticket opens one stream, at whichever node it is shown",
   assert.deepEqual(statuses.toSorted(), [200, 401, 401, 401, 401, 401]);
   for (const { leave } of streams) leave();
 });
+
+test("[WI57] a person takes a conversation over at another node than the one that writes its reply: it is stopped there, and one voice goes on", { skip }, async () => {
+  const [first, second, third] = nodes.all;
+  assert.ok(first && second && third);
+  const uuid = await newConversation(first, assistant.uuid);
+  const { promise: hold, resolve: go } = Promise.withResolvers<void>();
+  model.script(() => ({ tokens: ["One ", "two ", "three."], hold, holdAfter: 1 }));
+  const seen = watch(third, uuid, "0");
+  const answered = first.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hello" } });
+  await seen.until((frames) => textOf(frames).includes("One"));
+  const key = first.key;
+  const [taken, again] = await Promise.all([
+    second.call("POST", `/user/conversations/${uuid}/take-over`, { key }),
+    third.call("POST", `/user/conversations/${uuid}/take-over`, { key }),
+  ]);
+  assert.deepEqual([taken.status, taken.body.desk, again.status], [200, "person", 200]);
+  assert.equal((await answered).body.stopped, true);
+  go();
+  const said = await second.call("POST", `/user/conversations/${uuid}/messages`, {
+    key, body: { message: "Ana here" },
+  });
+  assert.equal(said.status, 201);
+  // The assistant is silent at the node that wrote, and at every other one.
+  for (const node of nodes.all) {
+    const { body } = await node.call("POST", `/conversations/${uuid}/messages`, {
+      body: { message: "Who?" },
+    });
+    assert.equal(body.ai_disabled, true);
+  }
+  await seen.until((frames) => frames.filter(({ message }) => message?.content === "Who?").length === 3);
+  const messages = seen.frames.flatMap(({ type, message }) =>
+    (type === "message_added" && message ? [`${message.role}: ${message.content.trim()}`] : []));
+  assert.deepEqual(messages, [
+    "assistant: Hi", "user: Hello", "assistant: One", "operator: Ana here",
+    "user: Who?", "user: Who?", "user: Who?",
+  ]);
+  seen.leave();
+  const { body: { history } } = await first.call("GET", `/conversations/${uuid}`);
+  assert.deepEqual((history as { role: string; content: string }[])
+    .map(({ role, content }) => `${role}: ${content.trim()}`), messages);
+});

@@ -4,9 +4,10 @@ import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { startDashboard, type Shown } from "#support/dashboard-page.ts";
 import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
+import { isAnswered, open, openPage, openTab, startHost } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const dashboard = await startDashboard();
@@ -197,4 +198,89 @@ test("[DB353] beside a conversation: its files and ratings, who signed in on whi
     await page.waitForFunction((count) => document.title.startsWith(`(${count}) `), before + 1);
     await page.getByRole("navigation").getByText(String(before + 1), { exact: false }).first().waitFor();
   }, { key: ana });
+});
+
+test("[DB354] two operators and three visitors in their browsers: queue, claim, hand-back, offline and back, two tabs; nothing is lost, doubled or out of order, and never two voices", { skip }, async (context) => {
+  const host = await startHost(server.url);
+  context.after(() => host.close());
+  const desk = await newAssistant(server, {
+    name: "Busy desk", status: "active", initial_message: "Hi!", desk: { visitor_may_ask: true },
+  });
+  const url = host.add({ attributes: { "data-assistant": desk.uuid } });
+  const browser = dashboard.browser;
+  assert.ok(browser);
+  model.script(() => ({ tokens: ["I am ", "the assistant."] }));
+  const visit = async () => {
+    const seen = await openPage(browser, url);
+    const made = seen.page.waitForRequest(/\/stream\?after=/);
+    await open(seen);
+    const uuid = /conversations\/([\w-]{36})/.exec((await made).url())?.[1] ?? "";
+    await seen.page.getByRole("button", { name: "Talk to a person" }).click();
+    await seen.panel.locator(".desk").getByText("A person has been asked to join.").waitFor();
+    return { ...seen, uuid };
+  };
+  const visitors = [await visit(), await visit(), await visit()] as const;
+  const [one, two, three] = visitors;
+  const heard = ({ log }: { log: Locator }, text: string) =>
+    log.getByText(text).last().waitFor();
+  const at = async ({ page, go }: Shown, uuid: string): Promise<void> => {
+    await go(`/inbox/${uuid}`);
+    await button(page, "Take over").waitFor();
+  };
+  const reply = async (page: Page, text: string): Promise<void> => {
+    await page.getByLabel("Your reply").fill(text);
+    await page.keyboard.press("Enter");
+    await said(page).getByText(text, { exact: true }).waitFor();
+  };
+  await withDashboard(async (asAna) => {
+    await withDashboard(async (asBen) => {
+      // Both reach for the first; one has it.
+      await at(asAna, one.uuid);
+      await at(asBen, one.uuid);
+      await Promise.all([asAna, asBen].map(({ page }) => button(page, "Take over").click()));
+      const whose = ({ page }: Shown) => page.locator(".inbox-holder p");
+      await whose(asAna).filter({ hasText: /ha(s|ve) this conversation/ }).waitFor();
+      const isAnas = await whose(asAna).filter({ hasText: "You have" }).count() > 0;
+      const [holder, other, name] = isAnas ? [asAna, asBen, "Ana"] : [asBen, asAna, "Ben"];
+      await whose(other).filter({ hasText: `${name} has this conversation.` }).waitFor();
+      assert.equal(await button(other.page, "Send").count(), 0);
+      await at(other, two.uuid);
+      await button(other.page, "Take over").click();
+      await whose(other).filter({ hasText: "You have this conversation." }).waitFor();
+      await reply(holder.page, "For the first");
+      await reply(other.page, "For the second");
+      await heard(one, "For the first");
+      await heard(two, "For the second");
+      // A second tab of the first visitor, and the first tab goes offline meanwhile.
+      const tab = await openTab(one.page.context(), url);
+      await tab.launcher.click();
+      await heard(tab, "For the first");
+      await two.page.context().setOffline(true);
+      await reply(other.page, "While you were away");
+      await tab.say("From my second tab");
+      await heard(one, "From my second tab");
+      await said(holder.page).getByText("From my second tab").waitFor();
+      await two.page.context().setOffline(false);
+      await heard(two, "While you were away");
+      await two.say("I am back");
+      await said(other.page).getByText("I am back").waitFor();
+      // Handed back, the assistant answers; the third never had anybody else.
+      await button(holder.page, "Hand back").click();
+      await holder.page.getByText("The assistant answers.").waitFor();
+      await one.say("And now?");
+      await heard(one, "I am the assistant.");
+      // The reply is stored.
+      await isAnswered(one);
+      await three.say("Hello?");
+      await heard(three, "I am the assistant.");
+      await isAnswered(three);
+    }, { key: ben });
+  }, { key: ana });
+  assert.deepEqual(await Promise.all(visitors.map(({ uuid }) => spoken(uuid))), [
+    ["assistant: Hi!", "operator: For the first", "user: From my second tab", "user: And now?",
+      "assistant: I am the assistant."],
+    ["assistant: Hi!", "operator: For the second", "operator: While you were away", "user: I am back"],
+    ["assistant: Hi!", "user: Hello?", "assistant: I am the assistant."],
+  ]);
+  for (const { page } of visitors) await page.context().close();
 });
