@@ -38,6 +38,8 @@ const OVER_NODES = [
 /** Among them, by the reason why they are left out. */
 const ONE_NODES_OWN: Record<string, string> = {
   AU312: "a body that is refused half-way breaks off, which the door hands on as it is",
+  CV9: "stopped as soon as the model is asked, before others can know of the reply",
+  PR86: "rejoined as soon as the model is asked, before others can know of the reply",
   CV8: "messages that wait for a reply wait at their node, which bounds them",
 };
 
