@@ -7,8 +7,10 @@ import type {
 } from "#features/calls/records.ts";
 import { CALL_STATUSES, type CallStatus } from "#features/calls/status.ts";
 import { callFileOf, recordingsOf } from "#features/calls/transfers.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Author, FunctionCall } from "#events/events.ts";
 import { deskFromRow, type DeskRow } from "./conversations.ts";
+import { patternOf } from "./found.ts";
 import { isFree } from "./nodes.ts";
 import { perSession, together, type Exists, type Reader, type Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
@@ -142,7 +144,14 @@ const MATCHES = `c.account_id = @accountId
   AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
   AND (CAST(@campaignId AS BIGINT) IS NULL OR c.campaign_id = @campaignId)
   AND (CAST(@from AS BIGINT) IS NULL OR c.created_at >= @from)
-  AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)`;
+  AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)
+  AND (CAST(@search AS TEXT) IS NULL OR (
+    c.id >= (SELECT coalesce(min(n.id), 0) FROM (
+      SELECT id FROM calls WHERE account_id = @accountId ORDER BY id DESC LIMIT (@searched + 0)
+    ) AS n)
+    AND (c.customer_phone LIKE @search ESCAPE '\\' OR lower(c.variables) LIKE @search ESCAPE '\\'
+      OR EXISTS (SELECT 1 FROM call_entries e
+        WHERE e.call_id = c.id AND lower(e.text) LIKE @search ESCAPE '\\'))))`;
 
 const parametersOf = (accountId: number, filter: CallFilter) => ({
   accountId,
@@ -153,6 +162,8 @@ const parametersOf = (accountId: number, filter: CallFilter) => ({
   campaignId: filter.campaignId ?? null,
   from: filter.from ?? null,
   to: filter.to ?? null,
+  search: filter.search === undefined ? null : patternOf(filter.search),
+  searched: LIMITS.callsSearchedMax,
 });
 
 const ENTRIES = "SELECT * FROM call_entries WHERE call_id = @callId ORDER BY number";

@@ -7,6 +7,7 @@ import type {
   ConversationSummary,
   ConversationType,
   DeskStore,
+  LastMessage,
   Message,
 } from "#features/conversations/records.ts";
 import type { Desk } from "#features/conversations/desk.ts";
@@ -159,6 +160,24 @@ export function summaryFromRow(row: SummaryRow): ConversationSummary {
   };
 }
 
+/** The newest message `m` beside the conversation. */
+export const LAST = `m.role AS last_role, m.author AS last_author, m.content AS last_content,
+      m.created_at AS last_at`;
+
+export interface LastRow {
+  last_role: "user" | "assistant" | null;
+  last_author: string | null;
+  last_content: string | null;
+  last_at: number | null;
+}
+
+export function lastFromRow(row: LastRow): LastMessage | null {
+  const { last_role: role, last_content: content, last_at: at, last_author: author } = row;
+  return role === null || content === null || at === null
+    ? null
+    : { role: author === null ? role : "operator", content, at };
+}
+
 function createOutlook(reader: Reader): ConversationStore["outlook"] {
   const outlook = reader.prepare<object, ConversationRow & {
     message_count: number; free_micros: number; is_repeat: number;
@@ -230,12 +249,15 @@ function createLists(
   const summaries = SUMMARIES();
   const summary = reader.prepare<object, SummaryRow>(`
     ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);
-  const list = reader.prepare<object, SummaryRow>(`
-    ${summaries}
+  const list = reader.prepare<object, SummaryRow & LastRow>(`
+    ${SUMMARIES(LAST)}
+    LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages WHERE conversation_id = c.id)
     WHERE c.account_id = @accountId AND (CAST(@before AS BIGINT) = 0 OR c.id < @before)
       AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
       AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
       AND (CAST(@externalIdentifier AS TEXT) IS NULL OR c.external_identifier = @externalIdentifier)
+      AND (CAST(@from AS BIGINT) IS NULL OR c.created_at >= @from)
+      AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)
       AND ${found.condition}
     ORDER BY c.id DESC LIMIT (@rows + 0)`);
   return {
@@ -250,8 +272,10 @@ function createLists(
       type: filter.type ?? null,
       assistantId: filter.assistantId ?? null,
       externalIdentifier: filter.externalIdentifier ?? null,
+      from: filter.from ?? null,
+      to: filter.to ?? null,
       ...await found.parameters(accountId, filter.search ?? null),
-    })).map(summaryFromRow),
+    })).map((row) => ({ ...summaryFromRow(row), last: lastFromRow(row) })),
   };
 }
 

@@ -6,7 +6,7 @@ import type { Reader } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
 /** Any text, as a pattern of LIKE that finds it anywhere; a NUL would end it. */
-const patternOf = (text: string): string =>
+export const patternOf = (text: string): string =>
   `%${text.toLowerCase().replaceAll("\0", "\uFFFD").replaceAll(/[\\%_]/g, "\\$&")}%`;
 
 export function createFound(reader: Reader, writer: Writer, search: SearchIndex) {

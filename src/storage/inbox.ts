@@ -4,18 +4,16 @@ import type {
 } from "#features/conversations/inbox.ts";
 import type { Instant } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
-import { SUMMARIES, summaryFromRow, type SummaryRow } from "./conversations.ts";
+import {
+  LAST, lastFromRow, SUMMARIES, summaryFromRow, type LastRow, type SummaryRow,
+} from "./conversations.ts";
 import { createFound } from "./found.ts";
 import { createBeside, type Beside } from "./inbox-rows.ts";
 import type { SearchIndex } from "./search.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
-interface Row extends SummaryRow {
-  last_role: "user" | "assistant" | null;
-  last_author: string | null;
-  last_content: string | null;
-  last_at: number | null;
+interface Row extends SummaryRow, LastRow {
   since: number;
   person_read_at: number | null;
   visitor_read_at: number | null;
@@ -31,7 +29,7 @@ const OF_QUEUE: Record<Queue, string> = {
 };
 
 function rowOf(row: Row, beside: Beside, reader: string): InboxRow {
-  const { last_role: role, last_content: content, last_at: at, last_author: json } = row;
+  const { last_at: at, last_author: json } = row;
   const author = json === null ? null : (JSON.parse(json) as Author);
   return {
     ...summaryFromRow(row),
@@ -39,9 +37,7 @@ function rowOf(row: Row, beside: Beside, reader: string): InboxRow {
     since: row.since,
     isUnread: at !== null && at > (row.person_read_at ?? -1) && author?.id !== reader,
     visitorReadAt: row.visitor_read_at,
-    last: role === null || content === null || at === null
-      ? null
-      : { role: author === null ? role : "operator", content, at },
+    last: lastFromRow(row),
   };
 }
 
@@ -55,8 +51,7 @@ const FILTERED = `(CAST(@labelId AS BIGINT) IS NULL OR EXISTS (SELECT 1 FROM con
 function createPage(reader: Reader, writer: Writer, search: SearchIndex): InboxStore["page"] {
   const found = createFound(reader, writer, search);
   const prepare = (queue: Queue) => reader.prepare<object, Row>(`
-    ${SUMMARIES(`m.role AS last_role, m.author AS last_author, m.content AS last_content,
-      m.created_at AS last_at, ${SINCE} AS since, r.read_at AS person_read_at,
+    ${SUMMARIES(`${LAST}, ${SINCE} AS since, r.read_at AS person_read_at,
       c.visitor_read_at`)}
     LEFT JOIN conversation_reads r ON r.conversation_id = c.id AND r.person = @holderId
     LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages WHERE conversation_id = c.id)

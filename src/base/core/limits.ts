@@ -79,6 +79,8 @@ export const LIMITS = {
   messageIndexPauseMs: 20,
   /** A search looks at the newest messages that have its words, so many. */
   messageHitsMax: 5000,
+  /** The newest calls of an account that a search looks through. */
+  callsSearchedMax: 2000,
   inactivitySweepRowsMax: 200,
 
   // Engine

@@ -1,9 +1,9 @@
 // The two page envelopes of the contract: numbered pages and cursors.
 import { Type, type TSchema } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, TimeZone } from "#core/schema.ts";
 import { LIMITS } from "#core/limits.ts";
-import { DAY_MICROS, type Instant } from "#core/system.ts";
+import { DAY_MICROS, localDateTime, type Instant } from "#core/system.ts";
 
 export const PER_PAGE_DEFAULT = 15;
 
@@ -54,16 +54,38 @@ export const dayQuery = {
   date_to: Type.Optional(Day("Only what came on this day or earlier, in UTC.")),
 };
 
+/** The same of lists that count days as people somewhere do. */
+export const zonedDayQuery = {
+  date_from: Type.Optional(Day("Only what came on this day or later, in `timezone`.")),
+  date_to: Type.Optional(Day("Only what came on this day or earlier, in `timezone`.")),
+  timezone: Type.Optional(Type.String({
+    ...TimeZone("The timezone must be a valid timezone."),
+    ...about("Where the days are counted, as IANA calls it; absent: UTC.", "Europe/Berlin"),
+  })),
+};
+
 /** As instants, the end not included. Throws Fault 422 for days no calendar has. */
 export function dayRange(
-  query: { date_from?: string; date_to?: string },
+  { timezone, ...query }: { date_from?: string; date_to?: string; timezone?: string },
 ): { from?: Instant; to?: Instant } {
   const from = dayStart(query.date_from, "date_from");
   const to = dayStart(query.date_to, "date_to");
+  const there = (midnight: Instant): Instant =>
+    timezone === undefined ? midnight : localMidnight(midnight, timezone);
   return {
-    ...(from === undefined ? {} : { from }),
-    ...(to === undefined ? {} : { to: to + DAY_MICROS }),
+    ...(from === undefined ? {} : { from: there(from) }),
+    ...(to === undefined ? {} : { to: there(to + DAY_MICROS) }),
   };
+}
+
+/** The midnight of UTC's as it comes in the zone; once more, where clocks change in between. */
+function localMidnight(midnight: Instant, timeZone: string): Instant {
+  let found = midnight;
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    const { date, time } = localDateTime(found, timeZone);
+    found -= Date.parse(`${date}T${time}:00Z`) * 1000 - midnight;
+  }
+  return found;
 }
 
 function dayStart(text: string | undefined, field: string): Instant | undefined {

@@ -198,6 +198,8 @@ export interface CallFilter {
   /** Instants; `to` is exclusive. */
   from?: Instant;
   to?: Instant;
+  /** In what was said, numbers and variables. */
+  search?: string;
 }
 
 export interface CallSnapshot {

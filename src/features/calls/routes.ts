@@ -8,7 +8,7 @@ import { about, named, prepared } from "#core/schema.ts";
 import { IdOf, MessageSchema } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import {
-  dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT,
+  dayRange, pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT, zonedDayQuery,
 } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import type { Calling } from "./calling.ts";
@@ -38,6 +38,7 @@ const params = { id: IdOf("call", "GET /user/calls") };
 
 const literals = <T extends string>(values: readonly T[], description: string) =>
   Type.Union(values.map((value) => Type.Literal(value)), about(description));
+const SEARCH_CHARS_MAX = 200;
 const ListQuery = Type.Object({
   ...pageQuery(),
   status: Type.Optional(literals(CALL_STATUSES, "Only calls with this status.")),
@@ -47,7 +48,12 @@ const ListQuery = Type.Object({
   })),
   assistant_id: Type.Optional(Type.Integer(about("Only calls of this assistant.", 1))),
   campaign_id: Type.Optional(Type.Integer(about("Only calls of this campaign.", 1))),
-  ...dayQuery,
+  ...zonedDayQuery,
+  search: Type.Optional(Type.String({
+    maxLength: SEARCH_CHARS_MAX,
+    ...about("Only calls in which this was said, or with it in their number or variables; of the "
+      + "newest two thousand.", "refund"),
+  })),
 });
 
 /** Numbers as text and a plus sign a query string has turned into a space. */
@@ -112,6 +118,7 @@ function listRoute({ calls, recordingLink }: CallRouteOptions): Route {
         ...(query.assistant_id === undefined ? {} : { assistantId: query.assistant_id }),
         ...(query.campaign_id === undefined ? {} : { campaignId: query.campaign_id }),
         ...dayRange(query),
+        ...query.search?.trim() ? { search: query.search.trim() } : {},
       };
       const { items, total } = await calls.page(caller.accountId, filter, { page, perPage });
       const said = await calls.transcripts(items.map(({ id }) => id));

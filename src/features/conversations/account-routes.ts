@@ -10,7 +10,7 @@ import {
   dataOf, FunctionCallSchema, IDEMPOTENCY_KEY, listOf, PLAIN_TIMES, Uuid,
 } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
-import { PER_PAGE_DEFAULT } from "#http/pagination.ts";
+import { dayRange, PER_PAGE_DEFAULT, zonedDayQuery } from "#http/pagination.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
 import type { SharedRateLimiter } from "#core/rate-limit.ts";
@@ -19,7 +19,9 @@ import type { Conversations } from "./conversations.ts";
 import { DeskFields } from "./desk-wire.ts";
 import type { Handover } from "./handover.ts";
 import type { ConversationFilter } from "./records.ts";
-import { SatisfactionField, SearchField, searchOf, summaryItem, VariablesField } from "./wire.ts";
+import {
+  lastItem, LastMessageField, SatisfactionField, SearchField, searchOf, summaryItem, VariablesField,
+} from "./wire.ts";
 import { LIMITS } from "#core/limits.ts";
 
 interface AccountConversationOptions {
@@ -43,6 +45,7 @@ const LIST = Type.Object({
   external_identifier: Type.Optional(Type.String(about(
     "Only the one with this customer of yours.", "cust-4711"))),
   search: SearchField,
+  ...zonedDayQuery,
   per_page: Type.Optional(Type.Integer({
     minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT,
     ...about("Rows on a page."),
@@ -81,6 +84,10 @@ export const SUMMARY = Type.Object({
   satisfaction: SatisfactionField,
   ...PLAIN_TIMES,
 }, named("Conversation", "A conversation as lists show it."));
+
+const LISTED = Type.Object({
+  ...SUMMARY.properties, last_message: LastMessageField,
+}, named("ListedConversation", "A conversation as the list shows it."));
 
 const GENERATE = Type.Object({
   assistant_id: Type.Integer(about("The assistant that answers: its `id`.", 1)),
@@ -133,7 +140,7 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
       200: {
         description: "One page, by cursor",
         schema: Type.Object({
-          data: listOf(SUMMARY, "Newest first."),
+          data: listOf(LISTED, "Newest first."),
           path: Type.String(about(
             "Where the list is, without a query.", "https://talk.example.com/api/user/conversations")),
           per_page: Type.Integer(about("Rows on a page.", 15)),
@@ -152,6 +159,7 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
           ? {}
           : { externalIdentifier: query.external_identifier }),
         ...searchOf(query.search),
+        ...dayRange(query),
       };
       // No conversation here has a phone: those filters match nothing.
       const byPhone = query.customer_phone ?? query.whatsapp_sender_phone;
@@ -161,7 +169,7 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
       const page = rows.slice(0, perPage);
       const last = page.at(-1);
       return json(200, {
-        data: page.map(summaryItem),
+        data: page.map((row) => ({ ...summaryItem(row), last_message: lastItem(row.last) })),
         path: `${baseUrl}/user/conversations`,
         per_page: perPage,
         next_cursor: rows.length > perPage && last ? encodeCursor(last.id) : null,

@@ -24,7 +24,7 @@ import type {
   Conversation,
   ConversationFilter,
   ConversationStore,
-  ConversationSummary,
+  ConversationSummary, ListedConversation,
   FailedReply,
   Given,
   Message,
@@ -92,7 +92,7 @@ export interface Conversations {
     filter: ConversationFilter,
     before: number,
     rows: number,
-  ): Promise<ConversationSummary[]>;
+  ): Promise<ListedConversation[]>;
   /** Resolves once the message is stored; throws a Fault when it is refused. */
   send(message: Send): Promise<Sent>;
   /**

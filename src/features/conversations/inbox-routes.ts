@@ -17,7 +17,7 @@ import { CallbackSchema, LabelsSchema } from "./callback-routes.ts";
 import { callbackItem } from "./callbacks.ts";
 import { AuthorSchema } from "./desk-wire.ts";
 import { QUEUES, type CannedReply, type Inbox, type InboxRow, type Note } from "./inbox.ts";
-import { SearchField, searchOf, summaryItem } from "./wire.ts";
+import { lastItem, LastMessageField, SearchField, searchOf, summaryItem } from "./wire.ts";
 
 interface InboxRouteOptions {
   inbox: Inbox;
@@ -45,11 +45,7 @@ const Count = (description: string) => Type.Integer(about(description, 2));
 const ROW = Type.Object({
   ...SUMMARY.properties,
   since: PlainMoment("Since when it waits or a person has it; else of its last message, in UTC."),
-  last_message: Nullable(Type.Object({
-    role: Type.String(about("Who wrote it: user, assistant or operator.", "user")),
-    content: Type.String(about("The text.", "Is anybody there?")),
-    created_at: PlainMoment("When it was stored, in UTC."),
-  }), about("What was written last; null: nothing.")),
+  last_message: LastMessageField,
   unread: Type.Boolean(about("Whether somebody else has written since you read it.")),
   visitor_read_at: Nullable(Moment("Until when the visitor has read, in UTC."), about(
     "Null: nobody knows.")),
@@ -84,9 +80,7 @@ const cannedItem = ({ id, shortcut, text, createdAt, updatedAt }: CannedReply) =
 const rowItem = (row: InboxRow) => ({
   ...summaryItem(row),
   since: plainSeconds(row.since),
-  last_message: row.last && {
-    role: row.last.role, content: row.last.content, created_at: plainSeconds(row.last.at),
-  },
+  last_message: lastItem(row.last),
   unread: row.isUnread,
   visitor_read_at: row.visitorReadAt === null ? null : isoMicros(row.visitorReadAt),
   labels: row.labels,

@@ -6,14 +6,14 @@ import { wait, type Instant, type System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author, CommittedEvent } from "#events/events.ts";
 import type { Callback } from "./callbacks.ts";
-import type { ConversationSummary } from "./records.ts";
+import type { ConversationSummary, LastMessage } from "./records.ts";
 
 export const QUEUES = ["waiting", "mine", "all"] as const;
 export type Queue = (typeof QUEUES)[number];
 
 export interface InboxRow extends ConversationSummary {
   /** What was written last; null: nothing. */
-  last: { role: "user" | "assistant" | "operator"; content: string; at: Instant } | null;
+  last: LastMessage | null;
   /** Since when it stands in its queue. */
   since: Instant;
   /** Somebody else has written since whoever asks has read it. */

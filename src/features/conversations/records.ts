@@ -220,6 +220,21 @@ export interface ConversationFilter {
   externalIdentifier?: string;
   /** In messages, variables and identifiers. */
   search?: string;
+  /** Begun between these instants; `to` is exclusive. */
+  from?: Instant;
+  to?: Instant;
+}
+
+/** What was written last in a conversation. */
+export interface LastMessage {
+  role: "user" | "assistant" | "operator";
+  content: string;
+  at: Instant;
+}
+
+/** A row of the account's list with what was written last; null: nothing. */
+export interface ListedConversation extends ConversationSummary {
+  last: LastMessage | null;
 }
 
 /** What a turn is about to begin from. */
@@ -295,7 +310,7 @@ export interface ConversationStore {
     filter: ConversationFilter,
     before: number,
     rows: number,
-  ): Promise<ConversationSummary[]>;
+  ): Promise<ListedConversation[]>;
   beginTurn(args: BeginTurn): Promise<BeginOutcome>;
   /** Whether another node that lives answers in the conversation. */
   isAnsweredElsewhere(conversationId: number): Promise<boolean>;

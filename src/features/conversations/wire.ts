@@ -4,12 +4,12 @@ import { Fault } from "#core/faults.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { plainSeconds } from "#core/system.ts";
-import { FunctionCallSchema } from "#http/answers.ts";
+import { FunctionCallSchema, PlainMoment } from "#http/answers.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
 import { assistantAnswers } from "./desk.ts";
 import { AuthorSchema, deskItem } from "./desk-wire.ts";
 import type { Satisfaction } from "./ratings.ts";
-import type { ConversationSummary, Message, TurnResult } from "./records.ts";
+import type { ConversationSummary, LastMessage, Message, TurnResult } from "./records.ts";
 
 export const TruncatedSchema = Type.Optional(Type.Boolean({
   description: "Present and true where the reply ended at its bound instead of by itself",
@@ -114,6 +114,15 @@ export const SatisfactionField = Nullable(Type.Object({
 
 const satisfactionItem = ({ score, comment, at }: Satisfaction) =>
   ({ score, comment, created_at: plainSeconds(at) });
+
+export const LastMessageField = Nullable(Type.Object({
+  role: Type.String(about("Who wrote it: user, assistant or operator.", "user")),
+  content: Type.String(about("The text.", "Is anybody there?")),
+  created_at: PlainMoment("When it was stored, in UTC."),
+}), about("What was written last; null: nothing."));
+
+export const lastItem = (last: LastMessage | null) =>
+  last && { role: last.role, content: last.content, created_at: plainSeconds(last.at) };
 
 export function summaryItem(summary: ConversationSummary) {
   return {

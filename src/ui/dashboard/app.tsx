@@ -13,6 +13,7 @@ import { useMe } from "./data/lists.ts";
 import { useNow } from "./data/use-now.ts";
 import { useDeskCount } from "./data/desk-count.ts";
 import { useWaiting } from "./data/waiting.ts";
+import { forgetAddresses } from "./data/address.ts";
 import { forgetSeen } from "./data/seen.ts";
 import { Button } from "./kit/controls.tsx";
 import { ToastProvider } from "./kit/dialog.tsx";
@@ -20,6 +21,7 @@ import { count, money, timeOfDay } from "./kit/format.ts";
 import { Icon, type IconName } from "./kit/icons.tsx";
 import { Empty, Notice, Page } from "./kit/layout.tsx";
 import { switchTheme } from "./kit/theme.ts";
+import { Shortcuts } from "./palette.tsx";
 import { Trouble } from "./trouble.tsx";
 import { SignIn } from "./sign-in.tsx";
 import type { Params } from "./page.ts";
@@ -61,6 +63,7 @@ export function App() {
     const leave = (): void => {
       forgetKey();
       forgetSeen();
+      forgetAddresses();
       setSignedIn(null);
     };
     const signOut = (): void => {
@@ -116,6 +119,12 @@ function Frame({ session }: { session: Session }) {
     }
     isFirst.current = false;
   }, [location]);
+  useEffect(() => {
+    // Going back to a page with filters in its address is no change of the hash for browsers.
+    const back = (): void => void dispatchEvent(new HashChangeEvent("hashchange"));
+    addEventListener("popstate", back);
+    return () => removeEventListener("popstate", back);
+  }, []);
   return (
     <div class={`frame ${isOpen ? "open" : ""}`}>
       <a class="skip" href="#main" onClick={(event) => {
@@ -128,6 +137,7 @@ function Frame({ session }: { session: Session }) {
           onClick={() => setOpen(!isOpen)}
         />
         <a class="brand" href="#/"><span class="mark" aria-hidden="true" />Parley</a>
+        <Shortcuts pages={NAVIGATION} />
         <Connection />
         <Balance />
         <Button kind="quiet" icon="sun" label="Light or dark" onClick={switchTheme} />

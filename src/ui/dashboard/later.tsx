@@ -4,11 +4,14 @@ import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Failure, Skeleton } from "./kit/layout.tsx";
 import type { PageProps } from "./page.ts";
+import type * as More from "./pages/more.ts";
 
-type More = (typeof import("./pages/more.ts"))["PAGES"];
+type Script = typeof More;
+type Pages = Script["PAGES"];
 
-let loaded: More | null = null;
-let loading: Promise<More> | null = null;
+let loaded: Pages | null = null;
+let phone: Script["formatPhone"] | null = null;
+let loading: Promise<Pages> | null = null;
 
 /** Styles first, so that nothing is shown without them. */
 function loadStyles(): Promise<void> {
@@ -22,9 +25,10 @@ function loadStyles(): Promise<void> {
   });
 }
 
-function loadMore(): Promise<More> {
-  loading ??= Promise.all([import("./pages/more.ts"), loadStyles()]).then(([{ PAGES }]) => {
+function loadMore(): Promise<Pages> {
+  loading ??= Promise.all([import("./pages/more.ts"), loadStyles()]).then(([{ PAGES, formatPhone }]) => {
     loaded = PAGES;
+    phone = formatPhone;
     return PAGES;
   }, (error: unknown) => {
     loading = null;
@@ -33,7 +37,7 @@ function loadMore(): Promise<More> {
   return loading;
 }
 
-export const later = (name: keyof More): FunctionComponent<PageProps> => function Later(props) {
+export const later = (name: keyof Pages): FunctionComponent<PageProps> => function Later(props) {
   const [more, setMore] = useState(loaded);
   const [error, setError] = useState<unknown>(null);
   const load = (): void => {
@@ -57,3 +61,13 @@ export const later = (name: keyof More): FunctionComponent<PageProps> => functio
   }
   return error ? <Failure error={error} retry={load} /> : <Skeleton lines={6} />;
 };
+
+/** Numbers as their countries write them; as they are until the second script is there. */
+export function usePhone(): (text: string) => string {
+  const [, draw] = useState(phone !== null);
+  useEffect(() => {
+    const keep = (): void => undefined;
+    if (phone === null) loadMore().then(() => draw(true), keep);
+  }, []);
+  return (text) => (text.startsWith("+") ? phone?.(text) ?? text : text);
+}

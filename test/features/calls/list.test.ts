@@ -47,3 +47,28 @@ test("[CR80] a page of calls has the transcript of each, as the call itself has 
   }
   assert.deepEqual(await list("?status=busy"), []);
 });
+
+test("[CR426] calls are found by what was said, and days are those of the time zone asked for", async () => {
+  const { key, accountId } = await server.newAccount();
+  const { id: assistantId } = await newAssistant(server, { status: "active" }, key);
+  const db = openWriter(server.dataDir, { migrate: false });
+  const call = db.prepare(`
+    INSERT INTO calls (account_id, assistant_id, type, status, price_per_minute, created_at,
+      updated_at, variables) VALUES (?, ?, 'outbound', 'completed', 0, ?, 0, '{}')`);
+  // Half past eleven in the evening, UTC: the next day in Berlin.
+  const at = Date.parse("2026-03-01T23:30:00Z") * 1000;
+  const { lastInsertRowid: id } = call.run(accountId, assistantId, at);
+  db.prepare(`
+    INSERT INTO call_entries (call_id, number, speaker, text, start_ms, end_ms, interrupted)
+    VALUES (?, 1, 'customer', 'I want 100% of my Refund', 0, 1, 0)`).run(id);
+  db.close();
+  const found = async (query: string): Promise<number> =>
+    (await server.call("GET", `/user/calls?${query}`, { key })).body.total;
+  for (const [query, count] of [
+    ["search=refund", 1], ["search=100%25", 1], ["search=100_", 0], ["search=return", 0],
+    ["date_from=2026-03-02", 0], ["date_from=2026-03-02&timezone=Europe/Berlin", 1],
+    ["date_to=2026-03-01", 1], ["date_to=2026-03-01&timezone=Europe/Berlin", 0],
+  ] as const) assert.equal(await found(query), count, query);
+  const { status } = await server.call("GET", "/user/calls?timezone=Nowhere/At_All", { key });
+  assert.equal(status, 422);
+});

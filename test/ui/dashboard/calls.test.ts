@@ -127,7 +127,7 @@ test("[DB40] live calls are cards that come, tell each word and go by themselves
     await card.getByText("When are you open?").waitFor();
     await end(id);
     await gone(card);
-    await page.getByRole("table").getByRole("row", { name: "+15550104002" })
+    await page.getByRole("table").getByRole("row", { name: "+1 555 010 4002" })
       .getByText("Ended by customer").waitFor();
     await end(early);
     await page.getByText("No call is live.").waitFor();
@@ -142,25 +142,25 @@ test("[DB41] the list narrows by status, number and day, and is there again on c
   await withDashboard(async ({ page, go }) => {
     await go("/calls");
     const table = page.getByRole("table", { name: "Calls" });
-    await table.getByText("+15550210129").waitFor();
+    await table.getByText("+1 555 021 0129").waitFor();
     const { body: { total } } = await ask("GET", "/user/calls");
     assert.equal(await table.getAttribute("aria-rowcount"), String(total + 1));
     await page.evaluate("scrollTo(0, document.body.scrollHeight)");
-    await table.getByText("+15550104001").waitFor();
+    await table.getByText("+1 555 010 4001").waitFor();
     await page.evaluate("scrollTo(0, 0)");
     await page.getByLabel("Status").selectOption("busy");
     await until(page, `document.querySelector("table.list")?.getAttribute("aria-rowcount") === "11"`);
     await page.getByLabel("Phone number").fill("+15550210013");
     await until(page, `document.querySelector("table.list")?.getAttribute("aria-rowcount") === "2"`);
-    await table.getByRole("link", { name: "+15550210013" }).click();
+    await table.getByRole("link", { name: "+1 555 021 0013" }).click();
     await page.getByRole("heading", { name: "Outbound: +15550210013" }).waitFor();
     await page.goBack();
-    await table.getByText("+15550210013").waitFor();
+    await table.getByText("+1 555 021 0013").waitFor();
     assert.equal(await page.getByLabel("Status").inputValue(), "busy");
     await page.getByLabel("To day").fill("2020-01-01");
     await page.getByText("No call fits these filters.").waitFor();
     await page.getByRole("button", { name: "Clear filters" }).click();
-    await table.getByText("+15550210129").waitFor();
+    await table.getByText("+1 555 021 0129").waitFor();
   });
 });
 
@@ -279,6 +279,9 @@ test("[DB44] one that is over: recording and transcript go together, functions o
     await go(`/calls/${id}`);
     await page.getByText("booked", { exact: true }).waitFor();
     await page.getByText("Customer hung up").waitFor();
+    await page.getByText("Time line", { exact: true }).click();
+    await page.getByRole("list", { name: "What happened" }).getByText("Ended: Customer hung up").waitFor();
+    await page.getByText("Time line", { exact: true }).click();
     await page.getByText("560 ms").first().waitFor();
     await page.getByText("<img src=x").waitFor();
     await page.getByText("0:00 / 0:06").waitFor();

@@ -45,7 +45,7 @@ const texts = (page: Page): Promise<string[]> => messages(page).locator("p").all
 const gone = (locator: Locator): Promise<void> => locator.waitFor({ state: "detached" });
 const answer = (...tokens: string[]): void => model.script(() => ({ tokens }));
 
-test("[DB50] the list: filters, what is new by itself, and told to whoever has scrolled down", { skip }, async () => {
+test("[DB50] the list: filters, what is new by itself, and told to whoever has scrolled down; views, columns and a file of it", { skip }, async () => {
   await Promise.all(Array.from({ length: 110 }, (_, index) =>
     newConversation(server, assistant.uuid, { type: index % 2 ? "test" : "widget" })));
   const night = await newConversation(server, other.uuid);
@@ -71,12 +71,36 @@ test("[DB50] the list: filters, what is new by itself, and told to whoever has s
     await page.getByLabel("Type").selectOption("test");
     await page.getByText("No conversation fits these filters.").waitFor();
     await page.getByRole("button", { name: "Clear filters" }).click();
+    // Narrowed by words, kept in the address, saved under a name, and found again by it.
+    answer("Of course.");
+    await send(fresh, "A refund, please");
+    await page.getByLabel("Search").fill("refund");
+    await gone(row(night));
+    await row(fresh).getByText("Of course.").waitFor();
+    assert.match(page.url(), /search=refund/);
+    await page.getByText("Views", { exact: true }).click();
+    await page.getByLabel("Save this view as").fill("Greetings");
+    await page.getByRole("button", { name: "Save view" }).click();
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await row(night).waitFor();
+    await page.getByRole("button", { name: "Greetings", exact: true }).click();
+    await gone(row(night));
+    await look();
+    await page.getByText("Columns", { exact: true }).click();
+    await page.getByRole("checkbox", { name: "Rating" }).click();
+    await gone(page.getByRole("columnheader", { name: "Rating" }));
+    await page.getByText("Export", { exact: true }).click();
+    const [file] = await Promise.all([
+      page.waitForEvent("download"), page.getByRole("button", { name: "As CSV" }).click(),
+    ]);
+    assert.equal(file.suggestedFilename(), "conversations.csv");
+    await page.getByRole("button", { name: "Clear filters" }).click();
     await row(night).click();
     await page.getByRole("heading", { name: `Visitor ${night.slice(0, 8)}` }).waitFor();
   });
 });
 
-test("[DB51] one: each piece as it is written, and what was written as text", { skip }, async () => {
+test("[DB51] one: each piece as it is written, Markdown as the widget shows it, markup as text", { skip }, async () => {
   const uuid = await newConversation(server, assistant.uuid, { variables: { name: LONG } });
   await withDashboard(async ({ page, go, look }) => {
     await go(`/conversations/${uuid}`);
@@ -86,14 +110,15 @@ test("[DB51] one: each piece as it is written, and what was written as text", { 
       tokens: ["**Nine** ", "<b>to</b> ", "five."], hold: hold.promise, holdAfter: 2,
     }));
     const sent = send(uuid, `When? ${LONG}`);
-    await messages(page).last().getByText("**Nine** <b>to</b>", { exact: false }).waitFor();
+    await messages(page).last().locator("strong", { hasText: "Nine" }).waitFor();
+    await messages(page).last().getByText("<b>to</b>", { exact: false }).waitFor();
     await page.getByText("Writing").waitFor();
     await look();
     hold.resolve();
     await sent;
-    await messages(page).last().getByText("**Nine** <b>to</b> five.").waitFor();
+    await messages(page).last().getByText("Nine <b>to</b> five.").waitFor();
     await gone(page.getByText("Writing"));
-    assert.deepEqual(await texts(page), ["Hello", `When? ${LONG}`, "**Nine** <b>to</b> five."]);
+    assert.deepEqual(await texts(page), ["Hello", `When? ${LONG}`, "Nine <b>to</b> five."]);
     await page.locator("dd").getByText(LONG).waitFor();
     await page.getByRole("link", { name: "Front desk" }).waitFor();
   });

@@ -95,6 +95,26 @@ test("[DB6] keyboards reach the content at once, and every page by its name", { 
   });
 });
 
+test("[DB420] Ctrl+K goes to a page or an assistant by its name, and ? says which keys there are", { skip }, async () => {
+  const { key } = await server.newAccount();
+  const { id } = await newAssistant(server, { name: "Night porter" }, key) as { id: number };
+  await withDashboard(async ({ page, look }) => {
+    await page.keyboard.press("Control+k");
+    const box = page.getByRole("combobox", { name: "Page, assistant, number or person" });
+    await box.fill("night");
+    await page.getByRole("option", { name: /Night porter/ }).waitFor();
+    await look();
+    await box.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Night porter" }).waitFor();
+    assert.ok(page.url().endsWith(`#/assistants/${id}`));
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+    await look();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  }, { key });
+});
+
 test("[DB7] a narrow screen has its menu behind a button, and closes it again", { skip }, async () => {
   await withDashboard(async ({ page }) => {
     const link = page.getByRole("link", { name: "Webhooks", exact: true });

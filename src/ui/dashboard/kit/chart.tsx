@@ -22,6 +22,8 @@ interface ChartProps {
   isWhole?: boolean;
   /** What stands for all days, where no day is pointed at: `{ Calls: "120" }`. */
   totals?: Record<string, string>;
+  /** Where a day's own list is. */
+  onOpen?: (index: number) => void;
   /** In place of the plot, when there is nothing to draw. */
   empty?: string;
 }
@@ -56,7 +58,7 @@ export function Chart(props: ChartProps) {
       {!(isEmpty && empty) && (
         <details>
           <summary aria-label={`Figures: ${title}`}>Figures</summary>
-          <FigureTable title={title} labels={labels} series={series} format={format} />
+          <FigureTable {...props} />
         </details>
       )}
     </figure>
@@ -64,7 +66,7 @@ export function Chart(props: ChartProps) {
 }
 
 /** For eyes and pointers; everybody else has the figures below it. */
-function Plot({ labels, series, format, kind, isWhole, at, onPoint }: ChartProps & {
+function Plot({ labels, series, format, kind, isWhole, at, onPoint, onOpen }: ChartProps & {
   at: number | null; onPoint(at: number | null): void;
 }) {
   const highest = labels.map((_, index) => kind === "bars"
@@ -88,6 +90,7 @@ function Plot({ labels, series, format, kind, isWhole, at, onPoint }: ChartProps
         class="area" onPointerMove={point} onPointerDown={point}
         onPointerLeave={(event) => event.pointerType === "mouse" && onPoint(null)}
         onPointerCancel={() => onPoint(null)}
+        onClick={() => at !== null && onOpen?.(at)}
       >
         {ticks.slice(1).map((tick) => (
           <span key={tick} class="line" style={{ bottom: `${(tick / top) * 100}%` }} />
@@ -98,6 +101,9 @@ function Plot({ labels, series, format, kind, isWhole, at, onPoint }: ChartProps
             {kind === "bars" && series.map(({ name, colour, values }) => (values[index] ?? 0) > 0 && (
               <i key={name} class={`c${colour}`} style={{ height: `${((values[index] ?? 0) / top) * 100}%` }} />
             ))}
+            {kind === "lines" && series.map(({ name, colour, values }) => isAlone(values, index) && (
+              <b key={name} class={`dot c${colour}`} style={{ bottom: `${((values[index] ?? 0) / top) * 100}%` }} />
+            ))}
           </div>
         ))}
       </div>
@@ -107,6 +113,11 @@ function Plot({ labels, series, format, kind, isWhole, at, onPoint }: ChartProps
     </div>
   );
 }
+
+/** A line takes two days: one without neighbours is drawn as a dot. */
+const isAlone = (values: (number | null)[], index: number): boolean =>
+  typeof values[index] === "number"
+    && typeof values[index - 1] !== "number" && typeof values[index + 1] !== "number";
 
 function Lines({ series, count, top }: { series: Series[]; count: number; top: number }) {
   return (
@@ -133,7 +144,7 @@ function pathOf(values: (number | null)[], count: number, top: number): string {
   return path;
 }
 
-function FigureTable({ title, labels, series, format }: Omit<ChartProps, "kind">) {
+function FigureTable({ title, labels, series, format, onOpen }: ChartProps) {
   return (
     <div class="scrolls" tabIndex={0} role="region" aria-label={`${title}: figures`}>
       <table class="figures">
@@ -143,7 +154,11 @@ function FigureTable({ title, labels, series, format }: Omit<ChartProps, "kind">
         <tbody>
           {labels.map((label, index) => (
             <tr key={label}>
-              <th scope="row">{label}</th>
+              <th scope="row">
+                {onOpen
+                  ? <button type="button" class="chart-day" onClick={() => onOpen(index)}>{label}</button>
+                  : label}
+              </th>
               {series.map(({ name, values }) => (
                 <td key={name}>{shown(values[index], format)}</td>
               ))}

@@ -80,7 +80,10 @@ export function ToastProvider({ children }: { children: ComponentChildren }) {
       setShown((before) => [...before.slice(-2), { id, text, isError, undo }]);
       setTimeout(() => setShown((before) => before.filter((toast) => toast.id !== id)), TOAST_MS);
     };
-    return { notify: (text, undo) => show(text, false, undo), fail: (error) => show(messageOf(error), true) };
+    return {
+      notify: (text, undo) => show(text, false, undo),
+      fail: (error) => show(messageOf(error), true),
+    };
   }, []);
   return (
     <ToastContext.Provider value={toasts}>

@@ -1,5 +1,6 @@
 // The pages of a second script, which the dashboard loads when one of them is opened (later.tsx).
 // Bundled by ../../build.ts beside the first.
+import { parsePhoneNumberFromString } from "libphonenumber-js/min";
 import { AssistantPage } from "./assistants/assistant.tsx";
 import { Assistants } from "./assistants/assistants.tsx";
 import { Audit } from "./audit/audit.tsx";
@@ -21,6 +22,10 @@ import { ToolPage } from "./tools/tool.tsx";
 import { Tools } from "./tools/tools.tsx";
 import { EndpointPage } from "./webhooks/endpoint.tsx";
 import { Webhooks } from "./webhooks/endpoints.tsx";
+
+/** `+4930123456` as people there write it; what is no number stays as it is. */
+export const formatPhone = (text: string): string =>
+  parsePhoneNumberFromString(text)?.formatInternational() ?? text;
 
 export const PAGES = {
   AssistantPage, Assistants, Audit, BlockedNumbers, CampaignPage,

@@ -1,6 +1,7 @@
 // How an assistant gets into a website: the tag to copy, put together from what it may say, and the
 // widget itself to try.
 import { useEffect, useState } from "preact/hooks";
+import { encode } from "uqr";
 import { Button, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { Copyable } from "#ui/dashboard/kit/copy.tsx";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
@@ -21,6 +22,50 @@ export function ScriptTag({ uuid, attributes = {} }: {
   uuid: string; attributes?: Record<string, string>;
 }) {
   return <Copyable label="Script tag" text={tagOf(uuid, attributes)} />;
+}
+
+/** The same tag where people do not write HTML. */
+function Elsewhere({ uuid, attributes }: { uuid: string; attributes: Record<string, string> }) {
+  const given = Object.entries({ "data-assistant": uuid, ...attributes })
+    .filter(([, text]) => text.trim() !== "");
+  const react = `useEffect(() => {
+  const script = document.createElement("script");
+  script.src = ${JSON.stringify(`${location.origin}/widget.js`)};
+${given.map(([name, text]) => `  script.setAttribute(${JSON.stringify(name)}, ${JSON.stringify(text)});`).join("\n")}
+  document.body.append(script);
+  return () => {
+    script.remove();
+    document.querySelector("assistant-chat")?.remove();
+  };
+}, []);`;
+  const wordpress = `add_action('wp_footer', function () { ?>
+${tagOf(uuid, attributes)}
+<?php });`;
+  return (
+    <>
+      <details>
+        <summary>React</summary>
+        <p>In a component of the page:</p>
+        <Copyable label="React effect" text={react} />
+      </details>
+      <details>
+        <summary>WordPress</summary>
+        <p>In the theme’s <code>functions.php</code>, or in a plugin for code snippets:</p>
+        <Copyable label="WordPress snippet" text={wordpress} />
+      </details>
+    </>
+  );
+}
+
+/** Drawn as one path, so that it scales and prints. */
+function QrCode({ text, label }: { text: string; label: string }) {
+  const { data, size } = encode(text, { border: 2 });
+  const dark = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])));
+  return (
+    <svg class="assistants-qr" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={label}>
+      <path class="light" d={`M0 0h${size}v${size}h-${size}z`} /><path d={dark.join("")} />
+    </svg>
+  );
 }
 
 const TEXTS = [
@@ -44,10 +89,11 @@ export function Embed() {
         <div class="stack">
           <p>Put this tag at the end of the page, before <code>&lt;/body&gt;</code>.</p>
           <ScriptTag uuid={record.uuid} attributes={attributes} />
+          <Elsewhere uuid={record.uuid} attributes={attributes} />
           <div class="form-row assistants-two">
             {TEXTS.map(([name, label]) => (
               <TextField
-                key={name} label={label} value={texts[name] ?? ""} placeholder="As it comes"
+                key={name} label={label} value={texts[name] ?? ""} placeholder="The widget’s own text"
                 onInput={(text) => setTexts((before) => ({ ...before, [name]: text }))}
               />
             ))}
@@ -74,6 +120,7 @@ export function Embed() {
               {`${location.origin}/talk/${record.uuid}`}
             </a>
           </p>
+          <QrCode text={`${location.origin}/talk/${record.uuid}`} label="QR code of the talk page" />
         </div>
       </Card>
       <Signing assistantId={record.id} />

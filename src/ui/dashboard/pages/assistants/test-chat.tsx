@@ -2,7 +2,7 @@
 // did, and the variables it is given.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { firstChars, unitsOf } from "#ui/characters.ts";
-import type { renderMarkdown } from "#ui/widget/chat.ts";
+import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
 import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Empty, Notice } from "#ui/dashboard/kit/layout.tsx";
@@ -83,12 +83,6 @@ function Log({ chat, start }: { chat: Chat; start(): Promise<void> }) {
   );
 }
 
-async function rendered(text: string): Promise<HTMLElement[]> {
-  const address = new URL("/widget-chat.js", location.href).href;
-  const chat = await import(address) as { renderMarkdown: typeof renderMarkdown };
-  return chat.renderMarkdown(text, true, (name) => (name === "code" ? "Code" : "Table"));
-}
-
 const Dots = () => <span class="assistants-dots" role="img" aria-label="Writing"><i /><i /><i /></span>;
 
 function Said({ line }: { line: Line }) {
@@ -103,21 +97,6 @@ function Said({ line }: { line: Line }) {
       {state === "cut" && <small>Cut at the longest a reply may be</small>}
     </div>
   );
-}
-
-/** As the widget shows it, by the widget's own code, which is loaded when there is something. */
-function Markdown({ text }: { text: string }) {
-  const place = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    let isWanted = true;
-    rendered(text).then((blocks) => {
-      if (isWanted) place.current?.replaceChildren(...blocks);
-    }, () => place.current?.replaceChildren(text));
-    return () => {
-      isWanted = false;
-    };
-  }, [text]);
-  return <div class="assistants-markdown" ref={place} />;
 }
 
 function Called({ call }: { call: ToolCall }) {

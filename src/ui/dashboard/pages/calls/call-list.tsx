@@ -1,11 +1,13 @@
 // All calls, newest first, narrowed by what the API can filter by.
-import { useEffect, useState } from "preact/hooks";
+import { addressOf, fieldsFrom, useAddressed } from "#ui/dashboard/data/address.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { usePages } from "#ui/dashboard/data/rows.ts";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
-import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
+import { DayFields, ownDaysQuery } from "#ui/dashboard/kit/days.tsx";
 import { duration, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Status } from "#ui/dashboard/kit/layout.tsx";
+import { chosenColumns, ListTools } from "#ui/dashboard/kit/list-tools.tsx";
+import { usePhone } from "#ui/dashboard/later.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { assistantOptions } from "./assistants.ts";
@@ -15,16 +17,20 @@ import {
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 
 const ANY = { value: "", label: "Any" };
-const NO_FILTER = { status: "", type: "", assistant: "", phone: "", from: "", to: "" };
+const NO_FILTER = {
+  search: "", status: "", type: "", assistant: "", phone: "", from: "", to: "", columns: "",
+};
 type Filter = typeof NO_FILTER;
-
-/** As it was when the list was left, for whoever comes back from a call. */
-let lastFilter = NO_FILTER;
 
 const CHANGES = ["call_created", "call_status_changed", "call_ended", "call_deleted"];
 
 const COLUMNS: Column<CallRecord>[] = [
-  { title: "Customer", cell: customerOf, grow: 1.3 },
+  { title: "Customer", grow: 1.3, cell: (call) => <Customer call={call} /> },
+  {
+    title: "Last words", priority: 3, grow: 1.6,
+    cell: ({ transcript_entries: entries }) =>
+      <span class="last-words">{entries.findLast(({ text }) => text !== "")?.text ?? "–"}</span>,
+  },
   {
     title: "Started", grow: 1.1, priority: 2,
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
@@ -42,36 +48,49 @@ const COLUMNS: Column<CallRecord>[] = [
   },
 ];
 
-const queryOf = ({ status, type, assistant, phone, ...days }: Filter) => ({
+function Customer({ call }: { call: CallRecord }) {
+  const phone = usePhone();
+  return <>{phone(customerOf(call))}</>;
+}
+
+const queryOf = ({ search, status, type, assistant, phone, ...days }: Filter) => ({
+  ...(search.trim() ? { search: search.trim() } : {}),
   ...(status ? { status: status as (typeof STATUSES)[number] } : {}),
   ...(type ? { type: type as (typeof TYPES)[number] } : {}),
   ...(assistant ? { assistant_id: Number(assistant) } : {}),
   ...(phone.trim() ? { phone_number: phone.trim() } : {}),
-  ...daysQuery(days),
+  ...ownDaysQuery(days),
 });
 
 export function CallList() {
   const api = useApi();
-  const [filter, setFilter] = useState(lastFilter);
+  const [filter, setFilter] = useAddressed("calls", NO_FILTER);
   const settled = useSettled(filter);
-  useEffect(() => {
-    lastFilter = filter;
-  }, [filter]);
   const rows = usePages<CallRecord>(`calls ${JSON.stringify(settled)}`, async (page, perPage) => {
     const { data, total } = await unwrap(api.GET("/user/calls", {
       params: { query: { ...queryOf(settled), page, per_page: perPage } },
     }));
     return { rows: data, total };
   }, CHANGES);
-  const isFiltered = Object.values(filter).some(Boolean);
-  const clear = () => setFilter(NO_FILTER);
+  const isFiltered = addressOf({ ...filter, columns: "" }) !== "";
+  const clear = () => setFilter({ ...NO_FILTER, columns: filter.columns });
   return (
     <Card title="All calls" class="flush calls-all">
       <Filters filter={filter} change={(part) => setFilter({ ...filter, ...part })}>
         {isFiltered && <Button kind="quiet" icon="close" onClick={clear}>Clear filters</Button>}
       </Filters>
+      <ListTools
+        list="calls" fields={filter} columns={COLUMNS}
+        show={(query) => setFilter(fieldsFrom(NO_FILTER, query))}
+        readOn={async (page) => {
+          const { data, next_page_url: next } = await unwrap(api.GET("/user/calls", {
+            params: { query: { ...queryOf(filter), page: Number(page ?? 1), per_page: 100 } },
+          }));
+          return { rows: data, next: next === null ? null : Number(page ?? 1) + 1 };
+        }}
+      />
       <Table
-        label="Calls" columns={COLUMNS} rows={rows} rowKey={({ id }) => id}
+        label="Calls" columns={chosenColumns(COLUMNS, filter.columns)} rows={rows} rowKey={({ id }) => id}
         href={({ id }) => `#/calls/${id}`}
         empty={isFiltered
           ? <Empty icon="search" title="No call fits these filters." />
@@ -91,6 +110,10 @@ function Filters({ filter, change, children }: {
   const { value: assistants } = useAssistants();
   return (
     <div class="filters" role="search" aria-label="Filter calls">
+      <TextField
+        label="Search" type="search" value={filter.search} autoComplete="off" maxLength={200}
+        placeholder="What was said" onInput={(search) => change({ search })}
+      />
       <SelectField
         label="Status" value={filter.status} onInput={(status) => change({ status })}
         options={[ANY, ...STATUSES.map((value) => ({ value, label: words(value) }))]}
@@ -107,7 +130,7 @@ function Filters({ filter, change, children }: {
         label="Phone number" type="tel" value={filter.phone} onInput={(phone) => change({ phone })}
         placeholder="+15550100000" autoComplete="off" maxLength={255}
       />
-      <DayFields days={filter} change={change} />
+      <DayFields days={filter} change={change} isOwn />
       {children}
     </div>
   );

@@ -12,6 +12,7 @@ import { AssistantLink, Values } from "./facts.tsx";
 import { LatencyCard } from "./latency.tsx";
 import { Player, usePlayer } from "./player.tsx";
 import { QualityCard } from "./quality.tsx";
+import { TimeLine } from "./time-line.tsx";
 import { Transcript } from "./transcript.tsx";
 import { Transfers } from "./transfers.tsx";
 
@@ -37,7 +38,10 @@ export function PastCallView({ title, back, data }: PastCallProps) {
       {Boolean(error) && <Failure error={error} retry={reload} />}
       {call.failure_reason !== null && <Notice tone="warn">{call.failure_reason}</Notice>}
       <div class="grid main-aside">
-        <Talk call={call} reload={reload} />
+        <div class="stack">
+          <Talk call={call} reload={reload} />
+          <TimeLine call={call} />
+        </div>
         <div class="stack">
           <Card title="About"><CallFacts call={call} /></Card>
           <Transfers transfers={call.transfers} />
@@ -114,7 +118,7 @@ function CallFacts({ call }: { call: CallRecord }) {
       ["Heard by", call.hearing && HEARD_BY[call.hearing]],
       ["End reason", call.end_reason && words(call.end_reason)],
       ["Cost", money(call.total_cost)],
-      ["Of it the carrier's", money(call.carrier_cost)],
+      ["Carrier’s share of the cost", money(call.carrier_cost)],
       ...(call.campaign_id === null ? [] : [[
         "Campaign", <a href={`#/campaigns/${call.campaign_id}`}>{call.campaign_name ?? call.campaign_id}</a>,
       ] as [string, preact.ComponentChildren]]),

@@ -2,12 +2,16 @@
 // instead of pulling the list from under them.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
+import { addressOf, fieldsFrom, useAddressed } from "#ui/dashboard/data/address.ts";
 import { useEvents } from "#ui/dashboard/data/live.tsx";
 import { useCursor } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { DayFields, ownDaysQuery } from "#ui/dashboard/kit/days.tsx";
 import { count, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
+import { chosenColumns, ListTools } from "#ui/dashboard/kit/list-tools.tsx";
+import { usePhone } from "#ui/dashboard/later.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { assistantOptions } from "#ui/dashboard/pages/calls/assistants.ts";
@@ -16,15 +20,15 @@ import "./conversations.css";
 
 type ListPage =
   paths["/user/conversations"]["get"]["responses"][200]["content"]["application/json"];
-export type Summary = ListPage["data"][number];
+type Listed = ListPage["data"][number];
+export type Summary = Omit<Listed, "last_message">;
 
 const TYPES = ["widget", "test", "api"] as const;
 const ANY = { value: "", label: "Any" };
-const NO_FILTER = { type: "", assistant: "", customer: "" };
+const NO_FILTER = {
+  search: "", type: "", assistant: "", customer: "", from: "", to: "", columns: "",
+};
 type Filter = typeof NO_FILTER;
-
-/** As it was when the list was left, for whoever comes back from a conversation. */
-let lastFilter = NO_FILTER;
 
 const CHANGES = ["conversation_created", "message_added", "ai_toggled", "conversation_ended"];
 const PAGE_ROWS = 50;
@@ -32,11 +36,26 @@ const PAGE_ROWS = 50;
 const GATHER_MS = 200;
 
 export const typeName = (type: string): string => type === "api" ? "API" : words(type);
-export const titleOf = ({ id, external_identifier: customer }: Summary): string =>
-  customer ?? `Visitor ${id.slice(0, 8)}`;
+/** What people are called in the variables that forms and programs fill in. */
+const NAMES = ["name", "customer_name", "full_name", "first_name", "email", "phone"];
 
-const COLUMNS: Column<Summary>[] = [
-  { title: "Customer", cell: titleOf, grow: 1.4 },
+export function titleOf({ id, external_identifier: customer, variables }: Summary): string {
+  const given = NAMES.map((name) => variables?.[name]?.trim()).find(Boolean);
+  return given ?? customer ?? `Visitor ${id.slice(0, 8)}`;
+}
+
+const STATES: Record<Summary["desk"], string | null> =
+  { assistant: null, waiting: "Waits for a person", person: "With a person" };
+
+const COLUMNS: Column<Listed>[] = [
+  {
+    title: "Customer", grow: 1.4,
+    cell: (row) => <Customer row={row} />,
+  },
+  {
+    title: "Last words", priority: 2, grow: 2,
+    cell: ({ last_message: last }) => <span class="last-words">{last?.content ?? "–"}</span>,
+  },
   {
     title: "Last change", grow: 1.1,
     cell: ({ updated_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
@@ -44,8 +63,14 @@ const COLUMNS: Column<Summary>[] = [
   { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.4 },
   { title: "Type", cell: ({ type }) => typeName(type), priority: 2, grow: 0.7 },
   {
-    title: "AI", priority: 3, grow: 0.7,
-    cell: ({ ai_enabled: isOn }) => isOn ? "On" : <span class="badge warn">Off</span>,
+    title: "State", priority: 3, grow: 0.9,
+    cell: ({ ai_enabled: isOn, desk }) => isOn
+      ? "AI answers"
+      : <span class="badge warn">{STATES[desk] ?? "AI off"}</span>,
+  },
+  {
+    title: "Rating", priority: 3, grow: 0.6, align: "end",
+    cell: ({ satisfaction }) => satisfaction ? `${satisfaction.score} of 5` : "–",
   },
   {
     title: "Messages", cell: ({ message_count: messages }) => count(messages), align: "end",
@@ -56,7 +81,14 @@ const COLUMNS: Column<Summary>[] = [
   },
 ];
 
-const queryOf = ({ type, assistant, customer }: Filter) => ({
+function Customer({ row }: { row: Listed }) {
+  const phone = usePhone();
+  return <>{phone(titleOf(row))}</>;
+}
+
+const queryOf = ({ search, type, assistant, customer, ...days }: Filter) => ({
+  ...(search.trim() ? { search: search.trim() } : {}),
+  ...ownDaysQuery(days),
   ...(type ? { type: type as (typeof TYPES)[number] } : {}),
   ...(assistant ? { assistant_id: Number(assistant) } : {}),
   ...(customer.trim() ? { external_identifier: customer.trim() } : {}),
@@ -64,19 +96,17 @@ const queryOf = ({ type, assistant, customer }: Filter) => ({
 
 export function Conversations() {
   const api = useApi();
-  const [filter, setFilter] = useState(lastFilter);
+  const [filter, setFilter] = useAddressed("conversations", NO_FILTER);
   const settled = useSettled(filter);
-  useEffect(() => {
-    lastFilter = filter;
-  }, [filter]);
-  const rows = useCursor<Summary>(`conversations ${JSON.stringify(settled)}`, async (cursor) => {
+  const rows = useCursor<Listed>(`conversations ${JSON.stringify(settled)}`, async (cursor) => {
     const query = { ...queryOf(settled), per_page: PAGE_ROWS, ...(cursor ? { cursor } : {}) };
     const { data, next_cursor: next } = await unwrap(
       api.GET("/user/conversations", { params: { query } }));
     return { rows: data, next };
   });
   const { hasNews, show } = useNews(rows.reload);
-  const isFiltered = Object.values(filter).some(Boolean);
+  const isFiltered = addressOf({ ...filter, columns: "" }) !== "";
+  const clear = (): void => setFilter({ ...NO_FILTER, columns: filter.columns });
   return (
     <Page title="Conversations">
       {hasNews && (
@@ -88,11 +118,26 @@ export function Conversations() {
       <Card class="flush">
         <Filters filter={filter} change={(part) => setFilter({ ...filter, ...part })}>
           {isFiltered && (
-            <Button kind="quiet" icon="close" onClick={() => setFilter(NO_FILTER)}>Clear filters</Button>
+            <Button kind="quiet" icon="close" onClick={clear}>Clear filters</Button>
           )}
         </Filters>
+        <ListTools
+          list="conversations" fields={filter} columns={COLUMNS}
+          show={(query) => setFilter(fieldsFrom(NO_FILTER, query))}
+          readOn={async (cursor) => {
+            const { data, next_cursor: next } = await unwrap(api.GET("/user/conversations", {
+              params: {
+                query: {
+                  ...queryOf(filter), per_page: 100,
+                  ...typeof cursor === "string" ? { cursor } : {},
+                },
+              },
+            }));
+            return { rows: data, next };
+          }}
+        />
         <Table
-          label="Conversations" columns={COLUMNS} rows={rows} rowKey={({ id }) => id}
+          label="Conversations" columns={chosenColumns(COLUMNS, filter.columns)} rows={rows} rowKey={({ id }) => id}
           href={({ id }) => `#/conversations/${id}`}
           empty={isFiltered
             ? <Empty icon="search" title="No conversation fits these filters." />
@@ -138,6 +183,10 @@ function Filters({ filter, change, children }: {
   const { value: assistants } = useAssistants();
   return (
     <div class="filters" role="search" aria-label="Filter conversations">
+      <TextField
+        label="Search" type="search" value={filter.search} autoComplete="off" maxLength={200}
+        placeholder="Words in messages" onInput={(search) => change({ search })}
+      />
       <SelectField
         label="Type" value={filter.type} onInput={(type) => change({ type })}
         options={[ANY, ...TYPES.map((value) => ({ value, label: typeName(value) }))]}
@@ -150,6 +199,7 @@ function Filters({ filter, change, children }: {
         label="Customer" type="search" value={filter.customer} autoComplete="off" maxLength={255}
         placeholder="The whole identifier" onInput={(customer) => change({ customer })}
       />
+      <DayFields days={filter} change={change} isOwn />
       {children}
     </div>
   );

@@ -1,8 +1,9 @@
-// The messages of a conversation. Stays at the newest unless somebody scrolled away; what people
-// and models wrote is shown as it was written, Markdown included, and never as HTML.
+// The messages of a conversation. Stays at the newest unless somebody scrolled away; what
+// visitors wrote is shown as it was written, replies as the widget shows them, never as HTML.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
 import { Icon } from "#ui/dashboard/kit/icons.tsx";
 import { FunctionCalls } from "#ui/dashboard/pages/calls/facts.tsx";
 import type { Usage } from "./answers.tsx";
@@ -62,7 +63,9 @@ function Message({ item, usage, uuid }: { item: Item; usage: Usage | null; uuid:
         {wasStopped && <span class="badge warn">Stopped</span>}
         {wasCut && <span class="badge warn">Cut at the longest a reply may be</span>}
       </span>
-      {text !== "" && <p dir="auto">{text}</p>}
+      {text !== "" && (role === "user"
+        ? <p dir="auto">{text}</p>
+        : <Markdown text={text} isWhole={turn === null} />)}
       {attachments.map((file) => <Attached key={file.id} file={file} uuid={uuid} />)}
       {names.map((name) => (
         <small key={name} class="conversations-working"><Icon name="tools" />Using {name}…</small>

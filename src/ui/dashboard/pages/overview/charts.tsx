@@ -2,6 +2,7 @@
 import { Chart } from "#ui/dashboard/kit/chart.tsx";
 import { count, day, money } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
+import { openNarrowed } from "#ui/dashboard/data/address.ts";
 import type { OverviewData } from "./overview.tsx";
 
 /** The API's days are UTC's: at noon they are the same day for nearly everybody. */
@@ -15,6 +16,12 @@ export const dollars = (amount: number): string =>
   money(Math.abs(amount) < 1 ? amount : Math.round(amount * 100) / 100);
 
 const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
+
+/** Opens the list of what came on the day. */
+const opening = (path: string, days: { date: string }[]) => (index: number): void => {
+  const date = days[index]?.date;
+  if (date !== undefined) openNarrowed(path, { from: date, to: date });
+};
 
 export function Charts({ overview }: { overview: OverviewData }) {
   return (
@@ -54,6 +61,7 @@ function Calls({ by_day: days }: OverviewData["calls"]) {
   const missed = days.map((row) => row.calls - row.answered);
   return (
     <Chart
+      onOpen={opening("/calls", days)}
       title="Calls" kind="bars" labels={days.map(dayOf)} format={count} isWhole
       totals={{ Answered: count(sum(answered)), "Not answered": count(sum(missed)) }}
       series={[
@@ -70,6 +78,7 @@ function Conversations({ by_day: days }: OverviewData["conversations"]) {
   const messages = days.map((row) => row.messages);
   return (
     <Chart
+      onOpen={opening("/conversations", days)}
       title="Conversations" kind="lines" labels={days.map(dayOf)} format={count} isWhole
       totals={{ Conversations: count(sum(conversations)), Messages: count(sum(messages)) }}
       series={[
@@ -95,6 +104,7 @@ const totalsOf = (figures: Figures): Record<string, string> => figures
 function ReplyTimes({ messages }: OverviewData["latency"]) {
   return (
     <Chart
+      onOpen={opening("/conversations", messages.by_day)}
       title="Time to a written reply" kind="lines" labels={messages.by_day.map(dayOf)}
       format={seconds} totals={totalsOf(messages.reply_ms)}
       series={percentiles(messages.by_day.map((row) => row.reply_ms))}
@@ -117,6 +127,7 @@ function CallTimes(latency: OverviewData["latency"]) {
   return (
     <div class="overview-latency">
       <Chart
+        onOpen={opening("/calls", days)}
         title="Time to an answer on calls" kind="lines" labels={days.map(dayOf)} format={seconds}
         totals={totalsOf(latency.heard_ms)} series={percentiles(days.map((row) => row.heard_ms))}
         empty="Nobody was answered on a call in these days."

@@ -63,7 +63,7 @@ function useLately(newest: number) {
 export function Lately({ newest }: { newest: number }) {
   const { frames, error, load } = useLately(newest);
   return (
-    <Card class="overview-lately" title="Lately">
+    <Card class="overview-lately" title="Recent activity">
       {Boolean(error) && <Failure error={error} retry={load} />}
       {!frames && !error && <Skeleton lines={3} />}
       {frames?.length === 0 && <p class="soft">Nothing yet. What happens appears here by itself.</p>}

@@ -55,7 +55,7 @@ function Events({ chosen, onChoose, error }: {
     <>
       <Toggle
         label="All events" value={isAll} error={error}
-        hint="Also kinds that are new one day."
+        hint="Event types added in later versions are delivered too."
         onInput={(isOn) => onChoose(isOn ? ["*"] : [])}
       />
       {!isAll && (

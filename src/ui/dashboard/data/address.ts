@@ -1,0 +1,44 @@
+// What a list is narrowed to and shows, kept in the page's address, so that a reload, a bookmark
+// and a saved view find it again; and as it was left, for whoever comes back.
+import { useEffect, useState } from "preact/hooks";
+
+type Fields = Record<string, string>;
+
+/** As each list was when it was left. */
+const left = new Map<string, Fields>();
+
+export const addressOf = (fields: Fields): string =>
+  new URLSearchParams(Object.entries(fields).filter(([, value]) => value !== "")).toString();
+
+export function fieldsFrom<F extends Fields>(none: F, text: string): F {
+  const given = new URLSearchParams(text);
+  const known = Object.keys(none).map((name) => [name, given.get(name) ?? none[name] ?? ""]);
+  return Object.fromEntries(known) as F;
+}
+
+function write(search: string): void {
+  const { pathname, hash } = location;
+  history.replaceState(history.state, "", `${pathname}${search && `?${search}`}${hash}`);
+}
+
+/** `none`: what a list shows that nobody has narrowed. */
+export function useAddressed<F extends Fields>(list: string, none: F): [F, (fields: F) => void] {
+  const [fields, setFields] = useState<F>(() => location.search.length > 1
+    ? fieldsFrom(none, location.search)
+    : left.get(list) as F | undefined ?? none);
+  useEffect(() => {
+    left.set(list, fields);
+    write(addressOf(fields));
+  }, [fields]);
+  useEffect(() => () => write(""), []);
+  return [fields, setFields];
+}
+
+/** When somebody else signs in. */
+export const forgetAddresses = (): void => left.clear();
+
+/** Shows a list narrowed to this. */
+export function openNarrowed(path: string, fields: Fields): void {
+  write(addressOf(fields));
+  location.hash = path;
+}

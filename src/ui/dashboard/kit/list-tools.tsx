@@ -1,0 +1,177 @@
+// What stands above long lists: saved views, the columns shown, and the list as a file.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { addressOf } from "#ui/dashboard/data/address.ts";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { SHARED, useData } from "#ui/dashboard/data/use-data.ts";
+import { Button, TextField, useWork } from "./controls.tsx";
+import { useToasts } from "./dialog.tsx";
+import type { Column } from "./table.tsx";
+
+interface ListToolsProps<T> {
+  list: "conversations" | "calls";
+  fields: Record<string, string>;
+  columns: Column<T>[];
+  /** Shows what a view or the choice of columns says: the address without `?`. */
+  show(query: string): void;
+  /** A page of all that is listed; null: it was the last. */
+  readOn(page: unknown): Promise<{ rows: T[]; next: unknown }>;
+}
+
+export function ListTools<T extends object>(props: ListToolsProps<T>) {
+  const { list, fields, show } = props;
+  return (
+    <div class="list-tools" role="group" aria-label="View">
+      <Views list={list} fields={fields} show={show} />
+      <Columns {...props} />
+      <Export {...props} />
+    </div>
+  );
+}
+
+/** Columns by their titles, apart by commas; empty: all. */
+export function chosenColumns<T>(columns: Column<T>[], chosen: string): Column<T>[] {
+  if (chosen === "") return columns;
+  const titles = new Set(chosen.split(","));
+  const kept = columns.filter(({ title }, at) => at === 0 || titles.has(title));
+  return kept.map((column) => ({ ...column, priority: 1 }));
+}
+
+/** What is in it is there while it is open. */
+function Menu({ title, children }: { title: string; children: () => ComponentChildren }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="list-menu" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{title}</summary>
+      {isOpen && children()}
+    </details>
+  );
+}
+
+function Columns<T>({ columns, fields, show }: ListToolsProps<T>) {
+  const shown = new Set(chosenColumns(columns, fields.columns ?? "").map(({ title }) => title));
+  const toggle = (title: string): void => {
+    const next = columns.map((column) => column.title)
+      .filter((one) => (one === title ? !shown.has(one) : shown.has(one)));
+    const isAll = next.length === columns.length;
+    show(addressOf({ ...fields, columns: isAll ? "" : next.join(",") }));
+  };
+  return (
+    <Menu title="Columns">
+      {() => (
+        <fieldset>
+          <legend class="hidden-visually">Columns shown</legend>
+          {columns.slice(1).map(({ title }) => (
+            <label key={title}>
+              <input type="checkbox" checked={shown.has(title)} onChange={() => toggle(title)} />
+              {title}
+            </label>
+          ))}
+        </fieldset>
+      )}
+    </Menu>
+  );
+}
+
+type ViewsProps = Pick<ListToolsProps<object>, "list" | "fields" | "show">;
+
+/** Nothing is asked for before somebody opens it. */
+const Views = (props: ViewsProps) => <Menu title="Views">{() => <OpenViews {...props} />}</Menu>;
+
+function OpenViews({ list, fields, show }: ViewsProps) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [name, setName] = useState("");
+  const { isBusy, run } = useWork((failure) => toasts.fail(failure));
+  const views = useData("views", () => unwrap(api.GET("/user/views")), [], SHARED);
+  const own = views.value?.data.filter((view) => view.list === list) ?? [];
+  const query = addressOf(fields);
+  const save = async (view: { name: string; query: string }): Promise<void> => {
+    await unwrap(api.POST("/user/views", { body: { list, ...view } }));
+    setName("");
+    views.reload();
+  };
+  const remove = (view: (typeof own)[number]): void => run(async () => {
+    await unwrap(api.DELETE("/user/views/{id}", { params: { path: { id: view.id } } }));
+    views.reload();
+    toasts.notify(`The view “${view.name}” is gone.`, () => run(() => save(view)));
+  });
+  return (
+    <div>
+      {own.map((view) => (
+        <span key={view.id} class="list-view">
+          <Button kind={view.query === query ? "main" : "plain"} onClick={() => show(view.query)}>
+            {view.name}
+          </Button>
+          <Button
+            kind="quiet" needs="answer" icon="close" label={`Delete the view ${view.name}`}
+            onClick={() => remove(view)}
+          />
+        </span>
+      ))}
+      <TextField
+        label="Save this view as" value={name} maxLength={80} onInput={setName}
+        hint="Filters and columns as they are now, for everybody of the account."
+      />
+      <Button
+        needs="answer" isBusy={isBusy} disabled={name.trim() === ""}
+        onClick={() => run(() => save({ name, query }))}
+      >
+        Save view
+      </Button>
+    </div>
+  );
+}
+
+const EXPORTED_MAX = 5000;
+/** Spreadsheets take what begins so for a formula. */
+const FORMULA = /^[=+\-@\t\r]/;
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  const text = typeof value === "object" ? JSON.stringify(value) : String(value as string | number);
+  const safe = typeof value === "string" && FORMULA.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+function csvOf(rows: object[]): string {
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const lines = rows.map((row) =>
+    names.map((name) => cell((row as Record<string, unknown>)[name])).join(","));
+  return [names.join(","), ...lines].join("\n");
+}
+
+function download(text: string, name: string, type: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+function Export<T extends object>({ list, readOn }: ListToolsProps<T>) {
+  const toasts = useToasts();
+  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const take = (format: "csv" | "json") => run(async () => {
+    const rows: T[] = [];
+    let page: unknown = null;
+    do {
+      const read = await readOn(page);
+      rows.push(...read.rows);
+      page = read.next;
+    } while (page !== null && rows.length < EXPORTED_MAX);
+    if (format === "csv") download(csvOf(rows), `${list}.csv`, "text/csv");
+    else download(JSON.stringify(rows, null, 2), `${list}.json`, "application/json");
+    if (page !== null) toasts.notify(`The file has the newest ${rows.length}; narrow the list for others.`);
+  });
+  return (
+    <Menu title="Export">
+      {() => (
+        <div>
+          <Button isBusy={isBusy} onClick={() => take("csv")}>As CSV</Button>
+          <Button isBusy={isBusy} onClick={() => take("json")}>As JSON</Button>
+        </div>
+      )}
+    </Menu>
+  );
+}

@@ -1,0 +1,109 @@
+// What happened on a call, in its order: ringing, answered, each turn with what was waited for it,
+// functions, transfers, and why it ended; and the waits as a chart.
+import { useState } from "preact/hooks";
+import { Chart } from "#ui/dashboard/kit/chart.tsx";
+import { duration, instant, words } from "#ui/dashboard/kit/format.ts";
+import { Card } from "#ui/dashboard/kit/layout.tsx";
+import { speakerOf, type CallRecord } from "./call-state.ts";
+
+interface Moment {
+  /** Milliseconds since the call began. */
+  at: number;
+  text: string;
+  note?: string;
+}
+
+interface Called {
+  name: string;
+}
+
+/** What was said has both clocks: by it the answer is known. */
+const answeredAfter = (call: CallRecord): number | null => {
+  const [first] = call.transcript_entries;
+  if (!first) return null;
+  const begun = instant(call.created_at).getTime();
+  return Math.max(0, first.timestamp * 1000 - first.start_ms - begun);
+};
+
+function momentsOf(call: CallRecord): Moment[] {
+  const begun = instant(call.created_at).getTime();
+  const answered = answeredAfter(call);
+  const moments: Moment[] = [{ at: 0, text: call.type === "web" ? "Called from a browser" : "Ringing" }];
+  if (answered !== null) {
+    moments.push({
+      at: answered, text: "Answered",
+      ...(call.answered_by === "unknown" ? {} : { note: `by a ${call.answered_by}` }),
+    });
+  }
+  for (const entry of call.transcript_entries) {
+    const at = (answered ?? 0) + entry.start_ms;
+    const seconds = ((entry.end_ms - entry.start_ms) / 1000).toFixed(1);
+    moments.push({
+      at, text: `${speakerOf(entry.sender, entry.author)}: ${entry.text || "…"}`,
+      note: `${seconds} s${entry.interrupted ? ", interrupted" : ""}`,
+    });
+    for (const { name } of (entry.function_calls ?? []) as Called[]) {
+      moments.push({ at, text: `Function ${name}` });
+    }
+  }
+  for (const transfer of call.transfers) {
+    moments.push({
+      at: instant(transfer.started_at).getTime() - begun,
+      text: `Transfer to ${transfer.transfer_to}`, note: words(transfer.status),
+    });
+  }
+  moments.sort((one, other) => one.at - other.at);
+  if (call.end_reason !== null) {
+    moments.push({
+      at: (answered ?? 0) + call.duration * 1000, text: `Ended: ${words(call.end_reason)}`,
+      ...(call.failure_reason === null ? {} : { note: call.failure_reason }),
+    });
+  }
+  return moments;
+}
+
+/** Drawn when it is opened. */
+export function TimeLine({ call }: { call: CallRecord }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <Card class="calls-time-line">
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>Time line</summary>
+        {isOpen && <Opened call={call} />}
+      </details>
+    </Card>
+  );
+}
+
+function Opened({ call }: { call: CallRecord }) {
+  const turns = call.latency.filter(({ heard_ms: heard }) => heard !== null);
+  return (
+    <>
+      <ol aria-label="What happened">
+        {momentsOf(call).map(({ at, text, note }, index) => (
+          <li key={index}>
+            <span class="calls-at">{duration(at / 1000)}</span>
+            <span>{text}{note !== undefined && <small> {note}</small>}</span>
+          </li>
+        ))}
+      </ol>
+      {turns.length > 0 && (
+        <Chart
+          title="Wait for each reply" kind="bars" format={(ms) => `${Math.round(ms)} ms`}
+          labels={turns.map((_, index) => `Reply ${index + 1}`)}
+          series={[
+            {
+              name: "Until the model’s first word", colour: 1,
+              values: turns.map((turn) => turn.first_token_ms),
+            },
+            {
+              name: "From there until heard", colour: 3,
+              values: turns.map(({ heard_ms: heard, first_token_ms: first }) =>
+                Math.max(0, (heard ?? 0) - (first ?? 0))),
+            },
+          ]}
+        />
+      )}
+    </>
+  );
+}
