@@ -79,7 +79,7 @@ function Opened({ call }: { call: CallRecord }) {
   const turns = call.latency.filter(({ heard_ms: heard }) => heard !== null);
   return (
     <>
-      <ol aria-label="What happened">
+      <ol aria-label="What happened" tabIndex={0}>
         {momentsOf(call).map(({ at, text, note }, index) => (
           <li key={index}>
             <span class="calls-at">{duration(at / 1000)}</span>
