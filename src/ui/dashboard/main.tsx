@@ -6,6 +6,7 @@
 import "./dashboard.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
+import "./kit/leaving.ts";
 import { applyTheme } from "./kit/theme.ts";
 
 applyTheme();

@@ -4,17 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
-
-/** Who is asked before the address changes; true: it must not. */
-let guard: ((event: HashChangeEvent) => boolean) | null = null;
-
-// Listened to while the event is captured, so before the router, whichever script was loaded first.
-// Links, the back button and programs all pass here.
-addEventListener("hashchange", (event) => {
-  if (!guard?.(event)) return;
-  event.stopImmediatePropagation();
-  history.pushState(null, "", event.oldURL);
-}, { capture: true });
+import { guardLeaving } from "./leaving.ts";
 
 /** Asks before anything leaves `home` (a hash: what is below it is the same page) while dirty. */
 export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }) {
@@ -25,14 +15,14 @@ export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }
     if (!isDirty) return;
     const onUnload = (event: BeforeUnloadEvent): void => event.preventDefault();
     addEventListener("beforeunload", onUnload);
-    guard = ({ newURL }) => {
+    guardLeaving(({ newURL }) => {
       const { hash } = new URL(newURL);
       if (mayLeave.current || hash === home || hash.startsWith(`${home}/`)) return false;
       setWanted(hash);
       return true;
-    };
+    });
     return () => {
-      guard = null;
+      guardLeaving(null);
       removeEventListener("beforeunload", onUnload);
     };
   }, [isDirty, home]);
