@@ -60,8 +60,11 @@ export interface Baresip {
   events: Received<{ kind: string; param: string }>;
   /** For example `dial` with an address, `hangup`, `sndcode` with a key. */
   command(name: string, params?: string): Promise<void>;
-  /** Ends it, when it has not ended yet, and reads what it wrote down. Idempotent. */
-  close(): Promise<Recordings>;
+  /**
+   * Ends it, when it has not ended yet, and reads what it wrote down. Idempotent. SIGKILL: it takes
+   * leave of nobody, where nobody would answer.
+   */
+  close(signal?: "SIGKILL"): Promise<Recordings>;
 }
 
 export interface BaresipOptions {
@@ -121,10 +124,10 @@ export async function startBaresip(
   const events = createReceived<{ kind: string; param: string }>();
   const socket = await openControl(control, events);
   let closing: Promise<Recordings> | null = null;
-  const end = async (): Promise<Recordings> => {
+  const end = async (signal: NodeJS.Signals): Promise<Recordings> => {
     socket.destroy();
     // It closes its files when it is asked to end.
-    if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
     await exit;
     const recorded = (which: "enc" | "dec"): Int16Array => {
       const name = readdirSync(folder).find((one) => one.endsWith(`${which}.wav`));
@@ -144,7 +147,7 @@ export async function startBaresip(
       const { param } = await events.event<string>(`answer ${token}`);
       if (param !== "true") throw new Error(`baresip refused ${name} ${params}:\n${output.slice(-2000)}`);
     },
-    close: () => (closing ??= end()),
+    close: (signal) => (closing ??= end(signal ?? "SIGTERM")),
   };
 }
 
