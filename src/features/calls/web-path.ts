@@ -47,7 +47,9 @@ export function createWebPath(
     offer: (sdp) => {
       if (!iceServers) throw new Fault(422, "Here a call's sound goes over its WebSocket only.");
       offers += 1;
-      if (offers > OFFERS_PER_CALL_MAX) throw new Fault(429, "The call has had too many offers. It goes on over its WebSocket.");
+      if (offers > OFFERS_PER_CALL_MAX) {
+        throw new Fault(429, "The call has had too many offers. It goes on over its WebSocket.");
+      }
       send({ kind: "offer", sdp });
     },
     change: (next) => {
