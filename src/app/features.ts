@@ -173,7 +173,8 @@ export function createFeatures(options: AppOptions, served: Served) {
     accounts, people, box, sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, firstSteps, calendars, phoneNumbers,
-    conversations, attachments, ...desk, streams, calls, recordings, voice, ...campaigning, delivery,
+    conversations, attachments, ...desk, streams, calls, recordings, voice, ...campaigning,
+    delivery,
   };
 }
 

@@ -39,10 +39,10 @@ function createRefusal(sql: Sql) {
   };
 }
 
-function createCreate(
-  sql: Sql, appendEvent: AppendEvent,
-): (args: NewConversation) => Promise<CreateOutcome> {
-  const refuse = createRefusal(sql);
+/** A conversation that whoever asks for one has already: by his own identifier, or as a visitor. */
+function createReuse(
+  sql: Sql,
+): (args: NewConversation) => Promise<CreateOutcome | null> {
   const findByCustomer = sql.prepare<object, ConversationRow>(`
     SELECT ${CONVERSATION} FROM conversations
     WHERE assistant_id = @assistantId AND external_identifier = @externalIdentifier
@@ -52,7 +52,37 @@ function createCreate(
     WHERE assistant_id = @assistantId AND visitor_id = @visitorId AND account_id = @accountId
       AND type = @type
     ORDER BY id DESC LIMIT 1`);
-  const setVariables = sql.prepare("UPDATE conversations SET variables = @variables, page = coalesce(@page, page) WHERE id = @id");
+  const set = sql.prepare(`
+    UPDATE conversations SET variables = @variables, page = coalesce(@page, page) WHERE id = @id`);
+  const find = async (
+    { accountId, assistant, type, externalIdentifier, visitor }: NewConversation,
+  ): Promise<ConversationRow | undefined> => {
+    const assistantId = assistant.id;
+    if (externalIdentifier !== null) {
+      return findByCustomer.get({ accountId, assistantId, externalIdentifier });
+    }
+    return visitor?.continues === true
+      ? findByVisitor.get({ accountId, assistantId, type, visitorId: visitor.id })
+      : undefined;
+  };
+  return async (args) => {
+    const row = await find(args);
+    if (!row) return null;
+    const conversation = conversationFromRow(row);
+    conversation.variables = { ...conversation.variables, ...args.variables };
+    const { id } = row;
+    await set.run({
+      id, variables: JSON.stringify(conversation.variables), page: args.page ?? null,
+    });
+    return { kind: "found", conversation };
+  };
+}
+
+function createCreate(
+  sql: Sql, appendEvent: AppendEvent,
+): (args: NewConversation) => Promise<CreateOutcome> {
+  const refuse = createRefusal(sql);
+  const reuse = createReuse(sql);
   const insert = sql.prepare<object, ConversationRow>(`
     INSERT INTO conversations (uuid, account_id, assistant_id, type, variables, external_identifier,
       visitor_id, page, message_count, last_message_at, check_at, created_at, updated_at)
@@ -63,30 +93,10 @@ function createCreate(
     INSERT INTO messages (conversation_id, role, content, created_at)
     VALUES (@conversationId, 'assistant', @content, @now)`);
 
-  const reuse = async (row: ConversationRow, args: NewConversation): Promise<CreateOutcome> => {
-    const conversation = conversationFromRow(row);
-    conversation.variables = { ...conversation.variables, ...args.variables };
-    await setVariables.run({ id: row.id, variables: JSON.stringify(conversation.variables), page: args.page ?? null });
-    return { kind: "found", conversation };
-  };
-
-  const findOwn = (
-    { accountId, assistant: { id: assistantId }, type, externalIdentifier, visitor }: NewConversation,
-  ): Promise<ConversationRow | undefined> => {
-    if (externalIdentifier !== null) {
-      return Promise.resolve(findByCustomer.get({ accountId, assistantId, externalIdentifier }));
-    }
-    return Promise.resolve(visitor?.continues === true
-      ? findByVisitor.get({ accountId, assistantId, type, visitorId: visitor.id })
-      : undefined);
-  };
-
   return async (args) => {
     const { now, assistant } = args;
-    const existing = await findOwn(args);
-    if (existing) return reuse(existing, args);
-    const refused = await refuse(args);
-    if (refused) return refused;
+    const settled = await reuse(args) ?? await refuse(args);
+    if (settled) return settled;
     const row = await insert.one({
       uuid: args.uuid,
       accountId: args.accountId,

@@ -1,4 +1,5 @@
-// The numbers of the secrets that visitors are signed with. Rules: features/conversations/identity.ts.
+// The numbers of the secrets that visitors are signed with. Rules:
+// features/conversations/identity.ts.
 import type { IdentityState, IdentityStore } from "#features/conversations/identity.ts";
 import type { Instant } from "#core/system.ts";
 import type { Reader, Sql } from "./sql.ts";

@@ -50,8 +50,8 @@ async function newConversation(
   assert.ok(assistant.kind === "created");
   const created = await storage.conversations.create({
     uuid: system.uuid(), accountId, now, type: "widget", variables: {}, initialMessage: "",
-    externalIdentifier: null, visitor: null, priceMicros: 0, inactivityMinutes: 30, dailyCapMicros: null,
-    day: utcDay(now), assistant: { id: assistant.assistantId, uuid },
+    externalIdentifier: null, visitor: null, priceMicros: 0, inactivityMinutes: 30,
+    dailyCapMicros: null, day: utcDay(now), assistant: { id: assistant.assistantId, uuid },
   });
   assert.ok(created.kind === "created");
   return created.conversation;

@@ -38,7 +38,8 @@ export const stepsItem = ({ isDismissed, proofs }: FirstSteps) => ({
     const proof = proofs[step];
     return {
       step, done: proof !== null, done_at: proof && isoMicros(proof.at),
-      name: proof?.name ? proof.name : null, id: proof?.id ? proof.id : null, uuid: proof?.uuid ?? null,
+      name: proof?.name ? proof.name : null, id: proof?.id ? proof.id : null,
+      uuid: proof?.uuid ?? null,
     };
   }),
 });

@@ -100,8 +100,8 @@ function readExpiry(text: string | null | undefined): Instant | null {
 
 export function accountRoutes(options: AccountRouteOptions): Route[] {
   return [
-    meRoute(options), ...overviewRoutes(options.overview, options.firstSteps), ...ledgerRoutes(options.statements),
-    ...nodesRoutes(options.server),
+    meRoute(options), ...overviewRoutes(options.overview, options.firstSteps),
+    ...ledgerRoutes(options.statements), ...nodesRoutes(options.server),
     ...keyRoutes(options), sessionRoute(options), ...streamRoutes(options),
   ];
 }

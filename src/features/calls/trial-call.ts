@@ -28,7 +28,10 @@ interface Trial {
 const LINES = ["Hello. When are you open?", "Thank you, goodbye."];
 const CALLER = "+15550100000";
 
-/** Resolves once it rings. Fault 422 where the assistant cannot talk, 503 where there is no place. */
+/**
+ * Resolves once it rings. Rejects with Fault 422 where the assistant cannot talk, 503 where there
+ * is no place.
+ */
 export type TrialCall = (assistant: Assistant, trial: Trial) => Promise<Call>;
 
 export function createTrialCall(options: TrialCallOptions): TrialCall {

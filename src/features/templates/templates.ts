@@ -143,8 +143,8 @@ async function makeParts(
 }
 
 async function makeKnowledge(
-  { knowledgebases }: TemplateOptions, accountId: number, { title, questions, needsWebsite }: Template,
-  { company, website }: Wanted,
+  { knowledgebases }: TemplateOptions, accountId: number,
+  { title, questions, needsWebsite }: Template, { company, website }: Wanted,
 ): Promise<number | null> {
   if (questions.length === 0 && !needsWebsite) return null;
   const { id } = await knowledgebases.create(accountId, {

@@ -204,7 +204,8 @@ function createAdaptors(options: ModelCatalogOptions): Adaptors {
 
   function make(entry: ModelEntry): LanguageModel {
     if (entry.provider === "offline") return offline;
-    const isPlain = !entry.sees && !entry.model && !entry.tokens_field && entry.temperature === undefined;
+    const isPlain = !entry.sees && !entry.model && !entry.tokens_field
+      && entry.temperature === undefined;
     if (entry.provider === "default") {
       if (fallback.url === null || isPlain) return getDefault();
       return connect(entry, fallback.url, fallback.key);

@@ -184,7 +184,9 @@ const wireFile = (file: ModelFile): object => (file.sight === "image"
   ? { type: "image_url", image_url: { url: fileUrl(file) } }
   : { type: "file", file: { filename: file.name, file_data: fileUrl(file) } });
 
-function wireMessage({ role, content, files, functionCalls, functionCallId }: ModelMessage): object {
+function wireMessage(
+  { role, content, files, functionCalls, functionCallId }: ModelMessage,
+): object {
   if (files && files.length > 0) {
     const text = content === "" ? [] : [{ type: "text", text: content }];
     return { role, content: [...text, ...files.map(wireFile)] };
