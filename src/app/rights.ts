@@ -14,7 +14,7 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "GET /user/overview": ["view"],
   "GET /user/server": ["audit"],
   "GET /user/first-steps": ["view"],
-  "PUT /user/first-steps": ["build"],
+  "PUT /user/first-steps": ["build", "first_steps.update"],
   "GET /user/views": ["view"],
   "POST /user/views": ["answer"],
   "DELETE /user/views/{id}": ["answer"],
@@ -75,7 +75,7 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "DELETE /user/label/{id}": ["build", "label.delete"],
 
   "GET /user/tools": ["view"],
-  "POST /user/tools/mcp": ["build"],
+  "POST /user/tools/mcp": ["build", "tool.list"],
   "POST /user/tools/{id}/refresh": ["build", "tool.refresh"],
   "GET /user/tools/{id}": ["view"],
   "POST /user/tools": ["build", "tool.create"],

@@ -68,6 +68,7 @@ const DEEDS: Deeds = {
   "campaigns.start": ({ kind }, args) => (kind === "started" ? args.campaignId : null),
   "campaigns.stop": ofCampaign,
   "campaigns.remove": ofCampaign,
+  "firstSteps.dismiss": () => true,
   "phoneNumbers.order": ({ kind }) => (kind === "ordered" ? true : null),
   "phoneNumbers.rename": (done, args) => (done ? args.phoneNumberId : null),
   "phoneNumbers.release": ({ kind }, args) =>

@@ -53,6 +53,7 @@ async function newTalkingAssistant() {
   }));
   const assistant = await newAssistant(server, {
     status: "active", record: true, post_call_evaluation: false, tool_ids: [tool],
+    widget_settings: { attachments: true },
     is_webhook_active: true, webhook_url: receiver.url, inbound_webhook_url: receiver.url,
     conversation_ended_webhook_url: receiver.url,
     tools: [
@@ -76,16 +77,27 @@ async function talkWith({ id, uuid }: { id: number; uuid: string }) {
   return { conversation, call: Number(call) };
 }
 
-async function newDocument(knowledgebase: number): Promise<number> {
+async function uploaded(
+  path: string, file: { name: string; text: string }, fields: Record<string, string> = {},
+): Promise<Record<string, unknown>> {
   const form = new FormData();
-  form.set("name", "Notes");
-  form.set("type", "txt");
-  form.set("file", new Blob(["Open from nine to five."]), "notes.txt");
-  const response = await fetch(`${server.url}/api/user/knowledgebases/${knowledgebase}/documents`, {
+  for (const [name, value] of Object.entries(fields)) form.set(name, value);
+  form.set("file", new Blob([file.text]), file.name);
+  const response = await fetch(`${server.url}/api${path}`, {
     method: "POST", headers: { Authorization: `Bearer ${server.key}` }, body: form,
   });
   assert.equal(response.status, 201);
-  return idOf(await response.json() as Record<string, unknown>);
+  return await response.json() as Record<string, unknown>;
+}
+
+const newDocument = async (knowledgebase: number): Promise<number> => idOf(await uploaded(
+  `/user/knowledgebases/${knowledgebase}/documents`,
+  { name: "notes.txt", text: "Open from nine to five." }, { name: "Notes", type: "txt" }));
+
+async function newAttachment(conversation: string): Promise<string> {
+  const { attachment } = await uploaded(
+    `/conversations/${conversation}/attachments`, { name: "bill.pdf", text: "%PDF-1.7 a bill" });
+  return (attachment as { id: string }).id;
 }
 
 const read = async (path: string) => {
@@ -123,7 +135,9 @@ async function newPossessions(): Promise<Places> {
     "/user/phone-numbers/": trunk, "/user/leads/": { id: lead }, "/user/campaign/": { id: campaign },
     "/user/knowledgebases/": { id: knowledgebase, document_id: await newDocument(knowledgebase) },
     "/user/campaigns/": { id: campaign }, "/calendars/": { uuid: SECRETS.feed },
-    "/conversations/": { uuid: conversation, chat: "one" },
+    "/conversations/": {
+      uuid: conversation, chat: "one", attachment_id: await newAttachment(conversation),
+    },
     "/user/conversations/": { uuid: conversation }, "/user/calls/": { id: call },
     "/user/webhook-endpoints/": { id: hook },
     "/user/webhook-deliveries/": { id: deliveries.data[0].id },

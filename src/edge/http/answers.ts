@@ -12,6 +12,9 @@ const MISSING = Type.Optional(Type.String(about(
   "The right that is missing, where the caller's role does not have it.", "build")));
 const EXTRA = {
   right: MISSING,
+  reason: Type.Optional(Type.String(about(
+    "What is wrong with the key at a 401: `missing`, `unknown`, `revoked` or `expired`.",
+    "expired"))),
   errors: Type.Optional(FieldErrors),
   retry_after: Type.Optional(Type.Integer(
     about("Seconds after which the same request may succeed.", 30))),

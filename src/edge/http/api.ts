@@ -16,11 +16,14 @@ import { compileValidation, parseJsonObject, parseQuery, type Validate } from ".
 
 export const API_ROOT = "/api";
 
+/** What is wrong with the key of a request, for whoever has to put it right. */
+type Unauthenticated = "missing" | "unknown" | "revoked" | "expired";
+
 export interface ApiOptions {
   server: HttpServer;
   log: Logger;
-  /** Null for anything but a key in force. */
-  authenticate(token: string): Promise<Caller | null>;
+  /** Whose key it is, or why it is none in force. */
+  authenticate(token: string): Promise<Caller | Exclude<Unauthenticated, "missing">>;
   /** The caller a stream ticket was issued to; null for anything but a valid ticket. */
   redeemTicket(ticket: string): Promise<Caller | null>;
   /** Who is signed in by the request's cookie; null where nobody is. */
@@ -57,13 +60,13 @@ function bearerToken(header: string | undefined): string | null {
   return match?.[1] ?? null;
 }
 
-function unauthenticated(path: string): Fault {
+function unauthenticated(path: string, reason: Unauthenticated): Fault {
   // Documented differently for this one prefix.
   if (path.startsWith("/automate/")) {
     return new Fault(401, "Unauthorized", { extra: { error: "Unauthorized", status: undefined } });
   }
   return new Fault(401, "Unauthenticated.", {
-    extra: { message: "Unauthenticated.", error: "Unauthorized" },
+    extra: { message: "Unauthenticated.", error: "Unauthorized", reason },
   });
 }
 
@@ -260,16 +263,17 @@ export async function identify(
 ): Promise<Caller> {
   const token = bearerToken(http.headers.authorization);
   const ticket = acceptsTicket ? parseQuery(http.query).ticket : undefined;
-  const caller = token !== null
+  const found = token !== null
     ? await options.authenticate(token)
-    : ticket === undefined ? null : await options.redeemTicket(ticket);
-  if (caller && !(caller.member && !options.isOwnPage(http))) return caller;
+    : ticket === undefined ? "missing" : await options.redeemTicket(ticket) ?? "unknown";
+  const reason = typeof found === "string" ? found : "unknown";
+  if (typeof found === "object" && !(found.member && !options.isOwnPage(http))) return found;
   if (token !== null || ticket !== undefined) {
     const kind = token === null ? "stream_ticket" : "api_key";
     const waitMs = options.failures.record(http.address, kind);
     if (waitMs > 0) throw rateLimitFault(waitMs, "message");
   }
-  throw unauthenticated(path);
+  throw unauthenticated(path, reason);
 }
 
 /** Code of the fault that says: this page's origin may not use this assistant. */

@@ -127,8 +127,8 @@ export interface Accounts {
   ): Promise<{ key: ApiKey; token: string }>;
   listKeys(accountId: number): Promise<ApiKey[]>;
   revokeKey(accountId: number, keyId: number, by?: By): Promise<boolean>;
-  /** Null for anything but the token of a key in force. */
-  authenticate(token: string): Promise<Identity | null>;
+  /** Whoever has not its secret learns nothing of a key but that it is unknown. */
+  authenticate(token: string): Promise<Identity | "unknown" | "revoked" | "expired">;
   /** Null once the key is revoked or expired. */
   identityOf(keyId: number): Promise<Identity | null>;
   /** Who its holder is to others: the key's label is the name, else the account's. */
@@ -221,9 +221,11 @@ export function createAccounts({ store, system, bus }: {
     authenticate: async (token) => {
       const parts = splitToken(token);
       const key = parts && await store.findKey(parts.keyId);
-      if (!parts || !inForce(key)) return null;
+      if (!parts || !key) return "unknown";
       const given = Buffer.from(hashSecret(parts.secret), "hex");
-      if (!timingSafeEqual(given, Buffer.from(key.secretHash, "hex"))) return null;
+      if (!timingSafeEqual(given, Buffer.from(key.secretHash, "hex"))) return "unknown";
+      if (key.revokedAt !== null) return "revoked";
+      if (!inForce(key)) return "expired";
       uses.set(key.id, { accountId: key.accountId, keyId: key.id, at: system.now() });
       return identity(key);
     },

@@ -21,7 +21,8 @@ const TemplateSchema = Type.Object({
   knowledge: Has("Whether it makes a knowledgebase."),
   tool: Has("Whether it makes a tool, of which you give the `endpoint`."),
   website: Has("Whether it takes a `website`."),
-  lines: listOf(Type.String(), "What is said in its test call."),
+  lines: Type.Array(Type.String(), about(
+    "What is said in its test call.", ["Where is my order?", "Thank you, goodbye."])),
 }, named("Template", "A template of the gallery."));
 const SetSchema = Type.Object({
   id: Type.Integer(about("Its number.", 1)),

@@ -36,6 +36,26 @@ test("[AU145] wrong keys and tickets of an address are logged, then slowed; what
   assert.equal(right.status, 200);
 });
 
+test("[AU332] a 401 says what is wrong with the key to whoever has its secret", async () => {
+  const { accounts } = server.app.features;
+  const [account] = await accounts.list();
+  assert.ok(account);
+  const reasonOf = async (key: string | null): Promise<unknown[]> => {
+    const { status, body } = await server.call("GET", "/user/me", { key });
+    return [status, body.message, body.reason];
+  };
+  const { token: expired } = await accounts.createKey(account.id, "old", { expiresAt: 1 });
+  const { key, token: revoked } = await accounts.createKey(account.id, "lost");
+  assert.deepEqual(await reasonOf(revoked), [200, undefined, undefined]);
+  await accounts.revokeKey(account.id, key.id);
+  for (const [given, reason] of [
+    [null, "missing"], ["1|wrong", "unknown"], ["none", "unknown"],
+    [`${revoked.slice(0, -1)}?`, "unknown"], [revoked, "revoked"], [expired, "expired"],
+  ] as const) {
+    assert.deepEqual(await reasonOf(given), [401, "Unauthenticated.", reason]);
+  }
+});
+
 test("[AU145] each failure is one log line of constant text, and a flood writes no more of them", () => {
   const lines: unknown[] = [];
   let now = 0;

@@ -63,6 +63,7 @@ test("[OV1] every day is there, also those nothing happened on, oldest first", a
   assert.equal(status, 200);
   assert.deepEqual(Object.keys(body), [
     "id", "as_of", "currency", "balance", "reserved", "spend", "conversations", "calls", "latency",
+    "first_steps",
   ]);
   assert.deepEqual([body.balance, body.reserved, body.currency], [5, 0, "USD"]);
   assert.equal(body.as_of, "2026-01-15T12:00:00.000000Z");

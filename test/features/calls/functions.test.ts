@@ -153,7 +153,7 @@ void suite("at the same time", { concurrency: true }, () => {
         { type: "call_transfer", description: "", phone_number: "+15550166" },
       ],
     }));
-    const empty = { transcript: null, formatted_transcript: "" };
+    const empty = { transcript: null, formatted_transcript: "", recording_url: null };
     const talkless = { ...empty, duration: 0, carrier_cost: 0, kind: "cold", stage: null };
     const tried = call.transfers as Record<string, unknown>[];
     assert.deepEqual(tried.map((

@@ -244,7 +244,9 @@ test("[CV12] the list pages by cursor, newest first, and shows only the account'
   assert.deepEqual(ids(next.body), [made[0]]);
   assert.equal(next.body.next_cursor, null);
   const one = await server.call("GET", `/user/conversations/${made[0]}`, { key });
-  assert.deepEqual(one.body, { data: next.body.data[0] });
+  const { last_message: last, ...record } = next.body.data[0];
+  assert.deepEqual(one.body, { data: record });
+  assert.deepEqual([last.role, last.content], ["assistant", "Hello"]);
   const foreign = await server.call("GET", `/user/conversations/${made[0]}`);
   assert.deepEqual([foreign.status, foreign.body], [404, { message: "Conversation not found" }]);
 });

@@ -194,7 +194,8 @@ test("[PN12] every refusal of a purchase, word for word; none charges, none leav
   assert.equal(posts(), before);
   assert.equal((await buy(number, { key })).status, 201);
   await refused([400, { error: "This phone number is already in use." }], number);
-  await refused([401, { message: "Unauthenticated.", error: "Unauthorized" }], number, { key: null });
+  const unauthenticated = { message: "Unauthenticated.", error: "Unauthorized", reason: "missing" };
+  await refused([401, unauthenticated], number, { key: null });
   assert.deepEqual([await balance(), await balance(short.key), await all()], [5, 3.98, []]);
   assert.deepEqual(await problems(), []);
 });
