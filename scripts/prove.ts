@@ -9,7 +9,8 @@ const LONG = [
   "test/cluster/cluster-money.test.ts", "test/cluster/cluster-streams.test.ts",
   "test/features/calls/voice/settings.test.ts", "test/features/webhooks/crash.test.ts",
   "test/providers/carriers/sip/baresip.test.ts", "test/providers/carriers/sip/line.test.ts",
-  "test/providers/carriers/sip/tone-keys.test.ts", "test/features/campaigns/crash.test.ts",
+  "test/providers/carriers/sip/tone-keys.test.ts",
+  "test/providers/carriers/sip/baresip-killed.test.ts", "test/features/campaigns/crash.test.ts",
   "test/features/campaigns/dialler.test.ts", "test/app/package.test.ts",
 ];
 

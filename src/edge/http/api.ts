@@ -22,7 +22,7 @@ type Unauthenticated = "missing" | "unknown" | "revoked" | "expired";
 export interface ApiOptions {
   server: HttpServer;
   log: Logger;
-  /** Whose key it is, or why it is none in force. */
+  /** The caller that has the key, or why it is none in force. */
   authenticate(token: string): Promise<Caller | Exclude<Unauthenticated, "missing">>;
   /** The caller a stream ticket was issued to; null for anything but a valid ticket. */
   redeemTicket(ticket: string): Promise<Caller | null>;

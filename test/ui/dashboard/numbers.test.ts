@@ -44,7 +44,7 @@ test("[DB65] a number is found and bought once, though the answer to the first t
     await page.getByText("Balance $20.00").waitFor();
     await page.getByText("+1 201 555 0102").waitFor();
     await page.getByLabel("Digits in it").fill("(415) 555");
-    await page.getByRole("button", { name: "Search" }).click();
+    await page.getByRole("button", { name: "Search", exact: true }).click();
     await page.getByText("+1 201 555 0102").waitFor({ state: "detached" });
     const keys: (string | undefined)[] = [];
     await page.route("**/phone-numbers/purchase", async (route) => {

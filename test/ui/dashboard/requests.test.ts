@@ -40,7 +40,7 @@ test("[DB257] signing in and walking through all pages asks little, and less aga
     ["/assistants", "Assistants", 6, 1],
     [`/assistants/${id}`, "Front desk", 3, 1],
     [`/assistants/${id}/test`, "Front desk", 0, 0],
-    [`/assistants/${id}/embed`, "Front desk", 0, 0],
+    [`/assistants/${id}/embed`, "Front desk", 1, 1],
     ["/calls", "Calls", 2, 2],
     ["/conversations", "Conversations", 1, 1],
     [`/conversations/${talk}`, "", 4, 4],

@@ -206,7 +206,8 @@ test("[WG203] code that is too wide is scrolled by keyboard", { skip, timeout },
     model.script(() => ({ tokens: ["```\n", `curl ${"long".repeat(40)}`, "\n```"] }));
     await open(seen);
     await seen.say("How?");
-    await isAnswered(seen);
+    // The whole reply is drawn anew when it is stored; only then can it be rated.
+    await seen.page.getByRole("button", { name: "Helpful", exact: true }).waitFor();
     await seen.log.focus();
     await seen.page.keyboard.press("Tab");
     const code = seen.log.getByRole("group", { name: "Code" });

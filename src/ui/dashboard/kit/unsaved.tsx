@@ -15,8 +15,7 @@ export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }
     if (!isDirty) return;
     const onUnload = (event: BeforeUnloadEvent): void => event.preventDefault();
     addEventListener("beforeunload", onUnload);
-    guardLeaving(({ newURL }) => {
-      const { hash } = new URL(newURL);
+    guardLeaving((hash) => {
       if (mayLeave.current || hash === home || hash.startsWith(`${home}/`)) return false;
       setWanted(hash);
       return true;
