@@ -288,6 +288,9 @@ test("[UI6] the assistant's last words are played to their end, the microphone a
       socket.onMessage((message) => {
         if (typeof message !== "string") return;
         socket.send(JSON.stringify({ type: "ready", call_id: 1 }));
+        for (const role of ["customer", "assistant", "operator"]) {
+          socket.send(JSON.stringify({ type: "transcript", role, text: "Good day.", final: true }));
+        }
         socket.send(Buffer.from(new Int16Array(24_000).fill(1000).buffer));
         socket.send(JSON.stringify({ type: "end", reason: "assistant_ended" }));
         void socket.close();
@@ -302,6 +305,8 @@ test("[UI6] the assistant's last words are played to their end, the microphone a
     // A second and a half, and clocks may differ a little.
     assert.ok(performance.now() - sinceMs > 1400);
     assert.equal(await page.getByRole("alert").isVisible(), false);
+    assert.deepEqual(
+      await page.locator("#lines .who").allInnerTexts(), ["You", "Assistant", "A colleague"]);
     await until(page, ALL_FREE);
   });
 });

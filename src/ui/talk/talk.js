@@ -10,6 +10,8 @@ const assistant = location.pathname.split("/").filter(Boolean).at(-1);
 
 /** How the sound travels, for whoever tries the page out. */
 const PATHS = { socket: "Sound by WebSocket", peer: "Sound by WebRTC" };
+/** Who says a line; anybody else is the assistant. */
+const SPEAKERS = { customer: "You", operator: "A colleague" };
 const WORDS = { ...STATES, idle: "Ready when you are", over: "The call has ended" };
 
 let call = null;
@@ -61,7 +63,7 @@ function line(role, text, isFinal) {
     entry.className = role;
     const name = document.createElement("span");
     name.className = "who";
-    name.textContent = role === "customer" ? "You" : "Assistant";
+    name.textContent = SPEAKERS[role] ?? "Assistant";
     entry.append(name, document.createElement("p"));
     lines.append(entry);
     open.set(role, entry);
