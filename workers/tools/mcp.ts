@@ -96,10 +96,10 @@ class Session {
   }
 
   /** Lets the server forget the session; nobody waits for what it says to that. */
-  async close(): Promise<void> {
+  close(): void {
     if (this.#headers["mcp-session-id"] === undefined) return;
     const { url } = this.#request;
-    await this.#outbound.request(
+    void this.#outbound.request(
       { url, method: "DELETE", headers: this.#headers, totalMs: 2000, bytesMax: LIST_BYTES_MAX });
   }
 
@@ -185,6 +185,6 @@ export async function askMcp(
     if (!(error instanceof McpFailure)) throw error;
     return isSent ? error.reply : unsent(error.reply);
   } finally {
-    await session.close();
+    session.close();
   }
 }

@@ -101,6 +101,24 @@ test("[TL131] an MCP server that answers in JSON, refuses arguments or fails say
   assert.match(String(gone?.error), /could not be reached/);
 });
 
+test("[TL134] a server's session goes with each request and is let go, and nobody waits for that", async () => {
+  const endpoint = await startEndpoint();
+  const letGo = Promise.withResolvers<{ end(): void }>();
+  endpoint.answer(({ method, body }, response) => {
+    if (method === "DELETE") return letGo.resolve(response);
+    const { id, method: asked } = JSON.parse(body) as { id?: number; method: string };
+    response.setHeader("content-type", "application/json");
+    if (asked === "initialize") response.setHeader("mcp-session-id", "s-1");
+    response.end(JSON.stringify({ jsonrpc: "2.0", id, result: { tools: [] } }));
+  });
+  assert.deepEqual((await listOf(endpoint.url)).body.data, []);
+  (await letGo.promise).end();
+  const [, ...later] = endpoint.requests;
+  assert.deepEqual(later.map(({ method }) => method), ["POST", "POST", "DELETE"]);
+  for (const { headers: given } of later) assert.equal(given["mcp-session-id"], "s-1");
+  await endpoint.close();
+});
+
 test("[TL132] a tool is described anew as its MCP server does now", async () => {
   const id = await newTool();
   weather.describe("The weather, better than before.");
