@@ -23,7 +23,15 @@ export async function uploadFile(
   return data.id;
 }
 
-/** What the account's stream says of the document, once it is read. */
-export const whenRead = (on: TestServer, documentId: number, key = on.key): Promise<AccountEvent> =>
-  accountEvent({ url: on.url, key }, ({ type, document_id: id, status }) =>
-    type === "document_status_changed" && id === documentId && status !== "processing");
+/** What the account's stream says of the document, once it is read, for the `times`-th time. */
+export function whenRead(
+  on: TestServer, documentId: number, { key = on.key, times = 1 } = {},
+): Promise<AccountEvent> {
+  let left = times;
+  return accountEvent({ url: on.url, key }, ({ type, document_id: id, status }) => {
+    const isOver = type === "document_status_changed" && id === documentId
+      && status !== "processing";
+    if (isOver) left -= 1;
+    return isOver && left === 0;
+  });
+}

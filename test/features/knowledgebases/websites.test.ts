@@ -6,8 +6,7 @@ import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { createSystem } from "#core/system.ts";
-import { accountEvent } from "#support/account-events.ts";
-import { newKnowledgebase } from "#support/knowledge.ts";
+import { newKnowledgebase, whenRead } from "#support/knowledge.ts";
 import { startTestServer } from "#support/server.ts";
 
 const HOUR_MICROS = 3_600_000_000;
@@ -56,22 +55,12 @@ const sitemapOf = (...pages: string[]): string =>
 const pathOf = (id: number, document: number): string =>
   `/user/knowledgebases/${id}/documents/${document}`;
 
-async function whenOver(documentId: number, times: number): Promise<void> {
-  let left = times;
-  await accountEvent({ url: server.url, key: server.key }, (event) => {
-    const isOver = event.type === "document_status_changed" && event.document_id === documentId
-      && event.status !== "processing";
-    if (isOver) left -= 1;
-    return isOver && left === 0;
-  });
-}
-
 async function add(id: number, body: object): Promise<number> {
   const { status, body: made } = await server.call("POST", `/user/knowledgebases/${id}/documents`, {
     body: { name: "Site", type: "website", ...body },
   });
   assert.equal(status, 201, JSON.stringify(made));
-  await whenOver(made.data.id as number, 1);
+  await whenRead(server, made.data.id as number);
   return made.data.id as number;
 }
 
@@ -123,7 +112,7 @@ test("[KB129] on its timetable a website is read again, and only pages that chan
   assert.equal(site.asked.join(), "");
   hours += 25;
   await readDue();
-  await whenOver(document, 2);
+  await whenRead(server, document, { times: 2 });
   assert.deepEqual(site.asked, ["/robots.txt 404", "/ 304", "/prices 304", "/old 304", "/flaky 304"]);
   const unchanged = await documentOf(id, document);
   assert.ok(String(unchanged.read_at) > String(unchanged.created_at));
@@ -135,7 +124,7 @@ test("[KB129] on its timetable a website is read again, and only pages that chan
   });
   hours += 25;
   await readDue();
-  await whenOver(document, 3);
+  await whenRead(server, document, { times: 3 });
   assert.deepEqual((await textsOf(id, document)).slice(1), ["A bike costs 25 now.", "Here now."]);
   const { body } = await server.call("POST", `/user/knowledgebases/${id}/search`, {
     body: { query: "what does a bike cost" },
@@ -150,7 +139,7 @@ test("[KB129] on its timetable a website is read again, and only pages that chan
   assert.equal((await documentOf(id, document)).next_read_at, null);
   site.asked.length = 0;
   await server.call("POST", `${pathOf(id, document)}/read`);
-  await whenOver(document, 4);
+  await whenRead(server, document, { times: 4 });
   assert.ok(!site.asked.join().includes("304"), site.asked.join());
   hours += 1000;
   site.asked.length = 0;
@@ -168,7 +157,7 @@ test("[KB130] a site that names no state is compared by what it says", async () 
   Object.assign(site.pages, { "/b": "<!-- 2 --><p>Stays, too.</p>" });
   hours += 2;
   await readDue();
-  await whenOver(document, 2);
+  await whenRead(server, document, { times: 2 });
   const after = await server.call("GET", `${pathOf(id, document)}/chunks`);
   // Their places are those of the first reading: nothing of it was written anew.
   assert.deepEqual(after.body.data, before.body.data);
@@ -185,7 +174,7 @@ test("[KB131] an owner's word sets robots.txt aside for their site, and stands i
   await server.call("PATCH", pathOf(id, document), { body: { ignore_robots: true } });
   assert.equal((await documentOf(id, document)).ignore_robots, true);
   await server.call("POST", `${pathOf(id, document)}/read`);
-  await whenOver(document, 2);
+  await whenRead(server, document, { times: 2 });
   assert.deepEqual(await textsOf(id, document), ["For us."]);
   const { body } = await server.call("GET", "/user/audit?action=document.update");
   assert.deepEqual(body.data[0].details, {

@@ -4,7 +4,6 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
-import { accountEvent } from "#support/account-events.ts";
 import { flow, makePdf } from "#support/documents.ts";
 import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
 import { startTestServer } from "#support/server.ts";
@@ -20,17 +19,6 @@ async function create(id: number, body: object): Promise<number> {
   assert.equal(status, 201, JSON.stringify(made));
   assert.equal(made.data.status, "processing");
   return made.data.id as number;
-}
-
-/** Resolves when the document's `times`-th reading is over. */
-async function whenReadAgain(documentId: number, times: number): Promise<void> {
-  let left = times;
-  await accountEvent({ url: server.url, key: server.key }, (event) => {
-    const isOver = event.type === "document_status_changed" && event.document_id === documentId
-      && event.status !== "processing";
-    if (isOver) left -= 1;
-    return isOver && left === 0;
-  });
 }
 
 async function find(id: number, query: string): Promise<{ text: string; headings: string[] }[]> {
@@ -76,12 +64,12 @@ test("[KB124] a document that failed is read again; one that was read is not", a
   const retried = await again(website);
   assert.equal(retried.status, 200);
   assert.equal(retried.body.data.status, "processing");
-  await whenReadAgain(website, 2);
+  await whenRead(server, website, { times: 2 });
   assert.equal((await find(id, "harbour"))[0]?.text, "The harbour opens at six.");
   // A website that cannot be read again is found as it was, and says why.
   isThere = false;
   assert.equal((await again(website)).status, 200);
-  await whenReadAgain(website, 3);
+  await whenRead(server, website, { times: 3 });
   const { body: kept } = await server.call("GET", pathOf(id, website));
   assert.equal(kept.data.status, "active");
   assert.match(kept.data.failure_reason, /robots\.txt/);
@@ -92,7 +80,7 @@ test("[KB124] a document that failed is read again; one that was read is not", a
   const broken = await uploadFile(server, id, "no pdf", { type: "pdf" });
   await whenRead(server, broken);
   assert.equal((await again(broken)).status, 200);
-  await whenReadAgain(broken, 2);
+  await whenRead(server, broken, { times: 2 });
   const { body: still } = await server.call("GET", pathOf(id, broken));
   assert.equal(still.data.failure_reason, "The file is not a PDF document.");
   const good = await uploadFile(server, id, "Fine.");
@@ -116,7 +104,7 @@ test("[KB125] a pasted text is found, changed later, and found as changed alone"
     body: { text: "The sauna opens at eight." },
   });
   assert.equal(changed.status, 200, JSON.stringify(changed.body));
-  await whenReadAgain(document, 2);
+  await whenRead(server, document, { times: 2 });
   assert.deepEqual(await find(id, "pool"), []);
   assert.equal((await find(id, "sauna"))[0]?.text, "The sauna opens at eight.");
   const named = await server.call("PATCH", pathOf(id, document), { body: { name: "Sauna" } });
@@ -148,7 +136,7 @@ test("[KB126] a question of a list finds its answer, each by itself, and the lis
   await server.call("PATCH", pathOf(id, document), {
     body: { questions: [{ question: "Do you take cats?", answer: "No." }] },
   });
-  await whenReadAgain(document, 2);
+  await whenRead(server, document, { times: 2 });
   assert.deepEqual((await find(id, "cats")).map(({ text }) => text), ["No."]);
   assert.deepEqual(await find(id, "dogs"), []);
 });
