@@ -49,7 +49,7 @@ const ROOMS: [room: RegExp, may: RegExp][] = [
   [/^src\/gateways\//, new RegExp(String.raw`^src/(?:base|edge|engine|features)/|^src/(?:${PORTS})`)],
   [/^src\/client\//, /^$/],
   [/^src\/ui\/(?:build|bundles|link|pages)\.ts$/, /^src\/(?:base|edge)\//],
-  [/^src\/ui\//, /^src\/client\/|^src\/base\/events\/events\.ts$|^src\/features\/calls\/replica\.ts$/],
+  [/^src\/ui\//, /^src\/client\/|^src\/base\/events\/events\.ts$|^src\/base\/core\/csv\.ts$|^src\/features\/calls\/replica\.ts$/],
   [/^src\/cli\//, /^src\/(?:app|base|features|storage|providers\/.*port\.ts$)/],
   [/^src\/(?:main|cli)\.ts$/, /^src\/(?:app|base|cli|require-node)/],
   [/^src\/app\//, /^src\/(?!cli)/],

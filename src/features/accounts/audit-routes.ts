@@ -1,5 +1,6 @@
 // The wire of the audit log: in pages, as a file, and as it grows.
 import { Type, type Static } from "@sinclair/typebox";
+import { csvLine } from "#core/csv.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isoMicros } from "#core/system.ts";
@@ -115,20 +116,12 @@ function listRoute({ audit }: AuditRouteOptions): Route {
 }
 
 const HEAD = "number,created_at,actor_kind,actor_id,actor_name,action,object_type,object_id,ip,details";
-/** Spreadsheets take what begins so for a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
-const cell = (value: unknown): string => {
-  const text = value === null || value === undefined ? "" : String(value);
-  const safe = typeof value === "string" && FORMULA.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-};
 
-function csvLine(entry: AuditEntry): string {
+function entryLine(entry: AuditEntry): string {
   const { number, created_at: at, actor, action, object, ip, details } = entryItem(entry);
-  return [
-    number, at, actor.kind, actor.id, actor.name, action, object?.type, object?.id, ip,
-    JSON.stringify(details),
-  ].map(cell).join(",");
+  return csvLine([
+    number, at, actor.kind, actor.id, actor.name, action, object?.type, object?.id, ip, details,
+  ]);
 }
 
 /** As much at a time as the client takes. */
@@ -136,7 +129,7 @@ function fileOf(
   audit: AuditLog, accountId: number, filter: AuditFilter, format: "csv" | "jsonl",
 ): Reply {
   const line = format === "csv"
-    ? csvLine
+    ? entryLine
     : (entry: AuditEntry): string => JSON.stringify(entryItem(entry));
   const write = async (stream: ByteStream): Promise<void> => {
     let before: number | null = null;

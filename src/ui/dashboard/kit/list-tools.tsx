@@ -1,11 +1,13 @@
 // What stands above long lists: saved views, the columns shown, and the list as a file.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { csvLine } from "#core/csv.ts";
 import { addressOf } from "#ui/dashboard/data/address.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData } from "#ui/dashboard/data/use-data.ts";
 import { Button, TextField, useWork } from "./controls.tsx";
 import { useToasts } from "./dialog.tsx";
+import { download } from "./download.ts";
 import type { Column } from "./table.tsx";
 
 interface ListToolsProps<T> {
@@ -124,29 +126,12 @@ function OpenViews({ list, fields, show }: ViewsProps) {
 }
 
 const EXPORTED_MAX = 5000;
-/** Spreadsheets take what begins so for a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
-
-function cell(value: unknown): string {
-  if (value === null || value === undefined) return "";
-  const text = typeof value === "object" ? JSON.stringify(value) : String(value as string | number);
-  const safe = typeof value === "string" && FORMULA.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
 
 function csvOf(rows: object[]): string {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const lines = rows.map((row) =>
-    names.map((name) => cell((row as Record<string, unknown>)[name])).join(","));
+    csvLine(names.map((name) => (row as Record<string, unknown>)[name])));
   return [names.join(","), ...lines].join("\n");
-}
-
-function download(text: string, name: string, type: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 function Export<T extends object>({ list, readOn }: ListToolsProps<T>) {
@@ -160,8 +145,9 @@ function Export<T extends object>({ list, readOn }: ListToolsProps<T>) {
       rows.push(...read.rows);
       page = read.next;
     } while (page !== null && rows.length < EXPORTED_MAX);
-    if (format === "csv") download(csvOf(rows), `${list}.csv`, "text/csv");
-    else download(JSON.stringify(rows, null, 2), `${list}.json`, "application/json");
+    const [text, type] = format === "csv"
+      ? [csvOf(rows), "text/csv"] : [JSON.stringify(rows, null, 2), "application/json"];
+    download(new Blob([text], { type }), `${list}.${format}`);
     if (page !== null) toasts.notify(`The file has the newest ${rows.length}; narrow the list for others.`);
   });
   return (

@@ -8,6 +8,7 @@ import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { Button, SelectField, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { download } from "#ui/dashboard/kit/download.ts";
 import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
@@ -118,11 +119,7 @@ function Exports({ action, actor }: { action: string; actor: string }) {
       headers: apiKey === null ? {} : { Authorization: `Bearer ${apiKey}` },
     });
     if (!response.ok) throw new Error("The log could not be exported.");
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(await response.blob());
-    link.download = `audit.${format}`;
-    link.click();
-    URL.revokeObjectURL(link.href);
+    download(await response.blob(), `audit.${format}`);
   };
   return (
     <>

@@ -1,0 +1,14 @@
+// Rows of CSV that spreadsheets open, for the server's own files and for those a page makes.
+
+/** Spreadsheets take what begins so for a formula. */
+const FORMULA = /^[=+\-@\t\r]/;
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  const text = typeof value === "object" ? JSON.stringify(value) : String(value as string | number);
+  const safe = typeof value === "string" && FORMULA.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** One line, without its end; objects as JSON. */
+export const csvLine = (values: readonly unknown[]): string => values.map(cell).join(",");
