@@ -1,22 +1,21 @@
 // Figures, instants and durations as people read them.
 
-const MICROS_DIGITS = 6;
-const AMOUNTS = new Map<number, Intl.NumberFormat>();
+const CENTS = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" });
+const LESS = new Intl.NumberFormat(undefined, {
+  style: "currency", currency: "USD", maximumSignificantDigits: 2,
+});
+const MICROS = new Intl.NumberFormat(undefined, {
+  style: "currency", currency: "USD", maximumFractionDigits: 6,
+});
 
-/** USD: two decimals, more where cents would hide the amount. */
-export function money(amount: number | string): string {
-  const value = Number(amount);
-  const isFine = Math.abs(value * 100 - Math.round(value * 100)) > 1e-6;
-  const digits = isFine ? Math.min(MICROS_DIGITS, 4) : 2;
-  let format = AMOUNTS.get(digits);
-  if (!format) {
-    format = new Intl.NumberFormat(undefined, {
-      style: "currency", currency: "USD", minimumFractionDigits: digits, maximumFractionDigits: digits,
-    });
-    AMOUNTS.set(digits, format);
-  }
-  return format.format(value);
+/** USD in cents, in figures and lists alike; less than a cent as what it is, not as nothing. */
+export function money(amount: number): string {
+  const isLess = amount !== 0 && Math.abs(amount) < 0.01;
+  return (isLess ? LESS : CENTS).format(amount);
 }
+
+/** For titles: whatever is behind the cents too. */
+export const moneyExactly = (amount: number): string => MICROS.format(amount);
 
 const COUNT = new Intl.NumberFormat();
 export const count = (value: number): string => COUNT.format(value);

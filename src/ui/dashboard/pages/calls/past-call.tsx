@@ -5,7 +5,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import type { Data } from "#ui/dashboard/data/use-data.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
-import { duration, money, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { duration, money, moneyExactly, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Failure, Notice, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { customerOf, recordingPath, typeWords, type CallRecord } from "./call-state.ts";
 import { AssistantLink, Values } from "./facts.tsx";
@@ -117,7 +117,7 @@ function CallFacts({ call }: { call: CallRecord }) {
       ["Answered by", call.answered_by === "unknown" ? null : words(call.answered_by)],
       ["Heard by", call.hearing && HEARD_BY[call.hearing]],
       ["End reason", call.end_reason && words(call.end_reason)],
-      ["Cost", money(call.total_cost)],
+      ["Cost", <span title={moneyExactly(call.total_cost)}>{money(call.total_cost)}</span>],
       ["Carrier’s share of the cost", money(call.carrier_cost)],
       ...(call.campaign_id === null ? [] : [[
         "Campaign", <a href={`#/campaigns/${call.campaign_id}`}>{call.campaign_name ?? call.campaign_id}</a>,

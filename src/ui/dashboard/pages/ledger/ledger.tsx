@@ -6,7 +6,7 @@ import { useData } from "#ui/dashboard/data/use-data.ts";
 import { usePages } from "#ui/dashboard/data/rows.ts";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
-import { count, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { count, money, moneyExactly, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Figure, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
@@ -31,11 +31,17 @@ const COLUMNS: Column<Entry>[] = [
   { title: "Kind", priority: 3, grow: 0.7, cell: ({ kind }) => words(kind) },
   {
     title: "Amount", align: "end",
-    cell: ({ amount }) => <span class={amount > 0 ? "ledger-in" : undefined}>{signed(amount)}</span>,
+    cell: ({ amount }) => (
+      <span class={amount > 0 ? "ledger-in" : undefined} title={moneyExactly(amount)}>
+        {signed(amount)}
+      </span>
+    ),
   },
   {
     title: "Balance after", align: "end", priority: 2,
-    cell: ({ balance_after: balance }) => money(balance),
+    cell: ({ balance_after: balance }) => (
+      <span title={moneyExactly(balance)}>{money(balance)}</span>
+    ),
   },
   {
     title: "Entry", align: "end", priority: 3, grow: 0.7,

@@ -11,10 +11,6 @@ const dayOf = ({ date }: { date: string }): string => day(new Date(`${date}T12:0
 const seconds = (ms: number): string =>
   ms < 1000 ? `${count(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 
-/** Parts of a cent say something only where there are few cents. */
-export const dollars = (amount: number): string =>
-  money(Math.abs(amount) < 1 ? amount : Math.round(amount * 100) / 100);
-
 const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
 
 /** Opens the list of what came on the day. */
@@ -49,8 +45,8 @@ function Spend({ by_day: days }: OverviewData["spend"]) {
   const used = series.filter(({ values }) => values.some((value) => value !== 0));
   return (
     <Chart
-      title="Spend" kind="bars" labels={days.map(dayOf)} format={dollars}
-      totals={Object.fromEntries(used.map(({ name, values }) => [name, dollars(sum(values))]))}
+      title="Spend" kind="bars" labels={days.map(dayOf)} format={money}
+      totals={Object.fromEntries(used.map(({ name, values }) => [name, money(sum(values))]))}
       series={used} empty="Nothing was billed in these days."
     />
   );

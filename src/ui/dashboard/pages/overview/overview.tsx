@@ -4,9 +4,9 @@ import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
-import { count } from "#ui/dashboard/kit/format.ts";
+import { count, money } from "#ui/dashboard/kit/format.ts";
 import { Card, Figure, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
-import { Charts, dollars } from "./charts.tsx";
+import { Charts } from "./charts.tsx";
 import { FirstSteps } from "./first-steps.tsx";
 import { Lately } from "./lately.tsx";
 import { LiveNow } from "./live-now.tsx";
@@ -84,10 +84,10 @@ function Figures({ overview, days }: { overview: OverviewData; days: number }) {
       <h2 class="hidden-visually">Figures of the last {days} days</h2>
       <dl class="figures-row">
         <Figure
-          label="Balance" value={dollars(balance)}
-          note={reserved > 0 ? `${dollars(reserved)} reserved` : <a href="#/ledger">Ledger</a>}
+          label="Balance" value={money(balance)}
+          note={reserved > 0 ? `${money(reserved)} reserved` : <a href="#/ledger">Ledger</a>}
         />
-        <Figure label="Spent" value={dollars(spend.total)} note={inDays} />
+        <Figure label="Spent" value={money(spend.total)} note={inDays} />
         <Figure label="Live calls" value={count(calls.live)} note={<a href="#/calls">Calls</a>} />
         <Figure
           label="Conversations" note={inDays}

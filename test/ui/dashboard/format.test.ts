@@ -1,0 +1,14 @@
+// Figures as the dashboard writes them.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { money, moneyExactly } from "#ui/dashboard/kit/format.ts";
+
+test("[DB460] money has one form, cents, and what is less than a cent is not shown as nothing", () => {
+  assert.deepEqual(
+    [104.9, 104.6517, 100.43, 0.58, 0, -2.5, 12_345.6789].map(money),
+    ["$104.90", "$104.65", "$100.43", "$0.58", "$0.00", "-$2.50", "$12,345.68"],
+  );
+  assert.deepEqual([0.0015, -0.000_012].map(money), ["$0.0015", "-$0.000012"]);
+  assert.equal(moneyExactly(104.6517), "$104.6517");
+  assert.equal(moneyExactly(-0.000_012), "-$0.000012");
+});
