@@ -66,12 +66,12 @@ async function invokeMcp(request: EndpointRequest): Promise<EndpointReply> {
   const { resultCharsMax, isTrial } = request;
   const reply = await askMcp(outbound, request);
   if ("kind" in reply) return reply;
-  const { answered } = reply;
+  const { answered, mcp } = reply;
   const seen = isTrial && answered ? {
     answered: answeredOf(
       { kind: "reply", ...answered, body: Buffer.from(answered.text) }, resultCharsMax),
   } : {};
-  return { kind: "result", result: bounded(reply.result, resultCharsMax), ...seen };
+  return { kind: "result", result: bounded(reply.result, resultCharsMax), mcp, ...seen };
 }
 
 export default async function invoke(request: EndpointRequest): Promise<EndpointReply> {

@@ -3,6 +3,7 @@
 import type { Cluster } from "#cluster/cluster.ts";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import { createCalcom } from "#features/calendar/calcom.ts";
+import { createMcpSessions } from "#features/tools/mcp-sessions.ts";
 import { createMcpServers } from "#features/tools/mcp.ts";
 import { createToolFunctions } from "#features/tools/functions.ts";
 import { createInvokeTool, type SendingOptions } from "#features/tools/invocation.ts";
@@ -36,9 +37,13 @@ export function createTooling(options: ToolingOptions) {
     allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
     threadsMax: config.PARLEY_TOOL_THREADS_MAX, log,
   });
-  const send: SendingOptions["send"] = async (request) => options.nodes.holds()
+  const sendOnce: SendingOptions["send"] = async (request) => options.nodes.holds()
     ? await threads.send(request)
     : { kind: "failed", reason: "thread", sent: false };
+  const mcpSessions = createMcpSessions({
+    send: sendOnce, follow: (call) => mcpServers.follow(call), system, log,
+  });
+  const { send } = mcpSessions;
   const sending: SendingOptions = {
     send,
     system,
@@ -49,16 +54,20 @@ export function createTooling(options: ToolingOptions) {
     store: storage.tools, box, system,
     toolsMax: async (accountId) => (await planOf(accountId)).tools,
   });
+  const mcpServers = createMcpServers({ send, tools });
   const invokeTool = createInvokeTool({ ...sending, journal });
   return {
     tools,
     invokeTool,
     tryTool: createTryTool(sending),
-    mcpServers: createMcpServers({ send, tools }),
+    mcpServers,
     toolFunctions: createToolFunctions({ tools, invoke: invokeTool }),
     calcomFunctions: createCalcom({
       url: config.PARLEY_CALCOM_URL ?? "", send, journal, keyOf, system, log,
     }),
-    closeToolThreads: threads.close,
+    closeToolThreads: async () => {
+      await mcpSessions.close();
+      await threads.close();
+    },
   };
 }

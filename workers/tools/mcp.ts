@@ -1,7 +1,10 @@
-// A conversation with somebody's MCP server over Streamable HTTP: hello, then one question. Every
-// request goes through the guard that tools' requests go through. Called by invoke-tool.ts.
+// A conversation with somebody's MCP server over Streamable HTTP: hello, unless an earlier request
+// said it, then one question. Every request goes through the guard that tools' requests go through.
+// Called by invoke-tool.ts.
 import { createParser } from "eventsource-parser";
-import type { EndpointReply, EndpointRequest } from "#features/tools/invocation.ts";
+import type {
+  EndpointReply, EndpointRequest, McpSession, McpState,
+} from "#features/tools/invocation.ts";
 import type { McpTool } from "#features/tools/mcp.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
 
@@ -10,12 +13,16 @@ const PROTOCOL_VERSION = "2025-11-25";
 const TOOLS_MAX = 200;
 const PAGES_MAX = 20;
 const LIST_BYTES_MAX = 1024 * 1024;
+const TOOLS_CHANGED = "notifications/tools/list_changed";
 const CLIENT = { name: "parley", version: "1" };
 
 type Json = Record<string, unknown>;
 /** `text`: as it came, for whoever looks at it. */
 type Answer = { message: Json; headers: Record<string, string>; status: number; text: string };
 type Failure = Exclude<EndpointReply, { kind: "result" }>;
+
+/** The server has forgotten the session, or never knew it: it did nothing with the request. */
+class SessionGone extends Error {}
 
 class McpFailure extends Error {
   readonly reply: Failure;
@@ -29,6 +36,8 @@ class McpFailure extends Error {
 const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -38,18 +47,23 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The answer to the request among what came: alone, or in a stream of events. */
-function messageIn(
-  { headers, body }: Extract<OutboundReply, { kind: "reply" }>, id: number,
-): Json | null {
+/** What came: one message, or a stream of them. */
+function messagesIn({ headers, body }: Extract<OutboundReply, { kind: "reply" }>): Json[] {
   const text = body.toString("utf8");
   const found: unknown[] = [];
   if (/^text\/event-stream\b/i.test(headers["content-type"] ?? "")) {
     const parser = createParser({ onEvent: ({ data }) => void found.push(parsed(data)) });
     parser.feed(text.endsWith("\n\n") ? text : `${text}\n\n`);
   } else found.push(parsed(text));
-  return found.filter(isObject).find((message) =>
-    message.id === id && ("result" in message || "error" in message)) ?? null;
+  return found.filter(isObject);
+}
+
+/** The protocol has 404 for it; servers made after the SDK's examples answer 400 in words. */
+function isGone({ status, body }: Extract<OutboundReply, { kind: "reply" }>): boolean {
+  if (status !== 400) return status === 404;
+  const message = parsed(body.toString("utf8"));
+  return isObject(message) && (message.id ?? null) === null && isObject(message.error)
+    && /session|initializ/i.test(textOf(message.error.message));
 }
 
 /** One after the other, with what the server said of itself at the beginning. */
@@ -58,12 +72,16 @@ class Session {
   readonly #request: EndpointRequest;
   readonly #signal: AbortSignal;
   readonly #headers: Record<string, string>;
-  #nextId = 1;
+  #nextId: number;
+  /** An earlier request said hello: the server may have forgotten it. */
+  #isOld = false;
+  #hasNewTools = false;
 
   constructor(outbound: Outbound, request: EndpointRequest) {
     this.#outbound = outbound;
     this.#request = request;
     this.#signal = AbortSignal.timeout(request.totalMs);
+    this.#nextId = request.mcp?.firstId ?? 1;
     // The same key for three requests would make one of them of all.
     const { "idempotency-key": _, ...headers } = request.headers;
     this.#headers = {
@@ -72,8 +90,23 @@ class Session {
     };
   }
 
+  resume({ id, version }: McpSession): void {
+    this.#isOld = true;
+    this.#headers["mcp-protocol-version"] = version;
+    if (id !== null) this.#headers["mcp-session-id"] = id;
+  }
+
+  /** What later requests go on with. */
+  state(isNew: boolean): McpState {
+    const { "mcp-session-id": id = null, "mcp-protocol-version": version = "" } = this.#headers;
+    return { session: { id, version }, isNew, hasNewTools: this.#hasNewTools };
+  }
+
   /** Says hello; what fails here has certainly called nothing. */
   async open(): Promise<void> {
+    this.#isOld = false;
+    delete this.#headers["mcp-session-id"];
+    delete this.#headers["mcp-protocol-version"];
     const { message, headers } = await this.ask("initialize", {
       protocolVersion: PROTOCOL_VERSION, capabilities: {}, clientInfo: CLIENT,
     });
@@ -89,7 +122,10 @@ class Session {
     const id = this.#nextId;
     this.#nextId += 1;
     const reply = await this.#send({ jsonrpc: "2.0", id, method, params }, more);
-    const message = messageIn(reply, id);
+    const messages = messagesIn(reply);
+    this.#hasNewTools ||= messages.some((one) => one.method === TOOLS_CHANGED);
+    const message = messages.find((one) =>
+      one.id === id && ("result" in one || "error" in one));
     if (!message) throw new McpFailure({ kind: "failed", reason: "no_mcp", sent: true });
     const { status, headers } = reply;
     return { message, headers, status, text: reply.body.toString("utf8") };
@@ -119,12 +155,11 @@ class Session {
     }
     if (reply.kind !== "reply") throw new McpFailure(reply);
     const { status } = reply;
+    if (this.#isOld && isGone(reply)) throw new SessionGone();
     if (status < 200 || status > 299) throw new McpFailure({ kind: "status", status });
     return reply;
   }
 }
-
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** What a model can use of a result: its structure where it has one, else its texts. */
 function resultOf(message: Json): Json {
@@ -164,27 +199,49 @@ const unsent = (reply: Failure): Failure =>
 interface McpReply {
   result: Json;
   answered: { status: number; headers: Record<string, string>; text: string } | null;
+  mcp: McpState;
 }
 
-/** Calls the tool, or reads the list (`tools`), or says why not. */
+/** Calls the tool, or reads the list (`tools`). */
+async function askOnce(
+  session: Session, { mcp, headers }: EndpointRequest, onSent: () => void,
+): Promise<Omit<McpReply, "mcp">> {
+  const { tool: name = null, arguments: args = {} } = mcp ?? {};
+  if (name === null) return { result: { tools: await listed(session) }, answered: null };
+  onSent();
+  const key = headers["idempotency-key"];
+  const { message, ...answered } = await session.ask(
+    "tools/call", { name, arguments: args }, key === undefined ? {} : { "idempotency-key": key });
+  return { result: resultOf(message), answered };
+}
+
+/** Calls the tool, or reads the list, in the session there is or a new one; or says why not. */
 export async function askMcp(
   outbound: Outbound, request: EndpointRequest,
 ): Promise<McpReply | Failure> {
   const session = new Session(outbound, request);
+  const old = request.mcp?.session;
   let isSent = false;
+  let isNew = !old;
+  const ask = async (): Promise<McpReply> => {
+    if (isNew) await session.open();
+    const reply = await askOnce(session, request, () => (isSent = true));
+    return { ...reply, mcp: session.state(isNew) };
+  };
   try {
-    await session.open();
-    const { tool: name = null, arguments: args = {} } = request.mcp ?? {};
-    if (name === null) return { result: { tools: await listed(session) }, answered: null };
-    isSent = true;
-    const key = request.headers["idempotency-key"];
-    const { message, ...answered } = await session.ask(
-      "tools/call", { name, arguments: args }, key === undefined ? {} : { "idempotency-key": key });
-    return { result: resultOf(message), answered };
+    if (!old) return await ask();
+    session.resume(old);
+    return await ask().catch((error: unknown) => {
+      if (!(error instanceof SessionGone)) throw error;
+      // Whoever does not know the session has called nothing in it.
+      isSent = false;
+      isNew = true;
+      return ask();
+    });
   } catch (error) {
     if (!(error instanceof McpFailure)) throw error;
     return isSent ? error.reply : unsent(error.reply);
   } finally {
-    session.close();
+    if (request.mcp?.isKept !== true) session.close();
   }
 }

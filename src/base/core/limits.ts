@@ -100,6 +100,8 @@ export const LIMITS = {
   toolThreadsMax: 2,
   toolCallsPerThreadMax: 128,
   toolCallsQueueMax: 2000,
+  /** Sessions at MCP servers that are kept; the one used longest ago is let go. */
+  mcpSessionsMax: 500,
   /** Beyond a tool's own timeout, until its thread is given up. */
   toolThreadGraceMs: 5 * SECOND_MS,
   replyCharsMax: 32 * 1024,

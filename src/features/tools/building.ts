@@ -9,7 +9,11 @@ export interface BuiltRequest {
   headers: Record<string, string>;
   body?: string;
   /** The call of an MCP server's tool; the body shows it. */
-  mcp?: { tool: string; arguments: Record<string, unknown> };
+  mcp?: {
+    tool: string;
+    arguments: Record<string, unknown>;
+    owner: { accountId: number; toolId: number };
+  };
 }
 
 const PLACEHOLDER = /\{([A-Za-z][A-Za-z_]{0,31})\}/g;
@@ -55,7 +59,7 @@ const headersOf = ({ headers }: Tool, withVariables: (text: string) => string) =
 
 /** The server checks the arguments against its own schema. */
 export function buildMcpRequest(
-  tool: Tool, mcp: NonNullable<BuiltRequest["mcp"]>, variables: Record<string, string>,
+  tool: Tool, mcp: Omit<NonNullable<BuiltRequest["mcp"]>, "owner">, variables: Record<string, string>,
 ): BuiltRequest {
   const variable = (name: string): string =>
     (Object.hasOwn(variables, name) ? (variables[name] ?? "") : "");
@@ -67,7 +71,9 @@ export function buildMcpRequest(
     url: fillNames(tool.endpoint, (name) => encodeURIComponent(variable(name))),
     headers: headersOf(tool, withVariables),
     body: JSON.stringify({ method: "tools/call", params }),
-    mcp: { tool: mcp.tool, arguments: args },
+    mcp: {
+      tool: mcp.tool, arguments: args, owner: { accountId: tool.accountId, toolId: tool.id },
+    },
   };
 }
 

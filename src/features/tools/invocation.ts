@@ -39,8 +39,36 @@ export interface EndpointRequest {
   resultCharsMax: number;
   /** Also hand over what was really answered: somebody looks at it. */
   isTrial?: boolean;
-  /** Asks the MCP server at the address to call its tool, or, without one, for its list. */
-  mcp?: { tool: string | null; arguments: Record<string, unknown> };
+  mcp?: McpQuestion;
+}
+
+/** Asks the MCP server at the address to call its tool, or, without one, for its list. */
+interface McpQuestion {
+  tool: string | null;
+  arguments: Record<string, unknown>;
+  /** Names the session it goes in; absent: one of its own, which ends with it. */
+  owner?: { accountId: number; toolId: number };
+  /** What follows is filled in by mcp-sessions.ts. */
+  session?: McpSession;
+  /** The first of the ids that this question may use in the session. */
+  firstId?: number;
+  /** The session goes on after this. */
+  isKept?: boolean;
+}
+
+/** What a server said hello with. */
+export interface McpSession {
+  /** Null: it wants none named. */
+  id: string | null;
+  version: string;
+}
+
+export interface McpState {
+  session: McpSession;
+  /** Hello was said for this question. */
+  isNew: boolean;
+  /** The server said that its list of tools is another now. */
+  hasNewTools: boolean;
 }
 
 /** What the endpoint answered, its text clean and no longer than a result. */
@@ -52,7 +80,7 @@ export interface Answered {
 
 /** `answered` comes with trials alone. */
 export type EndpointReply =
-  | { kind: "result"; result: Record<string, unknown>; answered?: Answered }
+  | { kind: "result"; result: Record<string, unknown>; answered?: Answered; mcp?: McpState }
   /** `sent` false: whatever answered so, the call itself had not been sent. */
   | { kind: "status"; status: number; sent?: boolean; answered?: Answered }
   | { kind: "refused"; reason: string }

@@ -1,8 +1,9 @@
 // Tools of MCP servers: what a tool of an account keeps of one, and the list a server has. The
-// conversation with the server is in workers/tools/mcp.ts; calls go through invocation.ts.
+// conversation with the server is in workers/tools/mcp.ts, its sessions in mcp-sessions.ts; calls
+// go through invocation.ts.
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { SendToEndpoint } from "./invocation.ts";
+import type { EndpointRequest, SendToEndpoint } from "./invocation.ts";
 import { LOCKED_PROBLEM, toolNotFound, type Tool, type ToolFields, type Tools } from "./tools.ts";
 
 const MCP_LIST_S = 15;
@@ -23,6 +24,12 @@ export interface McpServers {
   list(server: Pick<ToolFields, "endpoint" | "headers">): Promise<McpTool[]>;
   /** The tool as its server describes it now; Fault 404, or 422 where the server has it no more. */
   refresh(accountId: number, toolId: number): Promise<Tool>;
+  /**
+   * Takes over what the server of the call says now that its tools take: for this tool and the
+   * account's others with the same address and headers. Descriptions stay as their owner has them
+   * until somebody asks for `refresh`: they are instructions to a model, and no server's to change.
+   */
+  follow(call: EndpointRequest): Promise<void>;
 }
 
 export const isShortSchema = (schema: object): boolean =>
@@ -36,22 +43,48 @@ function problemOf(reply: Exclude<Awaited<ReturnType<SendToEndpoint>>, { kind: "
     : "The MCP server could not be reached.";
 }
 
+const listing = (url: string, headers: Record<string, string>): EndpointRequest => ({
+  url, headers, method: "POST", totalMs: MCP_LIST_S * 1000,
+  bytesMax: LIMITS.toolResponseBytesMax, resultCharsMax: LIMITS.toolResponseBytesMax,
+});
+
+const isOfSameServer = (one: Tool, other: Tool): boolean =>
+  one.endpoint === other.endpoint && JSON.stringify(one.headers) === JSON.stringify(other.headers);
+
 export function createMcpServers(
-  { send, tools }: { send: SendToEndpoint; tools: Pick<Tools, "find" | "update"> },
+  { send, tools }: { send: SendToEndpoint; tools: Pick<Tools, "find" | "list" | "update"> },
 ): McpServers {
   const list: McpServers["list"] = async ({ endpoint, headers }) => {
     const reply = await send({
-      url: endpoint, method: "POST", totalMs: MCP_LIST_S * 1000,
-      headers: Object.fromEntries(headers.map(({ name, value }) => [name.toLowerCase(), value])),
-      bytesMax: LIMITS.toolResponseBytesMax, resultCharsMax: LIMITS.toolResponseBytesMax,
+      ...listing(endpoint, Object.fromEntries(
+        headers.map(({ name, value }) => [name.toLowerCase(), value]))),
       mcp: { tool: null, arguments: {} },
     });
     if (reply.kind === "result") return reply.result.tools as McpTool[];
     const problem = problemOf(reply);
     throw new Fault(422, problem, { errors: { endpoint: [problem] } });
   };
+  const follow: McpServers["follow"] = async ({ url, headers, mcp }) => {
+    const { owner } = mcp ?? {};
+    if (!owner) return;
+    const { accountId, toolId } = owner;
+    const reply = await send({
+      ...listing(url, headers), mcp: { tool: null, arguments: {}, owner },
+    });
+    if (reply.kind !== "result") return;
+    const now = new Map((reply.result.tools as McpTool[]).map((tool) => [tool.name, tool]));
+    const all = await tools.list(accountId);
+    const called = all.find(({ id }) => id === toolId);
+    for (const tool of all.filter((one) => called && isOfSameServer(one, called))) {
+      const { inputSchema } = now.get(tool.mcp?.tool ?? "") ?? {};
+      if (!tool.mcp || !inputSchema || !isShortSchema(inputSchema)) continue;
+      if (JSON.stringify(inputSchema) === JSON.stringify(tool.mcp.inputSchema)) continue;
+      await tools.update(accountId, tool.id, { mcp: { tool: tool.mcp.tool, inputSchema } });
+    }
+  };
   return {
     list,
+    follow,
     refresh: async (accountId, toolId) => {
       const tool = await tools.find(accountId, toolId);
       if (!tool) throw toolNotFound();

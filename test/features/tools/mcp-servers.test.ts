@@ -2,6 +2,7 @@
 // at most once, described anew; guarded as every address.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { startMcpServer } from "#support/mcp-server.ts";
@@ -117,6 +118,127 @@ test("[TL134] a server's session goes with each request and is let go, and nobod
   assert.deepEqual(later.map(({ method }) => method), ["POST", "POST", "DELETE"]);
   for (const { headers: given } of later) assert.equal(given["mcp-session-id"], "s-1");
   await endpoint.close();
+});
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!await holds()) await setTimeout(20);
+}
+
+/** An MCP server that keeps sessions, as the protocol has them; `forget` is its restart. */
+async function startKeeper() {
+  const endpoint = await startEndpoint();
+  const state = { opened: 0, current: "", refusal: 404, schema: { type: "object" } as object };
+  const cities: string[] = [];
+  let isListChanged = false;
+  let lists = 0;
+  endpoint.answer(({ method, body, headers: given }, response) => {
+    if (method === "DELETE") return response.end();
+    const { id, method: asked, params } = JSON.parse(body) as {
+      id?: number; method: string; params?: { arguments?: { city: string } };
+    };
+    const say = (result: object, more = ""): void => {
+      response.setHeader("content-type", "text/event-stream");
+      response.end(`${more}data: ${JSON.stringify({ jsonrpc: "2.0", id, result })}\n\n`);
+    };
+    if (asked === "initialize") {
+      state.opened += 1;
+      state.current = `s-${state.opened}`;
+      response.setHeader("mcp-session-id", state.current);
+      return say({ protocolVersion: "2025-06-18", capabilities: { tools: { listChanged: true } } });
+    }
+    if (given["mcp-session-id"] !== state.current) {
+      const error = { code: -32000, message: "Bad Request: No valid session ID provided" };
+      return response.writeHead(state.refusal).end(JSON.stringify({ jsonrpc: "2.0", id: null, error }));
+    }
+    if (id === undefined) return response.writeHead(202).end();
+    if (asked === "tools/list") {
+      const { schema: inputSchema } = state;
+      lists += 1;
+      return say({ tools: [{ name: "get-weather", description: "Other words.", inputSchema }] });
+    }
+    cities.push(params?.arguments?.city ?? "");
+    const notice = { jsonrpc: "2.0", method: "notifications/tools/list_changed" };
+    say({ content: [{ type: "text", text: "Sunny." }] },
+      isListChanged ? `data: ${JSON.stringify(notice)}\n\n` : "");
+    isListChanged = false;
+  });
+  return {
+    endpoint, state, cities,
+    forget: () => (state.current = "gone"),
+    changeTools: (schema: object) => {
+      state.schema = schema;
+      isListChanged = true;
+    },
+    lists: () => lists,
+    /** Lists aside: they are read beside all else. */
+    asked: () => endpoint.requests.filter(({ method }) => method === "POST")
+      .map(({ body }) => (JSON.parse(body) as { method: string }).method)
+      .filter((method) => method !== "tools/list"),
+  };
+}
+
+const HELLO = ["initialize", "notifications/initialized"];
+
+test("[TL135] hello is said once, again when a server has forgotten the session, and each call has one effect", async () => {
+  const keeper = await startKeeper();
+  const id = await newTool("get-weather", keeper.endpoint.url);
+  keeper.endpoint.requests.length = 0;
+  await turnWith(id, { city: "Oslo" });
+  await turnWith(id, { city: "Rome" });
+  assert.deepEqual(keeper.asked(), [...HELLO, "tools/call", "tools/call"]);
+  const ids = keeper.endpoint.requests.map(({ body }) => (JSON.parse(body) as { id?: number }).id)
+    .filter((one) => one !== undefined);
+  assert.equal(new Set(ids).size, ids.length, "no id is used twice in a session");
+  for (const refusal of [404, 400]) {
+    // The list is read once more after a new hello, whenever that may be.
+    if (refusal === 400) await until(() => keeper.lists() > 1);
+    keeper.state.refusal = refusal;
+    keeper.forget();
+    keeper.endpoint.requests.length = 0;
+    assert.deepEqual(await turnWith(id, { city: `Bern ${refusal}` }, 2),
+      [{ text: "Sunny." }, { text: "Sunny." }]);
+    assert.deepEqual(keeper.asked().slice(0, 4), ["tools/call", ...HELLO, "tools/call"]);
+    const calls = keeper.endpoint.requests.filter(({ body }) => body.includes("tools/call"));
+    const keys = calls.map(({ headers: given }) => given["idempotency-key"]);
+    assert.equal(new Set(keys).size, 1, "a call sent again has the key it had");
+  }
+  assert.deepEqual(keeper.cities, ["Oslo", "Rome", "Bern 404", "Bern 400"]);
+  // Another account is another session, though the server and its headers are the same.
+  const stranger = await server.newAccount();
+  keeper.endpoint.requests.length = 0;
+  const tried = await server.call("POST", "/user/tools/try", {
+    key: stranger.key,
+    body: {
+      name: "weather", description: "Weather", endpoint: keeper.endpoint.url, method: "POST",
+      headers, mcp: { tool: "get-weather", input_schema: { type: "object" } }, arguments: {},
+    },
+  });
+  assert.equal(tried.body.ok, true, JSON.stringify(tried.body));
+  assert.deepEqual(keeper.asked(), [...HELLO, "tools/call"]);
+  await keeper.endpoint.close();
+});
+
+test("[TL136] what a server says anew that its tools take is taken over by itself; its words are not", async () => {
+  const keeper = await startKeeper();
+  const id = await newTool("get-weather", keeper.endpoint.url);
+  await server.call("PATCH", `/user/tools/${id}`, { body: { description: "My own words." } });
+  const schemaIs = (wanted: object): Promise<void> => until(async () => {
+    const { body } = await server.call("GET", `/user/tools/${id}`);
+    const { description, mcp } = body.data ?? body;
+    assert.equal(description, "My own words.");
+    return JSON.stringify(mcp.input_schema) === JSON.stringify(wanted);
+  });
+  const withDays = { type: "object", properties: { days: { type: "number" } } };
+  keeper.changeTools(withDays);
+  await turnWith(id, { city: "Oslo" });
+  await schemaIs(withDays);
+  // A server that was started anew may have other tools.
+  const withHours = { type: "object", properties: { hours: { type: "number" } } };
+  keeper.state.schema = withHours;
+  keeper.forget();
+  await turnWith(id, { city: "Oslo" });
+  await schemaIs(withHours);
+  await keeper.endpoint.close();
 });
 
 test("[TL132] a tool is described anew as its MCP server does now", async () => {

@@ -1,0 +1,119 @@
+// Sessions at MCP servers: hello is said once, and what one account asks one server with the same
+// headers goes in the session that came of it, until the server knows it no more. Also decides when
+// a server's list is due to be read again. Wraps the threads' `send`; made by app/tools.ts.
+import { createHash } from "node:crypto";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
+import type { EndpointRequest, McpSession, McpState, SendToEndpoint } from "./invocation.ts";
+
+/** A list is not read again sooner, unless its server says that it is another now. */
+const LIST_EVERY_MS = 15 * 60_000;
+/** Questions of one request are fewer: a list is read page by page. */
+const IDS_PER_REQUEST = 100;
+const GOODBYE_MS = 1000;
+
+/** One account's dealings with one server. */
+interface Dealings {
+  url: string;
+  headers: Record<string, string>;
+  /** Null: hello has to be said. */
+  session: McpSession | null;
+  nextId: number;
+  /** When the list was read, or first could have been. */
+  listedMs: number;
+  isListing: boolean;
+}
+
+interface McpSessions {
+  send: SendToEndpoint;
+  /** Lets the servers forget their sessions, within a second. Idempotent. */
+  close(): Promise<void>;
+}
+
+interface McpSessionsOptions {
+  send: SendToEndpoint;
+  /** Reads the list of the call's server again. */
+  follow(call: EndpointRequest): Promise<void>;
+  system: Pick<System, "monotonicMs">;
+  log: Logger;
+}
+
+export function createMcpSessions({ send, follow, system, log }: McpSessionsOptions): McpSessions {
+  /** Used last comes last. */
+  const known = new Map<string, Dealings>();
+
+  const forget = async ({ url, headers, session }: Dealings): Promise<void> => {
+    if (session === null || session.id === null) return;
+    await send({
+      url, method: "DELETE", totalMs: GOODBYE_MS,
+      headers: {
+        ...headers, "mcp-session-id": session.id, "mcp-protocol-version": session.version,
+      },
+      bytesMax: LIMITS.toolResponseBytesMax, resultCharsMax: LIMITS.functionResultCharsMax,
+    }).catch((error: unknown) => log.warn({ err: error }, "an MCP session was not let go"));
+  };
+
+  const dealingsOf = (accountId: number, { url, headers: given }: EndpointRequest): Dealings => {
+    // Each call has an idempotency key of its own; all else is who asks.
+    const { "idempotency-key": _, ...headers } = given;
+    const key = createHash("sha256").update(JSON.stringify([accountId, url, headers])).digest("hex");
+    const dealings = known.get(key) ?? {
+      url, headers, session: null, nextId: 1, listedMs: system.monotonicMs(), isListing: false,
+    };
+    known.delete(key);
+    known.set(key, dealings);
+    const [oldest] = known;
+    if (oldest && known.size > LIMITS.mcpSessionsMax) {
+      known.delete(oldest[0]);
+      void forget(oldest[1]);
+    }
+    return dealings;
+  };
+
+  const followSoon = (dealings: Dealings, call: EndpointRequest): void => {
+    dealings.isListing = true;
+    dealings.listedMs = system.monotonicMs();
+    void follow(call)
+      .catch((error: unknown) => log.warn({ err: error }, "an MCP server's list was not taken over"))
+      .finally(() => (dealings.isListing = false));
+  };
+
+  /** A server that says hello anew in mid-session was started anew, perhaps with other tools. */
+  const isListDue = (dealings: Dealings, { isNew, hasNewTools }: McpState, hadSession: boolean) =>
+    !dealings.isListing && (hasNewTools || (isNew && hadSession)
+      || system.monotonicMs() - dealings.listedMs >= LIST_EVERY_MS);
+
+  return {
+    send: async (request) => {
+      const { mcp } = request;
+      if (!mcp?.owner) return send(request);
+      const dealings = dealingsOf(mcp.owner.accountId, request);
+      const { session, nextId: firstId } = dealings;
+      dealings.nextId += IDS_PER_REQUEST;
+      const reply = await send({
+        ...request,
+        mcp: { ...mcp, ...session && { session }, firstId, isKept: true },
+      });
+      if (reply.kind !== "result" || !reply.mcp) {
+        // Not let go: another call may be under way in it. The next one says hello.
+        if (dealings.session === session) dealings.session = null;
+        return reply;
+      }
+      const { mcp: state, ...answer } = reply;
+      const isSecond = state.isNew && dealings.session !== session && dealings.session !== null;
+      // Two said hello at the same time: one session is enough.
+      if (isSecond) void forget({ ...dealings, session: state.session });
+      else dealings.session = state.session;
+      if (mcp.tool !== null && isListDue(dealings, state, session !== null)) {
+        followSoon(dealings, request);
+      }
+      return answer;
+    },
+    close: async () => {
+      const last = [...known.values()];
+      known.clear();
+      await Promise.all(last.map(forget));
+    },
+  };
+}
