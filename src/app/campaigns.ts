@@ -30,7 +30,7 @@ interface CampaigningOptions {
   planOf(accountId: number): Promise<Plan>;
   assistants: Assistants;
   calls: Calls;
-  voice: { calling: Pick<Calling, "dial" | "hold"> } & Pick<Lines, "isScript" | "whyCannotCall">;
+  voice: { calling: Pick<Calling, "dial" | "hold" | "onFreed"> } & Pick<Lines, "isScript" | "whyCannotCall">;
 }
 
 export function createCampaigning(options: CampaigningOptions) {
@@ -57,6 +57,7 @@ export function createCampaigning(options: CampaigningOptions) {
     dialler.wake();
     wire?.publish(QUEUES, new Uint8Array());
   };
+  voice.calling.onFreed(dialler.freed);
   wire?.subscribe(QUEUES, () => dialler.wake());
   return {
     dialler,

@@ -82,6 +82,11 @@ const DEEDS: Deeds = {
   "webhooks.enqueue": (done, args) => (done === null ? null : args.endpointId),
 };
 
+/** What a request names in its body, so that it is on record as it was before. */
+const NAMED: Record<string, (args: Record<string, unknown>) => unknown> = {
+  "campaign.set_status": ({ campaignId }) => campaignId,
+};
+
 type Rule = (result: unknown, args: unknown) => Object;
 const ruleOf = (name: string): Rule | undefined => (DEEDS as Record<string, Rule>)[name];
 
@@ -138,7 +143,8 @@ export function withDeeds<Commands extends object>(sql: Sql, commands: Commands)
     if (!deed) return command(args as never);
     const { accountId, action, actor, address, objectId, fields, now } = deed;
     const type = action.split(".")[0] ?? action;
-    const before = objectId === null ? undefined : await recordOf(type, accountId, objectId);
+    const named = objectId ?? String(NAMED[action]?.(args as Record<string, unknown>) ?? "");
+    const before = named === "" ? undefined : await recordOf(type, accountId, named);
     const result = await command(args as never);
     const object = rule(result, args);
     if (object === null) return result;

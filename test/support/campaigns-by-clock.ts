@@ -173,6 +173,7 @@ export async function createWorld(options: WorldOptions) {
     },
     settle,
     wake: () => dialler.wake(),
+    freed: () => dialler.freed(),
     newCampaign: async (changes: Partial<CampaignFields> = {}): Promise<Campaign> => {
       const fields = { ...FIELDS, assistantId: assistant.id, ...changes };
       return features.campaigns.create(accountId, fields);

@@ -53,6 +53,7 @@ export interface Calling {
   }>;
   /** A place for a call that is about to begin; see capacity.ts. */
   hold: Capacity["hold"];
+  onFreed: Capacity["onFreed"];
   /** Takes a call that a hosted carrier brings; resolves once it may be answered. */
   receiveHosted(hosted: Hosted, ...offered: Parameters<Receive>): ReturnType<Receive>;
   control: {
@@ -82,7 +83,11 @@ export function createCalling(options: CallingOptions): Calling {
   };
   media.onMessage((message) => {
     const call = live.get(message.callId);
-    if (call) handle(options, call, message, keep, () => live.delete(message.callId));
+    if (!call) return;
+    handle(options, call, message, keep, () => {
+      live.delete(message.callId);
+      options.capacity.freed();
+    });
   });
   system.every(LIMITS.callBeatMs, () => keep("call beat", beat(calls, live)));
   let isStopping = false;
@@ -131,6 +136,7 @@ export function createCalling(options: CallingOptions): Calling {
     }),
     openWeb: createOpenWeb(options, open),
     hold: options.capacity.hold,
+    onFreed: options.capacity.onFreed,
     receiveHosted: (hosted, arrival, join) =>
       answerHosted(options, hosted, { arrival, join }, place),
     ...createControl(options, live, end),

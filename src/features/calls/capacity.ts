@@ -64,6 +64,10 @@ export interface Capacity {
    * function. Null: there is none.
    */
   hold(assistant: Assistant, words: GivenWords | null): (() => void) | null;
+  /** A place may have come free, and whoever waits for one looks again. */
+  freed(): void;
+  /** The listener is notified of each. */
+  onFreed(listener: () => void): void;
   /** From now on there is no place for anybody. */
   close(): void;
 }
@@ -73,6 +77,10 @@ export function createCapacity(options: CapacityOptions): Capacity {
   const held = new Set<Pick<LiveCall, "recogniser">>();
   let live: Parameters<Capacity["count"]>[0] = () => [];
   let isClosed = false;
+  const listeners = new Set<() => void>();
+  const freed = (): void => {
+    for (const listener of [...listeners]) listener();
+  };
   const isFull = (recogniser: string | null): boolean => {
     const calls = [...live(), ...held];
     if (callsMax !== null ? calls.length >= callsMax : calls.length >= CALLS_MIN && isLate()) {
@@ -88,8 +96,12 @@ export function createCapacity(options: CapacityOptions): Capacity {
       if (isClosed || isFull(recogniser)) return null;
       const place = { recogniser };
       held.add(place);
-      return () => void held.delete(place);
+      return () => {
+        if (held.delete(place)) freed();
+      };
     },
+    freed,
+    onFreed: (listener) => void listeners.add(listener),
     close: () => void (isClosed = true),
   };
 }

@@ -35,6 +35,8 @@ export interface Dialler {
   start(): void;
   /** Something changed; looks again. */
   wake(): void;
+  /** A place for a call came free here; looks again when somebody was not called for want of one. */
+  freed(): void;
   /** Resolves once no pass runs and none is asked for. For tests. */
   idle(): Promise<void>;
   /** Begins no more calls. Idempotent. */
@@ -49,11 +51,14 @@ export function createDialler(options: DiallerOptions): Dialler {
   let isAsked = false;
   let passing: Promise<void> | null = null;
   let timer: Timer | null = null;
+  const places = createPlaces(options.hold);
+  const passOptions = { ...options, hold: places.hold };
 
   const passes = async (): Promise<void> => {
     while (isAsked && state === "open") {
       isAsked = false;
-      const until = await pass(options, watch, turns, () => state === "open").catch(
+      places.forget();
+      const until = await pass(passOptions, watch, turns, () => state === "open").catch(
         (error: unknown) => {
           log.error({ err: error }, "a pass of the dialler failed");
           return null;
@@ -77,6 +82,9 @@ export function createDialler(options: DiallerOptions): Dialler {
       wake();
     },
     wake,
+    freed: () => {
+      if (places.isAwaited()) wake();
+    },
     idle: async () => {
       while (passing) await passing;
     },
@@ -92,6 +100,29 @@ export function createDialler(options: DiallerOptions): Dialler {
 function waitMs(system: System, until: Instant | null): number {
   const dueMs = until === null ? Infinity : Math.ceil((until - system.now()) / 1000);
   return Math.max(LIMITS.diallerPauseMs, Math.min(dueMs, LIMITS.diallerTickMs));
+}
+
+/** Knows whether somebody was not called for want of a place. */
+function createPlaces(hold: DiallerOptions["hold"]) {
+  let isShort = false;
+  let isOwn = false;
+  return {
+    hold: async (...args: Parameters<typeof hold>): ReturnType<typeof hold> => {
+      const leave = await hold(...args);
+      if (!leave) {
+        isShort = true;
+        return null;
+      }
+      // A place the dialler itself gives back is no news: it would look again without end.
+      return () => {
+        isOwn = true;
+        leave();
+        isOwn = false;
+      };
+    },
+    forget: (): void => void (isShort = false),
+    isAwaited: (): boolean => isShort && !isOwn,
+  };
 }
 
 /** Listens to the accounts that have campaigns or calls of them under way. */

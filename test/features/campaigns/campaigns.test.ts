@@ -187,6 +187,20 @@ test("[CP3] start and stop: every answer of the contract", async () => {
   }]);
 });
 
+test("[CP22] the audit log has a campaign's state as it was and as it is, whoever starts or stops it", async () => {
+  const { body: { data: { id } } } = await create({ mark_complete_when_no_leads: false });
+  await setStatus({ campaign_id: id, action: "start" });
+  await setStatus({ campaign_id: id, action: "stop" });
+  const { body } = await server.call("GET", `/user/audit?action=campaign.set_status&object=${id}`);
+  assert.deepEqual(
+    body.data.map(({ object, details }: Record<string, Record<string, unknown>>) =>
+      [object!.id, details!.before, details!.after]),
+    [
+      [String(id), { status: "in-progress" }, { status: "stopped" }],
+      [String(id), { status: "draft" }, { status: "in-progress" }],
+    ]);
+});
+
 test("[CP4] hours are what clocks show: gaps, overlaps, half hours, days of the zone", () => {
   const at = (iso: string): number => Date.parse(iso) * 1000;
   const open = (from: string, to: string, days: readonly Weekday[] = WEEKDAYS) => {

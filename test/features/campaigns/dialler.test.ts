@@ -214,6 +214,31 @@ test("[CP12] while the server has no room for calls nobody is dialled, and then 
   await world.close();
 });
 
+test("[CP21] a place that comes free is taken at once; one nobody waited for wakes nobody", async () => {
+  let hasRoom = false;
+  let asked = 0;
+  const world = await createWorld({
+    startMs: NOON, fate: () => ({ fate: "human", seconds: 5 }),
+    hasRoom: () => {
+      asked += 1;
+      return hasRoom;
+    },
+  });
+  const { id } = await world.newCampaign({ completesWhenDone: false });
+  await world.addLead(id, "+15550100101");
+  await world.start(id);
+  assert.equal(world.dialled.length, 0);
+  hasRoom = true;
+  world.freed();
+  await world.settle();
+  assert.equal(world.dialled.length, 1);
+  const before = asked;
+  world.freed();
+  await world.settle();
+  assert.equal(asked, before);
+  await world.close();
+});
+
 test("[CP9] stopped, calls go on to their end; numbers in turn; blocked while called; plan's limit", async () => {
   const world = await createWorld({
     startMs: NOON, fate: () => ({ fate: "busy", seconds: 100 }),
