@@ -177,8 +177,9 @@ const DEFAULTED = {
     ...about("How the end of what a caller says is recognised: by silence alone (vad), or the words too (ai)."),
   }),
   endpoint_sensitivity: Ranged(0, 5, 0.5,
-    "Seconds of silence that end the caller's turn, before what the words say is added."),
-  interrupt_sensitivity: Ranged(0, 5, 0.5, "Seconds of speech that interrupt it."),
+    "How soon it answers: 0 waits 1.2 s of silence, 1 or more 0.3 s, before what the words say is added."),
+  interrupt_sensitivity: Ranged(0, 5, 0.5,
+    "How easily it is interrupted: 0 takes loud speech of 0.2 s, 1 or more the faintest of 0.06 s."),
   min_interrupt_words: Whole(0, 10, 0, "Words that interrupt it, at least; 0: any sound of speech."),
   ambient_sound: oneOf(
     ["off", "office", "city", "forest", "crowded_room", "cafe", "nature"],

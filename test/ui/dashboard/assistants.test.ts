@@ -148,7 +148,7 @@ test("[DB23] a complaint opens the section it is about and takes people to the f
     const field = limits.getByLabel("Most it may spend");
     await field.and(page.locator(":focus")).waitFor();
     const said = await limits.locator("small").textContent();
-    assert.match(said ?? "", /^The daily spend cap must be at least 0/);
+    assert.match(said ?? "", /^“Most it may spend a day \(USD\)” must be at least 0/);
     await page.getByRole("alert").getByText(said ?? "").waitFor();
     await limits.getByText("1 to correct").waitFor();
     assert.equal((await read(id)).voice_stability, "0.70", "nothing of it was saved");

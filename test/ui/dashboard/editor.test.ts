@@ -195,8 +195,46 @@ test("[DB261] the two settings of silence say what they do", { skip, timeout }, 
   await withDashboard(async ({ page, go }) => {
     await go(`/assistants/${id}`);
     await page.getByRole("button", { name: "Open all sections" }).click();
-    assert.equal(await page.getByLabel("Speak up after silence (s)").inputValue(), "12");
-    assert.equal(await page.getByLabel("Speak up again every (s)").inputValue(), "34");
+    assert.equal(await page.getByLabel("Ask who is silent after (s)").inputValue(), "12");
+    assert.equal(await page.getByLabel("Ask again every (s)").inputValue(), "34");
+  });
+});
+
+test("[DB432] a setting is found by its label, the API's name or its hint, and opened with the focus on it", { skip, timeout }, async () => {
+  const { id } = await newAssistant(server, { tools: [{ type: "end_call", description: "" }] });
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/assistants/${id}`);
+    const search = page.getByRole("searchbox", { name: "Find a setting" });
+    const found = page.getByRole("list", { name: "Settings found" });
+    const focused = (field: Locator) => field.and(page.locator(":focus")).waitFor();
+    await search.fill("longest");
+    await found.getByRole("button", { name: "Longest call (s)" }).waitFor();
+    await look();
+    await found.getByRole("button", { name: "Longest call (s)" }).click();
+    await focused(page.getByLabel("Longest call (s)"));
+    await found.waitFor({ state: "detached" });
+    await search.fill("daily_spend");
+    await page.keyboard.press("Enter");
+    await focused(page.getByLabel("Most it may spend a day (USD)"));
+    await search.fill("1.2 s of silence");
+    await page.keyboard.press("Enter");
+    await focused(page.getByLabel("How soon it answers"));
+    await search.fill("similarity");
+    await page.keyboard.press("Enter");
+    await focused(page.getByLabel("Similarity"));
+    await search.fill("widget_settings.color");
+    await page.keyboard.press("Enter");
+    await focused(page.getByLabel("Colour", { exact: true }));
+    await search.fill("when to use");
+    await page.keyboard.press("Enter");
+    await focused(section(page, "Functions").getByLabel("When to use it"));
+    await search.fill("People");
+    await page.keyboard.press("Enter");
+    await focused(section(page, "People").locator("summary").first());
+    await search.fill("no such thing");
+    await found.getByText("No setting is called so.").waitFor();
+    await search.press("Escape");
+    await found.waitFor({ state: "detached" });
   });
 });
 

@@ -44,11 +44,15 @@ interface FieldProps {
   error?: string | undefined;
   /** Only for screen readers: its place says what it is. */
   hidesLabel?: boolean;
+  /** The API's name of what is edited, by which the field is found. */
+  setting?: string;
 }
 
 /** Ties label, hint and error to a control. */
-function Field({ label, hint, error, hidesLabel, render }: FieldProps & {
-  render: (control: { id: string; "aria-describedby"?: string; "aria-invalid"?: boolean }) => ComponentChildren;
+function Field({ label, hint, error, hidesLabel, setting, render }: FieldProps & {
+  render: (control: {
+    id: string; "data-setting"?: string; "aria-describedby"?: string; "aria-invalid"?: boolean;
+  }) => ComponentChildren;
 }) {
   const id = useId();
   const noteId = `${id}-note`;
@@ -58,6 +62,7 @@ function Field({ label, hint, error, hidesLabel, render }: FieldProps & {
       <label for={id} class={hidesLabel ? "hidden-visually" : undefined}>{label}</label>
       {render({
         id,
+        ...(setting ? { "data-setting": setting } : {}),
         ...(note ? { "aria-describedby": noteId } : {}),
         ...(error ? { "aria-invalid": true } : {}),
       })}
@@ -91,10 +96,10 @@ export interface TextFieldProps extends FieldProps {
 }
 
 export function TextField(props: TextFieldProps) {
-  const { value, onInput, label, hint, error, hidesLabel, maxLength, ...rest } = props;
+  const { value, onInput, label, hint, error, hidesLabel, setting, maxLength, ...rest } = props;
   return (
     <Field
-      label={label} hint={hint}
+      label={label} hint={hint} {...(setting ? { setting } : {})}
       {...(error ? { error } : {})} {...(hidesLabel ? { hidesLabel } : {})}
       render={(control) => (
         <input
@@ -177,9 +182,8 @@ export function SelectField({ value, onInput, options, disabled, ...field }: Fie
   );
 }
 
-export function Toggle({ label, hint, error, value, onInput, disabled }: {
-  label: string; hint?: ComponentChildren; error?: string | undefined; value: boolean;
-  disabled?: boolean; onInput(value: boolean): void;
+export function Toggle({ label, hint, error, setting, value, onInput, disabled }: FieldProps & {
+  value: boolean; disabled?: boolean; onInput(value: boolean): void;
 }) {
   const id = useId();
   const note = error ?? hint;
@@ -187,6 +191,7 @@ export function Toggle({ label, hint, error, value, onInput, disabled }: {
     <div class="toggle">
       <input
         id={id} type="checkbox" role="switch" checked={value} disabled={disabled}
+        data-setting={setting}
         aria-describedby={note ? `${id}-note` : undefined}
         {...(error ? { "aria-invalid": true } : {})}
         onChange={(event) => onInput(event.currentTarget.checked)}

@@ -6,11 +6,11 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData, type Data } from "#ui/dashboard/data/use-data.ts";
 import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
-import { words } from "#ui/dashboard/kit/format.ts";
 import { Loaded, Page, Status, Tabs } from "#ui/dashboard/kit/layout.tsx";
 import { LeaveGuard, UnsavedBar } from "#ui/dashboard/kit/unsaved.tsx";
 import { DraftProvider, useNewDraft, type Assistant, type Draft } from "./draft.ts";
 import { Embed } from "./embed.tsx";
+import { labelOf } from "./labels.ts";
 import { Settings } from "./settings.tsx";
 import { TestChat } from "./test-chat.tsx";
 import "./assistants.css";
@@ -72,9 +72,10 @@ function Opened({ data, record, tab: named }: {
 function complaintOf({ failure, errors }: Draft): string | null {
   const [first, ...more] = Object.entries(errors);
   if (first) {
-    const [field, text] = first;
+    const [name, text] = first;
     const others = more.length > 0 ? ` And ${more.length} more.` : "";
-    return `${words(field.replaceAll(".", " "))}: ${text}${others}`;
+    const label = labelOf(name);
+    return `${text.includes(label) ? "" : `${label}: `}${text}${others}`;
   }
   return failure ? (failure as Error).message : null;
 }

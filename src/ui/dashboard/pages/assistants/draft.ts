@@ -4,6 +4,7 @@ import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { reworded } from "./labels.ts";
 
 type OneAssistant = paths["/user/assistant/{id}"];
 /** What is null for everybody is not read. */
@@ -44,7 +45,7 @@ export interface Draft {
   values: Values;
   set<F extends Field>(name: F, value: Values[F]): void;
   changed: Field[];
-  /** Keyed by the server's names: `name`, `tools.0.phone_number`. */
+  /** Keyed by the server's names: `name`, `tools.0.phone_number`; in the words of the labels. */
   errors: Record<string, string>;
   /** What is stored and has no effect on this server, and why, by the server's names. */
   warnings: Record<string, string>;
@@ -68,6 +69,10 @@ export function useDraft(): Draft {
 
 const same = (one: unknown, other: unknown): boolean =>
   JSON.stringify(one === "" ? null : one) === JSON.stringify(other === "" ? null : other);
+
+const complaints = (failure: unknown): Record<string, string> =>
+  Object.fromEntries(Object.entries(fieldErrors(failure))
+    .map(([name, message]) => [name, reworded(name, message)]));
 
 const within = (errors: Record<string, string>, name: string): string[] =>
   Object.keys(errors).filter((field) => field === name || field.startsWith(`${name}.`));
@@ -111,7 +116,7 @@ export function useNewDraft(record: Assistant, onSaved: (record: Assistant) => v
       send().then(
         () => setSaving((before) => ({ ...before, isSaving: false, failure: null, errors: {} })),
         (failure: unknown) => setSaving((before) => ({
-          isSaving: false, failure, errors: fieldErrors(failure), failures: before.failures + 1,
+          isSaving: false, failure, errors: complaints(failure), failures: before.failures + 1,
         })));
     },
     discard: () => {

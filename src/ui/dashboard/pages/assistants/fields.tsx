@@ -5,91 +5,94 @@ import {
   NumberField, SelectField, TextArea, TextField, Toggle, type Option, type TextFieldProps,
 } from "#ui/dashboard/kit/controls.tsx";
 import { useDraft, type Field, type Values } from "./draft.ts";
+import { about } from "./labels.ts";
 import { idOf, optionsOf } from "./lookups.ts";
 
+/** Label and hint are those of labels.ts where they are not given. */
 interface Bound {
   name: Field;
-  label: string;
+  label?: string | undefined;
   hint?: ComponentChildren;
 }
 
-/** The setting, as whatever its field takes it for. */
-function useSetting<T>(name: Field, hint?: ComponentChildren): {
-  value: T | null; error: string | undefined; hint: ComponentChildren; set(value: T | null): void;
+/** The setting, as whatever its field takes it for; `told`: what people read of it. */
+function useSetting<T>(name: Field, given: Omit<Bound, "name">): {
+  value: T | null; set(value: T | null): void;
+  told: { setting: string; label: string; hint: ComponentChildren; error: string | undefined };
 } {
   const { values, errors, warnings, set } = useDraft();
+  const { setting, label, hint } = about(name);
   const warning = warnings[name];
   return {
     value: values[name] as T | null,
-    error: errors[name],
-    hint: warning === undefined ? hint : <span class="assistants-warning">{warning}</span>,
     set: (value) => set(name, value as Values[Field]),
+    told: {
+      setting, label: given.label ?? label, error: errors[name],
+      hint: warning === undefined
+        ? given.hint ?? hint
+        : <span class="assistants-warning">{warning}</span>,
+    },
   };
 }
 
-export function Text({ name, hint: given, ...rest }: Bound & Pick<TextFieldProps, "type" | "placeholder">) {
-  const { value, error, hint, set } = useSetting<string>(name, given);
-  return <TextField {...rest} hint={hint} value={value ?? ""} error={error} onInput={set} />;
+export function Text({ name, label, hint, ...rest }: Bound & Pick<TextFieldProps, "type" | "placeholder">) {
+  const { value, told, set } = useSetting<string>(name, { label, hint });
+  return <TextField {...rest} {...told} value={value ?? ""} onInput={set} />;
 }
 
-export function LongText({ name, hint: given, ...rest }: Bound & {
+export function LongText({ name, label, hint, ...rest }: Bound & {
   rows?: number; placeholder?: string; maxLength?: number;
 }) {
-  const { value, error, hint, set } = useSetting<string>(name, given);
-  return <TextArea {...rest} hint={hint} value={value ?? ""} error={error} onInput={set} />;
+  const { value, told, set } = useSetting<string>(name, { label, hint });
+  return <TextArea {...rest} {...told} value={value ?? ""} onInput={set} />;
 }
 
-export function Amount({ name, hint: given, ...rest }: Bound & {
+export function Amount({ name, label, hint, ...rest }: Bound & {
   min?: number; max?: number; step?: number;
 }) {
-  const { value, error, hint, set } = useSetting<number>(name, given);
-  return <NumberField {...rest} hint={hint} value={value} error={error} onInput={set} />;
+  const { value, told, set } = useSetting<number>(name, { label, hint });
+  return <NumberField {...rest} {...told} value={value} onInput={set} />;
 }
 
-export function Choice({ name, hint: given, ...rest }: Bound & { options: Option[] }) {
-  const { value, error, hint, set } = useSetting<string>(name, given);
-  return <SelectField {...rest} hint={hint} value={value ?? ""} error={error} onInput={set} />;
+export function Choice({ name, label, hint, ...rest }: Bound & { options: Option[] }) {
+  const { value, told, set } = useSetting<string>(name, { label, hint });
+  return <SelectField {...rest} {...told} value={value ?? ""} onInput={set} />;
 }
 
 /** One of the account's or the catalog's rows. */
-export function Row({ name, items, none, hint: given, ...rest }: Bound & {
+export function Row({ name, items, none, label, hint }: Bound & {
   items: { id: number; name: string }[] | null;
   /** How having none is called; absent: one must be chosen. */
   none?: string;
 }) {
-  const { value, error, hint, set } = useSetting<number>(name, given);
+  const { value, told, set } = useSetting<number>(name, { label, hint });
   return (
     <SelectField
-      {...rest} hint={hint} options={optionsOf(items, value, none)}
-      value={value === null ? "" : String(value)} error={error} onInput={(text) => set(idOf(text))}
+      {...told} options={optionsOf(items, value, none)}
+      value={value === null ? "" : String(value)} onInput={(text) => set(idOf(text))}
     />
   );
 }
 
-export function Switch({ name, isDisabled = false, hint: given, ...rest }: Bound & {
+export function Switch({ name, isDisabled = false, label, hint }: Bound & {
   isDisabled?: boolean;
 }) {
-  const { value, error, hint, set } = useSetting<boolean>(name, given);
-  return (
-    <Toggle
-      {...rest} hint={hint} value={value === true} error={error} disabled={isDisabled}
-      onInput={set}
-    />
-  );
+  const { value, told, set } = useSetting<boolean>(name, { label, hint });
+  return <Toggle {...told} value={value === true} disabled={isDisabled} onInput={set} />;
 }
 
-export function Slider({ name, label, hint: given, min = 0, max = 1, step = 0.05 }: Bound & {
+export function Slider({ name, min = 0, max = 1, step = 0.05, ...given }: Bound & {
   min?: number; max?: number; step?: number;
 }) {
   const id = useId();
-  const { value, error, hint, set } = useSetting<number>(name, given);
+  const { value, told: { label, hint, error, setting }, set } = useSetting<number>(name, given);
   const note = error ?? hint;
   return (
     <div class={`field assistants-slider ${error ? "wrong" : ""}`}>
       <label for={id}>{label} <output for={id}>{(value ?? 0).toFixed(2)}</output></label>
       <input
         id={id} type="range" min={min} max={max} step={step} value={value ?? 0}
-        aria-describedby={note ? `${id}-note` : undefined}
+        data-setting={setting} aria-describedby={note ? `${id}-note` : undefined}
         {...(error ? { "aria-invalid": true } : {})}
         onInput={(event) => set(event.currentTarget.valueAsNumber)}
       />

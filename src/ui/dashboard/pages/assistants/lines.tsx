@@ -6,11 +6,11 @@ import { TextArea } from "#ui/dashboard/kit/controls.tsx";
 const linesOf = (text: string): string[] =>
   text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
 
-export function Lines({ label, hint, name, errors, value, onInput, placeholder }: {
+export function Lines({ label, hint, setting, errors, value, onInput, placeholder }: {
   label: string;
   hint?: ComponentChildren;
   /** As the server calls it in its complaints. */
-  name: string;
+  setting: string;
   errors: Record<string, string>;
   value: string[];
   placeholder?: string;
@@ -20,10 +20,10 @@ export function Lines({ label, hint, name, errors, value, onInput, placeholder }
   const [text, setText] = useState(value.join("\n"));
   const isSame = JSON.stringify(linesOf(text)) === JSON.stringify(value);
   const wrong = Object.entries(errors).find(([field]) =>
-    field === name || field.startsWith(`${name}.`))?.[1];
+    field === setting || field.startsWith(`${setting}.`))?.[1];
   return (
     <TextArea
-      label={label} hint={hint ?? "One to a line."} error={wrong} rows={3}
+      label={label} setting={setting} hint={hint ?? "One to a line."} error={wrong} rows={3}
       value={isSame ? text : value.join("\n")}
       {...(placeholder ? { placeholder } : {})}
       onInput={(next) => {

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import { useDraft, type Draft, type Field } from "./draft.ts";
+import { goTo, SearchSettings } from "./search.tsx";
 import type { SectionSpec } from "./section.ts";
 import { BASICS } from "./sections/basics.tsx";
 import { CONVERSATION } from "./sections/conversation.tsx";
@@ -53,10 +54,22 @@ export function Settings({ isShown }: { isShown: boolean }) {
     });
     return () => clearTimeout(timer);
   }, [failures, errors, open, isShown]);
+  const [wanted, setWanted] = useState<{ section: SectionSpec; name: string } | null>(null);
+  // After the section is open and its fields are drawn.
+  useEffect(() => {
+    if (wanted && place.current) goTo(place.current, wanted.section, wanted.name);
+  }, [wanted]);
   const isAllOpen = open.size === ALL.size;
   return (
     <div class="assistants-settings" ref={place}>
       <div class="assistants-all">
+        <SearchSettings
+          sections={SECTIONS}
+          open={(section, name) => {
+            setOpen((before) => new Set([...before, section.id]));
+            setWanted({ section, name });
+          }}
+        />
         <Button kind="quiet" onClick={() => setOpen(isAllOpen ? new Set() : ALL)}>
           {isAllOpen ? "Close all sections" : "Open all sections"}
         </Button>
@@ -99,7 +112,7 @@ function Section({ section, isOpen, onToggle }: {
     .filter(({ name }) => fields.includes(name));
   return (
     <details
-      class="card assistants-section" open={isOpen}
+      class="card assistants-section" open={isOpen} data-section={section.id}
       onToggle={(event) => {
         if (event.currentTarget.open !== isOpen) onToggle(event.currentTarget.open);
       }}

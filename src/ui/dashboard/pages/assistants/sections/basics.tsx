@@ -2,6 +2,7 @@
 import { TYPES } from "#ui/dashboard/pages/assistants/create.tsx";
 import { Choice, Row, Text } from "#ui/dashboard/pages/assistants/fields.tsx";
 import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
+import { labelOf } from "#ui/dashboard/pages/assistants/labels.ts";
 import { timezoneOptions, useFolders, useLabels, useNumbers } from "#ui/dashboard/pages/assistants/lookups.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { words } from "#ui/dashboard/kit/format.ts";
@@ -20,20 +21,19 @@ function Body() {
   return (
     <>
       <div class="form-row">
-        <Text name="name" label="Name" />
-        <Choice name="type" label="Type" options={TYPES} />
+        <Text name="name" />
+        <Choice name="type" options={TYPES} />
       </div>
       <div class="form-row">
         <Choice
-          name="timezone" label="Time zone" options={timezoneOptions(values.timezone ?? "")}
-          hint="Of {{current_date}} and {{current_time}}."
+          name="timezone" options={timezoneOptions(values.timezone ?? "")}
         />
         <Row
-          name="phone_number_id" label="Phone number" none="None"
+          name="phone_number_id" none="None"
           items={usable?.map(({ id, phone_number, type_label }) =>
             ({ id, name: `${phone_number} (${type_label})` })) ?? null}
         />
-        <Row name="folder_id" label="Folder" none="None" items={folders} />
+        <Row name="folder_id" none="None" items={folders} />
       </div>
       <Labels />
     </>
@@ -47,7 +47,7 @@ function Labels() {
   if (labels.length === 0) return null;
   return (
     <fieldset>
-      <legend>Labels</legend>
+      <legend>{labelOf("label_ids")}</legend>
       <div class="assistants-chips">
         {labels.map(({ id, name }) => (
           <label key={id} class="assistants-check">

@@ -73,7 +73,7 @@ function Question({ field, at, name, onChange, onRemove }: {
         />
         {(CHOSEN.has(type) || (options ?? []).length > 0) && (
           <Lines
-            label="Choices" name={`${name}.options`} errors={errors} value={options ?? []}
+            label="Choices" setting={`${name}.options`} errors={errors} value={options ?? []}
             onInput={(choices) => onChange({ options: choices })}
           />
         )}

@@ -2,6 +2,7 @@
 // member is filled in with.
 import type { Option } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
+import { tell } from "#ui/dashboard/pages/assistants/labels.ts";
 
 interface Base {
   name: string;
@@ -58,7 +59,7 @@ export const BUILT_INS: readonly BuiltInSpec[] = [
       { name: "caller_id_mode", label: "Number shown", kind: "choice", options: options("outbound_number", "customer_number", "custom") },
       { name: "custom_caller_id", label: "Custom number", kind: "text" },
       { name: "hold_music", label: "While holding", kind: "choice", options: options("hold_music", "none") },
-      { name: "hold_music_volume", label: "Music volume", kind: "number", min: 0, max: 100 },
+      { name: "hold_music_volume", label: "Music volume", kind: "number", min: 0, max: 100, hint: "0 is silent, 100 loudest, e.g. 80." },
       { name: "hold_message", label: "Said before holding", kind: "area" },
       { name: "summary_instructions", label: "How to summarise", kind: "area" },
       { name: "briefing_initial_message", label: "Said to the colleague first", kind: "area" },
@@ -102,8 +103,15 @@ export const BUILT_INS: readonly BuiltInSpec[] = [
     type: "collect_keypad", label: "Take keys", what: "Reads what callers type on their keypad.",
     start: { timeout: 5, stop_key: "#" },
     members: [
-      { name: "timeout", label: "Wait for a key (seconds)", kind: "number", min: 1, max: 30 },
+      { name: "timeout", label: "Wait for a key (s)", kind: "number", min: 1, max: 30, hint: "1 to 30 seconds after the last key, e.g. 5." },
       { name: "stop_key", label: "Key that ends it", kind: "choice", options: [{ value: "#", label: "#" }, { value: "*", label: "*" }] },
     ],
   },
 ];
+
+for (const { type, label, what, members } of BUILT_INS) {
+  tell(`tools.${type}`, { label, hint: what });
+  for (const { name, label: called, hint } of members) {
+    tell(`tools.${name}`, { label: called, ...(hint ? { hint } : {}) });
+  }
+}

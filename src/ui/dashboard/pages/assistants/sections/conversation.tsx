@@ -3,6 +3,7 @@ import { SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { duration, words } from "#ui/dashboard/kit/format.ts";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Amount, Choice, LongText, Slider, Switch } from "#ui/dashboard/pages/assistants/fields.tsx";
+import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
@@ -22,13 +23,11 @@ function Turns() {
       <legend>Turn taking</legend>
       <div class="form-row">
         <Switch
-          name="allow_interruptions" label="May be interrupted"
-          hint={isPipeline ? undefined : "Always, in this mode."}
+          name="allow_interruptions" hint={isPipeline ? undefined : "Always, in this mode."}
         />
-        <Switch name="wait_for_customer" label="The customer speaks first" />
+        <Switch name="wait_for_customer" />
         <Choice
-          name="noise_cancellation" label="Noise cancellation"
-          hint="On the telephone it makes clean speech harder to understand."
+          name="noise_cancellation"
           options={[
             { value: "off", label: "Off" },
             { value: "web", label: "In web calls" },
@@ -38,18 +37,15 @@ function Turns() {
       </div>
       <div class="form-row">
         <Choice
-          name="endpoint_type" label="The end of a turn is recognised by"
+          name="endpoint_type"
           options={[
-            { value: "vad", label: "Silence (vad)" }, { value: "ai", label: "Meaning (ai)" },
+            { value: "vad", label: "Silence (vad)" },
+            { value: "ai", label: "Silence and meaning (ai)" },
           ]}
         />
-        <Amount
-          name="endpoint_sensitivity" label="Endpoint sensitivity" min={0} max={5} step={0.1}
-        />
-        <Amount
-          name="interrupt_sensitivity" label="Interrupt sensitivity" min={0} max={5} step={0.1}
-        />
-        <Amount name="min_interrupt_words" label="Words to interrupt" min={0} max={10} />
+        <Amount name="endpoint_sensitivity" min={0} max={1} step={0.1} />
+        <Amount name="interrupt_sensitivity" min={0} max={1} step={0.1} />
+        <Amount name="min_interrupt_words" min={0} max={10} />
       </div>
     </fieldset>
   );
@@ -60,29 +56,17 @@ function Times() {
     <fieldset>
       <legend>Silence and length</legend>
       <div class="form-row">
-        <Amount name="max_duration" label="Longest call (s)" min={20} max={1200} />
-        <Amount
-          name="max_silence_duration" label="Speak up after silence (s)" min={1} max={360}
-          hint="After so long it asks whether somebody is there."
-        />
-        <Amount
-          name="max_initial_silence_duration" label="Silence at first (s)" min={1}
-          max={120} hint="Empty: as any silence."
-        />
-        <Amount name="ringing_time" label="Ring for (s)" min={1} max={60} />
+        <Amount name="max_duration" min={20} max={1200} />
+        <Amount name="ringing_time" min={1} max={60} />
+        <Amount name="conversation_inactivity_timeout" min={1} max={1440} />
       </div>
       <div class="form-row">
-        <Amount
-          name="reengagement_interval" label="Speak up again every (s)" min={7} max={600}
-          hint="While nobody answers. After three times it hangs up."
-        />
-        <Amount
-          name="conversation_inactivity_timeout" label="A silent chat ends after (min)" min={1}
-          max={1440}
-        />
+        <Amount name="max_silence_duration" min={1} max={360} />
+        <Amount name="reengagement_interval" min={7} max={600} />
+        <Amount name="max_initial_silence_duration" min={1} max={120} />
       </div>
       <LongText
-        name="reengagement_prompt" label="What to do when nobody speaks" rows={2} maxLength={1000}
+        name="reengagement_prompt" rows={2} maxLength={1000}
         placeholder="Ask whether the caller is still there."
       />
     </fieldset>
@@ -98,15 +82,13 @@ function Fillers() {
   return (
     <fieldset>
       <legend>Fillers</legend>
-      <Switch
-        name="fillers" label="Fillers while it thinks" hint="Short words such as “One moment”."
-      />
+      <Switch name="fillers" />
       {values.fillers === true && (
         <div class="form-row">
           {KINDS.map((kind) => (
             <Lines
-              key={kind} label={`${words(kind)} phrases`} value={config[kind] ?? []}
-              errors={errors} name={`filler_config.${kind}`}
+              key={kind} {...about(`filler_config.${kind}`)} errors={errors}
+              value={config[kind] ?? []}
               onInput={(phrases) => set("filler_config", { ...config, [kind]: phrases })}
             />
           ))}
@@ -129,24 +111,21 @@ function Body() {
         <legend>Sound and recording</legend>
         <div class="form-row">
           <SelectField
-            label="Background sound" value={values.ambient_sound ?? "off"}
+            {...about("ambient_sound")} value={values.ambient_sound ?? "off"}
             options={SOUNDS.map((value) => ({ value, label: words(value) }))}
             error={errors.ambient_sound}
             onInput={(value) => set("ambient_sound", value as Values["ambient_sound"])}
           />
           {values.ambient_sound !== "off" && (
-            <Slider name="ambient_sound_volume" label="Its volume" />
+            <Slider name="ambient_sound_volume" />
           )}
         </div>
-        <Switch name="record" label="Record calls" hint="Tell people where the law asks for it." />
+        <Switch name="record" />
       </fieldset>
       <fieldset>
         <legend>Voicemail</legend>
-        <Switch name="end_call_on_voicemail" label="Hang up on voicemail" />
-        <LongText
-          name="voice_mail_message" label="Message to leave" rows={2} maxLength={1000}
-          hint="Empty: none."
-        />
+        <Switch name="end_call_on_voicemail" />
+        <LongText name="voice_mail_message" rows={2} maxLength={1000} />
       </fieldset>
     </>
   );

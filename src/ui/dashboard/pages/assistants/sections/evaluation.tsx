@@ -2,6 +2,7 @@
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Switch } from "#ui/dashboard/pages/assistants/fields.tsx";
+import { labelOf } from "#ui/dashboard/pages/assistants/labels.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
 type Item = NonNullable<Values["post_call_schema"]>[number];
@@ -26,8 +27,7 @@ function Body() {
   return (
     <>
       <Switch
-        name="post_call_evaluation" label="Evaluate calls"
-        hint="After a call, the model fills in these fields from its transcript."
+        name="post_call_evaluation"
       />
       <fieldset disabled={values.post_call_evaluation !== true}>
         <legend>Fields</legend>
@@ -61,7 +61,8 @@ function EvaluationField({ item, at, onChange, onRemove }: {
   return (
     <div class="assistants-item" role="group" aria-label={`Field ${at + 1}`}>
       <TextField
-        label="Name" hidesLabel={hidesLabel} value={item.name} error={error("name")}
+        label={labelOf("post_call_schema.name")} hidesLabel={hidesLabel} value={item.name}
+        setting={`post_call_schema.${at}.name`} error={error("name")}
         onInput={(name) => onChange({ name })}
       />
       <SelectField
@@ -69,7 +70,7 @@ function EvaluationField({ item, at, onChange, onRemove }: {
         error={error("type")} onInput={(type) => onChange({ type: type as Item["type"] })}
       />
       <TextField
-        label="What to find out" hidesLabel={hidesLabel} value={item.description}
+        label={labelOf("post_call_schema.description")} hidesLabel={hidesLabel} value={item.description}
         error={error("description")} onInput={(description) => onChange({ description })}
       />
       <Button

@@ -92,7 +92,7 @@ function MemberField({ member, value, name, error, onInput }: {
   name: string;
 }) {
   const { label, hint } = member;
-  const field = { label, error, ...(hint ? { hint } : {}) };
+  const field = { setting: name, label, error, ...(hint ? { hint } : {}) };
   const text = typeof value === "string" ? value : "";
   switch (member.kind) {
     case "text":
@@ -132,6 +132,7 @@ function MemberField({ member, value, name, error, onInput }: {
 }
 
 interface RowField {
+  setting: string;
   label: string;
   error: string | undefined;
   value: unknown;

@@ -23,10 +23,10 @@ function Body() {
   return (
     <>
       <div class="form-row">
-        <Row name="knowledgebase_id" label="Knowledgebase" none="None" items={bases} />
+        <Row name="knowledgebase_id" none="None" items={bases} />
         {id !== null && (
           <Choice
-            name="knowledgebase_mode" label="How it is used"
+            name="knowledgebase_mode"
             options={[
               { value: "", label: "The server’s choice" },
               { value: "function_call", label: "The model searches when it needs to" },

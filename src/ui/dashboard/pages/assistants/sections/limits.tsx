@@ -11,10 +11,7 @@ function Summary() {
 
 const Body = () => (
   <div class="form-row">
-    <Amount
-      name="daily_spend_cap" label="Most it may spend a day (USD)" min={0} step={0.01}
-      hint="Days are UTC. Empty: the server’s own cap. 0: nothing that costs."
-    />
+    <Amount name="daily_spend_cap" min={0} step={0.01} />
   </div>
 );
 

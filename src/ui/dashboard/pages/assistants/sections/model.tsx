@@ -4,6 +4,7 @@ import { words } from "#ui/dashboard/kit/format.ts";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Row, Slider } from "#ui/dashboard/pages/assistants/fields.tsx";
+import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import { useModels } from "#ui/dashboard/pages/assistants/lookups.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
@@ -30,15 +31,15 @@ function Body() {
     <>
       <div class="form-row">
         <SelectField
-          label="Mode" value={mode} options={MODES} error={errors.mode}
+          {...about("mode")} value={mode} options={MODES} error={errors.mode}
           onInput={(next) => set("mode", next as Values["mode"])}
         />
         {mode === "pipeline"
-          ? <Row name="llm_model_id" label="Model" none="Choose…" items={chat} />
-          : <Row name="multimodal_model_id" label="Model" none="Choose…" items={spoken} />}
+          ? <Row name="llm_model_id" none="Choose…" items={chat} />
+          : <Row name="multimodal_model_id" none="Choose…" items={spoken} />}
         {mode !== "pipeline" && (
           <Row
-            name="chat_llm_fallback_id" label="Model in text chats" none="The server’s choice"
+            name="chat_llm_fallback_id" none="The server’s choice"
             items={chat}
           />
         )}
@@ -49,16 +50,8 @@ function Body() {
         </Notice>
       )}
       <div class="form-row">
-        <Slider
-          name="llm_temperature" label="Temperature"
-          hint="Low: to the point. High: freer, less predictable."
-        />
-        {mode !== "pipeline" && (
-          <Slider
-            name="turn_detection_threshold" label="Turn detection threshold"
-            hint="How loud speech must be to count."
-          />
-        )}
+        <Slider name="llm_temperature" />
+        {mode !== "pipeline" && <Slider name="turn_detection_threshold" />}
       </div>
     </>
   );

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import type { Values } from "#ui/dashboard/pages/assistants/draft.ts";
+import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 
 type Office = NonNullable<NonNullable<Values["desk"]>["office_hours"]>;
@@ -34,8 +35,7 @@ export function OfficeHours({ value, errors, onInput }: {
   return (
     <>
       <Toggle
-        label="People are there at certain hours" value={value !== null}
-        hint="Outside of them visitors read when somebody is back."
+        {...about(name)} value={value !== null}
         onInput={(on) => onInput(on ? { hours: WEEK } : null)}
       />
       {value && (
@@ -54,7 +54,7 @@ export function OfficeHours({ value, errors, onInput }: {
             />
           ))}
           <Lines
-            label="Holidays" name={`${name}.holidays`} errors={errors} placeholder="2026-12-25"
+            label="Holidays" setting={`${name}.holidays`} errors={errors} placeholder="2026-12-25"
             value={value.holidays ?? []} onInput={(holidays) => onInput({ ...value, holidays })}
           />
           <TextArea

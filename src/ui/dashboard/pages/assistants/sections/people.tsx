@@ -1,6 +1,7 @@
 // Section: when a person is asked for, who then takes the conversation over in the inbox.
 import { NumberField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
+import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { OfficeHours } from "./office-hours.tsx";
@@ -30,33 +31,31 @@ function Body() {
         goes on answering until somebody takes it over.
       </p>
       <Toggle
-        label="Visitors can ask for a person" value={desk.visitor_may_ask ?? false}
-        hint="The chat widget shows “Talk to a person”."
+        {...about("desk.visitor_may_ask")} value={desk.visitor_may_ask ?? false}
         onInput={(value) => change({ visitor_may_ask: value })}
       />
       <Toggle
-        label="The assistant can ask for a person" value={desk.assistant_may_ask ?? false}
-        hint="With the reason and a summary, as a note that visitors do not see."
+        {...about("desk.assistant_may_ask")} value={desk.assistant_may_ask ?? false}
         onInput={(value) => change({ assistant_may_ask: value })}
       />
       <div class="form-row">
         <NumberField
-          label="After failed functions in a row" min={1} max={FAILURES_MAX}
+          {...about("desk.after_tool_failures")} min={1} max={FAILURES_MAX}
           value={desk.after_tool_failures ?? null} error={errors["desk.after_tool_failures"]}
-          hint="Empty: never" onInput={(value) => change({ after_tool_failures: value })}
+          onInput={(value) => change({ after_tool_failures: value })}
         />
         <NumberField
-          label="After failed replies in a row" min={1} max={FAILURES_MAX}
+          {...about("desk.after_unanswered")} min={1} max={FAILURES_MAX}
           value={desk.after_unanswered ?? null} error={errors["desk.after_unanswered"]}
-          hint="Empty: never" onInput={(value) => change({ after_unanswered: value })}
+          onInput={(value) => change({ after_unanswered: value })}
         />
       </div>
       <Lines
-        label="Words that ask for a person" name="desk.words" errors={errors}
+        {...about("desk.words")} errors={errors}
         value={desk.words ?? []} placeholder="complaint" onInput={(words) => change({ words })}
       />
       <Lines
-        label="Mail to these addresses when somebody waits" name="desk.notify_emails" errors={errors}
+        {...about("desk.notify_emails")} errors={errors}
         value={desk.notify_emails ?? []} placeholder="desk@example.com"
         onInput={(emails) => change({ notify_emails: emails })}
       />

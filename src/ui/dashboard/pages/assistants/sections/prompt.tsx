@@ -3,6 +3,7 @@ import { useRef } from "preact/hooks";
 import { Button, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
 import { LongText } from "#ui/dashboard/pages/assistants/fields.tsx";
+import { labelOf } from "#ui/dashboard/pages/assistants/labels.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { SYSTEM_VARIABLES, variablesIn } from "#ui/dashboard/pages/assistants/variables.ts";
 
@@ -32,13 +33,12 @@ function Body() {
         }}
       >
         <LongText
-          name="initial_message" label="Greeting" rows={2} maxLength={200}
+          name="initial_message" rows={2} maxLength={200}
           hint={`What it says first; empty: it waits. ${(values.initial_message ?? "").length} of 200 characters.`}
         />
         <div class="assistants-prompt">
           <LongText
-            name="system_prompt" label="Prompt" rows={14}
-            hint="Who it is, what it knows and how it behaves."
+            name="system_prompt" rows={14}
           />
         </div>
       </div>
@@ -76,7 +76,7 @@ function Variables() {
     ?? Object.entries(errors).find(([name]) => name.startsWith("variables."))?.[1];
   return (
     <fieldset class="assistants-variables">
-      <legend>Variables and their defaults</legend>
+      <legend>{labelOf("variables")}</legend>
       <small>Calls, leads, conversations and the inbound webhook may give other values.</small>
       {rows.map(([name, value], at) => (
         <div class="assistants-pair" key={at}>

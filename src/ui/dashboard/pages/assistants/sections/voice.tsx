@@ -6,6 +6,7 @@ import { words } from "#ui/dashboard/kit/format.ts";
 import { Loaded } from "#ui/dashboard/kit/layout.tsx";
 import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Row, Slider, Switch } from "#ui/dashboard/pages/assistants/fields.tsx";
+import { about, labelOf } from "#ui/dashboard/pages/assistants/labels.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 import {
   isAvailable, lackOf, useLanguages, useSynthesizers, useTranscribers, useVoices,
@@ -28,15 +29,16 @@ function Body() {
   const languages = useLanguages().value;
   const synthesizers = useSynthesizers(language).value;
   const transcribers = useTranscribers(language).value;
+  const told = about("recogniser_hints");
   const others = values.secondary_language_ids ?? [];
   return (
     <>
       <div class="form-row">
-        <Row name="language_id" label="Language" items={languages} />
+        <Row name="language_id" items={languages} />
         <VoiceField />
       </div>
       <details class="assistants-more">
-        <summary>Other languages it understands ({others.length})</summary>
+        <summary>{labelOf("secondary_language_ids")} ({others.length})</summary>
         {warnings.secondary_language_ids && (
           <small class="assistants-warning">{warnings.secondary_language_ids}</small>
         )}
@@ -55,26 +57,25 @@ function Body() {
         </div>
       </details>
       <div class="form-row">
-        <Slider name="speech_speed" label="Speed" min={0.7} max={1.2} />
-        <Slider name="voice_stability" label="Stability" hint="High: even. Low: livelier." />
-        <Slider name="voice_similarity" label="Similarity" hint="How close to the original voice." />
+        <Slider name="speech_speed" min={0.7} max={1.2} />
+        <Slider name="voice_stability" />
+        <Slider name="voice_similarity" />
       </div>
-      <Switch name="tts_emotion_enabled" label="Emotion in the voice" />
+      <Switch name="tts_emotion_enabled" />
       <Lines
-        label="Words callers are likely to say" name="recogniser_hints" errors={errors}
+        {...told} hint={warnings.recogniser_hints ?? told.hint} errors={errors}
         value={values.recogniser_hints ?? []}
-        hint={warnings.recogniser_hints ?? "Names and terms, one to a line, for who listens."}
         onInput={(hints) => set("recogniser_hints", hints)}
       />
       {mode !== "multimodal" && (
         <div class="form-row">
           <Row
-            name="synthesizer_provider_id" label="Who speaks" none="Chosen from the language"
+            name="synthesizer_provider_id" none="Chosen from the language"
             items={synthesizers}
           />
           {mode === "pipeline" && (
             <Row
-              name="transcriber_provider_id" label="Who listens" none="Chosen from the language"
+              name="transcriber_provider_id" none="Chosen from the language"
               items={transcribers}
             />
           )}
@@ -100,9 +101,9 @@ function VoiceField() {
   const fits = !fitting || fitting.some(({ id }) => id === values.voice_id);
   return (
     <div class={`field ${errors.voice_id ? "wrong" : ""}`}>
-      <label for="assistants-voice">Voice</label>
+      <label for="assistants-voice">{labelOf("voice_id")}</label>
       <button
-        id="assistants-voice" type="button" class="button assistants-voice"
+        id="assistants-voice" type="button" data-setting="voice_id" class="button assistants-voice"
         aria-describedby="assistants-voice-note" onClick={() => setPicking(true)}
         {...(errors.voice_id ? { "aria-invalid": true } : {})}
       >

@@ -2,6 +2,7 @@
 import { Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { useDraft, type Field } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Switch, Text } from "#ui/dashboard/pages/assistants/fields.tsx";
+import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
 function Summary() {
@@ -16,16 +17,17 @@ function Summary() {
 }
 
 /** On while it has an address; switched off, it has none. */
-function Address({ name, label, hint }: { name: Field; label: string; hint: string }) {
+function Address({ name }: { name: Field }) {
   const { values, errors, set } = useDraft();
   const isOn = values[name] !== null;
+  const told = about(name);
   return (
     <fieldset>
       <Toggle
-        label={label} hint={hint} value={isOn} error={isOn ? undefined : errors[name]}
+        {...told} value={isOn} error={isOn ? undefined : errors[name]}
         onInput={(next) => set(name, next ? "" : null)}
       />
-      {isOn && <Text name={name} label={`${label}: URL`} type="url" placeholder="https://" />}
+      {isOn && <Text name={name} label={`${told.label}: URL`} hint="" type="url" placeholder="https://" />}
     </fieldset>
   );
 }
@@ -37,34 +39,23 @@ function Body() {
     <>
       <fieldset>
         <Toggle
-          label="After a call" hint="Is sent transcript, evaluation, cost and recording."
-          value={isActive} onInput={(next) => set("is_webhook_active", next)}
+          {...about("is_webhook_active")} value={isActive}
+          onInput={(next) => set("is_webhook_active", next)}
         />
         {(isActive || values.webhook_url !== null) && (
-          <Text name="webhook_url" label="After a call: URL" type="url" placeholder="https://" />
+          <Text name="webhook_url" type="url" placeholder="https://" />
         )}
         {isActive && (
           <div class="form-row">
-            <Switch
-              name="send_webhook_only_on_completed" label="Only for completed calls"
-              hint="Not for unanswered ones."
-            />
-            <Switch name="include_recording_in_webhook" label="With a link to the recording" />
+            <Switch name="send_webhook_only_on_completed" />
+            <Switch name="include_recording_in_webhook" />
           </div>
         )}
       </fieldset>
-      <Address
-        name="inbound_webhook_url" label="Before an inbound call"
-        hint="Is asked for variables while it rings; the call waits two seconds at most."
-      />
-      <Address
-        name="conversation_ended_webhook_url" label="After a chat"
-        hint="Is sent the messages when a conversation has ended."
-      />
+      <Address name="inbound_webhook_url" />
+      <Address name="conversation_ended_webhook_url" />
       {values.conversation_ended_webhook_url !== null && (
-        <Switch
-          name="conversation_ended_retrigger" label="Once more when the chat goes on and ends again"
-        />
+        <Switch name="conversation_ended_retrigger" />
       )}
       <p><small>
         Signed webhooks of the whole account, and what was delivered: <a href="#/webhooks">Webhooks</a>.

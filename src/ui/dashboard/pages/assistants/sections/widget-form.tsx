@@ -1,6 +1,7 @@
 // What the widget asks before a chat, and words in place of its own. Part of the section Widget.
 import { Button, SelectField, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { useState } from "preact/hooks";
+import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import type { Values } from "#ui/dashboard/pages/assistants/draft.ts";
 
 type Widget = NonNullable<Values["widget_settings"]>;
@@ -30,8 +31,7 @@ export function PreChatForm({ widget, errors, replace }: Props) {
   return (
     <>
       <Toggle
-        label="Asks something before the chat" value={form !== undefined}
-        hint="No chat begins without the answers that are required; they become variables."
+        {...about("widget_settings.form")} value={form !== undefined}
         onInput={(isOn) => (isOn
           ? set({ fields: [{ name: "email", label: "Your e-mail", type: "email", required: true }] })
           : replace(others))}
@@ -41,11 +41,13 @@ export function PreChatForm({ widget, errors, replace }: Props) {
           <legend>Before the chat</legend>
           <div class="form-row">
             <TextField
-              label="Title of the form" value={form.title ?? ""} error={errors["widget_settings.form.title"]}
+              {...about("widget_settings.form.title")} value={form.title ?? ""}
+              error={errors["widget_settings.form.title"]}
               onInput={(title) => set({ title })}
             />
             <TextField
-              label="Below the title" value={form.text ?? ""} error={errors["widget_settings.form.text"]}
+              {...about("widget_settings.form.text")} value={form.text ?? ""}
+              error={errors["widget_settings.form.text"]}
               onInput={(text) => set({ text })}
             />
           </div>
@@ -128,10 +130,9 @@ export function Words({ widget, errors, replace }: Props) {
         }}
       />
       <TextArea
-        label="Words of your own" rows={3} value={lines} onInput={change}
+        {...about("widget_settings.texts")} rows={3} value={lines} onInput={change}
         placeholder={"person = Ask our shop\nsend = Off it goes"}
         error={errors["widget_settings.texts"] ?? errors[`widget_settings.texts.${language}`]}
-        hint="One to a line: the word’s name as in data/widget-texts, an equals sign, the word."
       />
     </div>
   );

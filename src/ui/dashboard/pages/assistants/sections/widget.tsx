@@ -4,6 +4,7 @@ import { words } from "#ui/dashboard/kit/format.ts";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { ScriptTag } from "#ui/dashboard/pages/assistants/embed.tsx";
 import { Picture } from "#ui/dashboard/pages/team/picture.tsx";
+import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { PreChatForm, Words } from "./widget-form.tsx";
@@ -40,14 +41,14 @@ function Body() {
     <>
       <div class="form-row">
         <SelectField
-          label="Theme" value={theme} error={errors["widget_settings.theme"]}
+          {...about("widget_settings.theme")} value={theme} error={errors["widget_settings.theme"]}
           options={[...new Set([...THEMES, theme])].map((value) =>
             ({ value, label: value === "modern" ? "As the visitor’s system" : words(value) }))}
           onInput={(value) => change({ theme: value })}
         />
         <div class="assistants-colour">
           <TextField
-            label="Colour" value={widget.color ?? ""} error={errors["widget_settings.color"]}
+            {...about("widget_settings.color")} value={widget.color ?? ""} error={errors["widget_settings.color"]}
             onInput={(color) => change({ color })}
           />
           <input
@@ -56,7 +57,7 @@ function Body() {
           />
         </div>
         <SelectField
-          label="Position" value={widget.position ?? "bottom-right"}
+          {...about("widget_settings.position")} value={widget.position ?? "bottom-right"}
           error={errors["widget_settings.position"]}
           options={POSITIONS.map((value) => ({ value, label: words(value) }))}
           onInput={(value) => change({ position: value as NonNullable<Widget["position"]> })}
@@ -70,10 +71,9 @@ function Body() {
         />
       </div>
       <NumberField
-        label="Days a visitor’s browser remembers the conversation" min={0} max={365} step={1}
+        {...about("widget_settings.remember_days")} min={0} max={365} step={1}
         value={widget.remember_days ?? REMEMBER_DAYS}
         error={errors["widget_settings.remember_days"]}
-        hint="In all its tabs. 0: each tab has a conversation of its own, until it is closed."
         onInput={(days) => change({ remember_days: days ?? REMEMBER_DAYS })}
       />
       <Beginning widget={widget} errors={errors} replace={(next) => set("widget_settings", next)} />
@@ -85,9 +85,9 @@ function Body() {
       />
       {values.allowed_origins !== null && (
         <Lines
-          label="Allowed origins" name="allowed_origins" errors={errors}
+          {...about("allowed_origins")} errors={errors}
           value={values.allowed_origins} placeholder="https://www.example.com"
-          hint="One to a line, * for any." onInput={(origins) => set("allowed_origins", origins)}
+          onInput={(origins) => set("allowed_origins", origins)}
         />
       )}
       <ScriptTag uuid={record.uuid} />
@@ -126,23 +126,19 @@ function Opinions({ widget, change }: {
   return (
     <>
       <Toggle
-        label="Visitors can attach images and PDF" value={widget.attachments === true}
-        hint="Up to 10 MB each. A model that can look at them does; people see them in the inbox."
+        {...about("widget_settings.attachments")} value={widget.attachments === true}
         onInput={(isOn) => change({ attachments: isOn })}
       />
       <Toggle
-        label="Visitors can have the chat sent by e-mail" value={widget.transcripts === true}
-        hint="Where the server has a mail server. To the address they name, a few times an hour."
+        {...about("widget_settings.transcripts")} value={widget.transcripts === true}
         onInput={(isOn) => change({ transcripts: isOn })}
       />
       <Toggle
-        label="Visitors can rate each reply" value={widget.ratings !== false}
-        hint="A thumb up or down; in the history and in webhooks as `rating`."
+        {...about("widget_settings.ratings")} value={widget.ratings !== false}
         onInput={(isOn) => change({ ratings: isOn })}
       />
       <Toggle
-        label="Visitors are asked how the chat was" value={widget.satisfaction !== false}
-        hint="From one to five, with a comment, when it is over."
+        {...about("widget_settings.satisfaction")} value={widget.satisfaction !== false}
         onInput={(isOn) => change({ satisfaction: isOn })}
       />
     </>
@@ -156,23 +152,25 @@ function Greeting({ widget, errors, replace }: Part) {
   return (
     <>
       <Toggle
-        label="Greets visitors by itself" value={greeting !== undefined}
-        hint="A line beside the button, once in a while for each visitor."
+        {...about("widget_settings.greeting")} value={greeting !== undefined}
         onInput={(isOn) => (isOn ? set({ text: "May we help?" }) : replace(others))}
       />
       {greeting && (
         <div class="form-row">
           <TextField
-            label="Greeting" value={greeting.text} error={errors["widget_settings.greeting.text"]}
+            {...about("widget_settings.greeting.text")} value={greeting.text}
+            error={errors["widget_settings.greeting.text"]}
             onInput={(text) => set({ text })}
           />
           <NumberField
-            label="After seconds" min={0} max={3600} step={1} value={greeting.after_seconds ?? 10}
+            {...about("widget_settings.greeting.after_seconds")} min={0} max={3600} step={1}
+            value={greeting.after_seconds ?? 10}
             error={errors["widget_settings.greeting.after_seconds"]}
             onInput={(seconds) => set({ after_seconds: seconds ?? 10 })}
           />
           <NumberField
-            label="Again after days" min={0} max={365} step={1} value={greeting.again_days ?? 7}
+            {...about("widget_settings.greeting.again_days")} min={0} max={365} step={1}
+            value={greeting.again_days ?? 7}
             error={errors["widget_settings.greeting.again_days"]}
             onInput={(days) => set({ again_days: days ?? 7 })}
           />
@@ -189,7 +187,7 @@ function LanguageField({ value, error, onInput }: {
   const known = LANGUAGES.some(([code]) => code === value) ? [] : [[value, value] as const];
   return (
     <SelectField
-      label="Language" value={value} error={error} onInput={onInput}
+      {...about("widget_settings.language")} value={value} error={error} onInput={onInput}
       options={[...LANGUAGES, ...known].map(([code, label]) => ({ value: code, label }))}
     />
   );
