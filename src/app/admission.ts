@@ -123,6 +123,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     takeRate: limiters && (({ keyId, member, session }) =>
       (session ? limiters.dashboard : limiters.key)
         .take(member ? `user ${member.userId}` : String(keyId))),
+    zoneOf: accounts.zoneOf,
     baseUrlOf: (http) => origins.of(http) + API_ROOT,
     observe: (method, route, status, seconds) => {
       metrics.request.observe({ method, route }, seconds);

@@ -11,6 +11,8 @@ type Row = readonly [right: Right, action?: string];
 /** Rows are named by method and path, aliases aside. */
 export const ROUTE_RIGHTS: Record<string, Row> = {
   "GET /user/me": ["view"],
+  "GET /user/settings": ["view"],
+  "PUT /user/settings": ["build", "settings.update"],
   "GET /user/overview": ["view"],
   "GET /user/server": ["audit"],
   "GET /user/first-steps": ["view"],

@@ -16,6 +16,7 @@ interface AccountRow {
   name: string;
   email: string;
   plan: string;
+  time_zone: string | null;
   balance_micros: number;
   reserved_micros: number;
   created_at: number;
@@ -37,8 +38,8 @@ interface KeyRow {
   created_at: number;
 }
 
-const ACCOUNT = `id, name, email, plan, balance_micros, reserved_micros, created_at, trouble_at,
-  trouble_reason, trouble_conversation`;
+const ACCOUNT = `id, name, email, plan, time_zone, balance_micros, reserved_micros, created_at,
+  trouble_at, trouble_reason, trouble_conversation`;
 const KEY = `id, account_id, name, secret_hash, scopes, role, made_by, expires_at, last_used_at,
   revoked_at, created_at`;
 
@@ -48,6 +49,7 @@ function accountFromRow(row: AccountRow): Account {
     name: row.name,
     email: row.email,
     plan: row.plan,
+    timeZone: row.time_zone,
     balanceMicros: row.balance_micros,
     reservedMicros: row.reserved_micros,
     createdAt: row.created_at,
@@ -72,12 +74,18 @@ function keyFromRow(row: KeyRow): ApiKey {
   };
 }
 
+/** Null: the command line. */
+function authorText({ actor: { kind, ...author } }: By): string | null {
+  return kind === "system" ? null : JSON.stringify(author);
+}
+
 export function accountCommands(sql: Sql) {
   const ledger = createLedger(sql);
   const insertAccount = sql.prepare<object, AccountRow>(`
     INSERT INTO accounts (name, email, plan, created_at) VALUES (@name, @email, @plan, @now)
     RETURNING ${ACCOUNT}`);
   const setPlan = sql.prepare("UPDATE accounts SET plan = @plan WHERE id = @accountId");
+  const setZone = sql.prepare("UPDATE accounts SET time_zone = @timeZone WHERE id = @accountId");
   const insertKey = sql.prepare<object, KeyRow>(`
     INSERT INTO api_keys (account_id, name, secret_hash, scopes, role, made_by, expires_at, created_at)
     VALUES (@accountId, @name, @secretHash, @scopes, @role, @madeBy, @expiresAt, @now)
@@ -99,11 +107,12 @@ export function accountCommands(sql: Sql) {
     ) => accountFromRow(await insertAccount.one(args)),
     "accounts.setPlan": async (args: { accountId: number; plan: string }) =>
       (await setPlan.run(args)).changes > 0,
+    "accounts.setTimeZone": async (args: { accountId: number; timeZone: string | null }) =>
+      (await setZone.run(args)).changes > 0,
     "accounts.createKey": async (args: NewKey) => {
       const { accountId, name, role, by, now } = args;
-      const { kind, ...author } = by.actor;
       const scopes = args.scopes.join(",");
-      const madeBy = kind === "system" ? null : JSON.stringify(author);
+      const madeBy = authorText(by);
       const row = await insertKey.one({ ...args, scopes, madeBy });
       const object = { type: "api_key", id: String(row.id) };
       const details = { name, scopes, role };
@@ -152,6 +161,7 @@ export function createAccountStore(reader: Reader, writer: Writer): AccountStore
   return {
     createAccount: (args) => writer.write("accounts.create", args),
     setPlan: (args) => writer.write("accounts.setPlan", args),
+    setTimeZone: (args) => writer.write("accounts.setTimeZone", args),
     listAccounts: async () => (await list.all({})).map(accountFromRow),
     findAccount: async (accountId) => {
       const row = await find.get({ accountId });

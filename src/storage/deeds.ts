@@ -22,6 +22,7 @@ const ofCampaign = (result: object | null, { campaignId }: { campaignId: number 
 
 /** The commands that do what routes are noted for, other than those that note it by themselves. */
 const DEEDS: Deeds = {
+  "accounts.setTimeZone": () => true,
   "assistants.create": (made) => (made.kind === "created" ? made.assistantId : null),
   "assistants.update": ({ kind }, args) => (kind === "updated" ? args.assistantId : null),
   "assistants.remove": (done, args) => (done ? args.assistantId : null),

@@ -19,6 +19,7 @@ const messages = (): Lock => ({ global: "messages" });
 const LOCKS: Locks = {
   "accounts.create": () => ({ global: "accounts" }),
   "accounts.setPlan": account,
+  "accounts.setTimeZone": account,
   "accounts.createKey": account,
   "accounts.revokeKey": account,
   "accounts.touchKeys": account,

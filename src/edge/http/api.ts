@@ -12,6 +12,7 @@ import type { HeaderMap, HttpRequest, HttpRoute, Reply } from "./exchange.ts";
 import type { RateDecision } from "#core/rate-limit.ts";
 import type { Caller, KeyRoute, Route, RouteRequest } from "./route.ts";
 import type { HttpServer } from "./server.ts";
+import { inZone, type DayQuery } from "./pagination.ts";
 import { compileValidation, parseJsonObject, parseQuery, type Validate } from "./validation.ts";
 
 export const API_ROOT = "/api";
@@ -37,6 +38,8 @@ export interface ApiOptions {
   failures: FailedAuthentications;
   /** Counts a request of the caller; null switches limits off. */
   takeRate: ((caller: Caller) => RateDecision | Promise<RateDecision>) | null;
+  /** Where the days of the account begin and end, as IANA calls it. */
+  zoneOf(accountId: number): Promise<string>;
   /** Absolute URL of the API root for this request, without a trailing slash. */
   baseUrlOf(request: HttpRequest): string;
   /** Called once per finished handler, with the route's template, never the raw URL. */
@@ -182,9 +185,11 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
       http,
       baseUrl: options.baseUrlOf(http),
     };
-    return route.auth === "key" && caller
-      ? route.handle({ ...request, caller } as never)
-      : (route.handle as (request: unknown) => Reply | Promise<Reply>)(request);
+    if (route.auth === "key" && caller) {
+      const query = await inZone(request.query as DayQuery, () => options.zoneOf(caller.accountId));
+      return route.handle({ ...request, query, caller } as never);
+    }
+    return (route.handle as (request: unknown) => Reply | Promise<Reply>)(request);
   };
 
   options.server.route({

@@ -1,9 +1,11 @@
 // The two page envelopes of the contract: numbered pages and cursors.
 import { Type, type TSchema } from "@sinclair/typebox";
+import { dayAfter, isDay } from "#core/days.ts";
 import { fieldFault } from "#core/faults.ts";
 import { about, named, Nullable, TimeZone } from "#core/schema.ts";
 import { LIMITS } from "#core/limits.ts";
-import { DAY_MICROS, localDateTime, type Instant } from "#core/system.ts";
+import type { Instant } from "#core/system.ts";
+import { dayStart } from "#core/zones.ts";
 
 export const PER_PAGE_DEFAULT = 15;
 
@@ -48,50 +50,43 @@ export const PageSchema = <T extends TSchema>(item: T) =>
 const Day = (description: string) =>
   Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", ...about(description, "2026-03-01") });
 
-/** Query fields of lists that can be narrowed to days, in UTC, both included. */
+/** Query fields of lists that can be narrowed to days, both included. */
 export const dayQuery = {
-  date_from: Type.Optional(Day("Only what came on this day or later, in UTC.")),
-  date_to: Type.Optional(Day("Only what came on this day or earlier, in UTC.")),
-};
-
-/** The same of lists that count days as people somewhere do. */
-export const zonedDayQuery = {
   date_from: Type.Optional(Day("Only what came on this day or later, in `timezone`.")),
   date_to: Type.Optional(Day("Only what came on this day or earlier, in `timezone`.")),
   timezone: Type.Optional(Type.String({
     ...TimeZone("The timezone must be a valid timezone."),
-    ...about("Where the days are counted, as IANA calls it; absent: UTC.", "Europe/Berlin"),
+    ...about("Where the days are counted, as IANA calls it; absent: where the account's are.",
+      "Europe/Berlin"),
   })),
 };
 
+export interface DayQuery {
+  date_from?: string;
+  date_to?: string;
+  timezone?: string;
+}
+
+/** Days without a zone of their own are counted where the account's are. */
+export const inZone = async (query: DayQuery, zoneOf: () => Promise<string>): Promise<DayQuery> =>
+  query.timezone !== undefined || (query.date_from ?? query.date_to) === undefined
+    ? query
+    : { ...query, timezone: await zoneOf() };
+
 /** As instants, the end not included. Throws Fault 422 for days no calendar has. */
 export function dayRange(
-  { timezone, ...query }: { date_from?: string; date_to?: string; timezone?: string },
+  { date_from: first, date_to: last, timezone = "UTC" }: DayQuery,
 ): { from?: Instant; to?: Instant } {
-  const from = dayStart(query.date_from, "date_from");
-  const to = dayStart(query.date_to, "date_to");
-  const there = (midnight: Instant): Instant =>
-    timezone === undefined ? midnight : localMidnight(midnight, timezone);
+  assertDay(first, "date_from");
+  assertDay(last, "date_to");
   return {
-    ...(from === undefined ? {} : { from: there(from) }),
-    ...(to === undefined ? {} : { to: there(to + DAY_MICROS) }),
+    ...(first === undefined ? {} : { from: dayStart(first, timezone) }),
+    ...(last === undefined ? {} : { to: dayStart(dayAfter(last), timezone) }),
   };
 }
 
-/** The midnight of UTC's as it comes in the zone; once more, where clocks change in between. */
-function localMidnight(midnight: Instant, timeZone: string): Instant {
-  let found = midnight;
-  for (let attempt = 0; attempt < 2; attempt += 1) {
-    const { date, time } = localDateTime(found, timeZone);
-    found -= Date.parse(`${date}T${time}:00Z`) * 1000 - midnight;
-  }
-  return found;
-}
-
-function dayStart(text: string | undefined, field: string): Instant | undefined {
-  if (text === undefined) return undefined;
-  const ms = Date.parse(`${text}T00:00:00Z`);
-  if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return ms * 1000;
+function assertDay(text: string | undefined, field: string): void {
+  if (text === undefined || isDay(text)) return;
   throw fieldFault(field, `The ${field.replace("_", " ")} is not a valid date.`);
 }
 

@@ -15,6 +15,8 @@ export interface Account {
   name: string;
   email: string;
   plan: string;
+  /** Where its days begin and end, as IANA calls it; null: nobody has chosen. */
+  timeZone: string | null;
   balanceMicros: Micros;
   reservedMicros: Micros;
   createdAt: Instant;
@@ -73,6 +75,8 @@ export interface AccountStore {
   }): Promise<Account>;
   /** False when there is no such account. */
   setPlan(args: { accountId: number; plan: string }): Promise<boolean>;
+  /** False when there is no such account. */
+  setTimeZone(args: { accountId: number; timeZone: string | null }): Promise<boolean>;
   listAccounts(): Promise<Account[]>;
   findAccount(accountId: number): Promise<Account | null>;
   createKey(args: NewKey): Promise<ApiKey>;
@@ -117,6 +121,10 @@ export interface Accounts {
   create(name: string, email?: string, plan?: string): Promise<Account>;
   /** False when there is no such account. */
   setPlan(accountId: number, plan: string): Promise<boolean>;
+  /** Null: nobody has chosen. False when there is no such account. */
+  setTimeZone(accountId: number, timeZone: string | null): Promise<boolean>;
+  /** Where days begin and end; UTC where nobody has chosen. */
+  zoneOf(accountId: number): Promise<string>;
   list(): Promise<Account[]>;
   find(accountId: number): Promise<Account | null>;
   /** The token is in no store: show it now or never. */
@@ -141,6 +149,8 @@ export interface Accounts {
   /** Writes down key uses gathered since the last call. */
   flushKeyUses(): Promise<void>;
 }
+
+const DEFAULT_ZONE = "UTC";
 
 const SECRET_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const SECRET_LENGTH = 48;
@@ -209,6 +219,8 @@ export function createAccounts({ store, system, bus }: {
     create: (name, email = "", plan = DEFAULT_PLAN) =>
       store.createAccount({ name, email, plan, now: system.now() }),
     setPlan: (accountId, plan) => store.setPlan({ accountId, plan }),
+    setTimeZone: (accountId, timeZone) => store.setTimeZone({ accountId, timeZone }),
+    zoneOf: async (accountId) => (await store.findAccount(accountId))?.timeZone ?? DEFAULT_ZONE,
     list: () => store.listAccounts(),
     find: (accountId) => store.findAccount(accountId),
     createKey: createNewKey({ store, system, bus }),

@@ -70,6 +70,7 @@ const entryItem = (entry: AuditEntry): Static<typeof ENTRY> => ({
 
 function filterOf({ actor, action, object, ...days }: {
   actor?: string; action?: string; object?: string; date_from?: string; date_to?: string;
+  timezone?: string;
 }): AuditFilter {
   return {
     ...actor === undefined ? {} : { actorId: actor }, ...action === undefined ? {} : { action },

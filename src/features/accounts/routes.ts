@@ -26,6 +26,7 @@ import { nodesRoutes, type NodesOptions } from "./nodes-routes.ts";
 import type { FirstStepCases } from "./first-steps.ts";
 import { overviewRoutes } from "./overview-routes.ts";
 import { ROLE_RIGHTS, type Role } from "./roles.ts";
+import { settingsRoutes } from "./settings-routes.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Statements } from "./statements.ts";
 import type { Tickets } from "./tickets.ts";
@@ -100,7 +101,8 @@ function readExpiry(text: string | null | undefined): Instant | null {
 
 export function accountRoutes(options: AccountRouteOptions): Route[] {
   return [
-    meRoute(options), ...overviewRoutes(options.overview, options.firstSteps),
+    meRoute(options), ...settingsRoutes(options),
+    ...overviewRoutes(options.overview, options.firstSteps),
     ...ledgerRoutes(options.statements), ...nodesRoutes(options.server),
     ...keyRoutes(options), sessionRoute(options), ...streamRoutes(options),
   ];
@@ -157,6 +159,9 @@ function meRoute(options: AccountRouteOptions): Route {
           email: Type.String(about("Where the account's owner is reached.", "ada@example.org")),
           total_balance: Type.Number(about(
             "What is left to spend, in USD, what is reserved for running calls included.", 4.97)),
+          time_zone: Nullable(Type.String(about(
+            "Where days begin and end, as IANA calls it; null: nobody has chosen, so in UTC.",
+            "Europe/Berlin"))),
           trouble: Nullable(TROUBLE),
           ...ME,
         }),
@@ -165,11 +170,12 @@ function meRoute(options: AccountRouteOptions): Route {
     handle: async ({ caller }) => {
       const account = await accounts.find(caller.accountId);
       if (!account) throw new Fault(404, "Account not found.");
-      const { name, email, balanceMicros, trouble } = account;
+      const { name, email, timeZone, balanceMicros, trouble } = account;
       return json(200, {
         name,
         email,
         total_balance: dollarsFromMicros(balanceMicros),
+        time_zone: timeZone,
         trouble: trouble && {
           reason: trouble.reason, conversation_id: trouble.conversationUuid,
           at: isoMicros(trouble.at),

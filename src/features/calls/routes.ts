@@ -8,7 +8,7 @@ import { about, named, prepared } from "#core/schema.ts";
 import { IdOf, MessageSchema } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import {
-  dayRange, pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT, zonedDayQuery,
+  dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT,
 } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import type { Calling } from "./calling.ts";
@@ -48,7 +48,7 @@ const ListQuery = Type.Object({
   })),
   assistant_id: Type.Optional(Type.Integer(about("Only calls of this assistant.", 1))),
   campaign_id: Type.Optional(Type.Integer(about("Only calls of this campaign.", 1))),
-  ...zonedDayQuery,
+  ...dayQuery,
   search: Type.Optional(Type.String({
     maxLength: SEARCH_CHARS_MAX,
     ...about("Only calls in which this was said, or with it in their number or variables; of the "

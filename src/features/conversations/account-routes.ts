@@ -10,7 +10,7 @@ import {
   dataOf, FunctionCallSchema, IDEMPOTENCY_KEY, listOf, PLAIN_TIMES, Uuid,
 } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
-import { dayRange, PER_PAGE_DEFAULT, zonedDayQuery } from "#http/pagination.ts";
+import { dayQuery, dayRange, PER_PAGE_DEFAULT } from "#http/pagination.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
 import type { SharedRateLimiter } from "#core/rate-limit.ts";
@@ -45,7 +45,7 @@ const LIST = Type.Object({
   external_identifier: Type.Optional(Type.String(about(
     "Only the one with this customer of yours.", "cust-4711"))),
   search: SearchField,
-  ...zonedDayQuery,
+  ...dayQuery,
   per_page: Type.Optional(Type.Integer({
     minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT,
     ...about("Rows on a page."),

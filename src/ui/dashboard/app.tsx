@@ -21,6 +21,7 @@ import { count, money, timeOfDay } from "./kit/format.ts";
 import { Icon, type IconName } from "./kit/icons.tsx";
 import { Empty, Notice, Page } from "./kit/layout.tsx";
 import { switchTheme } from "./kit/theme.ts";
+import { showIn, shownZone } from "./kit/zone.ts";
 import { Shortcuts } from "./palette.tsx";
 import { Trouble } from "./trouble.tsx";
 import { SignIn } from "./sign-in.tsx";
@@ -100,7 +101,11 @@ export function App() {
 
 function Rightful({ children }: { children: ComponentChildren }) {
   const { value } = useMe();
-  return <RightsContext.Provider value={value}>{children}</RightsContext.Provider>;
+  if (value) showIn(value.time_zone);
+  // Times that stand on the page already are drawn again in another zone.
+  return (
+    <RightsContext.Provider key={shownZone()} value={value}>{children}</RightsContext.Provider>
+  );
 }
 
 function Frame({ session }: { session: Session }) {

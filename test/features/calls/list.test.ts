@@ -48,6 +48,47 @@ test("[CR80] a page of calls has the transcript of each, as the call itself has 
   assert.deepEqual(await list("?status=busy"), []);
 });
 
+test("[OV10] the account's time zone: chosen once, noted; lists without a zone of their own count days there, with summer time", async () => {
+  const { key, accountId } = await server.newAccount();
+  const { id: assistantId } = await newAssistant(server, { status: "active" }, key);
+  const db = openWriter(server.dataDir, { migrate: false });
+  const call = db.prepare(`
+    INSERT INTO calls (account_id, assistant_id, type, status, price_per_minute, created_at,
+      updated_at, variables) VALUES (?, ?, 'outbound', 'completed', 0, ?, 0, '{}')`);
+  // The first and the last minute of 29 March 2026 in Berlin, which has 23 hours.
+  for (const at of ["2026-03-28T23:00:00Z", "2026-03-29T21:59:00Z"]) {
+    call.run(accountId, assistantId, Date.parse(at) * 1000);
+  }
+  db.close();
+  const found = async (query: string): Promise<number> =>
+    (await server.call("GET", `/user/calls?${query}`, { key })).body.total;
+  const settings = () => server.call("GET", "/user/settings", { key });
+  assert.deepEqual((await settings()).body, { time_zone: null });
+  assert.equal(await found("date_from=2026-03-29&date_to=2026-03-29"), 1);
+  const put = (zone: string | null) =>
+    server.call("PUT", "/user/settings", { key, body: { time_zone: zone } });
+  assert.equal((await put("Nowhere/At_All")).status, 422);
+  const { status, body } = await put("Europe/Berlin");
+  assert.deepEqual([status, body], [200, { time_zone: "Europe/Berlin" }]);
+  assert.deepEqual((await settings()).body, { time_zone: "Europe/Berlin" });
+  assert.equal((await server.call("GET", "/user/me", { key })).body.time_zone, "Europe/Berlin");
+  assert.equal(await found("date_from=2026-03-29&date_to=2026-03-29"), 2);
+  assert.equal(await found("date_to=2026-03-28"), 0);
+  assert.equal(await found("date_from=2026-03-30"), 0);
+  assert.equal(await found("date_from=2026-03-29&date_to=2026-03-29&timezone=UTC"), 1);
+  for (const list of ["conversations", "leads", "ledger", "audit"]) {
+    const days = "date_from=2026-03-29&date_to=2026-03-29";
+    assert.equal((await server.call("GET", `/user/${list}?${days}`, { key })).status, 200, list);
+    const none = await server.call("GET", `/user/${list}?date_from=2026-02-30`, { key });
+    assert.equal(none.status, 422, list);
+  }
+  const noted = await server.call("GET", "/user/audit?action=settings.update", { key });
+  assert.deepEqual(noted.body.data.map(({ details }: { details: object }) => details),
+    [{ fields: ["time_zone"] }]);
+  assert.equal((await put(null)).status, 200);
+  assert.equal(await found("date_from=2026-03-29&date_to=2026-03-29"), 1);
+});
+
 test("[CR426] calls are found by what was said, and days are those of the time zone asked for", async () => {
   const { key, accountId } = await server.newAccount();
   const { id: assistantId } = await newAssistant(server, { status: "active" }, key);

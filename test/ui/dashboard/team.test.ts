@@ -101,6 +101,38 @@ test("[DB331] a role is shown what it may do; what it may not cannot be pressed,
   await context.close();
 });
 
+test("[DB500] the account's time zone is chosen on the page Team and taken back; all times are shown in it, days counted in it", { skip, timeout }, async () => {
+  const { key } = await server.newAccount();
+  await newAssistant(server, {}, key);
+  const zones = { "Pacific/Kiritimati": 14, "Pacific/Pago_Pago": -11 };
+  await withDashboard(async ({ page, go, look }) => {
+    const choice = page.getByLabel("Time zone of the account");
+    for (const [zone, hours] of Object.entries(zones)) {
+      await go("/team");
+      await choice.selectOption(zone);
+      await page.getByText("The time zone is changed.").first().waitFor();
+      const noted = (await server.call("GET", "/user/audit?action=settings.update", { key })).body.data;
+      const there = new Date(Date.parse(noted[0].created_at) + hours * 3_600_000);
+      const text = there.toLocaleString("en-US", { timeZone: "UTC", dateStyle: "medium", timeStyle: "medium" });
+      await go("/audit");
+      await page.locator("time").first().waitFor();
+      await page.waitForFunction((exact) =>
+        [...document.querySelectorAll("time")].some(({ title }) => title === exact), text);
+      await go("/calls");
+      await page.getByLabel("From day").fill("2026-03-29");
+      await page.waitForRequest((request) =>
+        new URL(request.url()).searchParams.get("timezone") === zone);
+    }
+    await go("/team");
+    await choice.waitFor();
+    await look();
+    await choice.selectOption("");
+    await page.getByRole("button", { name: "Undo" }).last().click();
+    await page.waitForFunction(() =>
+      document.querySelector<HTMLSelectElement>("select")?.value === "Pacific/Pago_Pago");
+  }, { key, context: { locale: "en-US" } });
+});
+
 test("[DB332] the page Audit shows who did what as it happens, and axe minds nothing of the new pages", { skip, timeout }, async () => {
   const owner = await memberOf(server, "owner", server.key);
   await withDashboard(async ({ page, go, look }) => {

@@ -1,5 +1,6 @@
-// Two days that narrow a list, both included: where people are, or in UTC as some lists count them.
+// Two days that narrow a list, both included, as they are in the zone that is shown.
 import { TextField } from "./controls.tsx";
+import { shownZone } from "./zone.ts";
 
 interface Days {
   /** `YYYY-MM-DD`; empty: not narrowed. */
@@ -7,32 +8,19 @@ interface Days {
   to: string;
 }
 
-const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
-
 export const daysQuery = ({ from, to }: Days) => ({
   ...(from ? { date_from: from } : {}),
   ...(to ? { date_to: to } : {}),
+  ...(from || to ? { timezone: shownZone() } : {}),
 });
 
-/** Where days are counted as they are here. */
-export const ownDaysQuery = (days: Days) => ({
-  ...daysQuery(days), ...(days.from || days.to ? { timezone: OWN_ZONE } : {}),
-});
-
-/** `isOwn`: counted as they are here. */
-export function DayFields({ days, change, isOwn = false }: {
-  days: Days; change(part: Partial<Days>): void; isOwn?: boolean;
-}) {
-  const where = isOwn ? "" : " (UTC)";
+export function DayFields({ days, change }: { days: Days; change(part: Partial<Days>): void }) {
   return (
     <>
       <TextField
-        label={`From day${where}`} type="date" value={days.from}
-        onInput={(from) => change({ from })}
+        label="From day" type="date" value={days.from} onInput={(from) => change({ from })}
       />
-      <TextField
-        label={`To day${where}`} type="date" value={days.to} onInput={(to) => change({ to })}
-      />
+      <TextField label="To day" type="date" value={days.to} onInput={(to) => change({ to })} />
     </>
   );
 }

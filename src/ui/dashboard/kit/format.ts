@@ -1,4 +1,5 @@
 // Figures, instants and durations as people read them.
+import { zoned } from "./zone.ts";
 
 const CENTS = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" });
 const LESS = new Intl.NumberFormat(undefined, {
@@ -25,29 +26,23 @@ export function instant(text: string): Date {
   return new Date(text.includes("T") ? text : `${text.replace(" ", "T")}Z`);
 }
 
-const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const DAY_AND_YEAR = new Intl.DateTimeFormat(undefined, {
-  day: "numeric", month: "short", year: "numeric",
-});
-const WHOLE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-
-export const timeOfDay = (date: Date): string => TIME.format(date);
-export const day = (date: Date): string => DAY.format(date);
+export const timeOfDay = zoned({ hour: "2-digit", minute: "2-digit" });
+export const day = zoned({ day: "numeric", month: "short" });
+const dayAndYear = zoned({ day: "numeric", month: "short", year: "numeric" });
+const year = zoned({ year: "numeric" });
+const whole = zoned({ dateStyle: "medium", timeStyle: "medium" });
 
 /** Short: the time for today, the day for this year. */
 export function when(text: string | null | undefined): string {
   if (!text) return "–";
   const date = instant(text);
   const now = new Date();
-  if (date.toDateString() === now.toDateString()) return TIME.format(date);
-  return date.getFullYear() === now.getFullYear()
-    ? `${DAY.format(date)}, ${TIME.format(date)}`
-    : DAY_AND_YEAR.format(date);
+  if (dayAndYear(date) === dayAndYear(now)) return timeOfDay(date);
+  return year(date) === year(now) ? `${day(date)}, ${timeOfDay(date)}` : dayAndYear(date);
 }
 
 /** For titles. */
-export const whenExactly = (text: string): string => WHOLE.format(instant(text));
+export const whenExactly = (text: string): string => whole(instant(text));
 
 /** `m:ss`, `h:mm:ss`. */
 export function duration(seconds: number): string {

@@ -3,7 +3,7 @@ import { addressOf, fieldsFrom, useAddressed } from "#ui/dashboard/data/address.
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { usePages } from "#ui/dashboard/data/rows.ts";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
-import { DayFields, ownDaysQuery } from "#ui/dashboard/kit/days.tsx";
+import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
 import { duration, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Status } from "#ui/dashboard/kit/layout.tsx";
 import { chosenColumns, ListTools } from "#ui/dashboard/kit/list-tools.tsx";
@@ -59,7 +59,7 @@ const queryOf = ({ search, status, type, assistant, phone, ...days }: Filter) =>
   ...(type ? { type: type as (typeof TYPES)[number] } : {}),
   ...(assistant ? { assistant_id: Number(assistant) } : {}),
   ...(phone.trim() ? { phone_number: phone.trim() } : {}),
-  ...ownDaysQuery(days),
+  ...daysQuery(days),
 });
 
 export function CallList() {
@@ -130,7 +130,7 @@ function Filters({ filter, change, children }: {
         label="Phone number" type="tel" value={filter.phone} onInput={(phone) => change({ phone })}
         placeholder="+15550100000" autoComplete="off" maxLength={255}
       />
-      <DayFields days={filter} change={change} isOwn />
+      <DayFields days={filter} change={change} />
       {children}
     </div>
   );

@@ -7,7 +7,7 @@ import { useEvents } from "#ui/dashboard/data/live.tsx";
 import { useCursor } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
-import { DayFields, ownDaysQuery } from "#ui/dashboard/kit/days.tsx";
+import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
 import { count, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
 import { chosenColumns, ListTools } from "#ui/dashboard/kit/list-tools.tsx";
@@ -88,7 +88,7 @@ function Customer({ row }: { row: Listed }) {
 
 const queryOf = ({ search, type, assistant, customer, ...days }: Filter) => ({
   ...(search.trim() ? { search: search.trim() } : {}),
-  ...ownDaysQuery(days),
+  ...daysQuery(days),
   ...(type ? { type: type as (typeof TYPES)[number] } : {}),
   ...(assistant ? { assistant_id: Number(assistant) } : {}),
   ...(customer.trim() ? { external_identifier: customer.trim() } : {}),
@@ -199,7 +199,7 @@ function Filters({ filter, change, children }: {
         label="Customer" type="search" value={filter.customer} autoComplete="off" maxLength={255}
         placeholder="The whole identifier" onInput={(customer) => change({ customer })}
       />
-      <DayFields days={filter} change={change} isOwn />
+      <DayFields days={filter} change={change} />
       {children}
     </div>
   );

@@ -5,6 +5,7 @@ import type { Frame, paths } from "#client/client.ts";
 import { MISSED, useEvents } from "#ui/dashboard/data/live.tsx";
 import { usePages, type Rows } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { daysQuery } from "#ui/dashboard/kit/days.tsx";
 import { instant } from "#ui/dashboard/kit/format.ts";
 import { useCalmly } from "./calmly.ts";
 
@@ -32,8 +33,7 @@ const queryOf = ({ campaign, status, phone, from, to }: LeadFilter) => ({
   ...(campaign ? { campaign_id: Number(campaign) } : {}),
   ...(status ? { status: status as LeadStatus } : {}),
   ...(phone.trim() ? { phone_number: phone.trim() } : {}),
-  ...(from ? { date_from: from } : {}),
-  ...(to ? { date_to: to } : {}),
+  ...daysQuery({ from, to }),
 });
 
 /** What is past its time waits only for its campaign: to run, its hours, its turn. */

@@ -12,6 +12,7 @@ import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { EditMember, Invite, LinkDialog, type Link } from "./forms.tsx";
 import { YourPicture } from "./picture.tsx";
+import { AccountTimeZone } from "./time-zone.tsx";
 import { You } from "./you.tsx";
 
 export type Member =
@@ -68,6 +69,7 @@ export function Team() {
       {isManager && (
         <Invitations asked={asked} onTakeBack={(invitation) => setAsked({ kind: "take-back", invitation })} />
       )}
+      <AccountTimeZone />
       <YourPicture />
       {me.value?.user && <You hasPassword={me.value.user.has_password} />}
       {asked && <Asking asked={asked} onAsk={setAsked} onDone={done} />}

@@ -1,0 +1,16 @@
+// Days of the calendar, wherever they are counted: `YYYY-MM-DD`. The instants they begin at in a
+// time zone are in zones.ts. Used by lists, charts and reports, on the server and in the dashboard.
+const DAY_MS = 86_400_000;
+const YEARS = { first: "1900", last: "9999" };
+
+const msOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
+const textOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+/** Whether a calendar has it; the day before it and after it have four digits of a year too. */
+export function isDay(text: string): boolean {
+  const ms = msOf(text);
+  return text > YEARS.first && text < YEARS.last && !Number.isNaN(ms) && textOf(ms) === text;
+}
+
+/** So many days later, or with a negative number earlier. */
+export const dayAfter = (day: string, days = 1): string => textOf(msOf(day) + days * DAY_MS);

@@ -1,0 +1,43 @@
+// The time zone of the account, which everything that is shown is shown in; the browser's, where
+// nobody has chosen one. Kept in this browser, so that the first page stands in it at once. Set by
+// app.tsx; used by format.ts and by what is narrowed to days.
+const KEPT = "parley-time-zone";
+
+const OWN = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
+function isKnown(zone: string): boolean {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: zone }).format() !== "";
+  } catch (error) {
+    // Lists of zones differ between servers and browsers.
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+let shown = OWN;
+
+export const shownZone = (): string => shown;
+
+/** Null: nobody has chosen one. */
+export function showIn(zone: string | null): void {
+  shown = zone !== null && isKnown(zone) ? zone : OWN;
+  if (zone === null) localStorage.removeItem(KEPT);
+  else localStorage.setItem(KEPT, zone);
+}
+
+shown = localStorage.getItem(KEPT) ?? OWN;
+if (!isKnown(shown)) shown = OWN;
+
+/** A formatter in the zone that is shown. */
+export function zoned(options: Intl.DateTimeFormatOptions): (date: Date) => string {
+  let of = "";
+  let format: Intl.DateTimeFormat;
+  return (date) => {
+    if (of !== shown) {
+      of = shown;
+      format = new Intl.DateTimeFormat(undefined, { ...options, timeZone: shown });
+    }
+    return format.format(date);
+  };
+}
