@@ -252,6 +252,7 @@ async function stop(
   ]);
   features.others?.close();
   features.notifications.close();
+  await features.push.close();
   await Promise.all([features.modelCatalog.close(), places.close()]);
   if (!storage.failure()) await ifStored(log, nodes.leave());
   await storage.close();

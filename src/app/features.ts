@@ -51,6 +51,7 @@ import { createKnowledge } from "./knowledgebases.ts";
 import { createMailer } from "./mail.ts";
 import { createPeople } from "./people.ts";
 import { createTelephony } from "./phone-numbers.ts";
+import { createBrowserPush } from "./push.ts";
 import { createTooling } from "./tools.ts";
 import { createDelivery } from "./webhooks.ts";
 
@@ -147,7 +148,7 @@ export function createFeatures(options: AppOptions, served: Served) {
     limits: chatLimits(config), observe: observeTurns(metrics), nodeId: nodes.nodeId,
     others: ground.others,
   });
-  const desk = createDesk(ground, { conversations, assistants });
+  const desk = createDesk(ground, { conversations, assistants, people });
 
   const evaluate = createEvaluate({ resolveModel, system, log });
   const recordings = recordingsOf(ground);
@@ -181,8 +182,14 @@ export function createFeatures(options: AppOptions, served: Served) {
 /** People beside the assistants, and what visitors say of both. */
 function createDesk(
   { config, storage, bus, system, log, mailer, secret }: ReturnType<typeof createGround>,
-  { conversations, assistants }: { conversations: Conversations; assistants: Assistants },
+  { conversations, assistants, people }: {
+    conversations: Conversations; assistants: Assistants; people: ReturnType<typeof createPeople>;
+  },
 ) {
+  const found = {
+    findConversation: storage.conversations.find,
+    findAssistant: (id: number) => assistants.findById(id),
+  };
   return {
     handover: createHandover({
       store: storage.desk, conversations, bus, system,
@@ -196,9 +203,11 @@ function createDesk(
     reading: createReading({ store: storage.reading, bus, system }),
     ratings: createRatings({ store: storage.ratings, bus, system }),
     notifications: createNotifications({
-      bus, mailer, log, system,
-      publicUrl: config.PARLEY_PUBLIC_URL, findConversation: storage.conversations.find,
-      findAssistant: (id) => assistants.findById(id),
+      ...found, bus, mailer, log, system, publicUrl: config.PARLEY_PUBLIC_URL,
+    }),
+    push: createBrowserPush({
+      ...found, store: storage.push, config, secret, bus, system, log,
+      findAuthor: people.findAuthor,
     }),
   };
 }

@@ -28,6 +28,7 @@ import { attachmentRoutes } from "#features/conversations/attachment-routes.ts";
 import { callbackRoutes } from "#features/conversations/callback-routes.ts";
 import { deskRoutes } from "#features/conversations/desk-routes.ts";
 import { deskViewRoutes } from "#features/conversations/desk-view-routes.ts";
+import { pushRoutes } from "#features/conversations/push-routes.ts";
 import { identityRoutes } from "#features/conversations/identity-routes.ts";
 import { inboxRoutes } from "#features/conversations/inbox-routes.ts";
 import { ratingRoutes } from "#features/conversations/rating-routes.ts";
@@ -233,6 +234,7 @@ function serveConversations(
     ...deskViewRoutes({
       conversations, deskView: features.deskView, authorOf: people.authorOf,
     }),
+    ...pushRoutes({ push: features.push, authorOf: people.authorOf }),
     ...transcriptRoutes({
       conversations, transcripts: features.transcripts,
       findAssistant: (id) => assistants.findById(id),

@@ -22,6 +22,7 @@ import { leadCommands } from "./lead-commands.ts";
 import { messageSearchCommands } from "./message-search.ts";
 import { nodeCommands } from "./nodes.ts";
 import { phoneNumberCommands } from "./phone-number-commands.ts";
+import { pushCommands } from "./push.ts";
 import { ratingCommands } from "./rating-commands.ts";
 import { sipTrunkCommands } from "./sip-trunks.ts";
 import { readingCommands } from "./reading.ts";
@@ -58,6 +59,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...messageSearchCommands(sql, search),
     ...nodeCommands(sql),
     ...phoneNumberCommands(sql),
+    ...pushCommands(sql),
     ...readingCommands(sql),
     ...ratingCommands(sql),
     ...sipTrunkCommands(sql),

@@ -63,6 +63,8 @@ const LOCKS: Locks = {
   "conversations.publishRefused": account,
   "deskView.setAvatar": account,
   "identity.rotate": account,
+  "push.add": account,
+  "push.remove": account,
   "conversations.endInactive": account,
   "conversations.evaluated": account,
   "desk.move": account,

@@ -31,6 +31,7 @@ import type { ToolJournal } from "#features/tools/invocation.ts";
 import type { ToolStore } from "#features/tools/tools.ts";
 import type { EvaluationStore } from "#features/conversations/evaluations.ts";
 import type { AttachmentStore } from "#features/conversations/attachments.ts";
+import type { PushStore } from "#features/conversations/push.ts";
 import type { DeskViewStore } from "#features/conversations/desk-view.ts";
 import type { IdentityStore } from "#features/conversations/identity.ts";
 import type { WebhookStore } from "#features/webhooks/webhooks.ts";
@@ -71,6 +72,7 @@ export interface Storage {
   deskView: DeskViewStore;
   callbacks: CallbackStore;
   reading: ReadingStore;
+  push: PushStore;
   identity: IdentityStore;
   inbox: InboxStore;
   ratings: RatingStore;

@@ -22,6 +22,7 @@ import { createLedgerReader, createStatementStore } from "./ledger.ts";
 import { createNodeStore, NOBODY } from "./nodes.ts";
 import { createOverviewStore } from "./overview.ts";
 import { createNumberInventory, createPhoneNumberStore } from "./phone-numbers.ts";
+import { createPushStore } from "./push.ts";
 import { createReadingStore } from "./reading.ts";
 import { createTrimLog } from "./retention.ts";
 import { createRatingStore } from "./rating-commands.ts";
@@ -78,6 +79,7 @@ export function storesOver(
     conversations: createConversationStore(reader, writer, search),
     desk: createDeskStore(writer),
     deskView: createDeskViewStore(reader, writer),
+    push: createPushStore(reader, writer),
     callbacks: createCallbackStore(reader, writer),
     reading: createReadingStore(writer),
     identity: createIdentityStore(reader, writer),

@@ -40,6 +40,8 @@ export function mountUi(server: HttpServer): void {
   const get = (pattern: string, handle: () => Reply): void =>
     server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
   get("/", file(DASHBOARD, "index.html"));
+  // What a service worker may look after begins where it lies.
+  get("/push-worker.js", file(DASHBOARD, "push-worker.js"));
   // `/talk/{assistant uuid}`: a call with the assistant, from any browser with a microphone.
   for (const name of TALK_ASSETS) {
     const headers = SHARED_ASSETS.includes(name) ? SHARED_HEADERS : PAGE_HEADERS;

@@ -69,6 +69,17 @@ for (const engine of ENGINES) {
     assert.deepEqual(kept.map(({ text }) => text), ["10 to 4"]);
     assert.equal(await storage.inbox.removeCannedReply({ accountId, id: saved.reply.id }), true);
     assert.equal(await storage.inbox.removeCannedReply({ accountId, id: saved.reply.id }), false);
+    const browser = { accountId, person: ana.id, publicKey: "B", auth: "A", max: 2, now };
+    for (const endpoint of ["one", "two", "one", "three"]) {
+      await storage.push.add({ ...browser, endpoint });
+    }
+    const browsers = () => storage.push.list(accountId);
+    const endpoints = async () => (await browsers()).map(({ endpoint }) => endpoint);
+    assert.deepEqual(await endpoints(), ["three", "one"], "the newest, each once");
+    await storage.push.add({ ...browser, person: "key:2", endpoint: "one" });
+    await storage.push.remove({ accountId, endpoint: "three" });
+    assert.deepEqual((await browsers()).map(({ id, ...row }) => row),
+      [{ endpoint: "one", person: "key:2", publicKey: "B", auth: "A" }]);
   });
 
   test(`[DK26] ${engine.name}: callbacks, reads and labels are the same on every engine`, {

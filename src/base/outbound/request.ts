@@ -19,7 +19,7 @@ interface OutboundRequest {
   url: string;
   method: string;
   headers?: Record<string, string>;
-  body?: string;
+  body?: string | Uint8Array;
   /** From the first look-up to the last byte; a slow drip does not extend it. */
   totalMs: number;
   bytesMax: number;

@@ -25,12 +25,12 @@ interface NotificationOptions {
 const MAILS_PER_HOUR = 30;
 const HOUR_MS = 3_600_000;
 
-type Reported =
+export type Reported =
   | Extract<CommittedData, { type: "desk_changed"; conversation_id: string }>
   | { type: "callback_requested"; conversation_id: string; callback: CallbackBody };
 
 /** Null: it is nothing anybody is written to about. */
-function reportedIn({ type, json }: CommittedEvent): Reported | null {
+export function reportedIn({ type, json }: CommittedEvent): Reported | null {
   if (type !== "desk_changed" && type !== "callback_requested") return null;
   const data = JSON.parse(json) as Reported;
   // The desk of a call has no conversation to be looked up.
@@ -41,6 +41,10 @@ function reportedIn({ type, json }: CommittedEvent): Reported | null {
   return isNews ? data : null;
 }
 
+/** The visitor's name, where it is known. */
+export const visitorOf = ({ variables }: Conversation): string =>
+  (variables.customer_name ?? "A visitor").replaceAll(/\s+/g, " ");
+
 function callbackLines({ name, phone, email, wish, time }: CallbackBody): string[] {
   const lines = [
     ["Name", name], ["Phone", phone], ["E-mail", email], ["Wish", wish], ["Time", time],
@@ -49,12 +53,12 @@ function callbackLines({ name, phone, email, wish, time }: CallbackBody): string
 }
 
 function mailOf(
-  data: Reported, { name }: Assistant, { variables }: Conversation, publicUrl: string | null,
+  data: Reported, { name }: Assistant, conversation: Conversation, publicUrl: string | null,
 ): Omit<Mail, "to"> {
-  const who = (variables.customer_name ?? "A visitor").replaceAll(/\s+/g, " ");
+  const who = visitorOf(conversation);
   const link = publicUrl === null
     ? []
-    : ["", `${publicUrl}/dashboard#/inbox/${data.conversation_id}`];
+    : ["", `${publicUrl}/#/inbox/${data.conversation_id}`];
   if (data.type === "callback_requested") {
     const { email } = data.callback;
     return {

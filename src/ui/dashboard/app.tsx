@@ -12,6 +12,7 @@ import {
 import { useMe } from "./data/lists.ts";
 import { useNow } from "./data/use-now.ts";
 import { useDeskCount } from "./data/desk-count.ts";
+import { endPush } from "./data/push.ts";
 import { useWaiting } from "./data/waiting.ts";
 import { forgetAddresses } from "./data/address.ts";
 import { forgetSeen } from "./data/seen.ts";
@@ -67,11 +68,13 @@ export function App() {
       forgetAddresses();
       setSignedIn(null);
     };
+    const api = openApi(apiKey, leave);
     const signOut = (): void => {
-      if (apiKey === null) void askPage("POST", "/auth/logout").then(leave, leave);
-      else leave();
+      // Whether or not the browser could be taken off the list: people who sign out are out.
+      void Promise.allSettled([endPush(api)])
+        .then(() => (apiKey === null ? askPage("POST", "/auth/logout") : null)).then(leave, leave);
     };
-    return { api: openApi(apiKey, leave), apiKey, signOut };
+    return { api, apiKey, signOut };
   }, [signedIn]);
   if (!session) {
     return (

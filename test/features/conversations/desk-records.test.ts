@@ -246,7 +246,8 @@ test("[DK27] who is to be notified gets a mail when somebody waits and when some
   const [waits, callback] = await mails.until(2);
   assert.deepEqual(waits?.to, ["ana@example.com"]);
   assert.doesNotMatch(waits?.raw ?? "", /^Bcc:/m);
-  assert.ok(waits?.text.includes(`https://talk.example.com/dashboard#/inbox/${uuid}`));
+  assert.ok(waits?.text.includes(`https://talk.example.com/#/inbox/${uuid}`));
+  assert.equal((await fetch(`${posting.url}/`)).status, 200, "where the link leads");
   assert.match(callback?.text ?? "", /^Name: Zoë\r?\nE-mail: zoe@example\.com\r?\nWish: My order/);
   assert.match(callback?.raw ?? "", /^Reply-To: zoe@example\.com/m);
   for (let number = 0; number < 40; number += 1) {

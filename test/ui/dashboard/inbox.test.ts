@@ -5,7 +5,9 @@ import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard, type Shown } from "#support/dashboard-page.ts";
+import { askUntil } from "#support/asking.ts";
 import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
+import { startPushService, type PushBrowser } from "#support/push-service.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 import { isAnswered, open, openPage, openTab, startHost } from "#support/widget-page.ts";
 
@@ -283,4 +285,67 @@ test("[DB354] two operators and three visitors in their browsers: queue, claim, 
     ["assistant: Hi!", "user: Hello?", "assistant: I am the assistant."],
   ]);
   for (const { page } of visitors) await page.context().close();
+});
+
+/** Makers' services are out of reach of the tests: the browser subscribes at one of their own. */
+const subscribingAt = ({ subscription }: PushBrowser): string => `
+  const made = {
+    endpoint: ${JSON.stringify(subscription.endpoint)},
+    toJSON: () => (${JSON.stringify(subscription)}),
+    unsubscribe: async () => { sessionStorage.removeItem("subscribed"); return true; },
+  };
+  PushManager.prototype.subscribe = async ({ applicationServerKey: key }) => {
+    sessionStorage.setItem("subscribed", key);
+    return made;
+  };
+  PushManager.prototype.getSubscription = async () => sessionStorage.getItem("subscribed") ? made : null;`;
+
+test("[DB355] a browser that is to notify subscribes, shows who waits while no page of the dashboard is in sight, and is forgotten when its person signs out", { skip }, async (context) => {
+  const service = await startPushService();
+  context.after(() => service.close());
+  const pushed = service.newBrowser();
+  const { server: { url } } = dashboard;
+  await withDashboard(async ({ page, go }) => {
+    await page.context().grantPermissions(["notifications"], { origin: url });
+    await page.addInitScript(subscribingAt(pushed));
+    await page.reload();
+    await go("/inbox");
+    await page.getByText("Notifications", { exact: true }).click();
+    await page.getByText("While a page of the dashboard is open").waitFor();
+    const isStored = page.waitForResponse(/\/user\/push\/subscriptions$/);
+    await page.getByLabel("Notification of the browser").click();
+    assert.equal((await isStored).status(), 201);
+    await page.getByText("Also while no page of the dashboard is open").waitFor();
+    const uuid = await begin("Yu");
+    await ask(uuid);
+    const [message] = await pushed.until(1);
+    assert.deepEqual([message?.title, message?.conversation_id], ["Yu waits for a person", uuid]);
+    const { body: { public_key: key } } = await server.call("GET", "/user/push");
+    assert.equal(await page.evaluate(`sessionStorage.getItem("subscribed")`), key);
+    // What the service hands to the browser reaches its worker.
+    const debug = await page.context().newCDPSession(page);
+    const registered = new Promise<string>((resolve) =>
+      debug.on("ServiceWorker.workerRegistrationUpdated", ({ registrations: [first] }) => {
+        if (first) resolve(first.registrationId);
+      }));
+    await debug.send("ServiceWorker.enable");
+    const registrationId = await registered;
+    const deliver = () => debug.send("ServiceWorker.deliverPushMessage",
+      { origin: url, registrationId, data: JSON.stringify(message) });
+    const shown = () => page.evaluate(`navigator.serviceWorker.getRegistration("/")
+      .then((found) => found.getNotifications())
+      .then((all) => all.map(({ title, body, tag }) => [title, body, tag]))`);
+    await page.goto(`${url}/talk/${assistant.uuid}`);
+    await deliver();
+    assert.deepEqual(
+      await askUntil(shown, (all) => (all as unknown[]).length > 0),
+      [[message?.title, message?.body, uuid]]);
+    await page.goto(`${url}/#/inbox`);
+    await page.getByRole("heading", { name: /^Inbox/ }).waitFor();
+    const forgotten = page.waitForResponse((answer) => answer.request().method() === "DELETE");
+    await button(page, "Sign out").click();
+    assert.equal((await forgotten).status(), 200);
+    await page.getByRole("button", { name: /Sign in/ }).first().waitFor();
+    assert.equal(await page.evaluate(`sessionStorage.getItem("subscribed")`), null);
+  });
 });

@@ -1,6 +1,9 @@
-// Calls whoever has the inbox open when somebody begins to wait: by choice with a sound, and with a
-// notification of the browser.
+// Calls people when somebody begins to wait: by choice with a sound, and with a notification of the
+// browser, which comes by push where that is possible, else from the page.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { beginPush, endPush, followClicks, isPushed } from "#ui/dashboard/data/push.ts";
+import { useMay } from "#ui/dashboard/data/rights.tsx";
+import { useApi } from "#ui/dashboard/data/session.tsx";
 import { Toggle } from "#ui/dashboard/kit/controls.tsx";
 
 const SOUND = "parley.inbox.sound";
@@ -28,26 +31,44 @@ function beep(): void {
 /** `waiting`: how many wait; undefined: nobody knows yet. */
 export function useAlerts(waiting: number | undefined): void {
   const before = useRef<number | undefined>(undefined);
+  const subscribe = useSubscribing();
+  useEffect(() => {
+    if (isOn(NOTICE) && mayNotify()) void subscribe();
+    return followClicks();
+  }, []);
   useEffect(() => {
     const grew = before.current !== undefined && (waiting ?? 0) > before.current;
     if (waiting !== undefined) before.current = waiting;
     if (!grew) return;
     if (isOn(SOUND)) beep();
-    if (isOn(NOTICE) && mayNotify() && document.hidden) {
+    if (isOn(NOTICE) && mayNotify() && document.hidden && !isPushed()) {
       const notice = new Notification("Somebody waits for a person", { tag: "parley-inbox" });
       notice.onclick = () => focus();
     }
   }, [waiting]);
 }
 
+/** Subscribes this browser anew, as its maker may have ended it; resolves to whether it is. */
+function useSubscribing(): () => Promise<boolean> {
+  const api = useApi();
+  const may = useMay();
+  // Without the server or the service the page itself notifies, as long as it is open.
+  return async () => may("answer") === null && beginPush(api).catch(() => false);
+}
+
 export function AlertChoices() {
+  const subscribe = useSubscribing();
+  const api = useApi();
   const [sound, setSound] = useState(isOn(SOUND));
   const [notice, setNotice] = useState(isOn(NOTICE) && mayNotify());
+  const [pushed, setPushed] = useState(isPushed());
   const ask = async (wanted: boolean): Promise<void> => {
     const on = wanted && "Notification" in globalThis
       && await Notification.requestPermission() === "granted";
     keep(NOTICE, on);
     setNotice(on);
+    if (!on) await endPush(api);
+    setPushed(on && await subscribe());
   };
   return (
     <details class="inbox-alerts">
@@ -61,7 +82,9 @@ export function AlertChoices() {
       />
       <Toggle
         label="Notification of the browser" value={notice}
-        hint="While a tab of the dashboard is open"
+        hint={pushed
+          ? "Also while no page of the dashboard is open"
+          : "While a page of the dashboard is open"}
         onInput={(on) => void ask(on)}
       />
     </details>

@@ -1,0 +1,27 @@
+// Composition root, notifications of browsers. Called by features.ts.
+import { createPush, type Push } from "#features/conversations/push.ts";
+import type { Config } from "#config/config.ts";
+import type { System } from "#core/system.ts";
+import { createOutbound } from "#outbound/request.ts";
+import { createWebPush } from "#providers/push/web-push.ts";
+
+type PushOptions = Omit<Parameters<typeof createPush>[0], "pusher"> & {
+  config: Config; secret: string; system: System;
+};
+
+/** Makers of browsers ask for an address of `https:` or of a mailbox. */
+function contactOf({ PARLEY_PUBLIC_URL: url, PARLEY_SMTP_FROM: from }: Config): string | null {
+  if (url?.startsWith("https:")) return url;
+  const mailbox = /[^\s<>]+@[^\s<>]+/.exec(from ?? "")?.[0];
+  return mailbox === undefined ? null : `mailto:${mailbox}`;
+}
+
+export function createBrowserPush({ config, secret, ...options }: PushOptions): Push {
+  const outbound = createOutbound({
+    allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS, userAgent: "Parley-Push",
+  });
+  const pusher = createWebPush({
+    outbound, secret, contact: contactOf(config), system: options.system,
+  });
+  return createPush({ ...options, pusher });
+}

@@ -1,0 +1,84 @@
+// Where a browser of the dashboard says that it wants to be notified, and that it no longer does.
+import { Type } from "@sinclair/typebox";
+import { about } from "#core/schema.ts";
+import type { Author } from "#events/events.ts";
+import { MessageSchema } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, type Caller, type Route } from "#http/route.ts";
+import type { Push } from "./push.ts";
+
+interface PushRouteOptions {
+  push: Push;
+  authorOf(caller: Caller): Promise<Author>;
+}
+
+const Endpoint = Type.String({
+  ...about("As the browser gives it: where messages for it are taken.",
+    "https://push.example.com/send/q8Zr1x0V5mB2nK7c"),
+  pattern: "^https?://[!-~]+$", maxLength: 1000,
+});
+/** An uncompressed point of P-256, and 16 bytes. */
+const Keys = Type.Object({
+  p256dh: Type.String({
+    ...about("The browser's public key, as it gives it.",
+      "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"),
+    pattern: "^B[A-Za-z0-9_-]{86}=?$",
+  }),
+  auth: Type.String({
+    ...about("The browser's secret, as it gives it.", "BTBZMqHH6r4Tts7J_aSIgg"),
+    pattern: "^[A-Za-z0-9_-]{22}(?:==)?$",
+  }),
+}, about("With what messages for the browser are encrypted."));
+
+export function pushRoutes({ push, authorOf }: PushRouteOptions): Route[] {
+  const common = { tag: "Conversations", errorShape: "message" } as const;
+  const path = "/user/push/subscriptions";
+  return [
+    keyRoute({
+      ...common,
+      method: "GET",
+      path: "/user/push",
+      summary: "The key with which a browser subscribes to notifications",
+      description: "To be given to `PushManager.subscribe` as `applicationServerKey`.",
+      responses: {
+        200: {
+          description: "It",
+          schema: Type.Object({
+            public_key: Type.String(about("The same as long as the server's secret is.",
+              "BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8")),
+          }),
+        },
+      },
+      handle: () => json(200, { public_key: push.publicKey }),
+    }),
+    keyRoute({
+      ...common,
+      method: "POST",
+      path,
+      summary: "Notify this browser when somebody waits for a person",
+      description: "With what `PushSubscription.toJSON` says. Again is no error.",
+      body: Type.Object({ endpoint: Endpoint, keys: Keys }),
+      responses: { 201: { description: "It is notified from now on", schema: MessageSchema } },
+      handle: async ({ caller, body: { endpoint, keys } }) => {
+        const { id: person } = await authorOf(caller);
+        const { accountId } = caller;
+        await push.subscribe({
+          accountId, person, endpoint, publicKey: keys.p256dh, auth: keys.auth,
+        });
+        return json(201, { message: "This browser is notified" });
+      },
+    }),
+    keyRoute({
+      ...common,
+      method: "DELETE",
+      path,
+      summary: "Notify this browser no more",
+      body: Type.Object({ endpoint: Endpoint }),
+      responses: { 200: { description: "It is not notified", schema: MessageSchema } },
+      handle: async ({ caller: { accountId }, body: { endpoint } }) => {
+        await push.unsubscribe({ accountId, endpoint });
+        return json(200, { message: "This browser is not notified" });
+      },
+    }),
+  ];
+}

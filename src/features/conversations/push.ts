@@ -1,0 +1,148 @@
+// Notifications to the browsers of an account's people, also while no page of the dashboard is
+// open: somebody waits, somebody wants to be called. As with mails, the node that commits the event
+// sends them, and who must not miss one has webhooks. Store port → factory. Called by
+// push-routes.ts and the composition root.
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import { createRateLimiter } from "#core/rate-limit.ts";
+import type { Instant, System, Timer } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { Author } from "#events/events.ts";
+import type { Pusher, PushTarget } from "#providers/push/port.ts";
+import { reportedIn, visitorOf, type Reported } from "./notifications.ts";
+import type { Conversation } from "./records.ts";
+
+export interface PushSubscription extends PushTarget {
+  id: number;
+  /** The id of an author. */
+  person: string;
+}
+
+export interface PushStore {
+  list(accountId: number): Promise<PushSubscription[]>;
+  /** The browser is this person's from now on; beyond `max` of the person the oldest go. */
+  add(args: PushTarget & {
+    accountId: number; person: string; max: number; now: Instant;
+  }): Promise<void>;
+  /** As whose it is does not matter: whoever knows the address has the browser. */
+  remove(args: { accountId: number; endpoint: string }): Promise<void>;
+}
+
+interface PushOptions {
+  store: PushStore;
+  pusher: Pusher;
+  bus: EventBus;
+  findConversation(uuid: string): Promise<Conversation | null>;
+  findAssistant(assistantId: number): Promise<Assistant | null>;
+  /** Null: nobody who is in force and may answer. */
+  findAuthor(accountId: number, id: string): Promise<Author | null>;
+  system: System;
+  log: Logger;
+}
+
+/** Strangers can make conversations wait: for an assistant there are no more messages than that. */
+const MESSAGES_PER_HOUR = 60;
+const HOUR_MS = 3_600_000;
+const BROWSERS_PER_PERSON_MAX = 10;
+/** Seconds until the second, third … attempt; whoever waits longer is seen in the inbox. */
+const RETRY_SECONDS = [5, 30, 120];
+const CHARS_MAX = 200;
+
+/** What the page's service worker shows. */
+interface Shown {
+  title: string;
+  body: string;
+  /** Which conversation a click opens. */
+  conversation_id: string;
+}
+
+function shownOf(data: Reported, { name }: Assistant, conversation: Conversation): Shown {
+  const title = data.type === "callback_requested"
+    ? `${data.callback.name} wants to be reached`
+    : `${visitorOf(conversation)} waits for a person`;
+  return {
+    title: title.slice(0, CHARS_MAX), body: name.slice(0, CHARS_MAX),
+    conversation_id: data.conversation_id,
+  };
+}
+
+export function createPush(options: PushOptions) {
+  const { store, pusher, bus, system, log } = options;
+  const rates = createRateLimiter([{ count: MESSAGES_PER_HOUR, windowMs: HOUR_MS }], {
+    system, keysMax: LIMITS.rateLimiterKeysMax,
+  });
+  const sending = createSending(options);
+  const notify = async (accountId: number, data: Reported): Promise<void> => {
+    const subscriptions = await store.list(accountId);
+    if (subscriptions.length === 0) return;
+    const conversation = await options.findConversation(data.conversation_id);
+    const assistant = conversation && await options.findAssistant(conversation.assistantId);
+    if (!conversation || !assistant) return;
+    if (!rates.take(String(assistant.id)).allowed) {
+      log.warn({ assistant_id: assistant.id },
+        "too many notifications about who waits: one was not sent");
+      return;
+    }
+    const text = JSON.stringify(shownOf(data, assistant, conversation));
+    const topic = conversation.uuid.replaceAll("-", "");
+    await Promise.all(subscriptions.map((one) => sending.send(accountId, one, { text, topic })));
+  };
+  const end = bus.watch((events) => {
+    for (const event of events) {
+      const data = reportedIn(event);
+      if (data) {
+        notify(event.accountId, data).catch((error: unknown) =>
+          log.error({ err: error }, "no browser was notified of who waits"));
+      }
+    }
+  });
+  return {
+    publicKey: pusher.publicKey,
+    subscribe: (args: PushTarget & { accountId: number; person: string }): Promise<void> =>
+      store.add({ ...args, max: BROWSERS_PER_PERSON_MAX, now: system.now() }),
+    unsubscribe: store.remove,
+    close: async (): Promise<void> => {
+      end();
+      sending.close();
+      await pusher.close();
+    },
+  };
+}
+
+export type Push = ReturnType<typeof createPush>;
+
+function createSending({ store, pusher, findAuthor, system, log }: PushOptions) {
+  const timers = new Set<Timer>();
+  let isClosed = false;
+  const send = async (
+    accountId: number, one: PushSubscription, message: { text: string; topic: string },
+    attempts = 0,
+  ): Promise<void> => {
+    const { endpoint, person } = one;
+    // People who left, or may not answer any more, are not shown who writes.
+    const outcome = await findAuthor(accountId, person)
+      ? await pusher.send(one, message)
+      : { kind: "gone" } as const;
+    if (outcome.kind === "taken" || isClosed) return;
+    if (outcome.kind === "gone") return store.remove({ accountId, endpoint });
+    const seconds = RETRY_SECONDS[attempts];
+    if (!outcome.retryable || seconds === undefined) {
+      log.warn({ error: outcome.error, subscription_id: one.id }, "a browser was not notified");
+      return;
+    }
+    const timer = system.after(Math.max(seconds, outcome.retryAfterS) * 1000, () => {
+      timers.delete(timer);
+      send(accountId, one, message, attempts + 1).catch((error: unknown) =>
+        log.error({ err: error }, "a browser could not be notified again"));
+    });
+    timers.add(timer);
+  };
+  return {
+    send,
+    close: (): void => {
+      isClosed = true;
+      for (const timer of timers) timer.cancel();
+    },
+  };
+}

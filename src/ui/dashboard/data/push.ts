@@ -1,0 +1,62 @@
+// Notifications of this browser while no page of the dashboard is open: it subscribes at its
+// maker's service, and the server sends there. Used by pages/inbox/alerts.tsx and app.tsx.
+import type { Parley } from "#client/client.ts";
+import { unwrap } from "./session.tsx";
+
+const WORKER = "/push-worker.js";
+
+/** Whether this browser is subscribed, as far as this page knows. */
+let isSubscribed = false;
+
+export const isPushed = (): boolean => isSubscribed;
+
+const canPush = (): boolean => "serviceWorker" in navigator && "PushManager" in globalThis;
+
+async function subscribe(manager: PushManager, publicKey: string): Promise<PushSubscription> {
+  const options = { userVisibleOnly: true, applicationServerKey: publicKey };
+  try {
+    return await manager.subscribe(options);
+  } catch (error) {
+    // It is subscribed with the key of before.
+    if ((error as DOMException).name !== "InvalidStateError") throw error;
+    await (await manager.getSubscription())?.unsubscribe();
+    return manager.subscribe(options);
+  }
+}
+
+/** False where the browser cannot, or its maker's service is not reached. Again is no error. */
+export async function beginPush(api: Parley): Promise<boolean> {
+  if (!canPush()) return false;
+  const { public_key: key } = await unwrap(api.GET("/user/push"));
+  await navigator.serviceWorker.register(WORKER);
+  const { pushManager } = await navigator.serviceWorker.ready;
+  const subscription = await subscribe(pushManager, key).catch(() => null);
+  if (!subscription) return false;
+  const { endpoint = "", keys: { p256dh = "", auth = "" } = {} } = subscription.toJSON();
+  const body = { endpoint, keys: { p256dh, auth } };
+  await unwrap(api.POST("/user/push/subscriptions", { body }));
+  isSubscribed = true;
+  return true;
+}
+
+/** Whoever signs out is not shown who writes. */
+export async function endPush(api: Parley): Promise<void> {
+  isSubscribed = false;
+  if (!canPush()) return;
+  const registration = await navigator.serviceWorker.getRegistration(WORKER);
+  const subscription = await registration?.pushManager.getSubscription();
+  if (!subscription) return;
+  const { endpoint } = subscription;
+  await unwrap(api.DELETE("/user/push/subscriptions", { body: { endpoint } }));
+  await subscription.unsubscribe();
+}
+
+/** Opens the conversation of a notification that somebody clicked. */
+export function followClicks(): () => void {
+  if (!canPush()) return () => undefined;
+  const open = ({ data }: MessageEvent<{ conversation_id: string }>): void => {
+    location.hash = `/inbox/${data.conversation_id}`;
+  };
+  navigator.serviceWorker.addEventListener("message", open);
+  return () => navigator.serviceWorker.removeEventListener("message", open);
+}

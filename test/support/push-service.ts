@@ -1,0 +1,116 @@
+// A push service as makers of browsers run one, with browsers that decrypt: http_ece is another
+// implementation than the one under test. What is sent without being signed for it is refused.
+import { createECDH, createPublicKey, randomBytes, verify } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import ece from "http_ece";
+
+interface Pushed {
+  title: string;
+  body: string;
+  conversation_id: string;
+}
+
+export interface PushBrowser {
+  /** As `PushSubscription.toJSON` has it. */
+  subscription: { endpoint: string; keys: { p256dh: string; auth: string } };
+  /** Statuses of the next messages, one each; 201 where none is left. */
+  answers: number[];
+  messages: Pushed[];
+  headers: IncomingHttpHeaders[];
+  /** How many messages came, taken or not. */
+  asked: number;
+  /** Resolves once so many were taken. */
+  until(count: number): Promise<Pushed[]>;
+}
+
+interface Claims {
+  aud: string;
+  exp: number;
+  sub?: string;
+}
+
+/** Throws unless the header is signed by the key it names. */
+function claimsOf(header: string): Claims {
+  const [, token = "", key = ""] = /^vapid t=([^,]+), k=(.+)$/.exec(header) ?? [];
+  const [head = "", body = "", signature = ""] = token.split(".");
+  const point = Buffer.from(key, "base64url");
+  const publicKey = createPublicKey({
+    format: "jwk",
+    key: {
+      kty: "EC", crv: "P-256", x: point.toString("base64url", 1, 33), y: point.toString("base64url", 33),
+    },
+  });
+  const isGenuine = verify("sha256", Buffer.from(`${head}.${body}`),
+    { key: publicKey, dsaEncoding: "ieee-p1363" }, Buffer.from(signature, "base64url"));
+  if (!isGenuine) throw new Error("not signed by its key");
+  return JSON.parse(Buffer.from(body, "base64url").toString()) as Claims;
+}
+
+export async function startPushService() {
+  const browsers = new Map<string, { take(body: Buffer, headers: IncomingHttpHeaders): number }>();
+  const claims: Claims[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const browser = browsers.get(request.url ?? "");
+      let status = 404;
+      try {
+        claims.push(claimsOf(request.headers.authorization ?? ""));
+        status = browser?.take(Buffer.concat(chunks), request.headers) ?? 404;
+      } catch {
+        // A message that is not signed or does not open is refused, as the tests then see.
+        status = 403;
+      }
+      response.writeHead(status).end();
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  const newBrowser = (): PushBrowser => {
+    const keys = createECDH("prime256v1");
+    keys.generateKeys();
+    const authSecret = randomBytes(16);
+    const path = `/send/${randomBytes(8).toString("hex")}`;
+    let waiting: { count: number; resolve(): void }[] = [];
+    const browser: PushBrowser = {
+      subscription: {
+        endpoint: url + path,
+        keys: { p256dh: keys.getPublicKey("base64url"), auth: authSecret.toString("base64url") },
+      },
+      answers: [], messages: [], headers: [], asked: 0,
+      until: async (count) => {
+        if (browser.messages.length < count) {
+          await new Promise<void>((resolve) => waiting.push({ count, resolve }));
+        }
+        return browser.messages;
+      },
+    };
+    browsers.set(path, {
+      take: (body, headers) => {
+        browser.asked += 1;
+        const text = ece.decrypt(body, { version: "aes128gcm", privateKey: keys, authSecret });
+        const status = browser.answers.shift() ?? 201;
+        if (status !== 201) return status;
+        browser.headers.push(headers);
+        browser.messages.push(JSON.parse(text.toString("utf8")) as Pushed);
+        for (const { count, resolve } of waiting) if (browser.messages.length >= count) resolve();
+        waiting = waiting.filter(({ count }) => browser.messages.length < count);
+        return status;
+      },
+    });
+    return browser;
+  };
+  return {
+    url, claims, newBrowser,
+    close: async (): Promise<void> => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
