@@ -14,7 +14,7 @@ const NEXT = join(ROOT, `dist.${process.pid}`);
 /** Packages that load files of their own, by name or from beside them. */
 const EXTERNAL = [
   "better-sqlite3", "sqlite-vec", "pg", "uWebSockets.js", "koffi", "sherpa-onnx-node", "@echogarden/*",
-  "eld", "pdfjs-dist", "piscina", "swagger-ui-dist", "esbuild", "sucrase",
+  "eld", "pdfjs-dist", "piscina", "swagger-ui-dist", "esbuild", "sucrase", "acorn", "acorn-jsx",
 ];
 /** CommonJS inside a bundle asks for Node's own modules this way. */
 const REQUIRE = `import { createRequire as createRequireOf } from "node:module";

@@ -65,6 +65,7 @@ import type { Caller, Route } from "#http/route.ts";
 import type { HttpServer } from "#http/server.ts";
 import type { Storage } from "#storage/storage.ts";
 import { mountBundles } from "#ui/bundles.ts";
+import { mountDashboardTexts } from "#ui/dashboard-texts.ts";
 import { mountUi } from "#ui/pages.ts";
 import { createAdmission, type Admission } from "./admission.ts";
 import { ABOUT } from "./api-document.ts";
@@ -132,6 +133,9 @@ export function mount(parts: Parts): Mounted {
   });
   mountUi(server);
   mountBundles(server);
+  mountDashboardTexts(server, [
+    programFile("data/dashboard-texts"), join(config.PARLEY_DATA_DIR, "dashboard-texts"),
+  ]);
   mountFallback(server, routes, (fault, { path }, headers) => /^(\/api)?\/v1\//.test(path)
     ? renderOpenAiFault(fault, headers)
     : renderFault(fault, "message", headers));

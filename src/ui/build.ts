@@ -1,8 +1,10 @@
 // Bundles the chat widget and the dashboard from this folder: for the package when it is built
 // (scripts/build.ts), in a checkout when somebody asks for them (bundles.ts).
 import type * as Esbuild from "esbuild";
+import { readFileSync } from "node:fs";
 import { programFile } from "#core/program.ts";
 import { assetOf, type Asset } from "#http/asset.ts";
+import { hasTexts, translatable } from "./translatable.ts";
 
 /** Parts are under the ends of their names: `.js`, `-more.css`; one that is not there is empty. */
 type Bundle = Map<string, Asset>;
@@ -42,6 +44,13 @@ const compiler = (): Promise<typeof Esbuild | null> =>
     throw error;
   });
 
+/** The dashboard's texts are looked up in the reader's language. */
+const translating: Esbuild.Plugin = {
+  name: "texts",
+  setup: ({ onLoad }) => onLoad({ filter: /\.tsx?$/ }, ({ path }) => (hasTexts(path)
+    ? { contents: translatable(readFileSync(path, "utf8"), path).code, loader: "jsx" } : null)),
+};
+
 const EMPTY = assetOf(new Uint8Array());
 
 async function build({ entry, format, later }: Source): Promise<Bundle> {
@@ -59,7 +68,7 @@ async function build({ entry, format, later }: Source): Promise<Bundle> {
     },
     splitting: later !== undefined, chunkNames: `${page}-shared`,
     outdir: "bundle", bundle: true, minify: true, write: false, format,
-    target: TARGETS, jsx: "automatic", jsxImportSource: "preact", charset: "utf8",
+    target: TARGETS, jsx: "automatic", jsxImportSource: "preact", plugins: [translating], charset: "utf8",
     legalComments: "none", logLevel: "silent",
   });
   // The compiler is a process of its own, not needed again.

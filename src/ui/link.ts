@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { transform } from "sucrase";
+import { hasTexts, translatable } from "./translatable.ts";
 
 interface Linked {
   js: string;
@@ -22,7 +23,12 @@ const resolve = (specifier: string, from: string): string => fileURLToPath(
     ? new URL(specifier, pathToFileURL(from))
     : import.meta.resolve(specifier));
 
-const compile = (file: string): string => transform(readFileSync(file, "utf8"), {
+const sourceOf = (file: string): string => {
+  const source = readFileSync(file, "utf8");
+  return hasTexts(file) ? translatable(source, file).code : source;
+};
+
+const compile = (file: string): string => transform(sourceOf(file), {
   filePath: file,
   transforms: /\.tsx?$/.test(file) ? ["typescript", "jsx", "imports"] : ["imports"],
   jsxRuntime: "automatic", jsxImportSource: "preact", production: true,

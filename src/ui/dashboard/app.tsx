@@ -20,6 +20,7 @@ import { Button } from "./kit/controls.tsx";
 import { ToastProvider } from "./kit/dialog.tsx";
 import { count, money, timeOfDay } from "./kit/format.ts";
 import { Icon, type IconName } from "./kit/icons.tsx";
+import { Languages } from "./kit/languages.tsx";
 import { Empty, Notice, Page } from "./kit/layout.tsx";
 import { switchTheme } from "./kit/theme.ts";
 import { showIn, shownZone } from "./kit/zone.ts";
@@ -161,6 +162,7 @@ function Frame({ session }: { session: Session }) {
           </a>
         ))}
         <a class="outside" href="/docs"><Icon name="copy" />API reference</a>
+        <Languages />
       </nav>
       <main id="main" ref={main} tabIndex={-1}>
         <Waiting />

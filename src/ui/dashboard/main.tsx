@@ -7,8 +7,10 @@ import "./dashboard.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 import "./kit/leaving.ts";
+import { LANGUAGE } from "./kit/texts.ts";
 import { applyTheme } from "./kit/theme.ts";
 
 applyTheme();
+document.documentElement.lang = LANGUAGE;
 const root = document.getElementById("app");
 if (root) render(<App />, root);

@@ -2,6 +2,7 @@
 // and taking up an invitation. What lies behind `#/sign-in/` and `#/join/` is read here.
 import { useEffect, useState } from "preact/hooks";
 import { Button, Form, TextField, Toggle } from "./kit/controls.tsx";
+import { Languages } from "./kit/languages.tsx";
 import { Notice, Skeleton } from "./kit/layout.tsx";
 import { askPage, fieldErrors, openApi, unwrap } from "./data/session.tsx";
 
@@ -58,7 +59,7 @@ export function SignIn({ onKey, onMember }: Props) {
             ? <Join token={rest} onMember={enter} />
             : <Ways state={state} onKey={onKey} onMember={enter} />}
       </div>
-      <p class="links"><a href="/docs">API reference</a></p>
+      <p class="links"><a href="/docs">API reference</a><Languages /></p>
     </main>
   );
 }

@@ -1,11 +1,12 @@
-// Figures, instants and durations as people read them.
+// Figures, instants and durations as people read them, in the language the page is in.
+import { LOCALE, t } from "./texts.ts";
 import { zoned } from "./zone.ts";
 
-const CENTS = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" });
-const LESS = new Intl.NumberFormat(undefined, {
+const CENTS = new Intl.NumberFormat(LOCALE, { style: "currency", currency: "USD" });
+const LESS = new Intl.NumberFormat(LOCALE, {
   style: "currency", currency: "USD", maximumSignificantDigits: 2,
 });
-const MICROS = new Intl.NumberFormat(undefined, {
+const MICROS = new Intl.NumberFormat(LOCALE, {
   style: "currency", currency: "USD", maximumFractionDigits: 6,
 });
 
@@ -18,8 +19,13 @@ export function money(amount: number): string {
 /** For titles: whatever is behind the cents too. */
 export const moneyExactly = (amount: number): string => MICROS.format(amount);
 
-const COUNT = new Intl.NumberFormat();
+const COUNT = new Intl.NumberFormat(LOCALE);
 export const count = (value: number): string => COUNT.format(value);
+
+/** With so many digits behind the point. */
+export const decimal = (value: number, digits: number): string => value.toLocaleString(LOCALE, {
+  minimumFractionDigits: digits, maximumFractionDigits: digits,
+});
 
 /** The API's instants: ISO 8601, or `YYYY-MM-DD HH:MM:SS` in UTC. */
 export function instant(text: string): Date {
@@ -58,11 +64,11 @@ export function duration(seconds: number): string {
 export function bytes(size: number): string {
   if (size < 1024) return `${size} B`;
   const kib = size / 1024;
-  return kib < 1024 ? `${kib.toFixed(kib < 10 ? 1 : 0)} KB` : `${(kib / 1024).toFixed(1)} MB`;
+  return kib < 1024 ? `${decimal(kib, kib < 10 ? 1 : 0)} KB` : `${decimal(kib / 1024, 1)} MB`;
 }
 
-/** `in-progress`, `ended_by_customer` as words. */
+/** `in-progress`, `ended_by_customer` as words; those there are stand in ../../codes.ts. */
 export function words(code: string): string {
   const text = code.replaceAll(/[-_]/g, " ");
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return t(text.charAt(0).toUpperCase() + text.slice(1));
 }

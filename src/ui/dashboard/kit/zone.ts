@@ -1,6 +1,8 @@
 // The time zone of the account, which everything that is shown is shown in; the browser's, where
 // nobody has chosen one. Kept in this browser, so that the first page stands in it at once. Set by
 // app.tsx; used by format.ts and by what is narrowed to days.
+import { LOCALE } from "./texts.ts";
+
 const KEPT = "parley-time-zone";
 
 const OWN = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
@@ -36,7 +38,7 @@ export function zoned(options: Intl.DateTimeFormatOptions): (date: Date) => stri
   return (date) => {
     if (of !== shown) {
       of = shown;
-      format = new Intl.DateTimeFormat(undefined, { ...options, timeZone: shown });
+      format = new Intl.DateTimeFormat(LOCALE, { ...options, timeZone: shown });
     }
     return format.format(date);
   };

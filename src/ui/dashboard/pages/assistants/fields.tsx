@@ -7,6 +7,7 @@ import {
 import { useDraft, type Field, type Values } from "./draft.ts";
 import { about } from "./labels.ts";
 import { idOf, optionsOf } from "./lookups.ts";
+import { decimal } from "#ui/dashboard/kit/format.ts";
 
 /** Label and hint are those of labels.ts where they are not given. */
 interface Bound {
@@ -89,7 +90,7 @@ export function Slider({ name, min = 0, max = 1, step = 0.05, ...given }: Bound 
   const note = error ?? hint;
   return (
     <div class={`field assistants-slider ${error ? "wrong" : ""}`}>
-      <label for={id}>{label} <output for={id}>{(value ?? 0).toFixed(2)}</output></label>
+      <label for={id}>{label} <output for={id}>{decimal(value ?? 0, 2)}</output></label>
       <input
         id={id} type="range" min={min} max={max} step={step} value={value ?? 0}
         data-setting={setting} aria-describedby={note ? `${id}-note` : undefined}

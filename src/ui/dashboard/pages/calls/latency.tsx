@@ -1,6 +1,7 @@
 // How long each reply of a call took, stage by stage, since the customer stopped speaking.
 import { Card, Figure } from "#ui/dashboard/kit/layout.tsx";
 import type { CallRecord } from "./call-state.ts";
+import { plural } from "#ui/dashboard/kit/texts.ts";
 
 type Turn = CallRecord["latency"][number];
 
@@ -26,7 +27,7 @@ export function LatencyCard({ turns }: { turns: Turn[] }) {
         <Figure label="Longest" value={ms(heard.length > 0 ? Math.max(...heard) : null)} />
       </dl>
       <details class="calls-latency">
-        <summary>Each of {turns.length} {turns.length === 1 ? "reply" : "replies"}</summary>
+        <summary>{plural(turns.length, "Each of {count} reply", "Each of {count} replies")}</summary>
         <div class="scrolls" tabIndex={0} role="region" aria-label="Latency of each reply">
           <table class="figures">
             <thead>

@@ -2,7 +2,7 @@
 // functions, transfers, and why it ended; and the waits as a chart.
 import { useState } from "preact/hooks";
 import { Chart } from "#ui/dashboard/kit/chart.tsx";
-import { duration, instant, words } from "#ui/dashboard/kit/format.ts";
+import { duration, instant, words, decimal } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import { speakerOf, type CallRecord } from "./call-state.ts";
 
@@ -37,7 +37,7 @@ function momentsOf(call: CallRecord): Moment[] {
   }
   for (const entry of call.transcript_entries) {
     const at = (answered ?? 0) + entry.start_ms;
-    const seconds = ((entry.end_ms - entry.start_ms) / 1000).toFixed(1);
+    const seconds = decimal((entry.end_ms - entry.start_ms) / 1000, 1);
     moments.push({
       at, text: `${speakerOf(entry.sender, entry.author)}: ${entry.text || "…"}`,
       note: `${seconds} s${entry.interrupted ? ", interrupted" : ""}`,

@@ -4,6 +4,7 @@ import { count, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Loaded } from "#ui/dashboard/kit/layout.tsx";
 import type { LeadStatus } from "#ui/dashboard/pages/leads/live-leads.ts";
 import { sumOf, useProgress, type Counts } from "./counts.ts";
+import { plural } from "#ui/dashboard/kit/texts.ts";
 
 /** From done to not begun. */
 const ORDER: readonly LeadStatus[] = [
@@ -38,7 +39,9 @@ function Bar({ counts, status: chosen, onStatus }: {
       <p class="campaigns-done">
         <strong>{percent} %</strong>
         <span class="soft">
-          {count(counts.completed)} of {count(total)} {total === 1 ? "lead" : "leads"} completed
+          {plural(total, "{done} of {count} lead completed", "{done} of {count} leads completed", {
+            done: count(counts.completed),
+          })}
         </span>
       </p>
       <div class="campaigns-bar" aria-hidden="true">

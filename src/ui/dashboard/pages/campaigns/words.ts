@@ -3,13 +3,18 @@ import { useEffect, useReducer } from "preact/hooks";
 import type { Frame } from "#client/client.ts";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
 import { useEvents } from "#ui/dashboard/data/live.tsx";
-import { instant, words } from "#ui/dashboard/kit/format.ts";
+import { instant } from "#ui/dashboard/kit/format.ts";
+import { LOCALE } from "#ui/dashboard/kit/texts.ts";
 
 export const WEEKDAYS = [
   "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
 ] as const;
 
-const short = (weekday: string): string => words(weekday).slice(0, 3);
+const WEEKDAY = new Intl.DateTimeFormat(LOCALE, { weekday: "short", timeZone: "UTC" });
+const MONDAY = Date.UTC(2024, 0, 1);
+const DAY_MS = 24 * 3600 * 1000;
+const short = (weekday: string): string =>
+  WEEKDAY.format(MONDAY + WEEKDAYS.findIndex((day) => day === weekday) * DAY_MS);
 const clock = (time: string): string => time.slice(0, 5);
 
 export function daysWords(days: readonly string[]): string {

@@ -16,6 +16,7 @@ import { Users } from "./users.tsx";
 import { WebsiteDialog } from "./website.tsx";
 import { WriteDialog } from "./written.tsx";
 import "./knowledge.css";
+import { plural } from "#ui/dashboard/kit/texts.ts";
 
 const BACK = { href: "#/knowledgebases", label: "Knowledge" };
 
@@ -117,7 +118,7 @@ function Actions({ knowledgebase, onChange }: {
             navigate("/knowledgebases");
           }}
         >
-          Its {documents === 1 ? "document goes" : `${documents} documents go`} with it. Assistants
+          {plural(documents, "Its document goes with it.", "Its {count} documents go with it.")} Assistants
           that use it go on without. This cannot be undone.
         </Confirm>
       )}

@@ -5,6 +5,8 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Form, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Card, Empty, Status } from "#ui/dashboard/kit/layout.tsx";
 import type { Found } from "./types.ts";
+import { decimal } from "#ui/dashboard/kit/format.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 const QUESTION_CHARS_MAX = 2000;
 
@@ -61,8 +63,12 @@ function Result({ found }: { found: Found }) {
   const { document, page, url, headings, text, score, words, meaning, is_given: isGiven } = found;
   const scores = [
     `score ${percent(score)}`,
-    ...(words ? [`words ${words.score.toFixed(2)} (no. ${words.place})`] : []),
-    ...(meaning ? [`meaning ${meaning.score.toFixed(2)} (no. ${meaning.place})`] : []),
+    ...(words ? [t("words {score} (no. {place})", {
+      score: decimal(words.score, 2), place: words.place,
+    })] : []),
+    ...(meaning ? [t("meaning {score} (no. {place})", {
+      score: decimal(meaning.score, 2), place: meaning.place,
+    })] : []),
   ];
   return (
     <li>

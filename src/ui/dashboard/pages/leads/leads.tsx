@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useCampaigns } from "#ui/dashboard/data/lists.ts";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields } from "#ui/dashboard/kit/days.tsx";
-import { count, words } from "#ui/dashboard/kit/format.ts";
+import { words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page, Tabs } from "#ui/dashboard/kit/layout.tsx";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { ImportDialog } from "./import.tsx";
@@ -11,6 +11,7 @@ import { LeadTable } from "./lead-table.tsx";
 import { LEAD_STATUSES, NO_FILTER, useLeads, type LeadFilter } from "./live-leads.ts";
 import { NewLead } from "./new-lead.tsx";
 import "./leads.css";
+import { plural } from "#ui/dashboard/kit/texts.ts";
 
 const ANY = { value: "", label: "Any" };
 
@@ -52,7 +53,7 @@ export function Leads() {
         </Filters>
         {rows.count !== null && rows.count > 0 && (
           <p class="soft leads-about" role="status">
-            {count(rows.count)} {rows.count === 1 ? "lead" : "leads"}
+            {plural(rows.count, "{count} lead", "{count} leads")}
           </p>
         )}
         <LeadTable

@@ -5,6 +5,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { count, money, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Failure, Notice } from "#ui/dashboard/kit/layout.tsx";
+import { plural } from "#ui/dashboard/kit/texts.ts";
 
 type Found = paths["/user/ledger/verification"]["get"]["responses"][200]["content"]["application/json"];
 
@@ -52,7 +53,7 @@ export function Verification() {
 
 function Result({ found, head }: Checked) {
   const { ok, entries, balance, sum, problem, verified_at: at } = found;
-  const what = entries === 1 ? "1 entry" : `${count(entries)} entries`;
+  const what = plural(entries, "{count} entry", "{count} entries");
   return (
     <>
       {ok

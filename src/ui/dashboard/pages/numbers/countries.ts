@@ -1,7 +1,8 @@
 // Countries by their two letters, in words.
 import type { Option } from "#ui/dashboard/kit/controls.tsx";
+import { LOCALE } from "#ui/dashboard/kit/texts.ts";
 
-const NAMES = new Intl.DisplayNames(["en"], { type: "region" });
+const NAMES = new Intl.DisplayNames([LOCALE], { type: "region" });
 
 export function countryName(code: string): string {
   try {

@@ -1,15 +1,16 @@
 // The days as charts: money, conversations, calls, and how quickly people were answered.
 import { Chart } from "#ui/dashboard/kit/chart.tsx";
-import { count, day, money } from "#ui/dashboard/kit/format.ts";
+import { count, day, money, decimal } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import { openNarrowed } from "#ui/dashboard/data/address.ts";
 import type { OverviewData } from "./overview.tsx";
+import { plural, t } from "#ui/dashboard/kit/texts.ts";
 
 /** The API's days are UTC's: at noon they are the same day for nearly everybody. */
 const dayOf = ({ date }: { date: string }): string => day(new Date(`${date}T12:00:00`));
 
 const seconds = (ms: number): string =>
-  ms < 1000 ? `${count(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  ms < 1000 ? `${count(ms)} ms` : `${decimal(ms / 1000, ms < 10_000 ? 2 : 1)} s`;
 
 const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
 
@@ -59,7 +60,7 @@ function Calls({ by_day: days }: OverviewData["calls"]) {
     <Chart
       onOpen={opening("/calls", days)}
       title="Calls" kind="bars" labels={days.map(dayOf)} format={count} isWhole
-      totals={{ Answered: count(sum(answered)), "Not answered": count(sum(missed)) }}
+      totals={{ [t("Answered")]: count(sum(answered)), [t("Not answered")]: count(sum(missed)) }}
       series={[
         { name: "Answered", colour: 2, values: answered },
         { name: "Not answered", colour: 3, values: missed },
@@ -76,7 +77,7 @@ function Conversations({ by_day: days }: OverviewData["conversations"]) {
     <Chart
       onOpen={opening("/conversations", days)}
       title="Conversations" kind="lines" labels={days.map(dayOf)} format={count} isWhole
-      totals={{ Conversations: count(sum(conversations)), Messages: count(sum(messages)) }}
+      totals={{ [t("Conversations")]: count(sum(conversations)), [t("Messages")]: count(sum(messages)) }}
       series={[
         { name: "Conversations", colour: 1, values: conversations },
         { name: "Messages", colour: 4, values: messages },
@@ -90,11 +91,11 @@ type Figures = { p50: number; p95: number } | null;
 
 const percentiles = (days: Figures[]) => [
   { name: "Half within", colour: 1 as const, values: days.map((figures) => figures?.p50 ?? null) },
-  { name: "95% within", colour: 3 as const, values: days.map((figures) => figures?.p95 ?? null) },
+  { name: t("95% within"), colour: 3 as const, values: days.map((figures) => figures?.p95 ?? null) },
 ];
 
 const totalsOf = (figures: Figures): Record<string, string> => figures
-  ? { "Half within": seconds(figures.p50), "95% within": seconds(figures.p95) }
+  ? { [t("Half within")]: seconds(figures.p50), [t("95% within")]: seconds(figures.p95) }
   : {};
 
 function ReplyTimes({ messages }: OverviewData["latency"]) {
@@ -131,7 +132,9 @@ function CallTimes(latency: OverviewData["latency"]) {
       {known.length > 0 && (
         <table class="figures overview-stages">
           <caption>
-            Since the caller stopped speaking, in {count(turns)} {turns === 1 ? "answer" : "answers"}
+            {plural(turns,
+              "Since the caller stopped speaking, in {count} answer",
+              "Since the caller stopped speaking, in {count} answers")}
           </caption>
           <thead>
             <tr><th scope="col">Stage</th><th scope="col">Half</th><th scope="col">95%</th></tr>

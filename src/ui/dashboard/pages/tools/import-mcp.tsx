@@ -6,6 +6,7 @@ import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { fromMcp, type Imported } from "./import.ts";
 import type { Tool, ToolFields } from "./tool-fields.ts";
+import { asIs } from "#ui/dashboard/kit/texts.ts";
 
 export function ImportMcp({ onRead }: { onRead(fields: ToolFields): void }) {
   const api = useApi();
@@ -20,7 +21,7 @@ export function ImportMcp({ onRead }: { onRead(fields: ToolFields): void }) {
     if (one) onRead(one.fields);
   };
   const read = async (): Promise<void> => {
-    const headers = secret === "" ? [] : [{ name: "Authorization", value: secret }];
+    const headers = secret === "" ? [] : [{ name: asIs("Authorization"), value: secret }];
     const { data } = await unwrap(api.POST("/user/tools/mcp", { body: { endpoint, headers } }));
     const all = fromMcp(endpoint, headers.map((header) => ({ ...header, stored: "" })), data);
     setFound(all);

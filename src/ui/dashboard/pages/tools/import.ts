@@ -4,6 +4,7 @@
 import {
   EMPTY, EMPTY_PARAMETER, type HeaderField, type ParameterField, type ToolFields,
 } from "./tool-fields.ts";
+import { asIs } from "#ui/dashboard/kit/texts.ts";
 
 export interface Imported {
   fields: ToolFields;
@@ -163,7 +164,7 @@ function fromCurl(text: string): Imported {
   }
   const [user] = all("-u", "--user");
   if (user !== undefined) {
-    fields.headers.push({ name: "Authorization", value: `Basic ${btoa(user)}`, stored: "" });
+    fields.headers.push({ name: asIs("Authorization"), value: `${asIs("Basic")} ${btoa(user)}`, stored: "" });
   }
   const asQuery = flags.has("-G") || flags.has("--get");
   const [asked] = all("-X", "--request");
@@ -279,7 +280,7 @@ function operationOf(
   }
   const security = operation.security ?? document.security;
   if (Array.isArray(security) && security.length > 0) {
-    fields.headers.push({ name: "Authorization", value: "", stored: "" });
+    fields.headers.push({ name: asIs("Authorization"), value: "", stored: "" });
     notes.push("It asks for credentials: fill in the header.");
   }
   if (!/^https?:/.test(path)) notes.push("The document names no server: complete the address.");

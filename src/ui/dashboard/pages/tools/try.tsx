@@ -7,6 +7,7 @@ import { Form, NumberField, SelectField, TextArea, TextField } from "#ui/dashboa
 import { count } from "#ui/dashboard/kit/format.ts";
 import { Card, Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { NewTool, Parameter } from "./tool-fields.ts";
+import { plural } from "#ui/dashboard/kit/texts.ts";
 
 type Trial =
   paths["/user/tools/{id}/try"]["post"]["responses"][200]["content"]["application/json"];
@@ -167,7 +168,7 @@ function HeaderList({ headers }: { headers: Record<string, string> }) {
   const rows = Object.entries(headers);
   return (
     <details class="tools-headers">
-      <summary>{rows.length === 1 ? "1 header" : `${rows.length} headers`}</summary>
+      <summary>{plural(rows.length, "{count} header", "{count} headers")}</summary>
       <dl>
         {rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>

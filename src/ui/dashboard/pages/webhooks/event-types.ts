@@ -1,6 +1,7 @@
 // The types of events an endpoint can ask for, in words. Complete: the compiler minds one that is
 // missing.
 import type { CommittedData } from "#events/events.ts";
+import { plural } from "#ui/dashboard/kit/texts.ts";
 
 type EventType = CommittedData["type"];
 type Group = "Conversations" | "Calls" | "Campaigns" | "Knowledge" | "Numbers" | "Account";
@@ -62,5 +63,6 @@ export const PURPOSES: Record<string, string> = {
 
 export const eventsInShort = (events: string[]): string => {
   if (events.includes("*")) return "All events";
-  return events.length === 1 ? events[0] ?? "" : `${events.length} types`;
+  return events.length === 1
+    ? events[0] ?? "" : plural(events.length, "{count} type", "{count} types");
 };

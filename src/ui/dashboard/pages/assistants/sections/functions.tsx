@@ -12,13 +12,14 @@ import { idOf, optionsOf, useNumbers } from "#ui/dashboard/pages/assistants/look
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { BookingFields, type BookingField } from "./booking-fields.tsx";
 import { BUILT_INS, type BuiltInSpec, type Member } from "./built-ins.ts";
+import { plural } from "#ui/dashboard/kit/texts.ts";
 
 function Summary() {
   const { tools, tool_ids } = useDraft().values;
   const names = tools.map(({ type }) =>
     BUILT_INS.find((spec) => spec.type === type)?.label ?? type);
   const count = tool_ids?.length ?? 0;
-  const own = count === 0 ? [] : [count === 1 ? "1 tool" : `${count} tools`];
+  const own = count === 0 ? [] : [plural(count, "{count} tool", "{count} tools")];
   return <>{[...names, ...own].join(", ") || "None"}</>;
 }
 

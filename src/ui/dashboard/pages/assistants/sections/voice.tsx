@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
-import { words } from "#ui/dashboard/kit/format.ts";
+import { decimal, words } from "#ui/dashboard/kit/format.ts";
 import { Loaded } from "#ui/dashboard/kit/layout.tsx";
 import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Row, Slider, Switch } from "#ui/dashboard/pages/assistants/fields.tsx";
@@ -19,7 +19,7 @@ function Summary() {
   const voices = useVoices(mode ?? "pipeline", null).value;
   const voice = voices?.find(({ id }) => id === voice_id)?.name ?? "no voice";
   const language = languages?.find(({ id }) => id === language_id)?.name ?? "";
-  return <>{voice}, {language}, speed {(speech_speed ?? 1).toFixed(2)}</>;
+  return <>{voice}, {language}, speed {decimal(speech_speed ?? 1, 2)}</>;
 }
 
 function Body() {

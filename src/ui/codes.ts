@@ -1,0 +1,39 @@
+// The API's codes that the dashboard shows as words (dashboard/kit/format.ts), so that catalogs of
+// languages have them: pages do not name them. Read by scripts/texts.ts alone.
+export const CODES: readonly string[] = [
+  // Calls, how they ended and who answered.
+  "inbound", "outbound", "web", "initiated", "ringing", "in-progress", "ended", "completed",
+  "ended_by_customer", "ended_by_assistant", "no-answer", "busy", "failed",
+  "customer_hung_up", "assistant_ended", "silence", "no_first_words", "max_duration", "voicemail",
+  "balance", "transferred", "operator", "rejected", "no_answer", "carrier_failed", "speech_failed",
+  "model_failed", "server_restarted", "media_timeout", "human", "machine", "unknown",
+  "announcing", "asking", "briefing", "connected", "dialling", "over", "caller_left", "declined",
+  "refused", "timed_out", "cold", "warm",
+  // Leads, campaigns, numbers, documents, deliveries, the ledger.
+  "created", "scheduled", "processing", "rescheduled", "reached-max-retries", "blacklisted",
+  "active", "inactive", "paused", "stopped", "requested", "balance_too_low",
+  "assistant_unavailable", "no_leads", "carrier_failures", "deleted", "grace", "suspended",
+  "released", "empty", "pending", "delivered", "dead", "disabled", "booked", "cancelled",
+  "answered", "live", "draining", "call", "message", "number", "credit",
+  // Conversations and assistants.
+  "api", "widget", "test", "whatsapp", "text", "pipeline", "multimodal", "dualplex", "assistant",
+  "person", "waiting", "asked", "assigned", "handed_back", "taken_over", "interrupted",
+  "neutral", "positive", "negative", "question", "off", "office", "city", "forest", "crowded_room",
+  "cafe", "nature", "none", "hold_music", "light", "dark", "modern", "male", "female",
+  "bottom-right", "bottom-left", "bottom-center", "middle-right", "middle-left", "top-right",
+  "top-left", "top-center", "textarea", "boolean", "select", "multiselect", "radio", "checkbox",
+  "phone", "email", "multiemail", "url", "address", "tel", "string", "array",
+  // Roles.
+  "owner", "admin", "builder", "viewer",
+  // Weekdays.
+  "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+  // Events and messages of webhooks.
+  "ai_toggled", "balance_changed", "call_created", "call_deleted", "call_ended",
+  "call_status_changed", "call_transfer_changed", "call_whispered", "callback_done",
+  "callback_requested", "campaign_status_changed", "conversation_created", "conversation_ended",
+  "conversation_evaluated", "conversation_failed", "conversation_rated", "conversation_read",
+  "desk_changed", "document_status_changed", "lead_status_changed", "message_added", "note_added",
+  "phone_number_grace", "phone_number_purchased", "phone_number_released",
+  "phone_number_renewed", "phone_number_suspended", "reply_failed", "reply_failure_explained",
+  "reply_rated", "transcript_added", "post_call", "inbound_call",
+];

@@ -1,0 +1,54 @@
+// The texts of the dashboard in the reader's language, as a script that runs before it: in English
+// it is empty but for the languages there are. Mounted by app/mount.ts.
+import { Type } from "@sinclair/typebox";
+import { readLanguages, spellingsOf } from "#core/language-files.ts";
+import { assetOf, assetReply, type Asset } from "#http/asset.ts";
+import type { HttpRequest } from "#http/exchange.ts";
+import type { HttpServer } from "#http/server.ts";
+import { PAGE_HEADERS } from "./pages.ts";
+
+/** The language of the sources. */
+const ENGLISH = "en";
+/** Set by dashboard/kit/languages.tsx. */
+const CHOSEN = /(?:^|[;,])\s*parley-language=([\w-]{2,35})/;
+/** Browsers send few; more are none of a browser's. */
+const WISHES_MAX = 20;
+
+const Texts = Type.Record(
+  Type.String(), Type.Union([Type.String(), Type.Record(Type.String(), Type.String())]));
+
+/** What was chosen before what the browser asks for, whose order is that of its reader. */
+function wishesOf({ headers }: HttpRequest): string[] {
+  const [, chosen] = CHOSEN.exec(headers.cookie ?? "") ?? [];
+  const asked = (headers["accept-language"] ?? "").split(",", WISHES_MAX)
+    .map((wish) => (wish.split(";")[0] ?? "").trim());
+  return [chosen ?? "", ...asked].flatMap(spellingsOf);
+}
+
+/** `folders`: later ones add to earlier ones, text by text. */
+export function mountDashboardTexts(server: HttpServer, folders: string[]): void {
+  const files = readLanguages(folders, Texts);
+  const languages = [...new Set([ENGLISH, ...files.keys()])].sort();
+  const scripts = new Map<string, Asset>();
+  const scriptOf = (language: string): Asset => {
+    const [, own = language] = spellingsOf(language);
+    // `de-at` has what it does not say itself from `de`.
+    const texts = { ...files.get(own), ...files.get(language) };
+    const script = scripts.get(language) ??
+      assetOf(`globalThis.parleyTexts = ${JSON.stringify({ language, languages, texts })};\n`);
+    scripts.set(language, script);
+    return script;
+  };
+  server.route({
+    method: "GET", pattern: "/dashboard/texts.js", bodyBytesMax: 0,
+    handle: (http) => {
+      const language = wishesOf(http).find((wish) => languages.includes(wish)) ?? ENGLISH;
+      const reply = assetReply(
+        scriptOf(language), "text/javascript; charset=utf-8", http, PAGE_HEADERS);
+      return {
+        ...reply,
+        headers: { ...reply.headers, Vary: "Accept-Encoding, Accept-Language, Cookie" },
+      };
+    },
+  });
+}

@@ -1,0 +1,61 @@
+// The texts of the page in the language of whoever reads it. The English text is the key; the
+// script /dashboard/texts.js, which runs before the dashboard, brings the others. What stands in
+// JSX and reads as a text elsewhere is wrapped when the page is bundled (../../translatable.ts);
+// modules call `t` and `plural` themselves for the rest. Texts are never markup.
+import type { ComponentChildren } from "preact";
+
+/** One form, or one for each plural the language has (`Intl.PluralRules`). */
+type Translation = string | Record<string, string>;
+
+interface Given {
+  language: string;
+  /** The languages there are, by their codes. */
+  languages: string[];
+  texts: Record<string, Translation>;
+}
+
+type Values = Record<string, string | number>;
+
+const NONE: Given = { language: "en", languages: ["en"], texts: {} };
+export const { language: LANGUAGE, languages: LANGUAGES, texts: TEXTS } =
+  (globalThis as { parleyTexts?: Given }).parleyTexts ?? NONE;
+
+const isOf = (locale: string): boolean => `${locale.toLowerCase()}-`.startsWith(`${LANGUAGE}-`);
+
+/** As the reader's own country writes the language, where the browser says which. */
+export const LOCALE = globalThis.navigator?.languages?.find(isOf) ?? LANGUAGE;
+
+const PLURALS = new Intl.PluralRules(LOCALE);
+const COUNT = new Intl.NumberFormat(LOCALE);
+const PLACE = /\{(\w+)\}/;
+
+const lookUp = (text: string): string => {
+  const found = Object.hasOwn(TEXTS, text) ? TEXTS[text] : undefined;
+  return typeof found === "string" ? found : text;
+};
+
+/** `{name}` in a text is filled with the value of that name. */
+function fill(text: string, values: Values): string {
+  return text.replaceAll(/\{(\w+)\}/g, (place, name: string) =>
+    Object.hasOwn(values, name) ? String(values[name] ?? "") : place);
+}
+
+export const t = (text: string, values?: Values): string =>
+  (values ? fill(lookUp(text), values) : lookUp(text));
+
+/** `one` and `more` are the English forms; `{count}` in them is the number. */
+export function plural(number: number, one: string, more: string, values: Values = {}): string {
+  const found = Object.hasOwn(TEXTS, more) ? TEXTS[more] : undefined;
+  const forms = typeof found === "object" ? found : { one, other: more };
+  const form = forms[PLURALS.select(number)] ?? forms.other ?? more;
+  return fill(form, { count: COUNT.format(number), ...values });
+}
+
+/** A sentence with elements in it. */
+export const filled = (
+  text: string, values: Record<string, ComponentChildren>,
+): ComponentChildren => lookUp(text).split(PLACE).map((part, index) =>
+  (index % 2 === 0 ? part : Object.hasOwn(values, part) ? values[part] : `{${part}}`));
+
+/** Says of a string that it is code, though it reads as a text. */
+export const asIs = (text: string): string => text;
