@@ -168,6 +168,7 @@ function startTimers({ config, log, system, storage, places, nodes, features }: 
     forAll(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
     forAll(LIMITS.attachmentSweepMs, "attachment sweep", features.attachments.sweep),
     forAll(LIMITS.messageIndexMs, "message index", () => indexMessages(storage.inbox, system)),
+    forAll(LIMITS.costCountMs, "costs", features.costs.sweep),
     every(LIMITS.keyLastUsedFlushMs, "key use flush", accounts.flushKeyUses),
     forAll(LIMITS.retentionSweepMs, "event retention", () =>
       storage.trimLog(daysAgo(config.PARLEY_EVENT_RETENTION_DAYS), rows)),

@@ -4,6 +4,7 @@ import type { Nodes } from "#cluster/nodes.ts";
 import { countWatchers } from "#cluster/watchers.ts";
 import type { Wire } from "#cluster/wire.ts";
 import { createAccounts } from "#features/accounts/accounts.ts";
+import { createCosts } from "#features/accounts/costs.ts";
 import { createFirstSteps } from "#features/accounts/first-steps.ts";
 import { createSessions } from "#features/accounts/sessions.ts";
 import { createOwnUsedTickets, createTickets } from "#features/accounts/tickets.ts";
@@ -171,7 +172,9 @@ export function createFeatures(options: AppOptions, served: Served) {
   return {
     bus, catalogs, modelCatalog, capabilities, metrics, planOf,
     newTickets: ground.newTickets, others: ground.others, mailer: ground.mailer,
-    accounts, people, box, sessions: createSessions({ box, accounts, system }),
+    accounts, people, box,
+    costs: createCosts({ store: storage.costs, modelName: modelCatalog.nameOf }),
+    sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, firstSteps, calendars, phoneNumbers,
     conversations, attachments, ...desk, streams, calls, recordings, voice, ...campaigning,

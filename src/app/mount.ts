@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import type { Nodes } from "#cluster/nodes.ts";
 import type { Wire } from "#cluster/wire.ts";
+import { costRoutes } from "#features/accounts/costs-routes.ts";
 import { createOverview } from "#features/accounts/overview.ts";
 import { accountRoutes, accountSocket } from "#features/accounts/routes.ts";
 import { createStatements } from "#features/accounts/statements.ts";
@@ -182,7 +183,7 @@ function serveAccounts(parts: Parts, admission: Admission): Served {
   };
   const routes = [
     ...accountRoutes(options), ...memberRoutes(options), ...auditRoutes(options),
-    ...firstDayRoutes(options),
+    ...firstDayRoutes(options), ...costRoutes({ costs: features.costs, zoneOf: accounts.zoneOf, system }),
     ...authRoutes({ ...options, failures: api.failures, box: features.box, oidc: people.oidc }),
   ];
   return { routes, sockets: [accountSocket(options)] };

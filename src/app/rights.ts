@@ -24,6 +24,7 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "GET /user/template-sets": ["view"],
   "POST /user/template-sets": ["build", "template_set.create"],
   "DELETE /user/template-sets/{id}": ["build", "template_set.delete"],
+  "GET /user/costs": ["money"],
   "GET /user/ledger": ["money"],
   "GET /user/ledger/verification": ["money"],
   "GET /user/stream": ["view"],

@@ -7,6 +7,7 @@ import { calendarCommands } from "./calendar.ts";
 import { callCommands } from "./call-commands.ts";
 import { callbackCommands } from "./callbacks.ts";
 import { campaignCommands } from "./campaign-commands.ts";
+import { costCommands } from "./costs.ts";
 import { conversationCommands } from "./conversation-commands.ts";
 import { evaluationCommands } from "./conversation-evaluations.ts";
 import { withDeeds } from "./deeds.ts";
@@ -46,6 +47,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...callCommands(sql),
     ...campaignCommands(sql),
     ...conversationCommands(sql),
+    ...costCommands(sql),
     ...evaluationCommands(sql),
     ...deskCommands(sql),
     ...deskViewCommands(sql),

@@ -52,6 +52,7 @@ const LOCKS: Locks = {
   "attachments.forget": account,
   "audit.add": account,
   "audit.trim": account,
+  "costs.count": account,
   "campaigns.create": account,
   "campaigns.update": account,
   "campaigns.start": account,

@@ -6,6 +6,7 @@ import type { SavedViewStore } from "#features/accounts/saved-views.ts";
 import type { AuditStore } from "#features/accounts/audit.ts";
 import type { AccountStore } from "#features/accounts/accounts.ts";
 import type { UserStore } from "#features/accounts/users.ts";
+import type { CostStore } from "#features/accounts/costs.ts";
 import type { OverviewStore } from "#features/accounts/overview.ts";
 import type { StatementStore } from "#features/accounts/statements.ts";
 import type { UsedTickets } from "#features/accounts/tickets.ts";
@@ -81,6 +82,7 @@ export interface Storage {
   events: EventLog;
   ledger: LedgerReader;
   overview: OverviewStore;
+  costs: CostStore;
   statements: StatementStore;
   /** Deletes events and journaled calls older than `before`, oldest first; resolves to how many. */
   trimLog(before: Instant, rows: number): Promise<number>;

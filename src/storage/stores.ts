@@ -10,6 +10,7 @@ import { createCampaignStore } from "./campaigns.ts";
 import { notingDeeds } from "./deeds.ts";
 import { createEvaluationStore } from "./conversation-evaluations.ts";
 import { createConversationStore, createDeskStore } from "./conversations.ts";
+import { createCostStore } from "./costs.ts";
 import { createDeskViewStore } from "./desk-view.ts";
 import { createEventLog } from "./events.ts";
 import { createFirstStepStore, createSavedViewStore } from "./first-day.ts";
@@ -90,6 +91,7 @@ export function storesOver(
     events: createEventLog(reader),
     ledger: createLedgerReader(reader),
     overview: createOverviewStore(reader),
+    costs: createCostStore(reader, writer),
     statements: createStatementStore(reader),
     trimLog: createTrimLog(reader, writer),
     failure: () => writer.failure(),

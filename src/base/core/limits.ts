@@ -288,6 +288,7 @@ export const LIMITS = {
   retentionSweepMs: 10 * MINUTE_MS,
   retentionRowsMax: 5000,
   checkpointMs: 30 * SECOND_MS,
+  costCountMs: 60 * SECOND_MS,
   keyLastUsedFlushMs: 30 * SECOND_MS,
 
   // Between nodes, and with the command line

@@ -89,6 +89,8 @@ interface ListedModel {
 }
 
 export interface ModelCatalog {
+  /** Null: there is no such model. */
+  nameOf(id: number): string | null;
   /** In the order of the file; `code` where the entry has one. */
   list(type: ModelType): ListedModel[];
   /** Why another model answers in its place, in one sentence; null: the model itself answers. */
@@ -150,6 +152,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
       const entry = byId.get(id);
       return entry ? missingOf(entry) : "This server has no such model any more.";
     },
+    nameOf: (id) => byId.get(id)?.name ?? null,
     has: (id, type) => byId.get(id)?.type === type,
     realtimeOf: (id) => {
       const wanted = realtimeModelOf(id === null ? undefined : byId.get(id));

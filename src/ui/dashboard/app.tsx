@@ -42,6 +42,7 @@ const NAVIGATION: { path: string; label: string; icon: IconName; needs?: string 
   { path: "/campaigns", label: "Campaigns", icon: "campaigns" },
   { path: "/leads", label: "Leads", icon: "leads" },
   { path: "/webhooks", label: "Webhooks", icon: "webhooks" },
+  { path: "/money", label: "Money", icon: "money", needs: "money" },
   { path: "/ledger", label: "Ledger", icon: "ledger", needs: "money" },
   { path: "/keys", label: "API keys", icon: "keys", needs: "keys" },
   { path: "/team", label: "Team", icon: "team" },
@@ -220,7 +221,7 @@ function Balance() {
     <>
       {value.user && <a class="you" href="#/team" title={value.user.email}>{value.user.name}</a>}
       {may("money") === null
-        ? <a class="balance" href="#/ledger" title="Balance">{balance}</a>
+        ? <a class="balance" href="#/money" title="Balance">{balance}</a>
         : <span class="balance" title="Balance">{balance}</span>}
     </>
   );

@@ -33,6 +33,7 @@ export const ROUTES: Record<string, FunctionComponent<PageProps>> = {
   "/webhooks/deliveries": later("Deliveries"),
   "/webhooks/deliveries/:id": later("DeliveryPage"),
   "/webhooks/endpoints/:id": later("EndpointPage"),
+  "/money": later("Money"),
   "/ledger": later("Ledger"),
   "/keys": later("Keys"),
   "/team": later("Team"),

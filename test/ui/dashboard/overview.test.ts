@@ -1,5 +1,6 @@
 // The dashboard's overview, ledger and API keys in a real browser.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { ticksOf } from "#ui/dashboard/kit/ticks.ts";
@@ -157,6 +158,36 @@ test("[DB326] lately: an evaluated conversation, and why one could not be", { sk
     await failed.waitFor();
     await failed.getByRole("link").click();
     await page.getByRole("list", { name: "Messages" }).getByText("Good bye").waitFor();
+  }, { key });
+});
+
+test("[DB461] costs stand in a chart, a table and a file, by whatever they are grouped", { skip }, async () => {
+  const { key, accountId } = await server.newAccount();
+  const { uuid } = await newAssistant(server, { name: "=Front desk", status: "active" }, key);
+  model.script(() => ({ tokens: ["Good day."] }));
+  const talk = await newConversation(server, uuid);
+  await server.call("POST", `/conversations/${talk}/messages`, { body: { message: "Hi" } });
+  await accounts.credit(accountId, -1_234_500, `fee:${accountId}`);
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/money");
+    const table = page.getByRole("table", { name: "Costs by assistant" });
+    await table.getByRole("row", { name: "=Front desk $0.01 1% 1" }).waitFor();
+    await table.getByRole("row", { name: "No assistant $1.23 99% 1" }).waitFor();
+    await table.getByRole("row", { name: "Total $1.24 2" }).waitFor();
+    assert.equal(
+      await table.getByRole("link", { name: "=Front desk" }).getAttribute("href"),
+      `#/assistants/${uuid}`);
+    await look();
+    const [file] = await Promise.all([
+      page.waitForEvent("download"), page.getByRole("button", { name: "Download as CSV" }).click(),
+    ]);
+    const [head = "", ...lines] = (await readFile(await file.path(), "utf8")).split("\n");
+    assert.match(head, /^assistant,id,total_usd,entries,\d{4}-\d\d-\d\d/);
+    assert.ok(lines[0]?.startsWith("No assistant,,1.2345,1,"), lines[0]);
+    assert.ok(lines[1]?.startsWith(`'=Front desk,${uuid},0.01,1,`), lines[1]);
+    await page.getByLabel("By", { exact: true }).selectOption("channel");
+    await page.getByRole("table", { name: "Costs by channel" })
+      .getByRole("row", { name: "Website chat $0.01 1% 1" }).waitFor();
   }, { key });
 });
 

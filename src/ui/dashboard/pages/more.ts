@@ -15,6 +15,7 @@ import { Knowledgebases } from "./knowledge/knowledgebases.tsx";
 import { LeadPage } from "./leads/lead.tsx";
 import { Leads } from "./leads/leads.tsx";
 import { Ledger } from "./ledger/ledger.tsx";
+import { Money } from "./money/money.tsx";
 import { Numbers } from "./numbers/numbers.tsx";
 import { ServerPage } from "./server/server.tsx";
 import { Team } from "./team/team.tsx";
@@ -30,7 +31,7 @@ export const formatPhone = (text: string): string =>
 export const PAGES = {
   AssistantPage, Assistants, Audit, BlockedNumbers, CampaignPage,
   Campaigns, Deliveries, DeliveryPage, Keys, KnowledgebasePage,
-  Knowledgebases, LeadPage, Leads, Ledger, Numbers,
+  Knowledgebases, LeadPage, Leads, Ledger, Money, Numbers,
   ServerPage, Team, ToolPage, Tools, EndpointPage,
   Webhooks,
 };

@@ -1,0 +1,115 @@
+// The wire of what an account's money went to.
+import { Type, type Static } from "@sinclair/typebox";
+import { fieldFault } from "#core/faults.ts";
+import { dollarsFromMicros } from "#core/money.ts";
+import { about, named, Nullable } from "#core/schema.ts";
+import { DAY_MICROS, localDateTime, type System } from "#core/system.ts";
+import { json } from "#http/exchange.ts";
+import { dayRange, dayQuery } from "#http/pagination.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import {
+  COST_GROUPS, COST_GROUPS_MAX, type CostDay, type CostGroupFound, type Costs,
+} from "./costs.ts";
+
+const DAYS_DEFAULT = 30;
+const DAYS_MAX = 366;
+
+const CostsQuery = Type.Object({
+  ...dayQuery,
+  group_by: Type.Optional(Type.Union(COST_GROUPS.map((group) => Type.Literal(group)), {
+    default: "assistant", ...about("By what the costs are summed."),
+  })),
+});
+
+const GroupSchema = Type.Object({
+  id: Nullable(Type.String(about(
+    "An assistant's uuid, a campaign's or model's number, a channel's or kind's word, or a day; "
+    + "null: what belongs to none, or the rest.", "9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f"))),
+  name: Nullable(Type.String(about(
+    "What it is called; null where its id says it, or nobody knows any more.", "Front desk"))),
+  rest: Type.Boolean(about(
+    `Whether it is all groups beyond the dearest ${COST_GROUPS_MAX} as one.`)),
+  total: Type.Number(about("USD in the whole range.", 2.52)),
+  entries: Type.Integer(about("Entries of the ledger it is the sum of.", 252)),
+  by_day: Type.Array(Type.Number(), about("USD of each day in `days`.", [0.12, 2.4])),
+}, named("CostGroup", "What one assistant, campaign, model, channel, kind or day cost."));
+const CostsSchema = Type.Object({
+  currency: Type.Literal("USD", about("The currency of all amounts.")),
+  timezone: Type.String(about("Where the days are counted.", "UTC")),
+  date_from: Type.String(about("The first day.", "2026-03-01")),
+  date_to: Type.String(about("The last day.", "2026-03-02")),
+  group_by: Type.String(about("By what the costs are summed.", "assistant")),
+  complete: Type.Boolean(about(
+    "False while older entries are still being counted, as after an update; ask again soon.")),
+  total: Type.Number(about("USD spent in the range.", 2.52)),
+  days: Type.Array(Type.String(), about("Every day of the range, oldest first.", ["2026-03-01"])),
+  groups: Type.Array(GroupSchema, about("The dearest first; days in their order.")),
+});
+
+const dateOf = (utcNoonMs: number): string => new Date(utcNoonMs).toISOString().slice(0, 10);
+
+/** Days of the range, each as long as it is in the zone; without a range the last thirty. */
+function daysOf(query: Static<typeof CostsQuery>, timezone: string, system: System): CostDay[] {
+  const today = localDateTime(system.now(), timezone).date;
+  const noon = (date: string): number => Date.parse(`${date}T12:00:00Z`);
+  const dayMs = DAY_MICROS / 1000;
+  // Days that no calendar has are refused here.
+  dayRange({ ...query, timezone });
+  const { date_from: asked = "" } = query;
+  const last = query.date_to ?? (asked > today ? asked : today);
+  const first = query.date_from ?? dateOf(noon(last) - (DAYS_DEFAULT - 1) * dayMs);
+  const count = Math.round((noon(last) - noon(first)) / dayMs) + 1;
+  if (count < 1) throw fieldFault("date_to", "The date to must not be before the date from.");
+  if (count > DAYS_MAX) {
+    throw fieldFault("date_from", `The range may not be longer than ${DAYS_MAX} days.`);
+  }
+  return Array.from({ length: count }, (_, at) => {
+    const date = dateOf(noon(first) + at * dayMs);
+    const { from = 0, to = 0 } = dayRange({ date_from: date, date_to: date, timezone });
+    return { date, from, to };
+  });
+}
+
+const wireGroup = ({ isRest, micros, byDay, ...group }: CostGroupFound) => ({
+  id: group.id, name: group.name, rest: isRest, total: dollarsFromMicros(micros),
+  entries: group.entries, by_day: byDay.map(dollarsFromMicros),
+});
+
+interface CostRouteOptions {
+  costs: Costs;
+  /** Where the account's days are counted. */
+  zoneOf(accountId: number): Promise<string>;
+  system: System;
+}
+
+export function costRoutes({ costs, zoneOf, system }: CostRouteOptions): Route[] {
+  return [keyRoute({
+    method: "GET",
+    path: "/user/costs",
+    tag: "Account",
+    summary: "See what the money went to",
+    description: "What was spent by assistant, campaign, model, channel, kind or day, over any days "
+      + `(at most ${DAYS_MAX}; left out: the last ${DAYS_DEFAULT}). The model is the one the `
+      + "assistant was set to when the cost was counted, within a minute.",
+    errorShape: "message",
+    query: CostsQuery,
+    responses: { 200: { description: "The costs", schema: CostsSchema } },
+    handle: async ({ caller, query }) => {
+      const { group_by: by = "assistant" } = query;
+      const timezone = query.timezone ?? await zoneOf(caller.accountId);
+      const days = daysOf(query, timezone, system);
+      const { isComplete, groups } = await costs.report(caller.accountId, days, by);
+      return json(200, {
+        currency: "USD",
+        timezone,
+        date_from: days[0]?.date ?? "",
+        date_to: days.at(-1)?.date ?? "",
+        group_by: by,
+        complete: isComplete,
+        total: dollarsFromMicros(groups.reduce((sum, { micros }) => sum + micros, 0)),
+        days: days.map(({ date }) => date),
+        groups: groups.map(wireGroup),
+      });
+    },
+  })];
+}
