@@ -169,6 +169,8 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "GET /user/campaigns": ["view"],
   "GET /user/campaigns/{id}": ["view"],
   "GET /user/campaigns/{id}/lead-counts": ["view"],
+  "GET /user/campaigns/{id}/figures": ["view"],
+  "POST /user/campaigns/{id}/retry": ["build", "campaign.retry"],
   "POST /user/campaigns": ["build", "campaign.create"],
   "POST /user/campaigns/update-status": ["build", "campaign.set_status"],
   "PUT /user/campaigns/{id}": ["build", "campaign.update"],

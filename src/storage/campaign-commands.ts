@@ -7,13 +7,14 @@ import type {
   Campaign, CampaignFields, CampaignStatus, CampaignStore, ClaimArgs, ClaimOutcome, StartOutcome,
 } from "#features/campaigns/campaigns.ts";
 import { isOpenAt } from "#features/campaigns/hours.ts";
-import { breakerAfter, outcomeOf, parallelNow } from "#features/campaigns/rules.ts";
+import { breakerAfter, outcomeNameOf, outcomeOf, parallelNow } from "#features/campaigns/rules.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isoMicros, MINUTE_MICROS, type Instant } from "#core/system.ts";
 import type { CampaignReason, CommittedEvent } from "#events/events.ts";
 import type { Lead } from "#features/leads/leads.ts";
 import { createCallBegin } from "./call-commands.ts";
 import { CALL, callFromRow, IS_LIVE, type CallRow } from "./calls.ts";
+import { createFigureAdder, createRetry } from "./campaign-figures.ts";
 import { campaignFromRow, type CampaignRow } from "./campaigns.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLeadRows, type LeadRows } from "./lead-commands.ts";
@@ -33,15 +34,23 @@ export function campaignCommands(sql: Sql) {
     "campaigns.stop": async (
       args: Args<"stop">,
     ): Promise<CommittedEvent[] | null> => {
-      const { reason, now } = args;
+      const { reason, by, note, now } = args;
       const campaign = await rows.read(args);
       if (campaign?.status !== "in-progress") return null;
-      return [await rows.change(campaign, "stopped", reason, now)];
+      return [await rows.change(campaign, "stopped", { reason, by, note }, now)];
     },
+    "campaigns.retry": createRetry(sql, leads),
     "campaigns.remove": createRemove(sql, rows),
     "campaigns.claim": createClaim(sql, rows, leads),
     "campaigns.settle": createSettle(sql, rows, leads),
   };
+}
+
+/** Why a campaign changes, who wants that, in whose words. */
+interface Cause {
+  reason: CampaignReason;
+  by?: string | null;
+  note?: string | null;
 }
 
 /** Steps more than one command takes. */
@@ -51,10 +60,13 @@ function createCampaignRows(sql: Sql) {
   const find = sql.prepare<object, CampaignRow>(
     "SELECT * FROM campaigns WHERE id = @campaignId AND account_id = @accountId");
   const setStatus = sql.prepare(`
-    UPDATE campaigns SET status = @status, failures = 0, paused_until = NULL, updated_at = @now
+    UPDATE campaigns SET status = @status, failures = 0, paused_until = NULL,
+      status_reason = @reason, status_note = @note, status_by = @by, status_at = @now,
+      updated_at = @now
     WHERE id = @campaignId`);
   const publish = async (
-    campaign: Campaign, status: CampaignStatus, reason: CampaignReason, now: Instant,
+    campaign: Campaign, status: CampaignStatus, { reason, by = null, note = null }: Cause,
+    now: Instant,
   ): Promise<CommittedEvent> => append({
     accountId: campaign.accountId,
     accountSequence: await nextAccountSequence(campaign.accountId, 1),
@@ -67,6 +79,7 @@ function createCampaignRows(sql: Sql) {
       previous_status: campaign.status,
       reason,
       paused_until: campaign.pausedUntil === null ? null : isoMicros(campaign.pausedUntil),
+      note, by,
     },
     now,
   });
@@ -80,10 +93,11 @@ function createCampaignRows(sql: Sql) {
     },
     /** Also closes the breaker. */
     change: async (
-      campaign: Campaign, status: CampaignStatus, reason: CampaignReason, now: Instant,
+      campaign: Campaign, status: CampaignStatus, cause: Cause, now: Instant,
     ): Promise<CommittedEvent> => {
-      await setStatus.run({ campaignId: campaign.id, status, now });
-      return publish({ ...campaign, pausedUntil: null }, status, reason, now);
+      const { reason, by = null, note = null } = cause;
+      await setStatus.run({ campaignId: campaign.id, status, reason, by, note, now });
+      return publish({ ...campaign, pausedUntil: null }, status, cause, now);
     },
   };
 }
@@ -153,7 +167,7 @@ function createStart(sql: Sql, rows: CampaignRows) {
     "SELECT balance_micros - reserved_micros AS micros FROM accounts WHERE id = @accountId");
   const hasWork = createWorkCheck(sql);
   return async (
-    { accountId, campaignId, reserveMinMicros, now }: Args<"start">,
+    { accountId, campaignId, reserveMinMicros, by, now }: Args<"start">,
   ): Promise<StartOutcome> => {
     const campaign = await rows.read({ accountId, campaignId });
     if (!campaign || campaign.status === "in-progress") return { kind: "running" };
@@ -161,7 +175,7 @@ function createStart(sql: Sql, rows: CampaignRows) {
     if (((await free.get({ accountId }))?.micros ?? 0) < reserveMinMicros) {
       return { kind: "balance_too_low" };
     }
-    const started = await rows.change(campaign, "in-progress", "requested", now);
+    const started = await rows.change(campaign, "in-progress", { reason: "requested", by }, now);
     return { kind: "started", events: [started] };
   };
 }
@@ -186,7 +200,7 @@ function createRemove(sql: Sql, rows: CampaignRows) {
     const campaign = await rows.read({ accountId, campaignId });
     if (!campaign) return null;
     const events = campaign.status === "in-progress"
-      ? [await rows.change(campaign, "stopped", "deleted", now)]
+      ? [await rows.change(campaign, "stopped", { reason: "deleted" }, now)]
       : [];
     await remove.run({ campaignId });
     return events;
@@ -243,7 +257,7 @@ function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
     }
     const lead = await nextLead(campaign, now);
     if (!lead && campaign.completesWhenDone && !await hasWork(campaignId)) {
-      return over(await rows.change(campaign, "completed", "no_leads", now));
+      return over(await rows.change(campaign, "completed", { reason: "no_leads" }, now));
     }
     if (!lead || (lead.nextTryAt ?? 0) > now) {
       return { kind: "idle", until: lead?.nextTryAt ?? null };
@@ -271,7 +285,7 @@ function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
         return { kind: "again", events: [put] };
       }
       case "balance_too_low":
-        return over(await rows.change(campaign, "stopped", "balance_too_low", now));
+        return over(await rows.change(campaign, "stopped", { reason: "balance_too_low" }, now));
       case "created": {
         const { call, reservedMicros, events } = begun;
         await count.run({ campaignId });
@@ -286,6 +300,7 @@ function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
 
 function createSettle(sql: Sql, rows: CampaignRows, leads: LeadRows) {
   const findCall = sql.prepare<object, CallRow>(`${CALL} WHERE c.id = @callId`);
+  const addFigures = createFigureAdder(sql);
   const setBreaker = sql.prepare(`
     UPDATE campaigns SET failures = @failures, paused_until = @pausedUntil WHERE id = @campaignId`);
   /** What the call says about the carrier. */
@@ -296,8 +311,9 @@ function createSettle(sql: Sql, rows: CampaignRows, leads: LeadRows) {
     if (failures === campaign.failures && pausedUntil === campaign.pausedUntil) return [];
     await setBreaker.run({ campaignId: campaign.id, failures, pausedUntil });
     const isNew = pausedUntil !== null && campaign.status === "in-progress";
+    const cause = { reason: "carrier_failures" } as const;
     return isNew
-      ? [await rows.publish({ ...campaign, pausedUntil }, campaign.status, "carrier_failures", now)]
+      ? [await rows.publish({ ...campaign, pausedUntil }, campaign.status, cause, now)]
       : [];
   };
   const place = async (
@@ -320,6 +336,9 @@ function createSettle(sql: Sql, rows: CampaignRows, leads: LeadRows) {
     const row = lead.callId === null ? undefined : await findCall.get({ callId: lead.callId });
     const call = row ? callFromRow(row) : null;
     if (call && !isFinal(call.status)) return [];
-    return [...await place(lead, campaign, call, now), ...await judge(campaign, call, now)];
+    const outcome = outcomeNameOf(campaign, call);
+    if (call && outcome) await addFigures(campaign, call, outcome);
+    const known: Lead = { ...lead, outcome };
+    return [...await place(known, campaign, call, now), ...await judge(campaign, call, now)];
   };
 }

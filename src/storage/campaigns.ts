@@ -1,7 +1,9 @@
 // Campaigns in SQLite: reads on the main thread. The commands are in campaign-commands.ts.
 import type { Campaign, CampaignStatus, CampaignStore } from "#features/campaigns/campaigns.ts";
+import type { CampaignReason } from "#events/events.ts";
 import type { LeadStatus } from "#features/leads/leads.ts";
 import { IS_FINAL } from "./calls.ts";
+import { createFigureReads } from "./campaign-figures.ts";
 import type { Reader } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
@@ -26,6 +28,10 @@ export interface CampaignRow {
   calls_made: number;
   failures: number;
   paused_until: number | null;
+  status_reason: CampaignReason | null;
+  status_note: string | null;
+  status_by: string | null;
+  status_at: number | null;
   created_at: number;
   updated_at: number;
 }
@@ -52,6 +58,10 @@ export function campaignFromRow(row: CampaignRow): Campaign {
     callsMade: row.calls_made,
     failures: row.failures,
     pausedUntil: row.paused_until,
+    statusReason: row.status_reason,
+    statusNote: row.status_note,
+    statusBy: row.status_by,
+    statusAt: row.status_at,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
@@ -73,6 +83,8 @@ export function createCampaignStore(reader: Reader, writer: Writer): CampaignSto
   const calling = reader.prepare<object, { id: number }>(
     "SELECT DISTINCT account_id AS id FROM leads WHERE status = 'processing'");
   return {
+    figures: createFigureReads(reader),
+    retry: (args) => writer.write("campaigns.retry", args),
     create: (args) => writer.write("campaigns.create", args),
     update: (args) => writer.write("campaigns.update", args),
     start: (args) => writer.write("campaigns.start", args),

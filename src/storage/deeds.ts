@@ -69,6 +69,7 @@ const DEEDS: Deeds = {
   "campaigns.start": ({ kind }, args) => (kind === "started" ? args.campaignId : null),
   "campaigns.stop": ofCampaign,
   "campaigns.remove": ofCampaign,
+  "campaigns.retry": (done, { campaignId }) => (done.length > 0 ? campaignId : null),
   "firstSteps.dismiss": () => true,
   "phoneNumbers.order": ({ kind }) => (kind === "ordered" ? true : null),
   "phoneNumbers.rename": (done, args) => (done ? args.phoneNumberId : null),

@@ -3,7 +3,8 @@
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type {
-  AddOutcome, Lead, LeadStatus, LeadStore, NewContact, SettableStatus, UpdateLeadOutcome,
+  AddOutcome, Lead, LeadOutcome, LeadStatus, LeadStore, NewContact, SettableStatus,
+  UpdateLeadOutcome,
 } from "#features/leads/leads.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { leadFromRow, type LeadRow } from "./leads.ts";
@@ -16,33 +17,24 @@ interface LeadState {
   nextTryAt: Instant | null;
   callTries?: number;
   callId?: number;
+  outcome?: LeadOutcome | null;
 }
 
-/** Steps more than one command takes. */
-export function createLeadRows(sql: Sql) {
+/** Brings a lead into a state, and says so. */
+function createChange(sql: Sql) {
   const append = createEventAppender(sql);
   const nextAccountSequence = createAccountSequence(sql);
-  const find = sql.prepare<object, LeadRow>(
-    "SELECT * FROM leads WHERE id = @leadId AND account_id = @accountId");
   const set = sql.prepare(`
     UPDATE leads SET status = @status, next_try_at = @nextTryAt, call_tries = @callTries,
-      call_id = @callId, updated_at = @now
+      call_id = @callId, outcome = @outcome, updated_at = @now
     WHERE id = @leadId`);
-  const untried = sql.prepare<object, LeadRow>(`
-    SELECT * FROM leads WHERE main_id = @mainId AND status = 'created' AND next_try_at IS NULL
-    ORDER BY position LIMIT 1`);
-  const underWay = sql.prepare<object, Exists>(`
-    SELECT 1 FROM leads WHERE main_id = @mainId
-      AND (next_try_at IS NOT NULL OR status IN ('processing', 'completed'))`);
-  const read = async (
-    { accountId, leadId }: { accountId: number; leadId: number },
-  ): Promise<Lead | null> => {
-    const row = await find.get({ accountId, leadId });
-    return row ? leadFromRow(row) : null;
-  };
-  const change = async (lead: Lead, state: LeadState, now: Instant): Promise<CommittedEvent> => {
-    const { status, nextTryAt, callTries = lead.callTries, callId = lead.callId } = state;
-    await set.run({ leadId: lead.id, status, nextTryAt, callTries, callId, now });
+  return async (lead: Lead, state: LeadState, now: Instant): Promise<CommittedEvent> => {
+    const {
+      status, nextTryAt, callTries = lead.callTries, callId = lead.callId, outcome = lead.outcome,
+    } = state;
+    await set.run({
+      leadId: lead.id, status, nextTryAt, callTries, callId, outcome: outcome ?? "", now,
+    });
     return append({
       accountId: lead.accountId,
       accountSequence: await nextAccountSequence(lead.accountId, 1),
@@ -58,9 +50,29 @@ export function createLeadRows(sql: Sql) {
         call_tries: callTries,
         call_id: callId,
         next_try_at: nextTryAt === null ? null : isoMicros(nextTryAt),
+        last_outcome: outcome,
       },
       now,
     });
+  };
+}
+
+/** Steps more than one command takes. */
+export function createLeadRows(sql: Sql) {
+  const change = createChange(sql);
+  const find = sql.prepare<object, LeadRow>(
+    "SELECT * FROM leads WHERE id = @leadId AND account_id = @accountId");
+  const untried = sql.prepare<object, LeadRow>(`
+    SELECT * FROM leads WHERE main_id = @mainId AND status = 'created' AND next_try_at IS NULL
+    ORDER BY position LIMIT 1`);
+  const underWay = sql.prepare<object, Exists>(`
+    SELECT 1 FROM leads WHERE main_id = @mainId
+      AND (next_try_at IS NOT NULL OR status IN ('processing', 'completed'))`);
+  const read = async (
+    { accountId, leadId }: { accountId: number; leadId: number },
+  ): Promise<Lead | null> => {
+    const row = await find.get({ accountId, leadId });
+    return row ? leadFromRow(row) : null;
   };
   /** The next secondary contact's turn, when the lead itself was tried in vain. */
   const passOn = async (
@@ -233,7 +245,8 @@ function createStatusChange(sql: Sql, rows: LeadRows) {
         return [await rows.change(lead, { status, nextTryAt: now, callTries: 0 }, now)];
       case "completed":
         await withdraw.run({ leadId: lead.id, now });
-        return [await rows.change(lead, { status, nextTryAt: null }, now)];
+        // Whoever says so themselves wants nobody to retry it.
+        return [await rows.change(lead, { status, nextTryAt: null, outcome: null }, now)];
       case "reached-max-retries":
         return rows.exhaust(lead, now);
     }

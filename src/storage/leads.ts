@@ -1,8 +1,9 @@
 // Leads and the do-not-call list in SQLite: reads on the main thread. The commands are in
 // lead-commands.ts.
 import type {
-  BlockedNumber, Lead, LeadFilter, LeadStatus, LeadStore, Variables, WholeLead,
+  BlockedNumber, Lead, LeadFilter, LeadOutcome, LeadStatus, LeadStore, Variables, WholeLead,
 } from "#features/leads/leads.ts";
+import { createLeadViews, LEAD, type WholeRow } from "./lead-views.ts";
 import type { Exists, Reader } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
@@ -17,6 +18,7 @@ export interface LeadRow {
   call_tries: number;
   next_try_at: number | null;
   call_id: number | null;
+  outcome: LeadOutcome | "";
   created_at: number;
   updated_at: number;
   variables: string;
@@ -35,6 +37,7 @@ export function leadFromRow(row: LeadRow): Lead {
     callTries: row.call_tries,
     nextTryAt: row.next_try_at,
     callId: row.call_id,
+    outcome: row.outcome === "" ? null : row.outcome,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
@@ -51,6 +54,8 @@ const blockedFromRow = (row: BlockedRow): BlockedNumber =>
 
 const MATCHES = `l.account_id = @accountId AND l.main_id IS NULL
   AND (CAST(@status AS TEXT) IS NULL OR l.status = @status)
+  AND (CAST(@outcome AS TEXT) IS NULL OR l.outcome = @outcome)
+  AND (CAST(@dueAt AS BIGINT) IS NULL OR l.next_try_at <= @dueAt)
   AND (CAST(@campaignId AS BIGINT) IS NULL OR l.campaign_id = @campaignId)
   AND (CAST(@phoneNumber AS TEXT) IS NULL OR l.phone_number LIKE @phoneNumber ESCAPE '!')
   AND (CAST(@from AS BIGINT) IS NULL OR l.created_at >= @from)
@@ -66,11 +71,9 @@ const parametersOf = (accountId: number, filter: LeadFilter) => ({
   phoneNumber: filter.phoneNumber === undefined ? null : containing(filter.phoneNumber),
   from: filter.from ?? null,
   to: filter.to ?? null,
+  outcome: filter.outcome ?? null,
+  dueAt: filter.isDueAt ?? null,
 });
-
-type WholeRow = LeadRow & { campaign_name: string };
-const LEAD = `SELECT l.*, k.name AS campaign_name
-  FROM leads l JOIN campaigns k ON k.id = l.campaign_id`;
 
 export function createLeadStore(reader: Reader, writer: Writer): LeadStore {
   const find = reader.prepare<object, WholeRow>(`${LEAD} WHERE l.id = @leadId`);
@@ -87,6 +90,7 @@ export function createLeadStore(reader: Reader, writer: Writer): LeadStore {
     ORDER BY created_at DESC, phone_number LIMIT (@rows + 0) OFFSET (@offset + 0)`);
   const countBlocked = reader.prepare<object, { numbers: number }>(
     "SELECT count(*) AS numbers FROM blocked_numbers WHERE account_id = @accountId");
+  const views = createLeadViews(reader);
   const whole = async (row: WholeRow): Promise<WholeLead> => ({
     ...leadFromRow(row),
     campaignName: row.campaign_name,
@@ -102,10 +106,19 @@ export function createLeadStore(reader: Reader, writer: Writer): LeadStore {
       const row = await find.get({ leadId });
       return row?.account_id === accountId ? whole(row) : null;
     },
-    list: async (accountId, filter, offset, rows) => Promise.all(
-      (await list.all({ ...parametersOf(accountId, filter), offset, rows })).map(whole)),
-    count: async (accountId, filter) =>
-      (await count.get(parametersOf(accountId, filter)))?.leads ?? 0,
+    list: async (accountId, filter, offset, rows) => {
+      const view = views.of(filter);
+      const found = view
+        ? await view.list(offset, rows)
+        : await list.all({ ...parametersOf(accountId, filter), offset, rows });
+      return Promise.all(found.filter((row) => row.account_id === accountId).map(whole));
+    },
+    count: async (accountId, filter) => {
+      const view = views.of(filter);
+      if (!view) return (await count.get(parametersOf(accountId, filter)))?.leads ?? 0;
+      const { campaignId = 0 } = filter;
+      return await campaign.get({ accountId, campaignId }) ? view.count() : 0;
+    },
     ownsCampaign: async (accountId, campaignId) =>
       await campaign.get({ accountId, campaignId }) !== undefined,
     blocked: async (accountId, offset, rows) =>

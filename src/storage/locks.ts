@@ -60,6 +60,7 @@ const LOCKS: Locks = {
   "campaigns.remove": account,
   "campaigns.claim": account,
   "campaigns.settle": account,
+  "campaigns.retry": account,
   "conversations.create": account,
   "conversations.publishRefused": account,
   "deskView.setAvatar": account,

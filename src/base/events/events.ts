@@ -165,10 +165,14 @@ export type CommittedData =
       campaign_id: number; phone_number: string;
       status: string; previous_status: string; call_tries: number; call_id: number | null;
       next_try_at: string | null;
+      /** How its last call ended; null: none is over. */
+      last_outcome: string | null;
     }
   | {
       type: "campaign_status_changed"; campaign_id: number; name: string; status: string;
       previous_status: string; reason: CampaignReason; paused_until: string | null;
+      /** In the words of who stopped it, and who that was; null: not said, or nobody did. */
+      note: string | null; by: string | null;
     }
   | (PhoneNumberEvent & { phone_number_id: number; phone_number: string })
   | { type: "balance_changed"; balance: number; change: number; kind: string };

@@ -6,11 +6,14 @@ import type { CallTerms } from "#features/calls/calls.ts";
 import type { Call } from "#features/calls/records.ts";
 import { Fault } from "#core/faults.ts";
 import type { Micros } from "#core/money.ts";
-import type { Instant, System } from "#core/system.ts";
+import { DAY_MICROS, type Instant, type System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
+import { deedUnderWay } from "#core/deed.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { CampaignReason, CommittedEvent } from "#events/events.ts";
-import type { LeadStatus } from "#features/leads/leads.ts";
+import type { LeadOutcome, LeadStatus } from "#features/leads/leads.ts";
 import type { Callers } from "./callers.ts";
+import { pauseOf, type CampaignFigures, type Pause } from "./figures.ts";
 import type { CallingHours } from "./hours.ts";
 import type { Breaker } from "./rules.ts";
 
@@ -38,6 +41,11 @@ export interface Campaign extends CampaignFields, Breaker {
   accountId: number;
   status: CampaignStatus;
   callsMade: number;
+  /** Why, when and by whom it was brought into its state, in whose words; null: not known. */
+  statusReason: CampaignReason | null;
+  statusNote: string | null;
+  statusBy: string | null;
+  statusAt: Instant | null;
   createdAt: Instant;
   updatedAt: Instant;
 }
@@ -79,12 +87,22 @@ export interface CampaignStore {
     accountId: number; campaignId: number; changes: Partial<CampaignFields>; now: Instant;
   }): Promise<Campaign | null>;
   start(args: {
-    accountId: number; campaignId: number; reserveMinMicros: Micros; now: Instant;
+    accountId: number; campaignId: number; reserveMinMicros: Micros; by: string | null;
+    now: Instant;
   }): Promise<StartOutcome>;
   /** Null when it does not run. Calls under way go on. */
   stop(args: {
-    accountId: number; campaignId: number; reason: CampaignReason; now: Instant;
+    accountId: number; campaignId: number; reason: CampaignReason; by: string | null;
+    note: string | null; now: Instant;
   }): Promise<CommittedEvent[] | null>;
+  /**
+   * Puts up to `rows` leads whose last call ended so back in the queue, for one call more: those
+   * that are through, are not blocked and have no other number that was reached or is being tried.
+   * Asked again, it finds the next ones; none are left once it answers no event.
+   */
+  retry(args: {
+    accountId: number; campaignId: number; outcomes: LeadOutcome[]; rows: number; now: Instant;
+  }): Promise<CommittedEvent[]>;
   /** With its leads; stopped first. Null when the account has no such campaign. */
   remove(args: { accountId: number; campaignId: number; now: Instant }):
     Promise<CommittedEvent[] | null>;
@@ -94,6 +112,8 @@ export interface CampaignStore {
   list(accountId: number): Promise<Campaign[]>;
   /** Its leads, without their secondary contacts; states that none is in are absent. */
   leadCounts(campaignId: number): Promise<Partial<Record<LeadStatus, number>>>;
+  /** `from`: where the quarters of an hour begin. */
+  figures(campaignId: number, from: Instant, now: Instant): Promise<CampaignFigures>;
   /** The running campaigns of all accounts. */
   running(): Promise<Campaign[]>;
   /**
@@ -139,13 +159,48 @@ async function readyAssistant(
   return assistant;
 }
 
-export function createCampaigns(options: CampaignsOptions) {
-  const { store, bus, system, onChange } = options;
-  const get = async (accountId: number, campaignId: number): Promise<Campaign> => {
-    const campaign = await store.findById(campaignId);
-    if (campaign?.accountId !== accountId) throw notFound();
-    return campaign;
+/** Whoever asked for it, by name; null: the program itself. */
+const byWhom = (): string | null => deedUnderWay()?.note.actor.name ?? null;
+
+/** What it has come to, and whom it calls once more. */
+function createFollowing(
+  { store, bus, system, onChange }: CampaignsOptions,
+  get: (accountId: number, campaignId: number) => Promise<Campaign>,
+) {
+  return {
+    /** Why it calls nobody just now. */
+    withPause: (campaign: Campaign): Campaign & { pause: Pause | null } =>
+      ({ ...campaign, pause: pauseOf(campaign, system.now()) }),
+    /** Those of the last `days`. */
+    figures: async (accountId: number, campaignId: number, days: number) => {
+      const campaign = await get(accountId, campaignId);
+      const now = system.now();
+      const figures = await store.figures(campaignId, now - days * DAY_MICROS, now);
+      return { campaign, figures, now };
+    },
+    /** How many were put back in the queue. */
+    retry: async (
+      accountId: number, campaignId: number, outcomes: LeadOutcome[],
+    ): Promise<number> => {
+      await get(accountId, campaignId);
+      let retried = 0;
+      const rows = LIMITS.leadImportBatchRows;
+      for (let isDone = false; !isDone;) {
+        const args = { accountId, campaignId, outcomes, rows, now: system.now() };
+        const events = await store.retry(args);
+        bus.publishCommitted(events);
+        retried += events.length;
+        isDone = events.length < rows;
+      }
+      if (retried > 0) onChange();
+      return retried;
+    },
   };
+}
+
+/** Starting and stopping. */
+function createRunning(options: CampaignsOptions) {
+  const { store, bus, system, onChange } = options;
   /** Tells a stranger's campaign from none, as the contract does for its status. */
   const own = async (accountId: number, campaignId: number): Promise<Campaign> => {
     const campaign = await store.findById(campaignId);
@@ -154,10 +209,58 @@ export function createCampaigns(options: CampaignsOptions) {
     throw failed(403, "Access denied - Campaign does not belong to authenticated user.");
   };
   return {
+    start: async (accountId: number, campaignId: number): Promise<void> => {
+      const campaign = await own(accountId, campaignId);
+      const assistant = await readyAssistant(options, campaign);
+      const { reserveMinMicros } = await options.terms(assistant);
+      const data = { campaign_id: campaignId, status: campaign.status };
+      const now = system.now();
+      const outcome = await store.start({
+        accountId, campaignId, reserveMinMicros, by: byWhom(), now,
+      });
+      switch (outcome.kind) {
+        case "started":
+          bus.publishCommitted(outcome.events);
+          return onChange();
+        case "running":
+          throw failed(400, "Campaign is already in progress.", data);
+        case "no_leads":
+          throw failed(400, "No leads to call.", data);
+        case "balance_too_low":
+          throw failed(
+            400, "Insufficient balance to start the campaign. Please top up your account.", data);
+      }
+    },
+    /** `note`: why, in the words of who stops it. */
+    stop: async (
+      accountId: number, campaignId: number, note: string | null = null,
+    ): Promise<void> => {
+      const { status } = await own(accountId, campaignId);
+      const now = system.now();
+      const events = await store.stop({
+        accountId, campaignId, reason: "requested", by: byWhom(), note, now,
+      });
+      if (!events) {
+        throw failed(400, "Campaign is not running.", { campaign_id: campaignId, status });
+      }
+      bus.publishCommitted(events);
+    },
+  };
+}
+
+export function createCampaigns(options: CampaignsOptions) {
+  const { store, bus, system, onChange } = options;
+  const get = async (accountId: number, campaignId: number): Promise<Campaign> => {
+    const campaign = await store.findById(campaignId);
+    if (campaign?.accountId !== accountId) throw notFound();
+    return campaign;
+  };
+  return {
     get,
     list: (accountId: number): Promise<Campaign[]> => store.list(accountId),
     leadCounts: async (accountId: number, campaignId: number) =>
       store.leadCounts((await get(accountId, campaignId)).id),
+    ...createFollowing(options, get),
     create: async (accountId: number, fields: CampaignFields): Promise<Campaign> => {
       const campaignsMax = await options.campaignsMax(accountId);
       const created = await store.create({ accountId, fields, campaignsMax, now: system.now() });
@@ -173,35 +276,7 @@ export function createCampaigns(options: CampaignsOptions) {
       onChange();
       return changed;
     },
-    start: async (accountId: number, campaignId: number): Promise<void> => {
-      const campaign = await own(accountId, campaignId);
-      const assistant = await readyAssistant(options, campaign);
-      const { reserveMinMicros } = await options.terms(assistant);
-      const data = { campaign_id: campaignId, status: campaign.status };
-      const now = system.now();
-      const outcome = await store.start({ accountId, campaignId, reserveMinMicros, now });
-      switch (outcome.kind) {
-        case "started":
-          bus.publishCommitted(outcome.events);
-          return onChange();
-        case "running":
-          throw failed(400, "Campaign is already in progress.", data);
-        case "no_leads":
-          throw failed(400, "No leads to call.", data);
-        case "balance_too_low":
-          throw failed(
-            400, "Insufficient balance to start the campaign. Please top up your account.", data);
-      }
-    },
-    stop: async (accountId: number, campaignId: number): Promise<void> => {
-      const { status } = await own(accountId, campaignId);
-      const now = system.now();
-      const events = await store.stop({ accountId, campaignId, reason: "requested", now });
-      if (!events) {
-        throw failed(400, "Campaign is not running.", { campaign_id: campaignId, status });
-      }
-      bus.publishCommitted(events);
-    },
+    ...createRunning(options),
     remove: async (accountId: number, campaignId: number): Promise<void> => {
       const events = await store.remove({ accountId, campaignId, now: system.now() });
       if (!events) throw notFound();

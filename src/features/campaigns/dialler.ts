@@ -35,7 +35,7 @@ export interface Dialler {
   start(): void;
   /** Something changed; looks again. */
   wake(): void;
-  /** A place for a call came free here; looks again when somebody was not called for want of one. */
+  /** A place for a call came free here: looks again when somebody waits for one. */
   freed(): void;
   /** Resolves once no pass runs and none is asked for. For tests. */
   idle(): Promise<void>;
@@ -199,7 +199,8 @@ async function claimOne(
   const assistant = await options.readyAssistant(campaign);
   if (!assistant) {
     const events = await store.stop({
-      accountId, campaignId: campaign.id, reason: "assistant_unavailable", now: system.now(),
+      accountId, campaignId: campaign.id, reason: "assistant_unavailable", by: null,
+      note: null, now: system.now(),
     }) ?? [];
     bus.publishCommitted(events);
     return { kind: "over", events };

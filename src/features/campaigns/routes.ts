@@ -14,6 +14,8 @@ import { keyRoute, type Route } from "#http/route.ts";
 import { LEAD_STATUSES } from "#features/leads/leads.ts";
 import type { Callers } from "./callers.ts";
 import type { Campaign, CampaignFields, Campaigns } from "./campaigns.ts";
+import { figureRoutes, PauseSchema, wirePause } from "./figures-routes.ts";
+import type { Pause } from "./figures.ts";
 
 interface CampaignRoutesOptions {
   campaigns: Campaigns;
@@ -93,6 +95,10 @@ const StatusBody = Type.Object({
   campaign_id: Type.Integer(about("Which campaign: its `id`.", 1)),
   action: Type.Optional(Type.Unknown(about("`start` or `stop`.", "start"))),
   status: Type.Optional(Type.Unknown(about("The same, as older clients call it.", "start"))),
+  reason: Type.Optional(Nullable(Type.String({
+    maxLength: NAME_CHARS_MAX,
+    ...about("Why it is stopped, in your words, for whoever looks at it.", "Wrong list"),
+  }))),
 });
 const optional = (name: keyof typeof OPTIONAL, example?: unknown) =>
   about(String(OPTIONAL[name].description), ...(example === undefined ? [] : [example]));
@@ -118,6 +124,7 @@ const CampaignSchema = Type.Object({
   phone_number_ids: Type.Array(Type.Integer(), optional("phone_number_ids", [1])),
   calls_made: Type.Integer(about("How many calls it has made.", 12)),
   paused_until: Nullable(Moment("The carrier failed: no calls until then; null: it goes on.")),
+  pause: PauseSchema,
   ...TIMES,
 }, named("Campaign", "Calls to many leads, by rules."));
 const SavedSchema = savedOf(CampaignSchema);
@@ -157,7 +164,9 @@ const minuteOf = (clock: string): number => {
   return hours * 60 + minutes;
 };
 
-const wireCampaign = (campaign: Campaign): Static<typeof CampaignSchema> => ({
+const wireCampaign = (
+  campaign: Campaign & { pause: Pause | null },
+): Static<typeof CampaignSchema> => ({
   id: campaign.id,
   name: campaign.name,
   status: campaign.status,
@@ -176,6 +185,7 @@ const wireCampaign = (campaign: Campaign): Static<typeof CampaignSchema> => ({
   phone_number_ids: campaign.phoneNumberIds,
   calls_made: campaign.callsMade,
   paused_until: campaign.pausedUntil === null ? null : isoMicros(campaign.pausedUntil),
+  pause: wirePause(campaign.pause),
   created_at: isoMicros(campaign.createdAt),
   updated_at: isoMicros(campaign.updatedAt),
 });
@@ -267,7 +277,10 @@ async function defaultsFor(
 }
 
 export function campaignRoutes(options: CampaignRoutesOptions): Route[] {
-  return [...collectionRoutes(options), statusRoute(options), ...itemRoutes(options)];
+  return [
+    ...collectionRoutes(options), statusRoute(options), ...itemRoutes(options),
+    ...figureRoutes(options.campaigns),
+  ];
 }
 
 function collectionRoutes(options: CampaignRoutesOptions): Route[] {
@@ -280,7 +293,8 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
       summary: "List the campaigns",
       responses: { 200: { description: "All", schema: listOf(CampaignSchema, "All.") } },
       handle: async ({ caller }) =>
-        json(200, (await campaigns.list(caller.accountId)).map(wireCampaign)),
+        json(200, (await campaigns.list(caller.accountId))
+          .map((campaign) => wireCampaign(campaigns.withPause(campaign)))),
     }),
     keyRoute({
       ...COMMON,
@@ -300,7 +314,7 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
         const changes = await assertValid(options, accountId, body, defaults);
         const created = await campaigns.create(accountId, { ...defaults, ...changes });
         return json(201, {
-          message: "Campaign created successfully", data: wireCampaign(created),
+          message: "Campaign created successfully", data: wireCampaign(campaigns.withPause(created)),
         });
       },
     }),
@@ -330,8 +344,9 @@ function statusRoute({ campaigns }: CampaignRoutesOptions): Route {
           extra: { success: false },
         });
       }
-      await campaigns[action](caller.accountId, id);
       const isStart = action === "start";
+      if (isStart) await campaigns.start(caller.accountId, id);
+      else await campaigns.stop(caller.accountId, id, body.reason?.trim() || null);
       return json(200, {
         message: `Campaign ${isStart ? "started" : "stopped"} successfully.`,
         success: true,
@@ -353,7 +368,8 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
       summary: "Read one campaign",
       responses: { 200: { description: "It", schema: CampaignSchema }, ...missing },
       handle: async ({ caller, id }) =>
-        json(200, wireCampaign(await campaigns.get(caller.accountId, id))),
+        json(200, wireCampaign(
+          campaigns.withPause(await campaigns.get(caller.accountId, id)))),
     }),
     keyRoute({
       ...COMMON,
@@ -379,7 +395,7 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
           const changes = await assertValid(options, accountId, body, before);
           const changed = await campaigns.update(accountId, id, changes);
           return json(200, {
-            message: "Campaign updated successfully", data: wireCampaign(changed),
+            message: "Campaign updated successfully", data: wireCampaign(campaigns.withPause(changed)),
           });
         },
       })),

@@ -3,6 +3,7 @@
 import type { Call } from "#features/calls/records.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
+import type { LeadOutcome } from "#features/leads/leads.ts";
 import type { Campaign } from "./campaigns.ts";
 
 export type EndedCall = Pick<Call, "status" | "endReason" | "answeredBy" | "evaluation">;
@@ -28,6 +29,27 @@ export function outcomeOf(rules: RetryRules, call: EndedCall | null): TryOutcome
       const wantsGoal = retryOnGoalIncomplete && goalVariable !== null;
       return wantsGoal && call.evaluation[goalVariable] !== true ? "retry" : "reached";
     }
+  }
+}
+
+/** How the call ended, by name; null: its record is gone. */
+export function outcomeNameOf(
+  { goalVariable }: Pick<RetryRules, "goalVariable">, call: EndedCall | null,
+): LeadOutcome | null {
+  if (!call) return null;
+  switch (call.status) {
+    case "failed":
+      if (call.endReason === "server_restarted") return "interrupted";
+      return call.endReason === "carrier_failed" ? "carrier_failed" : "failed";
+    case "busy":
+      return "busy";
+    case "no-answer":
+      return "no_answer";
+    default:
+      if (call.answeredBy === "machine") return "voicemail";
+      return goalVariable !== null && call.evaluation[goalVariable] !== true
+        ? "goal_missed"
+        : "answered";
   }
 }
 

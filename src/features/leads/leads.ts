@@ -12,6 +12,18 @@ export const LEAD_STATUSES = [
 ] as const;
 export type LeadStatus = (typeof LEAD_STATUSES)[number];
 
+/** How the last call of a lead ended. */
+export const LEAD_OUTCOMES = [
+  "answered", "goal_missed", "voicemail", "busy", "no_answer", "carrier_failed", "failed",
+  "interrupted",
+] as const;
+export type LeadOutcome = (typeof LEAD_OUTCOMES)[number];
+
+/** Those after which nobody was spoken to as the campaign wants it. */
+export const FAILED_OUTCOMES = [
+  "goal_missed", "voicemail", "busy", "no_answer", "carrier_failed", "failed", "interrupted",
+] as const satisfies readonly LeadOutcome[];
+
 /** Those a client may set; the others come about by themselves. */
 export const SETTABLE_STATUSES = ["created", "completed", "reached-max-retries"] as const;
 export type SettableStatus = (typeof SETTABLE_STATUSES)[number];
@@ -34,6 +46,8 @@ export interface Lead {
   nextTryAt: Instant | null;
   /** The call under way while `processing`, afterwards the last one. */
   callId: number | null;
+  /** Null: no call of it is over. */
+  outcome: LeadOutcome | null;
   createdAt: Instant;
   updatedAt: Instant;
 }
@@ -82,6 +96,18 @@ export interface LeadFilter {
   /** Instants; `to` is exclusive. */
   from?: Instant;
   to?: Instant;
+  outcome?: LeadOutcome;
+  /** In the queue, and its time has come. */
+  isDueAt?: Instant;
+  /** With a campaign: those being called first, then by state, the newest change first. */
+  isByActivity?: boolean;
+}
+
+/** So many leads of a campaign are in this state. */
+export interface StateCount {
+  status: LeadStatus;
+  outcome: LeadOutcome | null;
+  leads: number;
 }
 
 export interface BlockedNumber {
@@ -171,6 +197,7 @@ export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions)
   return {
     get,
     addAll,
+    now: () => system.now(),
     /** Fault 404 without the campaign. */
     assertCampaign: async (accountId: number, campaignId: number): Promise<void> => {
       if (!await store.ownsCampaign(accountId, campaignId)) throw campaignNotFound();

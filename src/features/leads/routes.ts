@@ -13,7 +13,8 @@ import { keyRoute, type Route } from "#http/route.ts";
 import { blockRoutes } from "./block-routes.ts";
 import { importRoute } from "./import-route.ts";
 import {
-  LEAD_STATUSES, SETTABLE_STATUSES, type LeadChanges, type LeadFilter, type Leads, type NewContact,
+  LEAD_OUTCOMES, LEAD_STATUSES, SETTABLE_STATUSES, type LeadChanges, type LeadFilter, type Leads,
+  type NewContact,
 } from "./leads.ts";
 import { readPhoneNumber } from "./phone.ts";
 import {
@@ -55,6 +56,12 @@ const ListQuery = Type.Object({
   campaign_id: Type.Optional(Type.Integer(about("Only leads of this campaign.", 1))),
   phone_number: Type.Optional(Type.String({
     maxLength: 64, ...about("Only leads with exactly this number.", "+4915112345678"),
+  })),
+  last_outcome: Type.Optional(literals(LEAD_OUTCOMES, "Only leads whose last call ended so.")),
+  due: Type.Optional(Type.Boolean(about("Only leads in the queue whose time has come.", true))),
+  order: Type.Optional(Type.Union([Type.Literal("newest"), Type.Literal("active")], {
+    default: "newest",
+    ...about("`active`, with a campaign: who is being called first, then by state."),
   })),
   ...dayQuery,
 });
@@ -135,6 +142,9 @@ function listRoute(leads: Leads): Route {
         ...(query.phone_number === undefined
           ? {}
           : { phoneNumber: query.phone_number.replace(/^ /, "+") }),
+        ...(query.last_outcome === undefined ? {} : { outcome: query.last_outcome }),
+        ...(query.due === true ? { isDueAt: leads.now() } : {}),
+        ...(query.order === "active" ? { isByActivity: true } : {}),
         ...dayRange(query),
       };
       const { items, total } = await leads.page(caller.accountId, filter, { page, perPage });

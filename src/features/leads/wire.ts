@@ -4,7 +4,9 @@ import { about, named, Nullable, prepared } from "#core/schema.ts";
 import { isoMicros, plainSeconds } from "#core/system.ts";
 import { NO_MAP, readVariables as readAny } from "#core/variables.ts";
 import { Moment, PLAIN_TIMES, PlainMoment } from "#http/answers.ts";
-import type { BlockedNumber, Lead, Variables, WholeLead } from "./leads.ts";
+import {
+  LEAD_OUTCOMES, type BlockedNumber, type Lead, type Variables, type WholeLead,
+} from "./leads.ts";
 
 export const literals = <T extends string>(values: readonly T[], description: string) =>
   Type.Union(values.map((value) => Type.Literal(value)), about(description));
@@ -28,6 +30,8 @@ const ContactSchema = Type.Object({
   call_tries: Type.Integer(about("How often it was called.", 0)),
   next_try_at: Nullable(PlainMoment("When it is called again, in UTC; null: not planned.")),
   last_call_id: Nullable(Type.Integer(about("Its newest call; null: none yet.", 12))),
+  last_outcome: Nullable(Type.String(about(
+    `How its last call ended: ${LEAD_OUTCOMES.join(", ")}; null: none is over.`, "no_answer"))),
   ...PLAIN_TIMES,
 }, named("LeadContact", "A number of a lead."));
 export const LeadSchema = Type.Object({
@@ -54,6 +58,7 @@ const wireContact = (lead: Lead): Static<typeof ContactSchema> => ({
   call_tries: lead.callTries,
   next_try_at: lead.nextTryAt === null ? null : plainSeconds(lead.nextTryAt),
   last_call_id: lead.callId,
+  last_outcome: lead.outcome,
   created_at: plainSeconds(lead.createdAt),
   updated_at: plainSeconds(lead.updatedAt),
 });

@@ -52,7 +52,7 @@ test("[CP1] created with the contract's defaults, listed, read, changed, deleted
     allowed_hours_start_time: "00:00:00", allowed_hours_end_time: "23:59:00",
     allowed_days: [...WEEKDAYS], max_retries: 3, retry_interval: 60, retry_on_voicemail: false,
     retry_on_goal_incomplete: false, goal_completion_variable: null, phone_number_ids: [],
-    calls_made: 0, paused_until: null,
+    calls_made: 0, paused_until: null, pause: null,
   });
   const list = await server.call("GET", "/user/campaigns");
   assert.deepEqual(list.body.at(-1), body.data);
@@ -199,6 +199,35 @@ test("[CP22] the audit log has a campaign's state as it was and as it is, whoeve
       [String(id), { status: "in-progress" }, { status: "stopped" }],
       [String(id), { status: "draft" }, { status: "in-progress" }],
     ]);
+});
+
+test("[CP26] over HTTP: figures of a campaign, a stop with its reason and who did it, a retry on record", async () => {
+  const { body: { data: made } } = await create({ mark_complete_when_no_leads: false });
+  const id = made.id as number;
+  assert.equal(made.pause, null);
+  const read = async (path: string) => (await server.call("GET", path)).body;
+  const { data } = await read(`/user/campaigns/${id}/figures?by=day`);
+  assert.equal(data.totals.calls, 0);
+  assert.deepEqual([data.answer_rate, data.goal_rate, data.calls_per_hour, data.estimated_end],
+    [null, null, null, null]);
+  assert.deepEqual([data.leads, data.calling, data.periods], [[], [], []]);
+  await setStatus({ campaign_id: id, action: "start" });
+  const [, said] = [0, await setStatus({ campaign_id: id, action: "stop", reason: " Wrong list " })];
+  assert.equal(said.status, 200);
+  const { pause } = await read(`/user/campaigns/${id}`);
+  assert.deepEqual([pause.reason, pause.note, pause.until], ["requested", "Wrong list", null]);
+  assert.ok(pause.by && pause.since);
+  const retry = (body: object, key = server.key) =>
+    server.call("POST", `/user/campaigns/${id}/retry`, { key, body });
+  assert.equal((await retry({ outcomes: ["answered"] })).status, 422);
+  assert.equal((await retry({ outcomes: ["busy"] }, stranger.key)).status, 404);
+  assert.deepEqual((await retry({ outcomes: ["busy"] })).body, {
+    message: "0 leads are called once more.", data: { retried: 0 },
+  });
+  const audit = await read(`/user/audit?action=campaign.retry&object=${id}`);
+  assert.equal(audit.data.length, 1);
+  const leads = await read(`/user/leads?campaign_id=${id}&order=active&due=true`);
+  assert.equal(leads.total, 0);
 });
 
 test("[CP4] hours are what clocks show: gaps, overlaps, half hours, days of the zone", () => {

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
+import { endOf, paceOf, periodsOf } from "#features/campaigns/figures.ts";
 import {
   campaignOf, createWorld, type Dialled, type Fate, type World,
 } from "#support/campaigns-by-clock.ts";
@@ -236,6 +237,113 @@ test("[CP21] a place that comes free is taken at once; one nobody waited for wak
   world.freed();
   await world.settle();
   assert.equal(asked, before);
+  await world.close();
+});
+
+test("[CP23] figures are those of the calls, by state and by hour, with pace and end; active ones first", async () => {
+  const fates: Record<string, Fate> = {
+    "1": "busy", "2": "machine", "3": "human", "4": "goal", "5": "failed", "6": "no-answer",
+  };
+  const world = await createWorld({
+    startMs: NOON, fate: ({ number }) => ({ fate: fates[number.at(-1)!]!, seconds: 60 }),
+  });
+  const { id } = await world.newCampaign({
+    parallelMax: 2, maxRetries: 1, retryOnVoicemail: true, goalVariable: "reached",
+  });
+  for (let at = 1; at <= 6; at += 1) await world.addLead(id, `+1555010010${at}`);
+  await world.start(id);
+  const { campaigns, leads } = world.features;
+  const read = () => campaigns.figures(world.accountId, id, 2);
+  const { calling } = (await read()).figures;
+  assert.deepEqual(calling.map(({ phoneNumber }) => phoneNumber), ["+15550100101", "+15550100102"]);
+  await world.step(60_000);
+  const page = (filter: object) =>
+    leads.page(
+      world.accountId, { campaignId: id, isByActivity: true, ...filter }, { page: 1, perPage: 3 });
+  const first = await page({});
+  assert.equal(first.total, 6);
+  assert.deepEqual(first.items.map(({ status }) => status), ["processing", "processing", "rescheduled"]);
+  assert.equal((await page({ isDueAt: world.system.now() })).total, 2);
+  for (let pass = 0; pass < 4; pass += 1) await world.step(60_000);
+  const { campaign, figures, now } = await read();
+  const { talkSeconds, ...totals } = figures.totals;
+  assert.deepEqual(totals, {
+    calls: 6, answered: 2, voicemail: 1, goals: 1, busy: 1, noAnswer: 1, failed: 1, costMicros: 0,
+  });
+  assert.ok(talkSeconds >= 179 && talkSeconds <= 181, String(talkSeconds));
+  assert.deepEqual(
+    figures.states.map(({ status, outcome, leads: many }) => `${status} ${outcome} ${many}`)
+      .toSorted(), [
+      "completed answered 1", "completed goal_missed 1", "rescheduled busy 1",
+      "rescheduled carrier_failed 1", "rescheduled no_answer 1", "rescheduled voicemail 1",
+    ]);
+  const [hour, ...more] = periodsOf(campaign, figures.slots, "hour", now);
+  assert.deepEqual([hour?.figures.calls, more.length], [6, 0]);
+  const pace = paceOf(campaign, figures.slots, now);
+  assert.equal(pace, 72);
+  const end = endOf(campaign, figures, pace, now) ?? 0;
+  assert.ok(end > now && end < now + 3_600_000_000);
+  assert.equal((await page({ outcome: "busy" })).total, 1);
+  await world.close();
+});
+
+test("[CP24] failed leads are called once more by reason, once however often it is asked, and no blocked ones", async () => {
+  const world = await createWorld({
+    startMs: NOON,
+    fate: ({ number }) => ({ fate: number.endsWith("9") ? "failed" : "busy", seconds: 5 }),
+  });
+  const { id } = await world.newCampaign({
+    parallelMax: 10, maxRetries: 1, retryIntervalMinutes: 10,
+  });
+  const [first, blocked, other] = await Promise.all(
+    ["+15550100101", "+15550100102", "+15550100109"].map((number) => world.addLead(id, number)));
+  await world.start(id);
+  for (let pass = 0; pass < 3; pass += 1) {
+    await world.step(6_000);
+    await world.step(11 * MINUTE);
+  }
+  assert.equal((await campaignOf(world, id)).status, "completed");
+  const triesBefore = world.dialled.length;
+  const { campaigns, leads } = world.features;
+  await leads.block(world.accountId, "+15550100102", null);
+  const asked = await Promise.all(
+    [1, 2].map(() => campaigns.retry(world.accountId, id, ["busy"])));
+  assert.deepEqual(asked.toSorted(), [0, 1]);
+  await world.start(id);
+  for (let pass = 0; pass < 3; pass += 1) await world.step(11 * MINUTE);
+  assert.equal(world.dialled.length, triesBefore + 1);
+  assert.equal(world.dialled.at(-1)?.leadId, first!.id);
+  assert.deepEqual(
+    await Promise.all([first, blocked, other].map((one) => statusOf(world, one!.id))),
+    ["reached-max-retries", "blacklisted", "reached-max-retries"]);
+  await world.close();
+});
+
+test("[CP25] a campaign that calls nobody says why, since when, and when it goes on", async () => {
+  const world = await createWorld({ startMs: NOON, fate: () => ({ fate: "failed", seconds: 1 }) });
+  const { id } = await world.newCampaign({ parallelMax: 10, retryIntervalMinutes: 600 });
+  const { campaigns } = world.features;
+  const pause = async () => campaigns.withPause(await campaignOf(world, id)).pause;
+  assert.equal(await pause(), null);
+  for (let at = 0; at < 6; at += 1) await world.addLead(id, `+1555010010${at}`);
+  await world.start(id);
+  assert.equal(await pause(), null);
+  await world.step(2000);
+  assert.equal((await pause())?.reason, "carrier_failures");
+  assert.ok(((await pause())?.until ?? 0) > world.system.now());
+  await world.step(2 * 60 * MINUTE);
+  const opens = Math.floor((world.system.now() / 60_000_000) % 1440) + 30;
+  // The world's zone is New York, hours behind; what matters is the distance.
+  const { timeZone } = await campaigns.update(world.accountId, id, { timeZone: "UTC" });
+  assert.equal(timeZone, "UTC");
+  await campaigns.update(world.accountId, id, { startMinute: opens, endMinute: opens + 60 });
+  const waits = await pause();
+  assert.equal(waits?.reason, "hours");
+  assert.equal(Math.floor((waits?.until ?? 0) / 60_000_000) % 1440, opens);
+  await campaigns.stop(world.accountId, id, "Wrong list");
+  assert.deepEqual(await pause(), {
+    reason: "requested", note: "Wrong list", by: null, since: world.system.now(), until: null,
+  });
   await world.close();
 });
 

@@ -1,0 +1,182 @@
+// The wire of what a campaign has come to: figures, who is being called, when it will be through;
+// and the route that has failed leads called once more. Called by routes.ts.
+import { Type, type Static } from "@sinclair/typebox";
+import { dollarsFromMicros } from "#core/money.ts";
+import { about, named, Nullable } from "#core/schema.ts";
+import { isoMicros } from "#core/system.ts";
+import { dataOf, IdOf, listOf, Moment } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import { FAILED_OUTCOMES, LEAD_OUTCOMES } from "#features/leads/leads.ts";
+import type { Campaigns } from "./campaigns.ts";
+import { endOf, paceOf, periodsOf, WIDTHS, type CallFigures, type Pause } from "./figures.ts";
+
+const Count = (description: string, example: number) => Type.Integer(about(description, example));
+const FIGURES = {
+  calls: Count("Calls that are over.", 120),
+  answered: Count("Of these, calls a person answered.", 64),
+  voicemail: Count("Calls a machine answered.", 20),
+  goals: Count("Calls with a person that reached the campaign's goal.", 9),
+  busy: Count("Calls to a busy number.", 6),
+  no_answer: Count("Calls nobody answered.", 25),
+  failed: Count("Calls that failed.", 5),
+  talk_seconds: Count("Seconds from answer to end, together.", 5400),
+  cost: Type.Number(about("What they cost, in USD, with the carrier's part.", 12.4)),
+};
+const Share = (description: string) => Nullable(Type.Number(about(description, 0.53)));
+const PeriodSchema = Type.Object({
+  start: Moment("When it begins, in UTC."), ...FIGURES,
+}, named("CampaignPeriod", "A campaign's calls of an hour or a day."));
+const CalledSchema = Type.Object({
+  lead_id: Type.Integer(about("The lead.", 7)),
+  main_lead_id: Nullable(Type.Integer(about(
+    "The lead whose other number this is; null: it is the lead's own.", 6))),
+  phone_number: Type.String(about("Who is called, in E.164.", "+4915112345678")),
+  variables: Type.Record(Type.String(), Type.String(), about(
+    "The lead's variables.", { first_name: "Ada" })),
+  call_id: Type.Integer(about("The call.", 12)),
+  status: Type.String(about("The call's status.", "ringing")),
+  since: Moment("When the call began, in UTC."),
+  answered_at: Nullable(Moment("When it was answered; null: not yet.")),
+}, named("CampaignCalled", "Somebody a campaign is calling."));
+const OutcomeText = Nullable(Type.String(about(
+  `How the last call ended: ${LEAD_OUTCOMES.join(", ")}; null: none is over.`, "no_answer")));
+const FiguresSchema = dataOf(Type.Object({
+  totals: Type.Object(FIGURES, about("All its calls.")),
+  answer_rate: Share("Calls a person answered, of all; null: no call yet."),
+  voicemail_rate: Share("Calls a machine answered, of all; null: no call yet."),
+  goal_rate: Share("Calls that reached the goal, of those a person answered; null: none, or no goal."),
+  calls_per_hour: Nullable(Type.Number(about(
+    "Calls an hour in the last hour it ran; null: none.", 42))),
+  estimated_end: Nullable(Moment(
+    "When its leads are through at this pace, within its hours; null: not known.")),
+  leads_due: Count("Leads in the queue whose time has come.", 300),
+  leads: Type.Array(Type.Object({
+    status: Type.String(about("The state.", "reached-max-retries")),
+    last_outcome: OutcomeText,
+    leads: Count("How many leads.", 17),
+  }), about("Leads by state and by how their last call ended, without their other numbers.")),
+  calling: listOf(CalledSchema, "Who is being called, those called first at the front."),
+  periods: listOf(PeriodSchema, "By hour or day, from the first call of the range; oldest first."),
+}, named("CampaignFigures", "What a campaign has come to.")));
+
+const wireFigures = (figures: CallFigures) => ({
+  calls: figures.calls,
+  answered: figures.answered,
+  voicemail: figures.voicemail,
+  goals: figures.goals,
+  busy: figures.busy,
+  no_answer: figures.noAnswer,
+  failed: figures.failed,
+  talk_seconds: figures.talkSeconds,
+  cost: dollarsFromMicros(figures.costMicros),
+});
+
+const share = (part: number, whole: number): number | null => (whole === 0 ? null : part / whole);
+
+export const PauseSchema = Nullable(Type.Object({
+  reason: Type.String(about(
+    "`requested`, `balance_too_low`, `assistant_unavailable`: it was stopped. `carrier_failures`, "
+      + "`hours`: it goes on by itself.", "requested")),
+  until: Nullable(Moment("When it goes on by itself; null: once somebody starts it.")),
+  since: Nullable(Moment("When it was stopped; null: not known.")),
+  by: Nullable(Type.String(about("Who stopped it; null: nobody did.", "Ana"))),
+  note: Nullable(Type.String(about("Why, in their words; null: not said.", "Wrong list"))),
+}, named("CampaignPause", "Why a campaign calls nobody just now.")));
+
+export const wirePause = (pause: Pause | null): Static<typeof PauseSchema> => pause && {
+  reason: pause.reason,
+  until: pause.until === null ? null : isoMicros(pause.until),
+  since: pause.since === null ? null : isoMicros(pause.since),
+  by: pause.by,
+  note: pause.note,
+};
+
+const COMMON = {
+  tag: "Campaigns", errorShape: "message", notFound: "Campaign not found",
+  params: { id: IdOf("campaign", "GET /user/campaigns") },
+} as const;
+const missing = { 404: { description: "No such campaign" } };
+
+export function figureRoutes(campaigns: Campaigns): Route[] {
+  return [figuresRoute(campaigns), retryRoute(campaigns)];
+}
+
+function figuresRoute(campaigns: Campaigns): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "GET",
+    path: "/user/campaigns/{id}/figures",
+    summary: "Read what a campaign has come to: rates, cost, pace, who is being called",
+    query: Type.Object({
+      by: Type.Optional(Type.Union([Type.Literal("hour"), Type.Literal("day")], {
+        default: "hour",
+        ...about("The width of `periods`: hours of the last two days, or the last thirty days."),
+      })),
+    }),
+    responses: { 200: { description: "The figures", schema: FiguresSchema }, ...missing },
+    handle: async ({ caller, id, query: { by = "hour" } }) => {
+      const { campaign, figures, now } = await campaigns.figures(
+        caller.accountId, id, WIDTHS[by].days);
+      const { totals, states, slots } = figures;
+      const pace = paceOf(campaign, slots, now);
+      const end = endOf(campaign, figures, pace, now);
+      const hasGoal = campaign.goalVariable !== null;
+      return json(200, { data: {
+        totals: wireFigures(totals),
+        answer_rate: share(totals.answered, totals.calls),
+        voicemail_rate: share(totals.voicemail, totals.calls),
+        goal_rate: hasGoal ? share(totals.goals, totals.answered) : null,
+        calls_per_hour: pace,
+        estimated_end: end === null ? null : isoMicros(end),
+        leads_due: figures.due,
+        leads: states.map(({ status, outcome, leads }) =>
+          ({ status, last_outcome: outcome, leads })),
+        calling: figures.calling.map((one) => ({
+          lead_id: one.leadId, main_lead_id: one.mainId, phone_number: one.phoneNumber,
+          variables: one.variables, call_id: one.callId, status: one.status,
+          since: isoMicros(one.since),
+          answered_at: one.answeredAt === null ? null : isoMicros(one.answeredAt),
+        })),
+        periods: periodsOf(campaign, slots, by, now).map(({ start, figures: own }) =>
+          ({ start: isoMicros(start), ...wireFigures(own) })),
+      } });
+    },
+  });
+}
+
+function retryRoute(campaigns: Campaigns): Route {
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/campaigns/{id}/retry",
+    summary: "Call failed leads once more, by how their last call ended",
+    description: "Leads that are through and whose last call ended so are put back in the queue, for "
+      + "one more call each. Blocked numbers stay out, and so does whoever was reached at another "
+      + "number. Asked twice, nobody is called twice.",
+    body: Type.Object({
+      outcomes: Type.Array(
+        Type.Union(FAILED_OUTCOMES.map((name) => Type.Literal(name))), {
+          minItems: 1, maxItems: FAILED_OUTCOMES.length,
+          ...about("How the last call ended.", ["no_answer", "busy"]),
+        }),
+    }),
+    responses: {
+      200: {
+        description: "Done",
+        schema: Type.Object({
+          message: Type.String(about("What was done.", "17 leads are called once more.")),
+          data: Type.Object({ retried: Count("Leads put back in the queue.", 17) }),
+        }),
+      },
+      ...missing,
+    },
+    handle: async ({ caller, id, body: { outcomes } }) => {
+      const retried = await campaigns.retry(caller.accountId, id, outcomes);
+      const message = retried === 1
+        ? "1 lead is called once more."
+        : `${retried} leads are called once more.`;
+      return json(200, { message, data: { retried } });
+    },
+  });
+}

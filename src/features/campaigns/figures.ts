@@ -1,0 +1,203 @@
+// What a campaign has come to: figures of its calls by quarter of an hour, how fast it calls and
+// when it will be through, and why it calls nobody. Records and pure rules; the figures are written
+// by storage/campaign-figures.ts and asked for by campaigns.ts.
+import type { CallStatus } from "#features/calls/status.ts";
+import type { LeadOutcome, StateCount } from "#features/leads/leads.ts";
+import type { Micros } from "#core/money.ts";
+import { localDateTime, MINUTE_MICROS, type Instant } from "#core/system.ts";
+import type { CampaignReason } from "#events/events.ts";
+import type { Campaign } from "./campaigns.ts";
+import { isOpenAt } from "./hours.ts";
+
+export const SLOT_MICROS = 15 * MINUTE_MICROS;
+export const slotOf = (instant: Instant): Instant => instant - instant % SLOT_MICROS;
+
+export interface CallFigures {
+  calls: number;
+  /** A person answered. */
+  answered: number;
+  voicemail: number;
+  /** Calls with a person that reached the campaign's goal. */
+  goals: number;
+  busy: number;
+  noAnswer: number;
+  failed: number;
+  talkSeconds: number;
+  costMicros: Micros;
+}
+
+export interface Slot extends CallFigures {
+  slot: Instant;
+}
+
+/** Somebody who is being called. */
+export interface Called {
+  leadId: number;
+  mainId: number | null;
+  phoneNumber: string;
+  variables: Record<string, string>;
+  callId: number;
+  status: CallStatus;
+  since: Instant;
+  answeredAt: Instant | null;
+}
+
+export interface CampaignFigures {
+  totals: CallFigures;
+  /** Of the range asked for, oldest first. */
+  slots: Slot[];
+  states: StateCount[];
+  /** Leads in the queue whose time has come. */
+  due: number;
+  /** Oldest first. */
+  calling: Called[];
+}
+
+const NONE: CallFigures = {
+  calls: 0, answered: 0, voicemail: 0, goals: 0, busy: 0, noAnswer: 0, failed: 0, talkSeconds: 0,
+  costMicros: 0,
+};
+
+export const sumOf = (parts: readonly CallFigures[]): CallFigures =>
+  parts.reduce<CallFigures>((sum, part) => ({
+    calls: sum.calls + part.calls,
+    answered: sum.answered + part.answered,
+    voicemail: sum.voicemail + part.voicemail,
+    goals: sum.goals + part.goals,
+    busy: sum.busy + part.busy,
+    noAnswer: sum.noAnswer + part.noAnswer,
+    failed: sum.failed + part.failed,
+    talkSeconds: sum.talkSeconds + part.talkSeconds,
+    costMicros: sum.costMicros + part.costMicros,
+  }), NONE);
+
+/** One call's, by how it ended. */
+export const figuresOf = (
+  outcome: LeadOutcome, goalVariable: string | null, call: { seconds: number; costMicros: Micros },
+): CallFigures => ({
+  calls: 1,
+  answered: outcome === "answered" || outcome === "goal_missed" ? 1 : 0,
+  voicemail: outcome === "voicemail" ? 1 : 0,
+  goals: outcome === "answered" && goalVariable !== null ? 1 : 0,
+  busy: outcome === "busy" ? 1 : 0,
+  noAnswer: outcome === "no_answer" ? 1 : 0,
+  failed: outcome === "carrier_failed" || outcome === "failed" || outcome === "interrupted" ? 1 : 0,
+  talkSeconds: call.seconds,
+  costMicros: call.costMicros,
+});
+
+const PACE_SLOTS = 4;
+const PACE_MINUTES_MIN = 5;
+
+/** Calls an hour that are over, in the last hour it ran; null: none yet. */
+export function paceOf(campaign: Campaign, slots: readonly Slot[], now: Instant): number | null {
+  const first = slotOf(now) - (PACE_SLOTS - 1) * SLOT_MICROS;
+  const { calls } = sumOf(slots.filter(({ slot }) => slot >= first));
+  if (calls === 0 || campaign.status !== "in-progress") return null;
+  const since = Math.max(first, Math.min(campaign.statusAt ?? 0, now));
+  const minutes = Math.max(PACE_MINUTES_MIN, (now - since) / MINUTE_MICROS);
+  return (calls / minutes) * 60;
+}
+
+export type Width = "hour" | "day";
+export const WIDTHS: Record<Width, { days: number }> = { hour: { days: 2 }, day: { days: 30 } };
+
+const HOUR_MICROS = 60 * MINUTE_MICROS;
+
+/**
+ * The figures hour by hour, or day by day of the campaign's calendar, from its first call in the
+ * range until now; `start` is when each begins.
+ */
+export function periodsOf(
+  { timeZone }: Pick<Campaign, "timeZone">, slots: readonly Slot[], width: Width, now: Instant,
+): { start: Instant; figures: CallFigures }[] {
+  const [first] = slots;
+  if (!first) return [];
+  const periods: { key: string; start: Instant; slots: Slot[] }[] = [];
+  const waiting = [...slots];
+  for (let hour = first.slot - first.slot % HOUR_MICROS; hour <= now; hour += HOUR_MICROS) {
+    const key = width === "hour" ? String(hour) : localDateTime(hour, timeZone).date;
+    let period = periods.at(-1);
+    if (period?.key !== key) {
+      period = { key, start: hour, slots: [] };
+      periods.push(period);
+    }
+    for (let next = waiting[0]; next && next.slot < hour + HOUR_MICROS; next = waiting[0]) {
+      period.slots.push(next);
+      waiting.shift();
+    }
+  }
+  return periods.map(({ start, slots: own }) => ({ start, figures: sumOf(own) }));
+}
+
+const STEP_MINUTES = 30;
+const DAYS_MAX = 60;
+const STEPS_MAX = (DAYS_MAX * 24 * 60) / STEP_MINUTES;
+const IS_OVER = new Set(["completed", "reached-max-retries", "blacklisted"]);
+
+/** When the leads that are left are through at this pace, within its hours; null: not known. */
+export function endOf(
+  campaign: Campaign, { states, totals }: CampaignFigures, pace: number | null, now: Instant,
+): Instant | null {
+  const count = (isOver: boolean): number => states
+    .filter(({ status }) => IS_OVER.has(status) === isOver)
+    .reduce((sum, { leads }) => sum + leads, 0);
+  const left = count(false);
+  if (campaign.status !== "in-progress" || pace === null || left === 0) return null;
+  // A lead takes as many calls as those that are through took on average.
+  const callsEach = Math.max(1, totals.calls / Math.max(1, count(true)));
+  let minutes = (left * Math.min(callsEach, campaign.maxRetries + 1) / pace) * 60;
+  for (let step = 0, at = now; step < STEPS_MAX; step += 1, at += STEP_MINUTES * MINUTE_MICROS) {
+    if (!isOpenAt(campaign, campaign.timeZone, at)) continue;
+    if (minutes <= STEP_MINUTES) return at + Math.round(minutes * MINUTE_MICROS);
+    minutes -= STEP_MINUTES;
+  }
+  return null;
+}
+
+const LOOK_MINUTES = 15;
+const LOOKS_MAX = (8 * 24 * 60) / LOOK_MINUTES;
+
+/** When its hours begin next; null: not in a week. */
+function opensAt(campaign: Campaign, now: Instant): Instant | null {
+  const step = LOOK_MINUTES * MINUTE_MICROS;
+  let at = now - now % step;
+  for (let look = 0; look < LOOKS_MAX; look += 1) {
+    at += step;
+    if (!isOpenAt(campaign, campaign.timeZone, at)) continue;
+    while (isOpenAt(campaign, campaign.timeZone, at - MINUTE_MICROS)) at -= MINUTE_MICROS;
+    return at;
+  }
+  return null;
+}
+
+export interface Pause {
+  reason: Exclude<CampaignReason, "no_leads" | "deleted"> | "hours";
+  /** When it goes on by itself; null: somebody has to start it. */
+  until: Instant | null;
+  /** Null: not known. */
+  since: Instant | null;
+  by: string | null;
+  note: string | null;
+}
+
+/** Why it calls nobody just now; null: it does, was never started, or is through. */
+export function pauseOf(campaign: Campaign, now: Instant): Pause | null {
+  const { status, statusReason, pausedUntil } = campaign;
+  const nobody = { since: null, by: null, note: null };
+  if (status === "in-progress") {
+    if (pausedUntil !== null && now < pausedUntil) {
+      return { ...nobody, reason: "carrier_failures", until: pausedUntil };
+    }
+    return isOpenAt(campaign, campaign.timeZone, now)
+      ? null
+      : { ...nobody, reason: "hours", until: opensAt(campaign, now) };
+  }
+  if (status !== "stopped") return null;
+  const reason = statusReason === null || statusReason === "no_leads" || statusReason === "deleted"
+    ? "requested"
+    : statusReason;
+  return {
+    reason, until: null, since: campaign.statusAt, by: campaign.statusBy, note: campaign.statusNote,
+  };
+}
