@@ -9,7 +9,7 @@ import type { CampaignReason } from "#events/events.ts";
 import type { Campaign } from "./campaigns.ts";
 import { isOpenAt } from "./hours.ts";
 
-export const SLOT_MICROS = 15 * MINUTE_MICROS;
+const SLOT_MICROS = 15 * MINUTE_MICROS;
 export const slotOf = (instant: Instant): Instant => instant - instant % SLOT_MICROS;
 
 export interface CallFigures {
@@ -44,7 +44,7 @@ export interface Called {
 
 export interface CampaignFigures {
   totals: CallFigures;
-  /** Of the range asked for, oldest first. */
+  /** The range that was asked for, oldest first. */
   slots: Slot[];
   states: StateCount[];
   /** Leads in the queue whose time has come. */
@@ -58,7 +58,7 @@ const NONE: CallFigures = {
   costMicros: 0,
 };
 
-export const sumOf = (parts: readonly CallFigures[]): CallFigures =>
+const sumOf = (parts: readonly CallFigures[]): CallFigures =>
   parts.reduce<CallFigures>((sum, part) => ({
     calls: sum.calls + part.calls,
     answered: sum.answered + part.answered,
@@ -99,7 +99,7 @@ export function paceOf(campaign: Campaign, slots: readonly Slot[], now: Instant)
   return (calls / minutes) * 60;
 }
 
-export type Width = "hour" | "day";
+type Width = "hour" | "day";
 export const WIDTHS: Record<Width, { days: number }> = { hour: { days: 2 }, day: { days: 30 } };
 
 const HOUR_MICROS = 60 * MINUTE_MICROS;

@@ -119,14 +119,33 @@ test("[DB71] starting asks first and says why not; calling shows lead by lead, a
     await page.getByRole("button", { name: "Processing 1" }).click();
     await rowOf(page, "+15550110006").getByRole("link", { name: /^Call \d/ }).waitFor();
     await rowOf(page, "+15550100001").waitFor({ state: "detached" });
+    await page.getByRole("list", { name: "Being called now" }).getByText("+15550110006").waitFor();
     await look();
     await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByLabel("Reason").fill("Wrong list");
+    await dialogButton(page, "Stop calling").click();
     await page.getByRole("button", { name: "Start" }).waitFor();
+    await page.getByText("Wrong list").waitFor();
     assert.equal(await statusNow(), "stopped");
     const [lead] = (await leadsOf(key, "&status=processing")).data;
     await server.call("POST", `/user/calls/${String(lead?.last_call_id)}/end`, { key });
     await page.getByRole("button", { name: "Completed 1" }).waitFor();
     await page.getByText("1 of 2 leads completed").waitFor();
+    await page.getByText("Nobody is being called just now.").waitFor();
+    await page.getByRole("figure", { name: "How calls ended" }).waitFor();
+    await look();
+    // One that is through in vain is found by its reason and called once more.
+    const [, busy] = (await leadsOf(key)).data;
+    await server.call("PATCH", `/user/leads/${String(busy?.id)}`, {
+      key, body: { status: "reached-max-retries" },
+    });
+    await page.getByRole("button", { name: "Busy 1" }).click();
+    await rowOf(page, "+15550100001").getByText("Reached max retries").waitFor();
+    await page.getByRole("button", { name: "Call again" }).click();
+    await look();
+    await dialogButton(page, "Call again").click();
+    await page.getByText("1 lead is called once more.").waitFor();
+    await page.getByRole("button", { name: "Rescheduled 1" }).waitFor();
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByText("its leads are deleted with it").waitFor();
     await dialogButton(page, "Delete").click();

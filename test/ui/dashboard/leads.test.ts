@@ -1,5 +1,6 @@
 // Leads in the dashboard: lists of any length, one of them, imports, the do-not-call list.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
@@ -164,6 +165,10 @@ test("[DB75] an import tells what became of every row", { skip }, async () => {
     assert.equal((await report.innerText()).replaceAll(/\s+/g, " "),
       "Imported 1 There already 1 Refused 1");
     await page.getByRole("row", { name: "4 nobody Invalid phone number" }).waitFor();
+    const saved = page.waitForEvent("download");
+    await dialogButton(page, "Refused rows as CSV").click();
+    assert.equal((await readFile(await (await saved).path())).toString(),
+      "row,phone_number,reason\r\n4,nobody,Invalid phone number");
     await look();
     await dialogButton(page, "Done").click();
     await rowOf(page, "+15550100011").waitFor();

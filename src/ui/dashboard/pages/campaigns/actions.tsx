@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Button, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Status } from "#ui/dashboard/kit/layout.tsx";
 import { whenWords } from "./words.ts";
@@ -13,12 +13,13 @@ export function Actions({ campaign, onChange }: { campaign: Campaign; onChange()
   const api = useApi();
   const toasts = useToasts();
   const [, navigate] = useLocation();
-  const [asking, setAsking] = useState<"start" | "delete" | null>(null);
-  const work = useWork(toasts.fail);
+  const [asking, setAsking] = useState<"start" | "stop" | "delete" | null>(null);
+  const [reason, setReason] = useState("");
   const close = (): void => setAsking(null);
-  const act = async (action: "start" | "stop"): Promise<void> => {
-    const { message } = await unwrap(
-      api.POST("/user/campaigns/update-status", { body: { campaign_id: id, action } }));
+  const act = async (action: "start" | "stop", why = ""): Promise<void> => {
+    const { message } = await unwrap(api.POST("/user/campaigns/update-status", {
+      body: { campaign_id: id, action, ...why.trim() && { reason: why.trim() } },
+    }));
     toasts.notify(message);
     onChange();
   };
@@ -32,7 +33,7 @@ export function Actions({ campaign, onChange }: { campaign: Campaign; onChange()
     <>
       <Status code={status} />
       {status === "in-progress"
-        ? <Button icon="stop" isBusy={work.isBusy} onClick={() => work.run(() => act("stop"))}>Stop</Button>
+        ? <Button icon="stop" onClick={() => setAsking("stop")}>Stop</Button>
         : <Button kind="main" needs="build" icon="play" onClick={() => setAsking("start")}>Start</Button>}
       <a class="button" href={`#/campaigns/${id}/edit`}>Edit</a>
       <Button kind="quiet" onClick={() => setAsking("delete")}>Delete</Button>
@@ -41,6 +42,17 @@ export function Actions({ campaign, onChange }: { campaign: Campaign; onChange()
           People are called as soon as its hours allow ({whenWords(campaign)},{" "}
           {campaign.timezone.replaceAll("_", " ")}), {campaign.max_calls_in_parallel} at a time. Each
           call costs what calls cost. You can stop it at any time.
+        </Confirm>
+      )}
+      {asking === "stop" && (
+        <Confirm
+          title={`Stop ${name}?`} action="Stop calling" onConfirm={() => act("stop", reason)} onClose={close}
+        >
+          <p>Calls under way go on to their end. Nobody else is called until you start it again.</p>
+          <TextField
+            label="Reason" value={reason} onInput={setReason} maxLength={255} autoComplete="off"
+            hint="Shown on its page, for whoever wonders"
+          />
         </Confirm>
       )}
       {asking === "delete" && (

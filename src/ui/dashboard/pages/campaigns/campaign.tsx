@@ -6,18 +6,22 @@ import { useEvents } from "#ui/dashboard/data/live.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
-import { count, timeOfDay, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { count, timeOfDay, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 import { Card, Empty, Facts, Loaded, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
 import { useCalmly } from "#ui/dashboard/pages/leads/calmly.ts";
 import { ImportDialog } from "#ui/dashboard/pages/leads/import.tsx";
 import { LeadTable } from "#ui/dashboard/pages/leads/lead-table.tsx";
 import { NO_FILTER, useLeads } from "#ui/dashboard/pages/leads/live-leads.ts";
+import { outcomeWords } from "#ui/dashboard/pages/leads/outcome-words.ts";
 import { NewLead } from "#ui/dashboard/pages/leads/new-lead.tsx";
 import { Actions } from "./actions.tsx";
-import { useCounts } from "./counts.ts";
 import { EditCampaign, NewCampaign } from "./edit-campaign.tsx";
+import { CallingCard, ChartsCard, FiguresCard, ReasonKeys } from "./figure-cards.tsx";
+import { countsOf, useFigures, type Width } from "./figures.ts";
 import { ProgressCard } from "./progress.tsx";
-import { daysWords, hoursWords, isOpenAt, pausedUntil, useClock, useReason } from "./words.ts";
+import { RetryButton } from "./retry.tsx";
+import { daysWords, hoursWords, isOpenAt, pausedUntil, REASONS, useClock } from "./words.ts";
 import "./campaigns.css";
 
 const CALL_EVENTS = ["lead_status_changed"];
@@ -47,30 +51,74 @@ function One({ id, isEditing }: { id: number; isEditing: boolean }) {
   );
 }
 
+interface Shown {
+  status: string;
+  outcome: string;
+  isDue: boolean;
+}
+
+const ALL: Shown = { status: "", outcome: "", isDue: false };
+
 function Opened({ campaign }: { campaign: Campaign }) {
-  const { id } = campaign;
-  const [status, setStatus] = useState("");
-  const [dialog, setDialog] = useState<"new" | "import" | null>(null);
-  const counts = useCounts(id);
-  const rows = useLeads({ ...NO_FILTER, campaign: String(id), status });
-  const close = (): void => setDialog(null);
-  const reload = (): void => {
-    rows.reload();
-    counts.reload();
+  const { id, goal_completion_variable: goal } = campaign;
+  const [by, setWidth] = useState<Width>("hour");
+  const [shown, setShown] = useState(ALL);
+  const figures = useFigures(id, by);
+  const counts = {
+    ...figures, value: figures.value && countsOf(figures.value), set: () => undefined,
   };
-  const adding = { campaignId: String(id), onDone: reload, onClose: close };
   return (
     <>
       <State campaign={campaign} />
       <div class="grid two">
-        <ProgressCard counts={counts} status={status} onStatus={setStatus} />
+        <ProgressCard
+          counts={counts} status={shown.status}
+          onStatus={(status) => setShown({ ...ALL, status })}
+        >
+          <ReasonKeys
+            data={figures} outcome={shown.outcome} isDue={shown.isDue}
+            onOutcome={(outcome) => setShown({ ...ALL, outcome })}
+            onDue={(isDue) => setShown({ ...ALL, isDue })}
+          />
+        </ProgressCard>
+        <CallingCard data={figures} />
+        <FiguresCard data={figures} hasGoal={goal !== null} />
         <Settings campaign={campaign} />
       </div>
+      <ChartsCard data={figures} by={by} onWidth={setWidth} hasGoal={goal !== null} />
+      <Leads
+        campaignId={id} shown={shown} onAll={() => setShown(ALL)} onChange={figures.reload}
+      />
+    </>
+  );
+}
+
+function titleOf({ status, outcome, isDue }: Shown): string {
+  const part = isDue ? "Due" : status ? words(status) : outcome && outcomeWords(outcome);
+  return part ? `${t("Leads")}: ${part.toLowerCase()}` : t("Leads");
+}
+
+function Leads({ campaignId: id, shown, onAll, onChange }: {
+  campaignId: number; shown: Shown; onAll(): void; onChange(): void;
+}) {
+  const [dialog, setDialog] = useState<"new" | "import" | null>(null);
+  const rows = useLeads({ ...NO_FILTER, ...shown, campaign: String(id), isByActivity: true });
+  const isNarrowed = shown !== ALL && Object.values(shown).some(Boolean);
+  const reload = (): void => {
+    rows.reload();
+    onChange();
+  };
+  const adding = { campaignId: String(id), onDone: reload, onClose: () => setDialog(null) };
+  return (
+    <>
       <Card
-        class="flush leads-list" title={status ? `Leads: ${words(status).toLowerCase()}` : "Leads"}
+        class="flush leads-list" title={titleOf(shown)}
         actions={(
           <>
-            {status && <Button kind="quiet" icon="close" onClick={() => setStatus("")}>Show all</Button>}
+            {isNarrowed && <Button kind="quiet" icon="close" onClick={onAll}>Show all</Button>}
+            {shown.outcome && (
+              <RetryButton campaignId={id} outcome={shown.outcome} onDone={reload} />
+            )}
             <Button icon="upload" onClick={() => setDialog("import")}>Import CSV</Button>
             <Button icon="add" onClick={() => setDialog("new")}>Add lead</Button>
           </>
@@ -78,7 +126,7 @@ function Opened({ campaign }: { campaign: Campaign }) {
       >
         <LeadTable
           rows={rows} hasCampaign={false}
-          empty={status ? <Empty icon="search" title="No lead is in this state" /> : (
+          empty={isNarrowed ? <Empty icon="search" title="No lead is in this state" /> : (
             <Empty icon="leads" title="No leads yet">
               Add the people to call one by one, or import a CSV file.
             </Empty>
@@ -94,7 +142,7 @@ function Opened({ campaign }: { campaign: Campaign }) {
 /** Why nobody is called just now, when that needs telling. */
 function State({ campaign }: { campaign: Campaign }) {
   const now = useClock();
-  const reason = useReason()(campaign.id);
+  const { pause } = campaign;
   const until = pausedUntil(campaign, now);
   const isRunning = campaign.status === "in-progress";
   if (isRunning && until) {
@@ -111,18 +159,37 @@ function State({ campaign }: { campaign: Campaign }) {
   if (isRunning && !isOpenAt(campaign, now)) {
     return (
       <Notice>
-        <span>It is outside its hours now: nobody is called until they begin.</span>
+        <span>
+          It is outside its hours now: nobody is called until they begin
+          {pause?.reason === "hours" && pause.until !== null && (
+            <> (<Moment at={pause.until} />)</>
+          )}.
+        </span>
       </Notice>
     );
   }
-  if (!isRunning && reason) {
-    return (
-      <Notice tone={campaign.status === "completed" ? "good" : "warn"}>
-        <span>{reason}</span>
-      </Notice>
-    );
+  if (campaign.status === "completed") {
+    return <Notice tone="good"><span>All leads are done.</span></Notice>;
   }
-  return null;
+  return pause === null || isRunning ? null : <Stopped pause={pause} />;
+}
+
+const Moment = ({ at }: { at: string }) => <time title={whenExactly(at)}>{when(at)}</time>;
+
+/** Why, by whom and since when, as far as that is known. */
+function Stopped({ pause }: { pause: NonNullable<Campaign["pause"]> }) {
+  const { reason, since, by, note } = pause;
+  return (
+    <Notice tone="warn">
+      <span class="campaigns-pause">
+        <span>{REASONS[reason] ?? words(reason)}</span>
+        {note !== null && <q>{note}</q>}
+        <small>
+          {by}{by !== null && since !== null && ", "}{since !== null && <Moment at={since} />}
+        </small>
+      </span>
+    </Notice>
+  );
 }
 
 function Settings({ campaign }: { campaign: Campaign }) {

@@ -3,7 +3,6 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Frame, Parley } from "#client/client.ts";
 import { useEvents } from "#ui/dashboard/data/live.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { useData, type Data } from "#ui/dashboard/data/use-data.ts";
 import { useCalmly } from "#ui/dashboard/pages/leads/calmly.ts";
 import type { LeadStatus } from "#ui/dashboard/pages/leads/live-leads.ts";
 
@@ -13,27 +12,12 @@ export const sumOf = (counts: Counts): number =>
   Object.values(counts).reduce((all, leads) => all + leads, 0);
 
 const EVENTS = ["lead_status_changed"];
-const RECOUNT_MS = 4000;
 
 async function countLeads(api: Parley, campaignId: number): Promise<Counts> {
   const { data } = await unwrap(api.GET("/user/campaigns/{id}/lead-counts", {
     params: { path: { id: campaignId } },
   }));
   return data as Counts;
-}
-
-/** How many leads of one campaign are in each state. */
-export function useCounts(campaignId: number): Data<Counts> {
-  const api = useApi();
-  const data = useData(`campaign leads ${campaignId}`, () => countLeads(api, campaignId));
-  const { reload, set } = data;
-  const recount = useCalmly(() => void countLeads(api, campaignId).then(set, reload), RECOUNT_MS);
-  const hear = useCallback((frame: Frame) => {
-    if (frame.campaign_id === undefined) return reload();
-    if (frame.campaign_id === campaignId) recount();
-  }, [campaignId, recount, reload]);
-  useEvents(EVENTS, hear);
-  return data;
 }
 
 interface Progress {

@@ -1,9 +1,11 @@
 // How far a campaign is: a bar of its leads by state, whose key filters the list of them.
+import type { ComponentChildren } from "preact";
 import type { Data } from "#ui/dashboard/data/use-data.ts";
 import { count, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Loaded } from "#ui/dashboard/kit/layout.tsx";
 import type { LeadStatus } from "#ui/dashboard/pages/leads/live-leads.ts";
 import { sumOf, useProgress, type Counts } from "./counts.ts";
+import { percent } from "./figures.ts";
 import { plural } from "#ui/dashboard/kit/texts.ts";
 
 /** From done to not begun. */
@@ -12,10 +14,11 @@ const ORDER: readonly LeadStatus[] = [
   "created",
 ];
 
-export function ProgressCard({ counts, status, onStatus }: {
+export function ProgressCard({ counts, status, onStatus, children }: {
   counts: Data<Counts>;
   /** The state the list shows; empty: all. */
   status: string; onStatus(status: string): void;
+  children?: ComponentChildren;
 }) {
   return (
     <Card title="Progress">
@@ -24,6 +27,7 @@ export function ProgressCard({ counts, status, onStatus }: {
           ? <p class="soft">It has no leads yet.</p>
           : <Bar counts={known} status={status} onStatus={onStatus} />}
       </Loaded>
+      {children}
     </Card>
   );
 }
@@ -33,11 +37,10 @@ function Bar({ counts, status: chosen, onStatus }: {
 }) {
   const total = sumOf(counts);
   const present = ORDER.filter((status) => counts[status] > 0);
-  const percent = Math.floor((counts.completed / total) * 100);
   return (
     <>
       <p class="campaigns-done">
-        <strong>{percent} %</strong>
+        <strong>{percent(counts.completed / total)}</strong>
         <span class="soft">
           {plural(total, "{done} of {count} lead completed", "{done} of {count} leads completed", {
             done: count(counts.completed),

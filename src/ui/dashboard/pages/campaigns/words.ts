@@ -1,8 +1,6 @@
 // What a campaign's settings and states mean, in words.
 import { useEffect, useReducer } from "preact/hooks";
-import type { Frame } from "#client/client.ts";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
-import { useEvents } from "#ui/dashboard/data/live.tsx";
 import { instant } from "#ui/dashboard/kit/format.ts";
 import { LOCALE } from "#ui/dashboard/kit/texts.ts";
 
@@ -54,40 +52,21 @@ export function pausedUntil(campaign: Campaign, now: Date): Date | null {
   return until && until > now ? until : null;
 }
 
-const REASONS: Record<string, string> = {
+/** Why it was stopped, for whoever may start it again. */
+export const REASONS: Record<string, string> = {
   balance_too_low: "It was stopped: the balance is too low. Top up, then start it again.",
   assistant_unavailable: "It was stopped: its assistant is inactive, deleted or cannot speak its language.",
-  no_leads: "All leads are done.",
-  requested: "",
+  requested: "It was stopped.",
 };
-
-/** Only events say why: of those received since the dashboard was opened, by campaign. */
-const heard = new Map<number, string>();
-
-/** Why a campaign is in the state it is in; empty: nobody said. */
-export function useReason(): (campaignId: number) => string {
-  const [, redraw] = useReducer((version: number) => version + 1, 0);
-  useEvents(REASON_EVENTS, hearReason);
-  useEvents(REASON_EVENTS, redraw as (frame: Frame) => void);
-  return (campaignId) => REASONS[heard.get(campaignId) ?? ""] ?? "";
-}
-
-const REASON_EVENTS = ["campaign_status_changed"];
-
-function hearReason({ campaign_id: id, status, reason }: Frame): void {
-  if (typeof id !== "number") return heard.clear();
-  if (status === "in-progress") heard.delete(id);
-  else heard.set(id, String(reason));
-}
 
 const TICK_MS = 20_000;
 
 /** The time, now and then: hours begin and end while people look. */
-export function useClock(): Date {
+export function useClock(everyMs = TICK_MS): Date {
   const [, tick] = useReducer((count: number) => count + 1, 0);
   useEffect(() => {
-    const timer = setInterval(() => tick(undefined), TICK_MS);
+    const timer = setInterval(() => tick(undefined), everyMs);
     return () => clearInterval(timer);
-  }, []);
+  }, [everyMs]);
   return new Date();
 }

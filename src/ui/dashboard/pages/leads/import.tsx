@@ -4,6 +4,8 @@ import type { paths } from "#client/client.ts";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
 import { fieldErrors, messageOf, useSession } from "#ui/dashboard/data/session.tsx";
 import { FILE_BYTES_MAX, upload } from "#ui/dashboard/data/upload.ts";
+import { csvLine } from "#core/csv.ts";
+import { download } from "#ui/dashboard/kit/download.ts";
 import { Button, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import { DropZone, SentBar } from "#ui/dashboard/kit/drop.tsx";
@@ -102,6 +104,15 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
   );
 }
 
+/** To be put right in a spreadsheet, each with what is wrong with it. */
+function save(errors: Report["errors"]): void {
+  const lines = [
+    ["row", "phone_number", "reason"],
+    ...errors.map(({ row, phone_number: number, message }) => [row, number, message]),
+  ];
+  download(new Blob([lines.map(csvLine).join("\r\n")], { type: "text/csv" }), "refused-rows.csv");
+}
+
 function Outcome({ report, onAgain, onClose }: {
   report: Report; onAgain(): void; onClose(): void;
 }) {
@@ -132,6 +143,9 @@ function Outcome({ report, onAgain, onClose }: {
       )}
       {isCut && <p class="soft">Only the first {errors.length} refused rows are listed.</p>}
       <div class="form-actions">
+        {errors.length > 0 && (
+          <Button onClick={() => save(errors)}>Refused rows as CSV</Button>
+        )}
         <Button onClick={onAgain}>Import another</Button>
         <Button kind="main" onClick={onClose}>Done</Button>
       </div>

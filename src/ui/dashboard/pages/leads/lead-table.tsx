@@ -6,6 +6,7 @@ import { Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { dueWords, type Lead } from "./live-leads.ts";
+import { outcomeWords } from "./outcome-words.ts";
 
 /** The first words known of somebody. */
 const knownOf = ({ variables }: Lead): string =>
@@ -22,6 +23,10 @@ const CAMPAIGN: Column<Lead> = {
 };
 const REST: Column<Lead>[] = [
   { title: "Status", grow: 1.65, cell: ({ status }) => <Status code={status} /> },
+  {
+    title: "Last call was", priority: 3,
+    cell: ({ last_outcome: outcome }) => outcome !== null && outcomeWords(outcome),
+  },
   { title: "Tries", align: "end", priority: 2, grow: 0.6, cell: ({ call_tries: tries }) => count(tries) },
   {
     title: "Next try", align: "end", priority: 2,

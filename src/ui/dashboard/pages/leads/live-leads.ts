@@ -25,11 +25,25 @@ export interface LeadFilter {
   phone: string;
   from: string;
   to: string;
+  /** How the last call ended. */
+  outcome: string;
+  /** Only those whose time has come. */
+  isDue: boolean;
+  /** Who is being called comes first; takes a campaign. */
+  isByActivity: boolean;
 }
 
-export const NO_FILTER: LeadFilter = { campaign: "", status: "", phone: "", from: "", to: "" };
+export const NO_FILTER: LeadFilter = {
+  campaign: "", status: "", phone: "", from: "", to: "",
+  outcome: "", isDue: false, isByActivity: false,
+};
 
-const queryOf = ({ campaign, status, phone, from, to }: LeadFilter) => ({
+type Outcome = NonNullable<NonNullable<LeadsGet["parameters"]["query"]>["last_outcome"]>;
+
+const queryOf = ({ campaign, status, phone, from, to, ...more }: LeadFilter) => ({
+  ...(more.outcome ? { last_outcome: more.outcome as Outcome } : {}),
+  ...(more.isDue ? { due: true } : {}),
+  ...(more.isByActivity ? { order: "active" as const } : {}),
   ...(campaign ? { campaign_id: Number(campaign) } : {}),
   ...(status ? { status: status as LeadStatus } : {}),
   ...(phone.trim() ? { phone_number: phone.trim() } : {}),
@@ -40,13 +54,14 @@ const queryOf = ({ campaign, status, phone, from, to }: LeadFilter) => ({
 export const dueWords = (at: string, words: (at: string) => string): string =>
   instant(at) <= new Date() ? "Due" : words(at);
 
-type Change = Pick<Lead, "status" | "call_tries" | "next_try_at" | "last_call_id">;
+type Change = Pick<Lead, "status" | "call_tries" | "next_try_at" | "last_call_id" | "last_outcome">;
 
 const changeOf = (frame: Frame): Change => ({
   status: String(frame.status),
   call_tries: Number(frame.call_tries),
   next_try_at: (frame.next_try_at as string | null) ?? null,
   last_call_id: (frame.call_id as number | null) ?? null,
+  last_outcome: (frame.last_outcome as string | null) ?? null,
 });
 
 const EVENTS = ["lead_status_changed"];
@@ -58,7 +73,8 @@ function useChanges(onSelected: () => void, filter: LeadFilter): [Map<number, Ch
   const changes = useRef(new Map<number, Change>());
   const [version, redraw] = useReducer((count: number) => count + 1, 0);
   const redrawSoon = useCalmly(() => redraw(undefined), REDRAW_MS);
-  const { campaign, status } = filter;
+  const { campaign, status, outcome, isDue, isByActivity } = filter;
+  const isOrdered = isByActivity || isDue || outcome !== "";
   const hear = useCallback((frame: Frame) => {
     if (frame.type === MISSED.type) {
       changes.current.clear();
@@ -67,10 +83,11 @@ function useChanges(onSelected: () => void, filter: LeadFilter): [Map<number, Ch
     if (campaign !== "" && String(frame.campaign_id) !== campaign) return;
     changes.current.set(Number(frame.lead_id), changeOf(frame));
     redrawSoon();
-    if (status !== "" && (frame.status === status || frame.previous_status === status)) {
+    if (isOrdered
+      || (status !== "" && (frame.status === status || frame.previous_status === status))) {
       onSelected();
     }
-  }, [campaign, status, onSelected, redrawSoon]);
+  }, [campaign, status, isOrdered, onSelected, redrawSoon]);
   useEvents(EVENTS, hear);
   return [changes.current, version];
 }
