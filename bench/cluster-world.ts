@@ -42,7 +42,10 @@ export async function post(
 ): Promise<Record<string, unknown>> {
   const response = await fetch(`http://127.0.0.1:${port}/api${path}`, {
     method: "POST", body: JSON.stringify(body),
-    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+    // One that is kept is closed by a node that was idle in the very moment it is used again.
+    headers: {
+      "content-type": "application/json", authorization: `Bearer ${key}`, connection: "close",
+    },
   });
   const text = await response.text();
   if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);

@@ -74,6 +74,8 @@ export function createNumbers(options: NumbersOptions) {
 
 /** Says that trunks have changed. */
 const TRUNKS = "trunks";
+/** Says which node has fewer trunks than others. */
+const TRUNKS_WANTED = "trunks.wanted";
 
 interface TelephonyOptions extends NumbersOptions {
   nodes: Pick<Cluster, "holds" | "nodeId" | "alive">;
@@ -97,10 +99,17 @@ export function createTelephony(options: TelephonyOptions) {
     nodes: wire && {
       ...nodes, hasSip: config.PARLEY_SIP_PORT !== null,
       announce: () => wire.publish(TRUNKS, new Uint8Array()),
+      ask: () => wire.publish(TRUNKS_WANTED, Buffer.from(String(nodes.nodeId))),
     },
   });
   wire?.subscribe(TRUNKS, () => void sipTrunks.look().catch((error: unknown) =>
     log.error({ err: error }, "the SIP trunks could not be looked at")));
+  wire?.subscribe(TRUNKS_WANTED, (data) => {
+    const askerId = Number(Buffer.from(data).toString());
+    if (askerId === nodes.nodeId) return;
+    void sipTrunks.give(askerId).catch((error: unknown) =>
+      log.error({ err: error }, "no SIP trunk could be given to another node"));
+  });
   bought.numbers.onRemoved(sipTrunks.removed);
   const routeInbound = createInboundRouting({ store: storage.phoneNumbers, trunks: sipTrunks });
   return { ...bought, sipTrunks, routeInbound };

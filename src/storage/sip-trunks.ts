@@ -5,6 +5,7 @@ import type {
   CreateTrunkOutcome, SipTrunkStore, StoredSipTrunk,
 } from "#features/phone-numbers/sip-trunks.ts";
 import type { Instant } from "#core/system.ts";
+import { IS_LIVE } from "./calls.ts";
 import { isFree, type AsNode } from "./nodes.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
@@ -152,15 +153,20 @@ function ownerCommands(sql: Sql) {
   const take = sql.prepare(`
     UPDATE sip_trunks SET node_id = @nodeId
     WHERE phone_number_id = @id AND ${isFree("sip_trunks.node_id")}`);
-  const giveBack = sql.prepare("UPDATE sip_trunks SET node_id = NULL WHERE node_id = @nodeId");
+  const giveBack = sql.prepare(`
+    UPDATE sip_trunks SET node_id = NULL WHERE node_id = @nodeId AND phone_number_id = @id`);
+  const giveBackAll = sql.prepare("UPDATE sip_trunks SET node_id = NULL WHERE node_id = @nodeId");
   return {
     "sipTrunks.take": async ({ ids, nodeId }: AsNode<{ ids: number[] }>): Promise<number> => {
       let taken = 0;
       for (const id of ids) taken += (await take.run({ id, nodeId })).changes;
       return taken;
     },
-    "sipTrunks.giveBack": async ({ nodeId }: AsNode<object>): Promise<void> => {
-      await giveBack.run({ nodeId });
+    "sipTrunks.giveBack": async (
+      { ids, nodeId }: AsNode<{ ids: number[] | null }>,
+    ): Promise<void> => {
+      if (ids === null) await giveBackAll.run({ nodeId });
+      else for (const id of ids) await giveBack.run({ id, nodeId });
     },
   };
 }
@@ -201,6 +207,12 @@ export function createSipTrunkStore(reader: Reader, writer: Writer): SipTrunkSto
     `${TRUNK} WHERE n.account_id = @accountId ORDER BY n.id`);
   const all = reader.prepare<object, SipTrunkRow>(`${TRUNK} ORDER BY n.id`);
   const approval = reader.prepare<object, { account_id: number }>(APPROVAL);
+  // The owner's alone are asked for, so a call of its node is one of this node.
+  const quiet = reader.prepare<object, { id: number }>(`
+    SELECT n.id FROM sip_trunks t JOIN phone_numbers n ON n.id = t.phone_number_id
+    WHERE ${reader.dialect.among("n.id", "@ids")} AND NOT EXISTS (
+      SELECT 1 FROM calls c WHERE c.account_id = n.account_id AND c.${IS_LIVE}
+        AND c.assistant_phone = n.phone_number AND c.node_id = t.node_id)`);
   return {
     create: (trunk, trunksMax) => writer.write("sipTrunks.create", { trunk, trunksMax }),
     update: (trunk) => writer.write("sipTrunks.update", trunk),
@@ -211,7 +223,11 @@ export function createSipTrunkStore(reader: Reader, writer: Writer): SipTrunkSto
     list: async (accountId) => (await list.all({ accountId })).map(trunkFromRow),
     all: async () => (await all.all({})).map(trunkFromRow),
     take: (ids) => writer.write("sipTrunks.take", { ids }),
-    giveBack: () => writer.write("sipTrunks.giveBack", {}),
+    quiet: async (ids) => {
+      const found = new Set((await quiet.all({ ids })).map(({ id }) => id));
+      return ids.filter((id) => found.has(id));
+    },
+    giveBack: (ids) => writer.write("sipTrunks.giveBack", { ids }),
     approve: (args) => writer.write("sipTrunks.approve", args),
     approvedAccount: async (phoneNumber) =>
       (await approval.get({ phoneNumber }))?.account_id ?? null,

@@ -1,6 +1,5 @@
 // Stopping the real process: under load, by its own signal and by npm's.
 import assert from "node:assert/strict";
-import Database from "better-sqlite3";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
@@ -8,7 +7,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { test } from "node:test";
 import { WebSocket } from "ws";
-import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { holdWrites, rowsBeside } from "#support/beside.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { testDataDir } from "#support/server.ts";
@@ -43,12 +42,8 @@ async function newConversation({ url }: Running, assistant: string | null): Prom
 }
 
 /** How the turns of a stopped server ended. */
-function turnStates(dataDir: string): unknown {
-  const db = openForInspection(databasePath(dataDir));
-  const states = db.prepare("SELECT state, count(*) AS turns FROM turns GROUP BY state").all();
-  db.close();
-  return states;
-}
+const turnStates = (dataDir: string): Promise<object[]> =>
+  rowsBeside(dataDir, "SELECT state, count(*) AS turns FROM turns GROUP BY state");
 
 test("[OP146] SIGTERM lets turns whose begin was being written, and those in line, be answered", async () => {
   const model = await startScriptedModel();
@@ -60,9 +55,8 @@ test("[OP146] SIGTERM lets turns whose begin was being written, and those in lin
   const stopping = new Promise<void>((resolve) => lines.on("line", (line) => {
     if (line.includes('"msg":"stopping"')) resolve();
   }));
-  // Whoever holds the lock keeps the server's writer waiting in the middle of a begin.
-  const db = new Database(databasePath(dataDir));
-  db.exec("BEGIN IMMEDIATE");
+  // It keeps the server's writer waiting in the middle of a begin.
+  const held = await holdWrites(dataDir);
   // One socket keeps the order: once the ping is answered, what was sent before it is taken on.
   const socket = new WebSocket(url.replace("http", "ws").replace("/messages", "/socket"));
   const answers: unknown[] = [];
@@ -82,12 +76,11 @@ test("[OP146] SIGTERM lets turns whose begin was being written, and those in lin
   const exited = once(server.process, "exit");
   server.process.kill("SIGTERM");
   await stopping;
-  db.exec("ROLLBACK");
-  db.close();
+  await held.letGo();
   await left;
   assert.deepEqual(answers, ["one two", "one two", "one two"]);
   assert.deepEqual(await exited, [0, null]);
-  assert.deepEqual(turnStates(dataDir), [{ state: "done", turns: 3 }]);
+  assert.deepEqual(await turnStates(dataDir), [{ state: "done", turns: 3 }]);
   await model.close();
   rmSync(dataDir, { recursive: true });
 });
@@ -108,7 +101,7 @@ test("[OP146] SIGTERM under load interrupts no turn that was accepted, and answe
   assert.ok(answers.every(({ message }) => message === "one two"));
   assert.ok(answers.length > 0);
   assert.deepEqual(await exited, [0, null]);
-  assert.deepEqual(turnStates(dataDir), [{ state: "done", turns: answers.length }]);
+  assert.deepEqual(await turnStates(dataDir), [{ state: "done", turns: answers.length }]);
   await model.close();
   rmSync(dataDir, { recursive: true });
 });

@@ -7,29 +7,24 @@ import { auditAccount } from "#features/accounts/ledger.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
 import type { Conversation } from "#features/conversations/records.ts";
 import { DAY_MICROS, utcDay } from "#core/system.ts";
-import { createReader } from "#storage/engines/sqlite/reader.ts";
-import { storageOver } from "#storage/engines/sqlite/storage.ts";
-import { createInlineWriter } from "#storage/engines/sqlite/writer.ts";
 import type { Storage } from "#storage/storage.ts";
+import { storeOfNode } from "#support/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { testDataDir } from "#support/server.ts";
 
 const dataDir = testDataDir();
-const writer = createInlineWriter(dataDir, { migrate: true });
-const reader = createReader(dataDir);
 const system = createManualSystem();
 const PRICE = 10_000;
+const opened: Storage[] = [];
 after(async () => {
-  await reader.close();
-  await writer.close();
+  for (const storage of opened) await storage.close();
   rmSync(dataDir, { recursive: true });
 });
 
 async function join(): Promise<Storage> {
-  const now = system.now();
-  return storageOver(reader, writer, await writer.write("nodes.join", {
-    name: "n", url: null, protocol: 1, version: "1", schemaVersion: 28, isAlone: false, leaseUntil: null, now,
-  }));
+  const storage = await storeOfNode(dataDir, system.now());
+  opened.push(storage);
+  return storage;
 }
 
 /** Two nodes, and an account with an assistant that has the price of two messages. */
@@ -287,7 +282,10 @@ test("[ND20] a trunk is one node's until that is gone or gives it back", async (
   assert.deepEqual(await owners(), [null, null]);
   assert.deepEqual(
     [await one.sipTrunks.take(ids), await two.sipTrunks.take(ids)], [2, 0]);
-  await one.sipTrunks.giveBack();
+  await one.sipTrunks.giveBack(ids.slice(1));
+  assert.deepEqual(await owners(), [one.nodeId(), null]);
+  assert.deepEqual(await one.sipTrunks.quiet(ids.toReversed()), ids.toReversed());
+  await one.sipTrunks.giveBack(null);
   assert.deepEqual([await two.sipTrunks.take(ids.slice(1)), await one.sipTrunks.take(ids)], [1, 1]);
   assert.deepEqual(await owners(), [one.nodeId(), two.nodeId()]);
   await bury();

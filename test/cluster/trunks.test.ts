@@ -89,11 +89,12 @@ test("[SC210] each trunk is registered by one node, for two minutes at a time; w
   await askUntil(() => namesAt(portOf(other)).length, (size) => size === TRUNK_COUNT);
 });
 
-test("[SC211] a free trunk goes to a node below its share at once, to any node after a while; one that leaves gives back what it had", async () => {
+/** Nodes that take turns over the same trunks in memory; `busy` are those with a call on them. */
+function createTrunkWorld(trunks: StoredSipTrunk[]) {
   const system = createManualSystem();
-  const trunks = Array.from({ length: 4 }, (_, index) => (
-    { id: index + 1, inboundAuth: index === 3 ? "ip" : "auth", ownerId: null } as StoredSipTrunk));
   const told: string[] = [];
+  const busy = new Set<number>();
+  const living = [1, 2].map((id) => ({ id, draining: false }));
   const nodeOf = (nodeId: number, hasSip = true) => createTrunkOwners({
     all: async () => trunks.map((trunk) => ({ ...trunk })),
     take: async (ids) => {
@@ -101,14 +102,24 @@ test("[SC211] a free trunk goes to a node below its share at once, to any node a
       for (const trunk of free) trunk.ownerId = nodeId;
       return free.length;
     },
-    giveBack: async () => {
-      for (const trunk of trunks) if (trunk.ownerId === nodeId) trunk.ownerId = null;
+    quiet: async (ids) => ids.filter((id) => !busy.has(id)),
+    giveBack: async (ids) => {
+      for (const trunk of trunks) {
+        if (trunk.ownerId === nodeId && (ids?.includes(trunk.id) ?? true)) trunk.ownerId = null;
+      }
     },
   }, {
     nodeId, hasSip, announce: () => void told.push(`${nodeId} announced`),
-    alive: () => [{ draining: false }, { draining: false }, { draining: true }],
+    ask: () => void told.push(`${nodeId} asked`),
+    alive: () => [...living, { id: 3, draining: true }],
   }, system);
-  const owners = () => trunks.map(({ ownerId }) => ownerId);
+  return { system, told, busy, nodeOf, owners: () => trunks.map(({ ownerId }) => ownerId) };
+}
+
+test("[SC211] a free trunk goes to a node below its share at once, to any node after a while; one that leaves gives back what it had", async () => {
+  const trunks = Array.from({ length: 4 }, (_, index) => (
+    { id: index + 1, inboundAuth: index === 3 ? "ip" : "auth", ownerId: null } as StoredSipTrunk));
+  const { system, told, nodeOf, owners } = createTrunkWorld(trunks);
   const [one, two, deaf] = [nodeOf(1), nodeOf(2), nodeOf(3, false)];
   await deaf.look();
   assert.deepEqual(owners(), [null, null, null, null]);
@@ -130,10 +141,45 @@ test("[SC211] a free trunk goes to a node below its share at once, to any node a
   await one.look();
   assert.deepEqual(owners(), [2, 2, null, null], "it takes none any more");
   const alone = createTrunkOwners({
-    all: async () => trunks, take: async () => 0, giveBack: async () => undefined,
+    all: async () => trunks, take: async () => 0, quiet: async () => [],
+    giveBack: async () => undefined,
   }, null, system);
   const times = (await alone.look()).map((trunk) => alone.registerS(trunk));
   assert.deepEqual(times, [300, 300, 300, 300]);
+});
+
+test("[SC213] a node that comes back asks for its share: it is unregistered elsewhere first, and a trunk with a call on it stays", async () => {
+  const trunks = Array.from({ length: 5 }, (_, index) => (
+    { id: index + 1, inboundAuth: "auth", ownerId: 1 as number | null } as StoredSipTrunk));
+  const { system, told, busy, nodeOf, owners } = createTrunkWorld(trunks);
+  const [one, two] = [nodeOf(1), nodeOf(2)];
+  const tell = async (ids: number[]): Promise<void> => {
+    const times = ids.map((id) => one.registerS(trunks.find((trunk) => trunk.id === id)!));
+    told.push(`${ids.join()} registered ${times.join()}, owned by ${owners().join()}`);
+  };
+  await one.look();
+  assert.deepEqual(told, [], "who has the most asks for nothing");
+  await two.look();
+  assert.deepEqual(told.splice(0), ["2 asked"]);
+  busy.add(5);
+  await one.give(2, tell);
+  assert.deepEqual(told.splice(0), ["3,4 registered ,, owned by 1,1,1,1,1", "1 announced"]);
+  assert.deepEqual(owners(), [1, 1, null, null, 1]);
+  system.advance(LIMITS.trunkLookMs);
+  await one.look();
+  assert.deepEqual(owners(), [1, 1, null, null, 1], "it does not take back what it gave");
+  await two.look();
+  assert.deepEqual(owners(), [1, 1, 2, 2, 1]);
+  await one.give(2, tell);
+  await one.give(9, tell);
+  await two.give(1, tell);
+  assert.deepEqual([owners(), told], [[1, 1, 2, 2, 1], []], "one more or less is no difference");
+  trunks[2]!.ownerId = trunks[3]!.ownerId = 1;
+  await assert.rejects(one.give(2, () => Promise.reject(new Error("away"))), /away/);
+  assert.deepEqual(trunks.map((trunk) => one.registerS(trunk)), [120, 120, 120, 120, 120]);
+  busy.add(1).add(2).add(3).add(4);
+  await one.give(2, tell);
+  assert.deepEqual([owners(), told], [[1, 1, 1, 1, 1], []]);
 });
 
 test("[SC212] a call from an extension's number is placed by the node that is registered for it, whichever is asked, or refused in its words", async () => {

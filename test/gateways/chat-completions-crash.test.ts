@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
-import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
-import { databasePath, openForInspection, openWriter } from "#storage/engines/sqlite/database.ts";
+import { auditBeside, refuseBeside, rowsBeside, scriptBeside } from "#support/beside.ts";
+import { isOverPostgres } from "#support/engines.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { accountEvent } from "#support/account-events.ts";
 import { startProcess, type Running } from "#support/process.ts";
@@ -54,19 +54,12 @@ async function end({ process: child }: Running, signal: "SIGKILL" | "SIGTERM"): 
   await gone;
 }
 
-function change(dataDir: string, sql: string): void {
-  const db = openWriter(dataDir, { migrate: false });
-  db.exec(sql);
-  db.close();
-}
-
 /** Nothing is wrong with the books, and this many messages were charged. */
 async function assertCharged(dataDir: string, count: number): Promise<void> {
-  const db = openForInspection(databasePath(dataDir));
-  const charged = db.prepare("SELECT count(*) FROM ledger WHERE kind = 'message'").pluck().get();
-  const held = db.prepare("SELECT count(*) FROM turns WHERE state = 'open'").pluck().get();
-  assert.deepEqual([(await auditDatabase(db)).problems, charged, held], [[], count, 0]);
-  db.close();
+  const charged = await rowsBeside(dataDir, "SELECT kind FROM ledger WHERE kind = 'message'");
+  const held = await rowsBeside(dataDir, "SELECT id FROM turns WHERE state = 'open'");
+  const { problems } = await auditBeside(dataDir);
+  assert.deepEqual([problems, charged.length, held.length], [[], count, 0]);
 }
 
 async function startModel(): Promise<ScriptedModel> {
@@ -82,12 +75,11 @@ test("[PR87] killed before its turn began, a completion is tried again by its ke
   let server = await startProcess(dataDir, env);
   const client = clientOf(server);
   // The conversation is made; the begin of its turn never comes to its end.
-  change(dataDir, `CREATE TRIGGER no_turn BEFORE INSERT ON turns
-    BEGIN SELECT RAISE (ABORT, 'not yet'); END`);
+  const refused = await refuseBeside(dataDir, "INSERT", "turns");
   assert.equal((await client.complete(server, "k")).status, 500);
   assert.equal((await client.list(server)).length, 1);
   await end(server, "SIGKILL");
-  change(dataDir, "DROP TRIGGER no_turn");
+  await refused.allow();
   await assertCharged(dataDir, 0);
 
   server = await startProcess(dataDir, env);
@@ -168,12 +160,12 @@ test("[PR90] a key that was used before turns kept the hash of their request hol
   const client = clientOf(server);
   const answer = await client.complete(server, "k");
   await end(server, "SIGTERM");
-  const migration = shippedMigrations("sqlite").find(({ name }) => name.includes("completion_requests"));
-  change(dataDir, `
+  const migration = shippedMigrations(isOverPostgres ? "postgres" : "sqlite").find(({ name }) => name.includes("completion_requests"));
+  await scriptBeside(dataDir, [`
     UPDATE conversations SET variables = '{"request_' || substr((SELECT request_hash FROM turns), 1, 32)
       || '":"1","request_${"0".repeat(32)}":"1"}' WHERE type = 'api';
     UPDATE turns SET request_hash = 'of the text alone';
-    ${migration?.sql}`);
+    ${migration?.sql}`]);
 
   server = await startProcess(dataDir, env);
   assert.deepEqual(await client.complete(server, "k"), { ...answer, replayed: "true" });

@@ -21,6 +21,10 @@ export const withoutPostgres: string | false = BIN === null
 /** Servers of tests store in PostgreSQL (`npm run prove -- postgres`). */
 export const isOverPostgres = process.env.ENGINE === "postgres";
 
+/** The `skip` of tests that are about the file SQLite has, and whatever belongs to it. */
+export const aboutTheFile: string | false =
+  isOverPostgres ? "it is about the file that only SQLite has" : false;
+
 /** How many nodes stand behind the door of a test's server (`npm run prove -- nodes`). */
 export const NODES_BEHIND = Number(process.env.NODES ?? "1");
 
@@ -36,8 +40,9 @@ type Kind = "forgets" | "durable";
 
 const clusters = new Map<Kind, Promise<Cluster>>();
 
-/** All files of a run are children of one process, and share its server. */
-const RUN_PID = process.env.NODE_TEST_CONTEXT === undefined ? process.pid : process.ppid;
+/** All files of a run are children of one process, and share its server; so do runs within it. */
+export const RUN_PID = Number(process.env.RUN_PID
+  ?? (process.env.NODE_TEST_CONTEXT === undefined ? process.pid : process.ppid));
 
 const isThere = (pid: number): boolean => existsSync(`/proc/${pid}`);
 

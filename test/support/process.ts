@@ -19,7 +19,7 @@ export interface Running {
 }
 
 /** Processes that are killed are over a server that waits for its disk. */
-async function engineEnv(dataDir: string): Promise<Record<string, string>> {
+export async function engineEnv(dataDir: string): Promise<Record<string, string>> {
   if (!isOverPostgres) return {};
   return { PARLEY_DATABASE_URL: (await databaseAt(dataDir, "durable")).url };
 }

@@ -87,8 +87,10 @@ export interface SipTrunkStore {
   all(): Promise<StoredSipTrunk[]>;
   /** This node is registered for those that are free of them; resolves to how many. */
   take(ids: number[]): Promise<number>;
-  /** This node is registered for none any more. */
-  giveBack(): Promise<void>;
+  /** Those among them on whose number this node has no call, in their order. */
+  quiet(ids: number[]): Promise<number[]>;
+  /** This node is registered for these no more; null: for none. */
+  giveBack(ids: number[] | null): Promise<void>;
 }
 
 export interface SipTrunks {
@@ -119,6 +121,8 @@ export interface SipTrunks {
   placedBy(accountId: number, phoneNumber: string | null): Promise<number | null>;
   /** Sees what other nodes have changed, and registers this node for what is its share. */
   look(): Promise<void>;
+  /** The other node has fewer than this one may have: it receives some. */
+  give(askerId: number): Promise<void>;
   /** Leaves its registrations to other nodes. Idempotent. */
   leave(): Promise<void>;
   carrier: SipTrunkPort;
@@ -248,9 +252,19 @@ function createRoster(
     known = Promise.resolve(found);
     await tell(ids);
   };
+  const give = async (askerId: number): Promise<void> => {
+    try {
+      await owners.give(askerId, tell);
+    } finally {
+      // Whoever has them by now, the carrier is told so.
+      known = null;
+      changes += 1;
+      await tell((await all()).map(({ id }) => id));
+    }
+  };
   const leave = (): Promise<void> =>
     owners.leave(async () => tell((await all()).map(({ id }) => id)));
-  return { all, changed, look, leave, carrier };
+  return { all, changed, look, give, leave, carrier };
 }
 
 /** The ids of those that are not the same in both. */
@@ -264,7 +278,7 @@ function differing(one: StoredSipTrunk[], other: StoredSipTrunk[]): number[] {
 export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
   const { store, box, system, log, mayReach, trunksMax } = options;
   const vault = createVault(box);
-  const { all, changed, look, leave, carrier } = createRoster(options, vault);
+  const { all, changed, look, give, leave, carrier } = createRoster(options, vault);
   const find = async (accountId: number, id: number): Promise<StoredSipTrunk> => {
     const stored = await store.find(accountId, id);
     if (!stored) throw notFound();
@@ -319,6 +333,7 @@ export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
       return owner === options.nodes?.nodeId ? null : owner;
     },
     look,
+    give,
     leave,
     carrier,
   };

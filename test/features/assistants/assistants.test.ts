@@ -3,7 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { AssistantSchema } from "#features/assistants/wire.ts";
-import { openWriter } from "#storage/engines/sqlite/database.ts";
+import { insertBeside } from "#support/beside.ts";
 import { assistantBody, newAssistant, startTestServer } from "#support/server.ts";
 
 const server = await startTestServer();
@@ -23,14 +23,10 @@ const NO_MODEL = [{
     + "The setting PARLEY_MODEL_URL is not set on this server.",
 }];
 
-function addNumber(accountId: number, number: string, type = "normal"): number {
-  const db = openWriter(server.dataDir, { migrate: false });
-  const row = db.prepare<[number, string, string], { id: number }>(`
+const addNumber = (accountId: number, number: string, type = "normal"): Promise<number> =>
+  insertBeside(server.dataDir, `
     INSERT INTO phone_numbers (account_id, phone_number, country_code, type, created_at)
-    VALUES (?, ?, 'US', ?, 1) RETURNING id`).get(accountId, number, type);
-  db.close();
-  return row!.id;
-}
+    VALUES (@accountId, @number, 'US', @type, 1)`, { accountId, number, type });
 
 const read = async (id: number, key = server.key) =>
   (await server.call("GET", `/user/assistant/${id}`, { key })).body;
@@ -236,7 +232,7 @@ test("[AS6] an update changes what was sent and nothing else, by PUT and by PATC
 
 test("[AS21] a deleted assistant is found nowhere, and its number is free again", async () => {
   const { key, accountId } = await server.newAccount();
-  const number = addNumber(accountId, "+15550001");
+  const number = await addNumber(accountId, "+15550001");
   const { id, uuid } = await newAssistant(server, { phone_number_id: number }, key);
   const path = `/user/assistant/${id}`;
   const gone = await server.call("DELETE", path, { key });
@@ -294,7 +290,7 @@ test("[AS14] rows of another account are refused wherever an assistant names one
   const label = await server.call("POST", "/user/label", {
     key: other.key, body: { name: "Theirs" },
   });
-  const number = addNumber(other.accountId, "+15550002");
+  const number = await addNumber(other.accountId, "+15550002");
   const theirs = await newAssistant(server, {}, other.key);
   const { id } = await newAssistant(server);
   const before = await read(id);
@@ -331,7 +327,7 @@ test("[AS14] rows of another account are refused wherever an assistant names one
 test("[AS15] an inbound assistant takes a free number that can be called", async () => {
   const { key, accountId } = await server.newAccount();
   const [normal, callerId] = [
-    addNumber(accountId, "+15550003"), addNumber(accountId, "+15550004", "caller_id"),
+    await addNumber(accountId, "+15550003"), await addNumber(accountId, "+15550004", "caller_id"),
   ];
   const post = (changes: object) =>
     server.call("POST", "/user/assistant", { key, body: assistantBody({ ...changes }) });
@@ -360,7 +356,7 @@ test("[AS15] an inbound assistant takes a free number that can be called", async
 
 test("[AS26] of many who want one number at once, one inbound assistant gets it", async () => {
   const { key, accountId } = await server.newAccount();
-  const number = addNumber(accountId, "+15550005");
+  const number = await addNumber(accountId, "+15550005");
   const replies = await Promise.all(Array.from({ length: 8 }, () =>
     server.call("POST", "/user/assistant", {
       key, body: assistantBody({ phone_number_id: number }),

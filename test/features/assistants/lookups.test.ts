@@ -4,7 +4,7 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { loadCatalogs } from "#features/assistants/catalogs.ts";
-import { openWriter } from "#storage/engines/sqlite/database.ts";
+import { insertBeside } from "#support/beside.ts";
 import { newAssistant, startTestServer, testDataDir } from "#support/server.ts";
 
 const server = await startTestServer();
@@ -124,18 +124,15 @@ test("[AS44] speech providers have the documented ids and are narrowed by langua
 test("[PN1] assignable numbers: all with their availability, or those an inbound assistant can get", async () => {
   const { key, accountId } = await server.newAccount();
   const other = await server.newAccount();
-  const db = openWriter(server.dataDir, { migrate: false });
-  const add = (owner: number, number: string, type: string): number => db
-    .prepare<[number, string, string], { id: number }>(`
+  const add = (owner: number, number: string, type: string): Promise<number> =>
+    insertBeside(server.dataDir, `
       INSERT INTO phone_numbers (account_id, phone_number, country_code, type, created_at)
-      VALUES (?, ?, 'DE', ?, 1) RETURNING id`)
-    .get(owner, number, type)!.id;
-  const free = add(accountId, "+4930000001", "normal");
-  const taken = add(accountId, "+4930000002", "sip");
-  const callerId = add(accountId, "+4930000003", "caller_id");
-  const shared = add(accountId, "+4930000004", "normal");
-  add(other.accountId, "+4930000005", "normal");
-  db.close();
+      VALUES (@owner, @number, 'DE', @type, 1)`, { owner, number, type });
+  const free = await add(accountId, "+4930000001", "normal");
+  const taken = await add(accountId, "+4930000002", "sip");
+  const callerId = await add(accountId, "+4930000003", "caller_id");
+  const shared = await add(accountId, "+4930000004", "normal");
+  await add(other.accountId, "+4930000005", "normal");
   await newAssistant(server, { phone_number_id: taken }, key);
   await newAssistant(server, { phone_number_id: shared, type: "outbound" }, key);
   const item = (id: number, number: string, label: string, available: boolean) => ({

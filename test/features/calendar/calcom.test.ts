@@ -1,9 +1,7 @@
 // Appointments at Cal.com: what a model looks up and books, and who ever sees the key.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { join } from "node:path";
 import { after, test } from "node:test";
-import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { rowsBeside, runBeside } from "#support/beside.ts";
 import { startCalcom } from "#support/calcom-server.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import {
@@ -143,9 +141,7 @@ test("[CA35] the key is shown to nobody, kept when its mask comes back, and seal
   assert.deepEqual(none.body.errors, {
     "tools.0.calcom_api_key": ["The calcom api key field is required."],
   });
-  const db = openForInspection(databasePath(dataDir));
-  const rows = JSON.stringify(db.prepare("SELECT settings FROM assistants").all());
-  db.close();
+  const rows = JSON.stringify(await rowsBeside(dataDir, "SELECT settings FROM assistants"));
   assert.ok(rows.includes("calcom_api_key"));
   assert.ok(!rows.includes("canary"));
 });
@@ -156,19 +152,18 @@ test("[CA36] keys that an older version left open are sealed at the next start",
   await server.call("DELETE", `/user/assistant/${gone.id}`);
   const { key } = server;
   await server.close();
-  execFileSync(process.execPath, ["-e", `
-    const db = require("better-sqlite3")(process.argv[1]);
-    const set = db.prepare("UPDATE assistants SET settings = ? WHERE id = ?");
-    for (const { id, settings } of db.prepare("SELECT id, settings FROM assistants").all()) {
-      const stored = JSON.parse(settings);
-      for (const tool of stored.tools) if (tool.calcom_api_key) tool.calcom_api_key = process.argv[2];
-      set.run(JSON.stringify(stored), id);
-    }
-  `, databasePath(dataDir), calcom.key], { cwd: join(import.meta.dirname, "../../..") });
+  const all = await rowsBeside<{ id: number; settings: string }>(
+    dataDir, "SELECT id, settings FROM assistants");
+  for (const { id: one, settings } of all) {
+    const stored = JSON.parse(settings) as { tools: { calcom_api_key?: string }[] };
+    for (const tool of stored.tools) if (tool.calcom_api_key) tool.calcom_api_key = calcom.key;
+    await runBeside(dataDir, "UPDATE assistants SET settings = @settings WHERE id = @id", {
+      id: one, settings: JSON.stringify(stored),
+    });
+  }
   server = await startTestServer({ env, dataDir });
-  const db = openForInspection(databasePath(dataDir));
-  assert.ok(!JSON.stringify(db.prepare("SELECT settings FROM assistants").all()).includes("canary"));
-  db.close();
+  const sealed = await rowsBeside(dataDir, "SELECT settings FROM assistants");
+  assert.ok(!JSON.stringify(sealed).includes("canary"));
   const { body } = await server.call("GET", `/user/assistant/${id}`, { key });
   assert.equal(body.tools[0].data.calcom_api_key, "***");
   const [times] = await turn(uuid, [["check_availability", { date: "2031-03-05", days: 1 }]]);

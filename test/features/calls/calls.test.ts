@@ -3,11 +3,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import fc from "fast-check";
-import { auditAccount } from "#features/accounts/ledger.ts";
 import { CALL_STATUSES, isFinal, mayChange, type CallStatus } from "#features/calls/status.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { auditBeside } from "#support/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { newAssistant, startTestServer } from "#support/server.ts";
+import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
 
 const system = createManualSystem();
 const server = await startTestServer({ system, env: { PARLEY_SPEECH: "loopback" } });
@@ -29,19 +28,11 @@ const EVALUATED = { evaluation: { summary: "short" }, evaluationError: null };
 const totals = async () => (await server.call("GET", "/user/me")).body.total_balance as number;
 
 /** Everything the ledger, the balance and the reservations disagree about. */
-async function problems(): Promise<string[]> {
-  const storage = await openStorage(server.dataDir, "inline");
-  const found = await storage.ledger.strayReferences();
-  await storage.ledger.audit(async (account, entries, open) => {
-    found.push(...await auditAccount(account, entries, open));
-  });
-  await storage.close();
-  return found;
-}
+const problems = async (): Promise<string[]> => (await auditBeside(server.dataDir)).problems;
 
 /** What the next process does when the server's has died: here the server stands for both. */
 async function recover(): Promise<void> {
-  const { nodes, close } = await openStorage(server.dataDir, "inline");
+  const { nodes, close } = await openBeside(server.dataDir);
   for (const { id: deadId, beatAt } of await nodes.list()) {
     await nodes.bury({ deadId, beatAt, now: system.now() });
   }
@@ -202,7 +193,7 @@ test("[CR5] a deleted call is gone with all that was said; what it cost stays", 
   const gone = await server.call("DELETE", path);
   assert.deepEqual([gone.status, gone.body], [200, { message: "Call deleted successfully" }]);
   assert.equal((await server.call("GET", path)).status, 404);
-  const storage = await openStorage(server.dataDir, "inline");
+  const storage = await openBeside(server.dataDir);
   const told = await storage.events.ofAccount(server.accountId, 0, 100_000);
   await storage.close();
   assert.ok(!told.some(({ json }) => json.includes("secret words")));

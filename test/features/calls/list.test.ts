@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
-import { openWriter } from "#storage/engines/sqlite/database.ts";
+import { insertBeside, runBeside, sqlBeside } from "#support/beside.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 
 const server = await startTestServer({ env: { PARLEY_SPEECH: "loopback" } });
@@ -16,22 +16,25 @@ interface Row {
 
 test("[CR80] a page of calls has the transcript of each, as the call itself has it", async () => {
   const { id: assistantId } = await newAssistant(server, { status: "active" });
-  const db = openWriter(server.dataDir, { migrate: false });
-  const call = db.prepare(`
+  const beside = await sqlBeside(server.dataDir);
+  const call = beside.sql.prepare<object>(`
     INSERT INTO calls (account_id, assistant_id, type, status, price_per_minute, created_at,
-      updated_at, variables) VALUES (?, ?, 'outbound', 'completed', 0, 0, 0, '{}')`);
-  const entry = db.prepare(`
+      updated_at, variables)
+    VALUES (@accountId, @assistantId, 'outbound', 'completed', 0, 0, 0, '{}')`);
+  const entry = beside.sql.prepare<object>(`
     INSERT INTO call_entries (call_id, number, speaker, text, start_ms, end_ms, interrupted)
-    VALUES (?, ?, 'customer', ?, 0, 1, 0)`);
+    VALUES (@id, @number, 'customer', @text, 0, 1, 0)`);
   const calls = LIMITS.pageSizeMax + 5;
-  db.transaction(() => {
-    for (let count = 0; count < calls; count += 1) {
-      const { lastInsertRowid: id } = call.run(server.accountId, assistantId);
-      // Backwards, and in some of them nothing is said at all.
-      for (let number = count % 4; number > 0; number -= 1) entry.run(id, number, `${id}: ${number}`);
+  await beside.run("BEGIN");
+  for (let count = 0; count < calls; count += 1) {
+    const id = await call.insert({ accountId: server.accountId, assistantId });
+    // Backwards, and in some of them nothing is said at all.
+    for (let number = count % 4; number > 0; number -= 1) {
+      await entry.run({ id, number, text: `${id}: ${number}` });
     }
-  })();
-  db.close();
+  }
+  await beside.run("COMMIT");
+  await beside.close();
   const list = async (query: string): Promise<Row[]> =>
     (await server.call("GET", `/user/calls${query}`)).body.data as Row[];
   const whole = await list(`?per_page=${LIMITS.pageSizeMax}`);
@@ -92,17 +95,16 @@ test("[OV10] the account's time zone: chosen once, noted; lists without a zone o
 test("[CR426] calls are found by what was said, and days are those of the time zone asked for", async () => {
   const { key, accountId } = await server.newAccount();
   const { id: assistantId } = await newAssistant(server, { status: "active" }, key);
-  const db = openWriter(server.dataDir, { migrate: false });
-  const call = db.prepare(`
-    INSERT INTO calls (account_id, assistant_id, type, status, price_per_minute, created_at,
-      updated_at, variables) VALUES (?, ?, 'outbound', 'completed', 0, ?, 0, '{}')`);
   // Half past eleven in the evening, UTC: the next day in Berlin.
   const at = Date.parse("2026-03-01T23:30:00Z") * 1000;
-  const { lastInsertRowid: id } = call.run(accountId, assistantId, at);
-  db.prepare(`
+  const id = await insertBeside(server.dataDir, `
+    INSERT INTO calls (account_id, assistant_id, type, status, price_per_minute, created_at,
+      updated_at, variables)
+    VALUES (@accountId, @assistantId, 'outbound', 'completed', 0, @at, 0, '{}')`,
+  { accountId, assistantId, at });
+  await runBeside(server.dataDir, `
     INSERT INTO call_entries (call_id, number, speaker, text, start_ms, end_ms, interrupted)
-    VALUES (?, 1, 'customer', 'I want 100% of my Refund', 0, 1, 0)`).run(id);
-  db.close();
+    VALUES (@id, 1, 'customer', 'I want 100% of my Refund', 0, 1, 0)`, { id });
   const found = async (query: string): Promise<number> =>
     (await server.call("GET", `/user/calls?${query}`, { key })).body.total;
   for (const [query, count] of [

@@ -9,12 +9,13 @@ import fc from "fast-check";
 import { WebSocket } from "ws";
 import { chargeOf } from "#features/calls/failures.ts";
 import { applyCallEvent, type CallFrame, type CallState } from "#features/calls/replica.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { createWordDecoder } from "#providers/speech/loopback.ts";
 import { accountEvent } from "#support/account-events.ts";
 import { runCli, startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
-import { assistantBody, newAssistant, startTestServer, testDataDir } from "#support/server.ts";
+import {
+  assistantBody, newAssistant, openBeside, startTestServer, testDataDir,
+} from "#support/server.ts";
 
 const model = await startScriptedModel();
 const dataDir = testDataDir();
@@ -194,7 +195,7 @@ test("[CR11] a watcher whose position the log no longer holds gets a snapshot", 
   await server.app.features.calls.change({ id, accountId }, "ringing", {});
   const early = await follow(id, NOTHING, { framesMax: 1 });
   await server.app.features.calls.change({ id, accountId }, "in-progress", {});
-  const storage = await openStorage(dataDir, "inline");
+  const storage = await openBeside(dataDir);
   await storage.trimLog(Number.MAX_SAFE_INTEGER, 100_000);
   await storage.close();
   const held = await follow(id, early, { framesMax: 1 });

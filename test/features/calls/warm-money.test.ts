@@ -4,12 +4,11 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
-import { auditAccount } from "#features/accounts/ledger.ts";
 import { mayStep, WARM_STAGES, type TransferOutcome, type WarmStage } from "#features/calls/warm-stages.ts";
 import { withRecordings } from "#features/webhooks/payloads.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { auditBeside } from "#support/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { newAssistant, startTestServer } from "#support/server.ts";
+import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
 
 const system = createManualSystem();
 const server = await startTestServer({ system, env: { PARLEY_SPEECH: "loopback" } });
@@ -25,18 +24,10 @@ const EVALUATED = { evaluation: {}, evaluationError: null };
 const totals = async () => (await server.call("GET", "/user/me")).body.total_balance as number;
 const spent = async (before: number) => Number((before - await totals()).toFixed(6));
 
-async function problems(): Promise<string[]> {
-  const storage = await openStorage(server.dataDir, "inline");
-  const found = await storage.ledger.strayReferences();
-  await storage.ledger.audit(async (account, entries, open) => {
-    found.push(...await auditAccount(account, entries, open));
-  });
-  await storage.close();
-  return found;
-}
+const problems = async (): Promise<string[]> => (await auditBeside(server.dataDir)).problems;
 
 async function recover(): Promise<void> {
-  const { nodes, close } = await openStorage(server.dataDir, "inline");
+  const { nodes, close } = await openBeside(server.dataDir);
   for (const { id: deadId, beatAt } of await nodes.list()) {
     await nodes.bury({ deadId, beatAt, now: system.now() });
   }
@@ -214,7 +205,7 @@ test("[WT27] the legs that were answered are recorded beside their call, with li
   assert.deepEqual(
     [body, ...body.transfers].map((one: { recording_url: string }) => one.recording_url),
     [`link of ${file}`, null, `link of ${uuid}-2.wav`]);
-  const storage = await openStorage(server.dataDir, "inline");
+  const storage = await openBeside(server.dataDir);
   assert.deepEqual(
     [await storage.calls.hasRecording(`${uuid}-2.wav`), await storage.calls.hasRecording(file)],
     [true, true]);

@@ -4,10 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
-import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
-import {
-  databasePath, openForInspection, openWriter,
-} from "#storage/engines/sqlite/database.ts";
+import { auditBeside, holdWrites, rowsBeside, runBeside } from "#support/beside.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
@@ -22,12 +19,11 @@ async function post({ url }: Running, path: string, body: object, key = "") {
 }
 
 async function books(dataDir: string) {
-  const db = openForInspection(databasePath(dataDir));
-  const { problems } = await auditDatabase(db);
-  const charged = db.prepare("SELECT count(*) FROM ledger WHERE kind = 'message'").pluck().get();
-  const said = db.prepare("SELECT content FROM messages WHERE role = 'user'").pluck().all();
-  db.close();
-  return { problems, charged, said };
+  const { problems } = await auditBeside(dataDir);
+  const charged = await rowsBeside(dataDir, "SELECT kind FROM ledger WHERE kind = 'message'");
+  const said = await rowsBeside<{ content: string }>(
+    dataDir, "SELECT content FROM messages WHERE role = 'user'");
+  return { problems, charged: charged.length, said: said.map(({ content }) => content) };
 }
 
 test("[CV130] killed after its model was asked and before it was stored, a turn leaves nothing; its key is answered and charged once", async () => {
@@ -37,15 +33,13 @@ test("[CV130] killed after its model was asked and before it was stored, a turn 
   const first = await startProcess(dataDir, env);
   const created = await post(first, "/conversations", { assistant_id: first.assistant });
   const path = `/conversations/${String(created.body.conversation_id)}/messages`;
-  const db = openWriter(dataDir, { migrate: false });
-  db.exec("BEGIN IMMEDIATE");
+  const held = await holdWrites(dataDir);
   const cut = assert.rejects(post(first, path, { message: "When?" }, "k1"));
   await model.waitFor("requests", 1);
   const gone = once(first.process, "exit");
   first.process.kill("SIGKILL");
   await Promise.all([gone, cut]);
-  db.exec("ROLLBACK");
-  db.close();
+  await held.letGo();
   assert.deepEqual(await books(dataDir), { problems: [], charged: 0, said: [] });
   const second = await startProcess(dataDir, env);
   const answered = await post(second, path, { message: "When?" }, "k1");
@@ -74,19 +68,18 @@ test("[CV131] a turn that is refused after its model was asked asks no more, sho
   model.script(() => ({
     tokens: ["Never ", "seen."], hold: new Promise<void>(() => undefined), holdAfter: 1,
   }));
-  const db = openWriter(dataDir, { migrate: false });
-  const holds = db.prepare("UPDATE accounts SET reserved_micros = ? WHERE id = ?");
-  db.exec("BEGIN IMMEDIATE");
-  holds.run(1_000_000, accountId);
+  const holds = (micros: number): string =>
+    `UPDATE accounts SET reserved_micros = ${micros} WHERE id = ${accountId}`;
+  const held = await holdWrites(dataDir);
+  await held.run(holds(1_000_000));
   const sent = server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "When?" } });
   await model.waitFor("requests", 1);
-  db.exec("COMMIT");
+  await held.letGo();
   const { status, body } = await sent;
   assert.deepEqual(
     [status, body.error], [400, "Insufficient balance. Please top up your account."]);
   await model.waitFor("aborted", 1);
-  holds.run(0, accountId);
-  db.close();
+  await runBeside(dataDir, holds(0));
   model.script(null);
   const next = await server.call(
     "POST", `/conversations/${uuid}/messages`, { body: { message: "And now?" } });

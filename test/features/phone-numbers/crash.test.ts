@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
-import { openWriter } from "#storage/engines/sqlite/database.ts";
+import { runBeside } from "#support/beside.ts";
 import { runCli, startProcess, type Running } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 import { startTwilioNumbers, type TwilioRequest } from "#support/twilio-numbers-server.ts";
@@ -146,11 +146,9 @@ test("[PN30] killed twice, the second time while it looks the order up: still on
   const settled = await buy();
   assert.deepEqual([settled.status, settled.body.data?.phone_number], [201, NUMBER]);
   // Killed while the number goes back: it is brought again.
-  const db = openWriter(dataDir, { migrate: false });
   await call(server, key, "DELETE", `/user/phone-numbers/${settled.body.data?.id}`);
   await kill(server, "SIGKILL");
-  db.prepare("UPDATE phone_numbers SET paid_until = 1, due_at = 1").run();
-  db.close();
+  await runBeside(dataDir, "UPDATE phone_numbers SET paid_until = 1, due_at = 1");
   twilio.intercept(({ method }) => (method === "DELETE" ? hang() : undefined));
   server = await startProcess(dataDir, twilio.env);
   await stopped();

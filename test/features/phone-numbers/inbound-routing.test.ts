@@ -5,10 +5,9 @@ import fc from "fast-check";
 import { getExampleNumber } from "libphonenumber-js/max";
 import examples from "libphonenumber-js/mobile/examples";
 import { CALLING_FORMATS, formatForTrunk, likenessOf } from "#features/phone-numbers/dialled.ts";
-import { openWriter } from "#storage/engines/sqlite/database.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { runBeside } from "#support/beside.ts";
 import { runCli } from "#support/process.ts";
-import { newAssistant, startTestServer } from "#support/server.ts";
+import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
 import { newTrunk } from "#support/sip-trunks.ts";
 
 const server = await startTestServer({ env: { PARLEY_SPEECH: "loopback" } });
@@ -89,10 +88,8 @@ test("[PN153] a call that fits numbers of two accounts rings nowhere, unless the
   const rings = { kind: "assistant", assistantId: atSecond.id, accountId: other.accountId, number };
   assert.deepEqual(await routeInbound(arrival), rings);
   // As it was stored before anybody looked.
-  const db = openWriter(server.dataDir, { migrate: false });
-  db.exec(`UPDATE sip_trunks SET allowed_networks = '["203.0.113.0/28"]'
+  await runBeside(server.dataDir, `UPDATE sip_trunks SET allowed_networks = '["203.0.113.0/28"]'
     WHERE phone_number_id = ${first.id}`);
-  db.close();
   await server.app.features.phoneNumbers.sipTrunks.removed(0);
   assert.deepEqual(await routeInbound(arrival), { kind: "refused", cause: "tied" });
   const approved = runCli(server.dataDir, [
@@ -104,7 +101,7 @@ test("[PN153] a call that fits numbers of two accounts rings nowhere, unless the
 test("[PN48] numbers bought here are rung by hosted carriers alone, and never as somebody's trunk", async () => {
   const { key } = await server.newAccount();
   const buy = async (phoneNumber: string) => {
-    const storage = await openStorage(server.dataDir, "inline");
+    const storage = await openBeside(server.dataDir);
     await storage.numberInventory.stock({
       now: 1,
       numbers: [{ phoneNumber, countryCode: "US", smsCapable: false, monthlyMicros: 0, carrier: null }],

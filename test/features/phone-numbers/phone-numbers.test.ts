@@ -2,12 +2,10 @@
 // Twilio is a double that speaks as documented; no live account was tried.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { auditAccount } from "#features/accounts/ledger.ts";
 import { LIMITS } from "#core/limits.ts";
-import { openWriter } from "#storage/engines/sqlite/database.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { auditBeside, insertBeside, rowsBeside, runBeside } from "#support/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { newAssistant, startTestServer, type CallOptions } from "#support/server.ts";
+import { newAssistant, openBeside, startTestServer, type CallOptions } from "#support/server.ts";
 import { startTwilioNumbers, type TwilioRequest } from "#support/twilio-numbers-server.ts";
 
 const twilio = await startTwilioNumbers();
@@ -29,7 +27,7 @@ function onSale(country = "US"): string {
 }
 const STOCKED = { countryCode: "US", smsCapable: false, monthlyMicros: null, carrier: null };
 async function inStock(phoneNumber: string, changes: object = {}): Promise<void> {
-  const storage = await openStorage(server.dataDir, "inline");
+  const storage = await openBeside(server.dataDir);
   await storage.numberInventory.stock({
     now: 1, numbers: [{ phoneNumber, ...STOCKED, ...changes }],
   });
@@ -50,14 +48,10 @@ const posts = () => twilio.requests.filter(({ method }) => method === "POST").le
 
 /** Everything the ledger, the balance and the reservations disagree about. */
 async function problems(): Promise<string[]> {
-  const storage = await openStorage(server.dataDir, "inline");
-  const found = await storage.ledger.strayReferences();
-  await storage.ledger.audit(async (account, entries, open) => {
-    found.push(...await auditAccount(account, entries, open));
-    if (open !== 0) found.push(`account ${account.accountId} has ${open} reserved`);
-  });
-  await storage.close();
-  return found;
+  const { problems: found } = await auditBeside(server.dataDir);
+  const holding = await rowsBeside<{ id: number }>(
+    server.dataDir, "SELECT id FROM accounts WHERE reserved_micros <> 0");
+  return [...found, ...holding.map(({ id }) => `account ${id} has something reserved`)];
 }
 
 const NOT_AVAILABLE = {
@@ -360,19 +354,18 @@ test("[PN17] a released number works until its month ends, then everything loses
   const { id } = (await buy(number, { key })).body.data as { id: number };
   const assistant = await newAssistant(
     server, { phone_number_id: id, type: "outbound", status: "active" }, key);
-  const db = openWriter(server.dataDir, { migrate: false });
-  const campaign = Number(db.prepare(`
+  const campaign = await insertBeside(server.dataDir, `
     INSERT INTO campaigns (account_id, assistant_id, name, status, timezone, max_calls_in_parallel,
       start_minute, end_minute, allowed_days, max_retries, retry_interval_minutes,
       retry_on_voicemail, retry_on_goal_incomplete, mark_complete_when_no_leads,
       phone_number_ids, created_at, updated_at)
-    VALUES (?, ?, 'C', 'draft', 'UTC', 1, 0, 1, '[]', 0, 10, 0, 0, 0, ?, 1, 1)`)
-    .run(accountId, assistant.id, `[${id},99]`).lastInsertRowid);
-  const callId = Number(db.prepare(`
+    VALUES (@accountId, @assistantId, 'C', 'draft', 'UTC', 1, 0, 1, '[]', 0, 10, 0, 0, 0, @ids, 1, 1)`,
+  { accountId, assistantId: assistant.id, ids: `[${id},99]` });
+  const callId = await insertBeside(server.dataDir, `
     INSERT INTO calls (account_id, assistant_id, type, status, assistant_phone, price_per_minute,
       created_at, updated_at, variables)
-    VALUES (?, ?, 'outbound', 'completed', ?, 0, 1, 1, '{}')`)
-    .run(accountId, assistant.id, number).lastInsertRowid);
+    VALUES (@accountId, @assistantId, 'outbound', 'completed', @number, 0, 1, 1, '{}')`,
+  { accountId, assistantId: assistant.id, number });
   const path = `/user/phone-numbers/${id}`;
   const release = () => server.call("DELETE", path, { key });
   const released = await release();
@@ -387,8 +380,9 @@ test("[PN17] a released number works until its month ends, then everything loses
     (await server.call("GET", `/user/assistant/${assistant.id}`, { key })).body.phone_number_id;
   assert.equal(await numberOf(), id);
   // The end of its month, without a month of ticks.
-  db.prepare("UPDATE phone_numbers SET paid_until = ?, due_at = ? WHERE id = ?")
-    .run(system.now(), system.now(), id);
+  await runBeside(server.dataDir, `
+    UPDATE phone_numbers SET paid_until = @now, due_at = @now WHERE id = @id`,
+  { now: system.now(), id });
   let refusals = 0;
   twilio.intercept(({ method }) => {
     if (method !== "DELETE") return undefined;
@@ -399,9 +393,9 @@ test("[PN17] a released number works until its month ends, then everything loses
   assert.equal(refusals, 1);
   assert.deepEqual(await all(key), []);
   assert.equal(await numberOf(), null);
-  assert.equal(db.prepare<[number], { phone_number_ids: string }>(
-    "SELECT phone_number_ids FROM campaigns WHERE id = ?").get(campaign)?.phone_number_ids, "[99]");
-  db.close();
+  assert.deepEqual(await rowsBeside(
+    server.dataDir, "SELECT phone_number_ids FROM campaigns WHERE id = @campaign", { campaign }),
+  [{ phone_number_ids: "[99]" }]);
   const kept = await server.call("GET", `/user/calls/${callId}`, { key });
   assert.equal(kept.body.assistant_phone_number, number);
   assert.equal(await balance(key), 16.01);
@@ -415,11 +409,10 @@ test("[PN17] a released number works until its month ends, then everything loses
 
 test("[PN18] numbers without a subscription go at once; an own number is for sale again", async () => {
   const { key, accountId } = await server.newAccount({ balance: "20" });
-  const db = openWriter(server.dataDir, { migrate: false });
   for (const type of ["sip", "caller_id"]) {
-    const id = Number(db.prepare(`
+    const id = await insertBeside(server.dataDir, `
       INSERT INTO phone_numbers (account_id, phone_number, country_code, type, created_at)
-      VALUES (?, '100', 'US', ?, 1)`).run(accountId, type).lastInsertRowid);
+      VALUES (@accountId, '100', 'US', @type, 1)`, { accountId, type });
     const { status, body } = await server.call("DELETE", `/user/phone-numbers/${id}`, { key });
     assert.deepEqual([status, body], [200, { message: "Phone number deleted successfully." }]);
   }
@@ -428,8 +421,8 @@ test("[PN18] numbers without a subscription go at once; an own number is for sal
   const { id } = (await buy("+12015559004", { key })).body.data as { id: number };
   assert.equal((await buy("+12015559004")).status, 400);
   await server.call("DELETE", `/user/phone-numbers/${id}`, { key });
-  db.prepare("UPDATE phone_numbers SET paid_until = 1, due_at = 1 WHERE id = ?").run(id);
-  db.close();
+  await runBeside(
+    server.dataDir, "UPDATE phone_numbers SET paid_until = 1, due_at = 1 WHERE id = @id", { id });
   await phoneNumbers.sweep();
   assert.equal((await buy("+12015559004", { key })).status, 201);
 });

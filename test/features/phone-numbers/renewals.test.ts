@@ -14,12 +14,11 @@ import { LIMITS } from "#core/limits.ts";
 import { createMemoryBus } from "#events/bus.ts";
 import { createNumbers } from "#app/phone-numbers.ts";
 import { monthAfter } from "#features/phone-numbers/billing.ts";
-import { openWriter } from "#storage/engines/sqlite/database.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { runBeside } from "#support/beside.ts";
 import { loneCluster } from "#support/cluster.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { CLI, runCli } from "#support/process.ts";
-import { newAssistant, startTestServer, testDataDir } from "#support/server.ts";
+import { newAssistant, openBeside, startTestServer, testDataDir } from "#support/server.ts";
 
 const DAY_MS = 86_400_000;
 const PRICE = 3_990_000;
@@ -27,7 +26,7 @@ const GRACE_DAYS = 7;
 const NUMBER = "+12015550100";
 
 const dataDir = testDataDir();
-const storage = await openStorage(dataDir, "inline");
+const storage = await openBeside(dataDir, "forgets");
 after(async () => {
   await storage.close();
   rmSync(dataDir, { recursive: true });
@@ -250,9 +249,9 @@ test("[PN25] the server's own clock renews; a suspended number is neither called
   const system = createManualSystem();
   const server = await startTestServer({ system, env: { PARLEY_SPEECH: "loopback" } });
   const { accountId, features } = { accountId: server.accountId, features: server.app.features };
-  const db = openWriter(server.dataDir, { migrate: false });
-  db.prepare(`INSERT INTO number_inventory (phone_number, country_code, sms_capable, price_micros,
-    created_at) VALUES (?, 'US', 1, 5000000, 1)`).run(NUMBER);
+  await runBeside(server.dataDir, `
+    INSERT INTO number_inventory (phone_number, country_code, sms_capable, price_micros, created_at)
+    VALUES (@number, 'US', 1, 5000000, 1)`, { number: NUMBER });
   const { body } = await server.call("POST", "/user/phone-numbers/purchase", {
     body: { phone_number: NUMBER },
   });
@@ -267,7 +266,8 @@ test("[PN25] the server's own clock renews; a suspended number is neither called
     });
   });
   const tick = async (type: string) => {
-    db.prepare("UPDATE phone_numbers SET due_at = 1, paid_until = 1, grace_until = 1").run();
+    await runBeside(
+      server.dataDir, "UPDATE phone_numbers SET due_at = 1, paid_until = 1, grace_until = 1");
     const happened = next(type);
     system.advance(LIMITS.numberSweepMs);
     await happened;
@@ -299,14 +299,14 @@ test("[PN25] the server's own clock renews; a suspended number is neither called
   const kept = await server.call("PUT", `/user/assistant/${assistant.id}`, { body: { name: "B" } });
   assert.equal(kept.status, 200);
   await features.accounts.credit(accountId, 6_000_000);
-  db.prepare("UPDATE phone_numbers SET paid_until = ?").run(system.now());
+  const change = (text: string): Promise<void> => runBeside(server.dataDir, text);
+  await change(`UPDATE phone_numbers SET paid_until = ${system.now()}`);
   const renewed = next("phone_number_renewed");
-  db.prepare("UPDATE phone_numbers SET due_at = 1").run();
+  await change("UPDATE phone_numbers SET due_at = 1");
   system.advance(LIMITS.numberSweepMs);
   await renewed;
   assert.equal((await read()).status, "active");
   assert.equal(await call(), NUMBER);
-  db.close();
   await server.close();
 });
 

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { readSipAddress } from "#features/phone-numbers/sip-rules.ts";
-import { databasePath, openForInspection, openWriter } from "#storage/engines/sqlite/database.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { refuseBeside, rowsBeside, runBeside } from "#support/beside.ts";
+import { isOverPostgres } from "#support/engines.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { newAssistant, startTestServer, testDataDir } from "#support/server.ts";
+import { newAssistant, openBeside, startTestServer, testDataDir } from "#support/server.ts";
 import { newTrunk, trunkBody, TRUNK_PASSWORD, TRUNKS, type WireTrunk } from "#support/sip-trunks.ts";
 
 const system = createManualSystem();
@@ -89,12 +89,10 @@ test("[PN40] a trunk is a number of type sip; its password is sealed and never o
     }]);
   }
   assert.equal((await carrier.findByNumberId(id))!.password, TRUNK_PASSWORD);
-  const db = openForInspection(databasePath(server.dataDir));
-  const row = db.prepare("SELECT * FROM sip_trunks WHERE phone_number_id = ?").get(id) as
-    { password: string };
-  db.close();
-  assert.match(row.password, /^v1\./);
-  for (const file of ["parley.db", "parley.db-wal"]) {
+  const stored = "SELECT password FROM sip_trunks WHERE phone_number_id = @id";
+  const [row] = await rowsBeside<{ password: string }>(server.dataDir, stored, { id });
+  assert.match(String(row?.password), /^v1\./);
+  for (const file of isOverPostgres ? [] : ["parley.db", "parley.db-wal"]) {
     assert.ok(!readFileSync(join(server.dataDir, file)).includes(TRUNK_PASSWORD), file);
   }
 });
@@ -265,10 +263,8 @@ test("[PN44] deleting the number deletes the trunk and takes it from assistants 
   }
   const { phoneNumberIds } = await campaigns.get(accountId, campaign.body.data.id as number);
   assert.deepEqual(phoneNumberIds, [kept.id]);
-  const db = openForInspection(databasePath(server.dataDir));
-  assert.equal(
-    db.prepare("SELECT 1 FROM sip_trunks WHERE phone_number_id = ?").get(id), undefined);
-  db.close();
+  assert.deepEqual(await rowsBeside(
+    server.dataDir, "SELECT password FROM sip_trunks WHERE phone_number_id = @id", { id }), []);
 });
 
 test("[PN45] addresses: names and IP addresses in their plain form; private ones where allowed", async () => {
@@ -340,10 +336,8 @@ test("[PN46] the carrier has the trunks of all accounts, hears of each change, s
   assert.deepEqual(await restart(env.PARLEY_SECRET), [3, 200]);
   assert.deepEqual(await restart("quite another secret now"), [0, 200]);
   // A password moved to another row opens nowhere.
-  const db = openWriter(dataDir, { migrate: false });
-  db.exec(`UPDATE sip_trunks SET password = (
+  await runBeside(dataDir, `UPDATE sip_trunks SET password = (
     SELECT password FROM sip_trunks WHERE phone_number_id = ${ids[0]})`);
-  db.close();
   assert.deepEqual(await restart(env.PARLEY_SECRET), [1, 200]);
   rmSync(dataDir, { recursive: true });
 });
@@ -383,7 +377,7 @@ test("[PN152] a number another account has at the same carrier is refused, in an
   const moved = await put({ allowed_inbound_ips: ["203.0.113.7"] });
   assert.deepEqual([moved.status, moved.body], [409, CLAIMED]);
   assert.equal((await put({ nickname: "Desk" })).status, 200);
-  const storage = await openStorage(server.dataDir, "inline");
+  const storage = await openBeside(server.dataDir);
   const approve = (accountId: number) =>
     storage.sipTrunks.approve({ phoneNumber: number, accountId, now: system.now() });
   assert.equal(await approve(999_999), false);
@@ -405,16 +399,14 @@ test("[PN50] an account has a bounded number of trunks", async () => {
 test("[PN51] what cannot be stored is told so, and neither half of it is left", async () => {
   const { key } = await server.newAccount();
   const trunk = await newTrunk(server, {}, key);
-  const db = openWriter(server.dataDir, { migrate: false });
-  for (const what of ["INSERT", "UPDATE"]) {
-    db.exec(`CREATE TRIGGER refuse_${what} BEFORE ${what} ON sip_trunks
-      BEGIN SELECT RAISE (ABORT, 'a defect'); END`);
-  }
+  const refused = [
+    await refuseBeside(server.dataDir, "INSERT", "sip_trunks"),
+    await refuseBeside(server.dataDir, "UPDATE", "sip_trunks"),
+  ];
   const created = await server.call("POST", TRUNKS, { key, body: trunkBody() });
   const updated = await server.call(
     "PUT", `${TRUNKS}/${trunk.id}`, { key, body: { phone_number: "+12015550166" } });
-  for (const what of ["INSERT", "UPDATE"]) db.exec(`DROP TRIGGER refuse_${what}`);
-  db.close();
+  for (const { allow } of refused) await allow();
   assert.deepEqual([created.status, created.body],
     [500, { error: "Failed to create SIP trunk. Please try again or contact support." }]);
   assert.deepEqual([updated.status, updated.body],

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
-import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { rowsBeside } from "#support/beside.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { startMcpServer } from "#support/mcp-server.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
@@ -71,12 +71,8 @@ test("[TL130] an assistant calls a tool of an MCP server, at most once in a turn
   // The model received the server's own schema.
   const offered = JSON.stringify(model.requests.at(-1));
   assert.ok(offered.includes('"items":{"type":"number"}'), offered.slice(0, 2000));
-  if (process.env.ENGINE !== "postgres") {
-    const database = openForInspection(databasePath(server.dataDir));
-    const row = database.prepare("SELECT headers FROM tools WHERE id = ?").get(id);
-    database.close();
-    assert.ok(!JSON.stringify(row).includes("canary"));
-  }
+  const rows = await rowsBeside(server.dataDir, "SELECT headers FROM tools WHERE id = @id", { id });
+  assert.ok(!JSON.stringify(rows).includes("canary"));
   const { body: calls } = await server.call("GET", `/user/tools/${id}/calls`);
   assert.deepEqual(calls.map(({ state }: { state: string }) => state), ["answered"]);
 });

@@ -1,15 +1,14 @@
 // Mid-call tools: their records, what is sent to endpoints, what comes of it.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { after, beforeEach, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
 import { createOutbound } from "#outbound/request.ts";
-import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { rowsBeside, runBeside } from "#support/beside.ts";
+import { isOverPostgres } from "#support/engines.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
@@ -255,10 +254,8 @@ test("[TL11] a call whose outcome was lost is reported as unknown, and not sent 
   assert.equal((await post()).status, 400);
   assert.equal(endpoint.requests.length, 1);
   // As a crash between sending and journaling leaves it.
-  execFileSync(process.execPath, ["-e", `
-    const db = require("better-sqlite3")(process.argv[1]);
-    db.exec("UPDATE tool_calls SET state = 'sent', result = NULL WHERE id = (SELECT max(id) FROM tool_calls)");
-  `, databasePath(server.dataDir)], { cwd: join(import.meta.dirname, "../../..") });
+  await runBeside(server.dataDir, `UPDATE tool_calls SET state = 'sent', result = NULL
+    WHERE id = (SELECT max(id) FROM tool_calls)`);
   isBroken = false;
   const again = await post();
   model.script(null);
@@ -269,14 +266,14 @@ test("[TL11] a call whose outcome was lost is reported as unknown, and not sent 
 
 test("[TL12] header values are nowhere in the database, the log of events or the metrics", async () => {
   await turnWith({}, { item: "x", count: 1 });
-  const db = openForInspection(databasePath(server.dataDir));
-  const tables = db.prepare<[], { name: string }>(
-    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'chunk_index%'").all();
+  const tables = await rowsBeside<{ name: string }>(server.dataDir, isOverPostgres
+    ? "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'"
+    : "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'chunk_index%'");
+  assert.ok(tables.length > 20);
   for (const { name } of tables) {
-    const text = JSON.stringify(db.prepare(`SELECT * FROM ${name}`).all());
+    const text = JSON.stringify(await rowsBeside(server.dataDir, `SELECT * FROM ${name}`));
     assert.ok(!text.includes("canary"), name);
   }
-  db.close();
   assert.ok(!(await (await fetch(`${server.url}/metrics`)).text()).includes("canary"));
   assert.ok(model.requests.every((request) => !JSON.stringify(request).includes("canary")));
 });

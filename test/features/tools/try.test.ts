@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
-import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { rowsBeside } from "#support/beside.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { startTestServer } from "#support/server.ts";
 
@@ -209,10 +209,8 @@ test("[TL85] every trial is a call of its own and leaves nothing behind", async 
   for (let count = 0; count < 2; count += 1) assert.equal((await tryTool(id)).body.ok, true);
   const keys = endpoint.requests.map(({ headers }) => headers["idempotency-key"]);
   assert.equal(new Set(keys).size, 2);
-  const db = openForInspection(databasePath(server.dataDir));
-  const row = db.prepare("SELECT count(*) AS calls FROM tool_calls WHERE tool_id = ?").get(id);
-  db.close();
-  assert.deepEqual(row, { calls: 0 });
+  assert.deepEqual(
+    await rowsBeside(server.dataDir, "SELECT id FROM tool_calls WHERE tool_id = @id", { id }), []);
 });
 
 test("[TL86] trials count against the key's rate like any other write", async () => {

@@ -6,7 +6,7 @@ import { accountEvent } from "#support/account-events.ts";
 import { askUntil } from "#support/asking.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
-import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
 import { startWebhookReceiver, type Received } from "#support/webhook-receiver.ts";
 
 const LOOPBACK = { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" };
@@ -279,8 +279,7 @@ test("[WH8] events to pull: in order from a position, with a page's end and a ga
   assert.equal(rest.has_more, false);
   const newest = (await call("GET", `/user/events?after=${rest.next}`)).body;
   assert.deepEqual(newest, { data: [], next: rest.next, has_more: false, gap: false });
-  const { openStorage } = await import("#storage/engines/sqlite/storage.ts");
-  const storage = await openStorage(server.dataDir, "inline");
+  const storage = await openBeside(server.dataDir);
   await storage.trimLog(Number.MAX_SAFE_INTEGER, 1_000_000);
   await storage.close();
   const trimmed = (await call("GET", "/user/events?after=1")).body;

@@ -4,12 +4,11 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { openFrontDoor } from "#support/front-door.ts";
 import {
-  newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
+  newAssistant, newConversation, openBeside, startTestServer, testDataDir, type TestServer,
 } from "#support/server.ts";
 
 const skip = noBrowser();
@@ -187,7 +186,7 @@ test("[DB54] of a log that is kept no longer the history is loaded, and what com
   const uuid = await newConversation(server, assistant.uuid);
   answer("One.");
   await send(uuid, "First?");
-  const storage = await openStorage(dataDir, "inline");
+  const storage = await openBeside(dataDir);
   await storage.trimLog(Number.MAX_SAFE_INTEGER, 100_000);
   await storage.close();
   answer("Two.");

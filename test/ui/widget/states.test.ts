@@ -4,9 +4,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createSystem } from "#core/system.ts";
-import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { noBrowser, until } from "#support/browser.ts";
-import { newAssistant } from "#support/server.ts";
+import { newAssistant, openBeside } from "#support/server.ts";
 import {
   isAnswered, measureLoad, open, startWorld, type Seen,
 } from "#support/widget-page.ts";
@@ -43,7 +42,7 @@ test("[WG30] of a log that is kept no longer the history is shown, each line onc
     const uuid = await found;
     await seen.page.keyboard.press("Escape");
     await send(uuid, "Second?");
-    const storage = await openStorage(server.dataDir, "inline");
+    const storage = await openBeside(server.dataDir);
     await storage.trimLog(Number.MAX_SAFE_INTEGER, 100_000);
     await storage.close();
     answers("Three.");
