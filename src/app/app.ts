@@ -168,6 +168,7 @@ function startTimers({ config, log, system, storage, places, nodes, features }: 
     forAll(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
     forAll(LIMITS.attachmentSweepMs, "attachment sweep", features.attachments.sweep),
     forAll(LIMITS.messageIndexMs, "message index", () => indexMessages(storage.inbox, system)),
+    forAll(LIMITS.balanceMailSweepMs, "mails of balances", features.balanceMails.sweep),
     forAll(LIMITS.costCountMs, "costs", features.costs.sweep),
     every(LIMITS.keyLastUsedFlushMs, "key use flush", accounts.flushKeyUses),
     forAll(LIMITS.retentionSweepMs, "event retention", () =>
@@ -253,8 +254,9 @@ async function stop(
   ]);
   features.others?.close();
   features.notifications.close();
+  features.balanceMails.close();
   await features.push.close();
-  await Promise.all([features.modelCatalog.close(), places.close()]);
+  await Promise.all([features.modelCatalog.close(), places.close(), features.topUps.close()]);
   if (!storage.failure()) await ifStored(log, nodes.leave());
   await storage.close();
 }

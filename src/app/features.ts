@@ -4,7 +4,6 @@ import type { Nodes } from "#cluster/nodes.ts";
 import { countWatchers } from "#cluster/watchers.ts";
 import type { Wire } from "#cluster/wire.ts";
 import { createAccounts } from "#features/accounts/accounts.ts";
-import { createCosts } from "#features/accounts/costs.ts";
 import { createFirstSteps } from "#features/accounts/first-steps.ts";
 import { createSessions } from "#features/accounts/sessions.ts";
 import { createOwnUsedTickets, createTickets } from "#features/accounts/tickets.ts";
@@ -50,6 +49,7 @@ import type { FilePlaces } from "./files.ts";
 import type { HostedLines } from "./hosted-carriers.ts";
 import { createKnowledge } from "./knowledgebases.ts";
 import { createMailer } from "./mail.ts";
+import { createMoney } from "./money.ts";
 import { createPeople } from "./people.ts";
 import { createTelephony } from "./phone-numbers.ts";
 import { createBrowserPush } from "./push.ts";
@@ -173,7 +173,7 @@ export function createFeatures(options: AppOptions, served: Served) {
     bus, catalogs, modelCatalog, capabilities, metrics, planOf,
     newTickets: ground.newTickets, others: ground.others, mailer: ground.mailer,
     accounts, people, box,
-    costs: createCosts({ store: storage.costs, modelName: modelCatalog.nameOf }),
+    ...createMoney({ ...ground, accounts }),
     sessions: createSessions({ box, accounts, system }),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, firstSteps, calendars, phoneNumbers,

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import type { Nodes } from "#cluster/nodes.ts";
 import type { Wire } from "#cluster/wire.ts";
+import { balanceRoutes, paymentRoute } from "#features/accounts/balance-routes.ts";
 import { costRoutes } from "#features/accounts/costs-routes.ts";
 import { createOverview } from "#features/accounts/overview.ts";
 import { accountRoutes, accountSocket } from "#features/accounts/routes.ts";
@@ -120,6 +121,7 @@ export function mount(parts: Parts): Mounted {
     conversationOf: conversations.get, search: knowledge.retrieval.search,
   });
   for (const socket of served.flatMap((one) => one.sockets)) server.socket(socket);
+  server.route(paymentRoute(features.topUps));
   const connectCarriers = mountCarriers(parts);
   const openApi = (): object =>
     buildOpenApi(routes, { ...ABOUT, version: VERSION, baseUrl: API_ROOT });
@@ -178,12 +180,15 @@ function serveAccounts(parts: Parts, admission: Admission): Served {
     savedViews: createSavedViews({ store: storage.savedViews, system }),
     statements: createStatements({ store: storage.statements, system }),
     server: serverOptions(parts),
+    balance: features.balance, costs: features.costs, topUps: features.topUps,
+    sendsMail: features.mailer.isSetUp,
     identify: (http: HttpRequest) => identify(api, http, true),
     streamsMax: config.PARLEY_STREAMS_PER_ACCOUNT_MAX,
   };
   const routes = [
     ...accountRoutes(options), ...memberRoutes(options), ...auditRoutes(options),
-    ...firstDayRoutes(options), ...costRoutes({ costs: features.costs, zoneOf: accounts.zoneOf, system }),
+    ...firstDayRoutes(options), ...balanceRoutes(options),
+    ...costRoutes({ costs: features.costs, zoneOf: accounts.zoneOf, system }),
     ...authRoutes({ ...options, failures: api.failures, box: features.box, oidc: people.oidc }),
   ];
   return { routes, sockets: [accountSocket(options)] };

@@ -3,6 +3,7 @@ import { accountCommands } from "./accounts.ts";
 import { assistantCommands } from "./assistants.ts";
 import { attachmentCommands } from "./attachments.ts";
 import { auditCommands } from "./audit-log.ts";
+import { balanceCommands } from "./balance.ts";
 import { calendarCommands } from "./calendar.ts";
 import { callCommands } from "./call-commands.ts";
 import { callbackCommands } from "./callbacks.ts";
@@ -42,6 +43,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...assistantCommands(sql),
     ...attachmentCommands(sql),
     ...auditCommands(sql),
+    ...balanceCommands(sql),
     ...calendarCommands(sql),
     ...callbackCommands(sql),
     ...callCommands(sql),

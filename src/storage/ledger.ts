@@ -5,6 +5,7 @@ import type { EntryFilter, StatementStore } from "#features/accounts/statements.
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
+import { createBalanceWatch } from "./balance.ts";
 import { balanceChanged, changeAfter, createEventAppender } from "./events.ts";
 import {
   chain, perSession, together, type Awaitable, type Reader, type Sql,
@@ -12,12 +13,18 @@ import {
 import { createEnqueue } from "./webhook-outbox.ts";
 
 /** What an entry goes on from. */
-export interface AccountRow {
+interface AccountRow {
   balance_micros: number;
   reserved_micros: number;
   ledger_entries: number;
   ledger_hash: string;
   event_sequence: number;
+}
+
+/** What an entry is written to. */
+export interface ChargedRow extends AccountRow {
+  /** The balance at which somebody is notified; null: at none below. */
+  alert_micros: number | null;
 }
 
 interface Ledger {
@@ -29,7 +36,7 @@ interface Ledger {
   /** Gives back what `hold` set aside. */
   unhold(args: { accountId: number; amountMicros: Micros }): Awaitable<unknown>;
   /** Enters what was set aside by `hold`; the account was read by the caller. */
-  charge(account: AccountRow, entry: Entry, paidFor: AppendPaid): Awaitable<Posted>;
+  charge(account: ChargedRow, entry: Entry, paidFor: AppendPaid): Awaitable<Posted>;
   /** `hold` with a row of its own; false when the free balance is too low. */
   reserve(args: Reservation): Awaitable<boolean>;
   /** More under a reservation that is open; false when the free balance is too low. */
@@ -82,7 +89,7 @@ interface Entry {
 interface Posted {
   amountMicros: Micros;
   balanceMicros: Micros;
-  /** What was paid for, where it has an event, then `balance_changed`. */
+  /** What was paid for, where it has an event, `balance_changed`, and each `balance_low`. */
   events: CommittedEvent[];
 }
 
@@ -103,8 +110,9 @@ function prepareLedger(sql: Sql) {
       RETURNING amount_micros`),
     unhold: sql.prepare(
       "UPDATE accounts SET reserved_micros = reserved_micros - @amountMicros WHERE id = @accountId"),
-    readAccount: sql.prepare<object, AccountRow>(`
-      SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
+    readAccount: sql.prepare<object, ChargedRow>(`
+      SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence,
+        alert_micros
       FROM accounts WHERE id = @accountId`),
     insertEntry: sql.prepare(`
       INSERT INTO ledger (account_id, number, kind, reference, amount_micros, balance_after_micros,
@@ -125,8 +133,19 @@ type LedgerStatements = ReturnType<typeof prepareLedger>;
 function createEntryWriter(sql: Sql, { insertEntry, updateAccount }: LedgerStatements) {
   const append = createEventAppender(sql);
   const enqueue = createEnqueue(sql);
+  const watch = createBalanceWatch(sql);
+  /** With what is to be reported of the balance: most entries cost it a look at a row it has. */
+  const told = (account: ChargedRow, entry: Entry, posted: Posted): Awaitable<Posted> => {
+    const { accountId, amountMicros, now } = entry;
+    const { balanceMicros, events } = posted;
+    const { alert_micros: alertMicros, balance_micros: beforeMicros } = account;
+    const isReached = alertMicros !== null && balanceMicros <= alertMicros;
+    if (!isReached && amountMicros <= 0) return posted;
+    return chain(watch({ accountId, beforeMicros, balanceMicros, now }), (low) =>
+      ({ ...posted, events: [...events, ...low] }));
+  };
   return (
-    account: AccountRow, entry: Entry, releasedMicros: Micros, paidFor?: AppendPaid,
+    account: ChargedRow, entry: Entry, releasedMicros: Micros, paidFor?: AppendPaid,
   ): Awaitable<Posted | null> => {
     const { accountId, kind, reference, amountMicros, now } = entry;
     const balanceMicros = account.balance_micros + amountMicros;
@@ -151,10 +170,10 @@ function createEntryWriter(sql: Sql, { insertEntry, updateAccount }: LedgerState
       appended,
     );
     return chain(written, ([, , event]) => {
-      if (!paidFor) return { amountMicros, balanceMicros, events: [event] };
+      if (!paidFor) return told(account, entry, { amountMicros, balanceMicros, events: [event] });
       const changed = changeAfter(event, change);
       return chain(enqueue(changed, now), () =>
-        ({ amountMicros, balanceMicros, events: [event, changed] }));
+        told(account, entry, { amountMicros, balanceMicros, events: [event, changed] }));
     });
   };
 }

@@ -6,7 +6,9 @@ import type { SavedViewStore } from "#features/accounts/saved-views.ts";
 import type { AuditStore } from "#features/accounts/audit.ts";
 import type { AccountStore } from "#features/accounts/accounts.ts";
 import type { UserStore } from "#features/accounts/users.ts";
+import type { BalanceStore } from "#features/accounts/balance.ts";
 import type { CostStore } from "#features/accounts/costs.ts";
+import type { TopUpStore } from "#features/accounts/top-ups.ts";
 import type { OverviewStore } from "#features/accounts/overview.ts";
 import type { StatementStore } from "#features/accounts/statements.ts";
 import type { UsedTickets } from "#features/accounts/tickets.ts";
@@ -83,6 +85,8 @@ export interface Storage {
   ledger: LedgerReader;
   overview: OverviewStore;
   costs: CostStore;
+  balance: BalanceStore;
+  topUps: TopUpStore;
   statements: StatementStore;
   /** Deletes events and journaled calls older than `before`, oldest first; resolves to how many. */
   trimLog(before: Instant, rows: number): Promise<number>;

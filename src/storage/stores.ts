@@ -3,6 +3,7 @@ import { createAccountStore } from "./accounts.ts";
 import { createAssistantStore } from "./assistants.ts";
 import { createAttachmentStore } from "./attachments.ts";
 import { createAuditStore } from "./audit-log.ts";
+import { createBalanceStore, createTopUpStore } from "./balance.ts";
 import { createCalendarStore } from "./calendar.ts";
 import { createCallStore } from "./calls.ts";
 import { createCallbackStore } from "./callbacks.ts";
@@ -92,6 +93,8 @@ export function storesOver(
     ledger: createLedgerReader(reader),
     overview: createOverviewStore(reader),
     costs: createCostStore(reader, writer),
+    balance: createBalanceStore(reader, writer),
+    topUps: createTopUpStore(reader, writer),
     statements: createStatementStore(reader),
     trimLog: createTrimLog(reader, writer),
     failure: () => writer.failure(),

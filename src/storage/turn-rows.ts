@@ -5,12 +5,12 @@ import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type { AttachmentBody } from "#events/events.ts";
 import { createEventAppender } from "./events.ts";
-import { createLedger, type AccountRow } from "./ledger.ts";
+import { createLedger, type ChargedRow } from "./ledger.ts";
 import { NOBODY } from "./nodes.ts";
 import { together, type Awaitable, type Sql } from "./sql.ts";
 
 /** An open turn with what its end goes on from; `event_sequence` is its account's. */
-export interface OpenRow extends AccountRow {
+export interface OpenRow extends ChargedRow {
   price_micros: number;
   user_sequence: number;
   begun_at: number;
@@ -37,7 +37,8 @@ export function createTurnRows(sql: Sql) {
   const open = sql.prepare<object, OpenRow>(`
     SELECT t.price_micros, t.user_sequence, t.begun_at,
       c.event_sequence AS conversation_sequence, c.state = 'ended' AS has_ended,
-      a.balance_micros, a.reserved_micros, a.ledger_entries, a.ledger_hash, a.event_sequence
+      a.balance_micros, a.reserved_micros, a.ledger_entries, a.ledger_hash, a.event_sequence,
+      a.alert_micros
     FROM turns t JOIN conversations c ON c.id = t.conversation_id
     JOIN accounts a ON a.id = c.account_id
     WHERE t.id = +@turnId AND t.conversation_id = +@conversationId AND t.state = 'open'

@@ -28,7 +28,7 @@ export const CODES: readonly string[] = [
   // Weekdays.
   "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
   // Events and messages of webhooks.
-  "ai_toggled", "balance_changed", "call_created", "call_deleted", "call_ended",
+  "ai_toggled", "balance_changed", "balance_low", "call_created", "call_deleted", "call_ended",
   "call_status_changed", "call_transfer_changed", "call_whispered", "callback_done",
   "callback_requested", "campaign_status_changed", "conversation_created", "conversation_ended",
   "conversation_evaluated", "conversation_failed", "conversation_rated", "conversation_read",

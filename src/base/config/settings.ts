@@ -1,17 +1,17 @@
 // Every environment variable: type, default, description; those that bound something are in
 // bounds.ts. Read by config.ts.
 import {
-  address, addresses, asteriskEndpoint, carrierRates, countries, databaseUrl, dollars, ed25519Key,
+  address, addresses, asteriskEndpoint, carrierRates, countries, databaseUrl, ed25519Key,
   file, iceUrls, integer, list, natsUrl, networks, numberPrices, oneOf, onOff, origins, plainName,
   plans, portRange, region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid,
 } from "./values.ts";
 import { BOUNDS } from "./bounds.ts";
 import { FILE_SETTINGS } from "./files.ts";
 import { MAIL_SETTINGS } from "./mail.ts";
+import { MONEY_SETTINGS } from "./money.ts";
 import { IDENTITY_SETTINGS } from "./identity.ts";
 import { LIMITS } from "#core/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "#core/logger.ts";
-import { formatMicros } from "#core/money.ts";
 import type { CarrierRates, NumberPrices, Plans } from "#core/price-lists.ts";
 import { sights, type Sight } from "./sights.ts";
 import { setting, type Setting } from "./setting.ts";
@@ -250,14 +250,7 @@ export const SETTINGS = {
     default: "https://api.cal.com",
     description: "Server of Cal.com's API for calendar_integration, such as a self-hosted one", parse: url,
   }),
-  PARLEY_MESSAGE_PRICE: setting<number | null>({
-    default: 10_000, description: "Price of an answered message in USD; 0: messages are not billed, and need no balance",
-    parse: dollars, spell: formatMicros,
-  }),
-  PARLEY_CALL_PRICE: setting<number | null>({
-    default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on; 0: calls are not billed, and need no balance",
-    parse: dollars, spell: formatMicros,
-  }),
+  ...MONEY_SETTINGS,
   PARLEY_NUMBER_PRICES_FILE: setting<NumberPrices | null>({
     default: null, description: "What numbers cost a month, by country, instead of data/number-prices.json",
     parse: numberPrices,
@@ -434,6 +427,7 @@ export const TOGETHER: (keyof typeof SETTINGS)[][] = [
   ["PARLEY_AZURE_KEY", "PARLEY_AZURE_REGION"],
   ["PARLEY_TLS_KEY_FILE", "PARLEY_TLS_CERT_FILE"],
   ["PARLEY_SMTP_URL", "PARLEY_SMTP_FROM"],
+  ["PARLEY_STRIPE_KEY", "PARLEY_STRIPE_WEBHOOK_SECRET"],
   ["PARLEY_OIDC_ISSUER", "PARLEY_OIDC_CLIENT_ID", "PARLEY_OIDC_CLIENT_SECRET"],
   ["PARLEY_S3_ACCESS_KEY", "PARLEY_S3_SECRET_KEY"],
   ["PARLEY_TWILIO_ACCOUNT_SID", "PARLEY_TWILIO_AUTH_TOKEN"],

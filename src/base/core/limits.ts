@@ -288,6 +288,8 @@ export const LIMITS = {
   retentionSweepMs: 10 * MINUTE_MS,
   retentionRowsMax: 5000,
   checkpointMs: 30 * SECOND_MS,
+  balanceMailSweepMs: 30 * SECOND_MS,
+  balanceMailRows: 100,
   costCountMs: 60 * SECOND_MS,
   keyLastUsedFlushMs: 30 * SECOND_MS,
 

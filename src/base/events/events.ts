@@ -175,7 +175,9 @@ export type CommittedData =
       note: string | null; by: string | null;
     }
   | (PhoneNumberEvent & { phone_number_id: number; phone_number: string })
-  | { type: "balance_changed"; balance: number; change: number; kind: string };
+  | { type: "balance_changed"; balance: number; change: number; kind: string }
+  /** The balance has come down to an amount that the account wants to be told of. */
+  | { type: "balance_low"; balance: number; threshold: number };
 
 /** Why a visitor was not answered before a reply was even begun. */
 export type Refused = "balance_too_low" | "daily_cap_reached";

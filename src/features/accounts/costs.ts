@@ -76,6 +76,8 @@ interface CostOptions {
 
 export interface Costs {
   report(accountId: number, days: CostDay[], by: CostGroup): Promise<CostReport>;
+  /** Counts the account's newest entries, as far as an answer can wait for it. */
+  catchUp(accountId: number): Promise<void>;
   /** Counts what came since. */
   sweep(): Promise<void>;
 }
@@ -96,6 +98,7 @@ export function createCosts({ store, modelName }: CostOptions): Costs {
       const kept = bounded(found, days.length);
       return { isComplete, groups: await named({ store, modelName }, accountId, by, kept) };
     },
+    catchUp: async (accountId) => void await catchUp(accountId, STEPS_BEFORE_ANSWER),
     sweep: async () => {
       for (const accountId of await store.uncounted(ACCOUNTS_PER_SWEEP)) {
         while (!await catchUp(accountId, STEPS_BEFORE_ANSWER)) await nextTurn();

@@ -20,6 +20,8 @@ import {
 import { parsePosition } from "#realtime/frames.ts";
 import type { Accounts } from "./accounts.ts";
 import type { By } from "./audit.ts";
+import type { Balance } from "./balance.ts";
+import { wireOutlook } from "./balance-routes.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
 import type { ReadOverview } from "./overview.ts";
 import { nodesRoutes, type NodesOptions } from "./nodes-routes.ts";
@@ -33,6 +35,7 @@ import type { Tickets } from "./tickets.ts";
 import type { Users } from "./users.ts";
 
 interface AccountRouteOptions {
+  balance: Pick<Balance, "outlook">;
   accounts: Accounts;
   tickets: Pick<
     Tickets<Pick<Caller, "accountId" | "keyId" | "member" | "session">>, "issue"
@@ -144,7 +147,7 @@ async function callerItem({ users }: AccountRouteOptions, { accountId, role, mem
 }
 
 function meRoute(options: AccountRouteOptions): Route {
-  const { accounts } = options;
+  const { accounts, balance } = options;
   return keyRoute({
     method: "GET",
     path: "/user/me",
@@ -159,6 +162,10 @@ function meRoute(options: AccountRouteOptions): Route {
           email: Type.String(about("Where the account's owner is reached.", "ada@example.org")),
           total_balance: Type.Number(about(
             "What is left to spend, in USD, what is reserved for running calls included.", 4.97)),
+          balance_state: Type.String(about(
+            "ok; low: it lasts three days at most; empty: it is not enough for anything.", "ok")),
+          balance_lasts_until: Nullable(Moment(
+            "Until when it lasts at the pace of the last seven days; null: for years.")),
           time_zone: Nullable(Type.String(about(
             "Where days begin and end, as IANA calls it; null: nobody has chosen, so in UTC.",
             "Europe/Berlin"))),
@@ -169,12 +176,16 @@ function meRoute(options: AccountRouteOptions): Route {
     },
     handle: async ({ caller }) => {
       const account = await accounts.find(caller.accountId);
-      if (!account) throw new Fault(404, "Account not found.");
+      const outlook = account && await balance.outlook(caller.accountId);
+      if (!account || !outlook) throw new Fault(404, "Account not found.");
+      const { state, lasts_until: lastsUntil } = wireOutlook(outlook);
       const { name, email, timeZone, balanceMicros, trouble } = account;
       return json(200, {
         name,
         email,
         total_balance: dollarsFromMicros(balanceMicros),
+        balance_state: state,
+        balance_lasts_until: lastsUntil,
         time_zone: timeZone,
         trouble: trouble && {
           reason: trouble.reason, conversation_id: trouble.conversationUuid,

@@ -2,6 +2,8 @@
 // to people outside; opened by app/mail.ts.
 
 export interface Mail {
+  /** The same mail sent twice is known by it; absent: the mailer makes one. */
+  id?: string;
   /** One address. */
   to: string;
   subject: string;

@@ -67,10 +67,11 @@ export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
   const open = async (): Promise<Transport> =>
     (await import("nodemailer")).createTransport(optionsOf(url));
 
-  const attempt = async (mail: Mail): Promise<void> => {
+  const attempt = async ({ id, ...mail }: Mail): Promise<void> => {
     try {
       const transport = await (opening ??= open());
-      await transport.sendMail({ ...mail, from });
+      const named = id === undefined ? {} : { messageId: `<${id}>` };
+      await transport.sendMail({ ...mail, ...named, from });
     } catch (error) {
       throw mailError(error as SmtpError);
     }

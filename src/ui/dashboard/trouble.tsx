@@ -5,6 +5,7 @@ import { useMe } from "./data/lists.ts";
 import { Button } from "./kit/controls.tsx";
 import { when } from "./kit/format.ts";
 import { Notice } from "./kit/layout.tsx";
+import { LowBalance } from "./low-balance.tsx";
 
 const SEEN = "parley-trouble-seen";
 const DAY_MS = 86_400_000;
@@ -12,7 +13,7 @@ const DAY_MS = 86_400_000;
 const WORDS: Record<string, { text: string; link: string; href?: string }> = {
   balance_too_low: {
     text: "Visitors are not answered: the balance is used up. Add credit to the account.",
-    link: "Ledger", href: "#/ledger",
+    link: "Money", href: "#/money",
   },
   daily_cap_reached: {
     text: "Visitors are not answered: an assistant has reached its daily spending limit. Raise the "
@@ -30,10 +31,12 @@ export function Trouble() {
   const [seen, setSeen] = useState(() => localStorage.getItem(SEEN));
   const trouble = value?.trouble;
   const words = trouble && WORDS[trouble.reason];
-  if (!words || trouble.at === seen || Date.now() - Date.parse(trouble.at) > DAY_MS) return null;
-  const isPaid = trouble.reason === "balance_too_low" && value.total_balance >= 0.01;
-  if (isPaid) return null;
-  return (
+  if (!words || trouble.at === seen || Date.now() - Date.parse(trouble.at) > DAY_MS) {
+    return <LowBalance />;
+  }
+  const isOfBalance = trouble.reason === "balance_too_low";
+  if (isOfBalance && value.total_balance >= 0.01) return <LowBalance />;
+  const notice = (
     <Notice tone="bad">
       <span>
         {words.text} <a href={words.href ?? `#/conversations/${trouble.conversation_id ?? ""}`}>{words.link}</a>{" "}
@@ -50,4 +53,5 @@ export function Trouble() {
       </Button>
     </Notice>
   );
+  return isOfBalance ? notice : <>{notice}<LowBalance /></>;
 }

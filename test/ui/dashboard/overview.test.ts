@@ -191,6 +191,27 @@ test("[DB461] costs stand in a chart, a table and a file, by whatever they are g
   }, { key });
 });
 
+test("[DB462] an empty balance is said on every page; the page Money keeps when to be told, and how to pay", { skip }, async () => {
+  const { key } = await server.newAccount({ balance: "0" });
+  await withDashboard(async ({ page, go, look }) => {
+    await page.getByText("The balance is used up: messages and calls are refused.").waitFor();
+    await page.getByRole("link", { name: "Add money" }).click();
+    await page.getByText("To add money, ask your operator.").waitFor();
+    await page.getByLabel("Amounts (USD)").fill("5, 20");
+    await page.getByLabel("E-mails").fill("ada@example.org");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+    await look();
+    const { body } = await server.call("GET", "/user/balance", { key });
+    assert.deepEqual(body.alerts, { amounts: [20, 5], emails: ["ada@example.org"] });
+    await page.reload();
+    await go("/money");
+    await page.waitForFunction(() => document.querySelector("input[placeholder='20, 5']")
+      instanceof HTMLInputElement);
+    assert.equal(await page.getByLabel("Amounts (USD)").inputValue(), "20, 5");
+  }, { key });
+});
+
 test("[DB84] the ledger: signed, newest first, narrowed, live, and quick with 2,000 entries", { skip }, async () => {
   const { key, accountId } = await server.newAccount({ balance: "0" });
   await Promise.all(Array.from({ length: 1998 }, (_, at) =>

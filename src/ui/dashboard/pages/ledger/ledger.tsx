@@ -88,7 +88,8 @@ export function Ledger() {
             ? <Empty icon="search" title="No entry fits these filters." />
             : (
               <Empty icon="ledger" title="Nothing was entered yet.">
-                The operator adds money with <code>parley balance add</code>.
+                Money is added on the page <a href="#/money">Money</a>, or by the operator
+                with <code>parley balance add</code>.
               </Empty>
             )}
         />

@@ -20,6 +20,7 @@ export function nameOf(reference: string): Named {
     const [, talk, message] = /^(\d+)\.(\d+)$/.exec(rest) ?? [];
     if (talk) return { name: `Conversation ${talk}, message ${message}`, href: null };
   }
+  if (reference.startsWith("credit:stripe:")) return { name: "Paid at Stripe", href: null };
   if (kind === "credit") return { name: `Credit ${rest}`, href: null };
   return { name: reference, href: null };
 }

@@ -1,25 +1,113 @@
-// The balance, and what is free of it.
+// The balance: what is free of it, how long it lasts, how money is put in, and who is told when it
+// runs low.
+import { useState } from "preact/hooks";
+import type { paths } from "#client/client.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
-import { money } from "#ui/dashboard/kit/format.ts";
-import { Card, Figure, Loaded } from "#ui/dashboard/kit/layout.tsx";
+import { Button, Form, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { money, when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { Card, Failure, Figure, Loaded } from "#ui/dashboard/kit/layout.tsx";
+
+type Found = paths["/user/balance"]["get"]["responses"][200]["content"]["application/json"];
 
 export function Balance() {
   const api = useApi();
-  const data = useData("ledger balance", () => unwrap(api.GET("/user/overview", {
-    params: { query: { days: 1 } },
-  })), ["balance_changed"]);
+  const data = useData(
+    "balance", () => unwrap(api.GET("/user/balance")), ["balance_changed"]);
   return (
-    <Card title="Balance" actions={<a href="#/ledger">Ledger</a>}>
-      <Loaded data={data}>
-        {({ balance, reserved }) => (
-          <dl class="figures-row">
-            <Figure label="Balance" value={money(balance)} />
-            <Figure label="Reserved" value={money(reserved)} note="for what is going on now" />
-            <Figure label="Free to use" value={money(balance - reserved)} />
-          </dl>
+    <Loaded data={data}>
+      {(found) => (
+        <div class="grid two">
+          <Card title="Balance" actions={<a href="#/ledger">Ledger</a>}>
+            <div class="stack"><Figures found={found} /><TopUp found={found} /></div>
+          </Card>
+          <Card title="When it runs low"><Alerts found={found} saved={data.reload} /></Card>
+        </div>
+      )}
+    </Loaded>
+  );
+}
+
+function Figures({ found }: { found: Found }) {
+  const { balance, reserved, per_day: perDay, lasts_until: until } = found;
+  return (
+    <dl class="figures-row">
+      <Figure label="Balance" value={money(balance)} />
+      <Figure
+        label="Free to use" value={money(balance - reserved)} note={`${money(reserved)} reserved`}
+      />
+      <Figure
+        label="Lasts until"
+        value={until === null ? "–" : <time title={whenExactly(until)}>{when(until)}</time>}
+        note={until === null
+          ? "Nothing is spent just now"
+          : `at ${money(perDay)} a day, as in the last 7 days`}
+      />
+    </dl>
+  );
+}
+
+function TopUp({ found: { top_up: way } }: { found: Found }) {
+  const api = useApi();
+  const [amount, setAmount] = useState("25");
+  const [error, setError] = useState<unknown>(null);
+  const { isBusy, run } = useWork(setError);
+  if (way === "none") return <p class="soft">To add money, ask your operator.</p>;
+  const pay = (): void => run(async () => {
+    setError(null);
+    const body = { amount: way === "checkout" ? Number(amount) : 1 };
+    const { url } = await unwrap(api.POST("/user/top-ups", { body }));
+    location.assign(url);
+  });
+  return (
+    <div class="stack">
+      {Boolean(error) && <Failure error={error} />}
+      <div class="filters">
+        {way === "checkout" && (
+          <TextField label="Amount (USD)" value={amount} onInput={setAmount} />
         )}
-      </Loaded>
-    </Card>
+        <Button kind="main" needs="money" isBusy={isBusy} onClick={pay}>Add money</Button>
+      </div>
+    </div>
+  );
+}
+
+const listed = (text: string): string[] => text.split(/[\s,;]+/).filter(Boolean);
+
+function Alerts({ found: { alerts, sends_mail: sendsMail }, saved }: {
+  found: Found; saved(): void;
+}) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [amounts, setAmounts] = useState(alerts.amounts.join(", "));
+  const [emails, setEmails] = useState(alerts.emails.join(", "));
+  const [error, setError] = useState<unknown>(null);
+  const save = async (): Promise<void> => {
+    setError(null);
+    try {
+      await unwrap(api.PUT("/user/balance/alerts", {
+        body: { amounts: listed(amounts).map(Number), emails: listed(emails) },
+      }));
+      toasts.notify("Saved.");
+      saved();
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  return (
+    <Form onSubmit={save} error={error} submit="Save">
+      <TextField
+        label="Amounts (USD)" value={amounts} onInput={setAmounts} placeholder="20, 5"
+        hint={"When the balance falls to one of them, webhooks receive balance_low; once, until it "
+          + "was above it again."}
+      />
+      <TextField
+        label="E-mails" value={emails} onInput={setEmails} placeholder="ada@example.org"
+        hint={sendsMail
+          ? "Each has a mail of it too."
+          : "The server is not set up to send mail: ask your operator."}
+      />
+    </Form>
   );
 }

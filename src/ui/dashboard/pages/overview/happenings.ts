@@ -111,6 +111,10 @@ const TELL: Record<string, Tell> = {
       ? `${money(-Number(frame.change))} were taken from the balance`
       : `${money(Number(frame.change))} were added to the balance`,
   } : null,
+  balance_low: (frame) => ({
+    icon: "money", href: "#/money", text: `The balance has fallen to ${money(Number(frame.balance))}`,
+    isBad: true,
+  }),
 };
 
 /** The types of events that may be news. */

@@ -38,6 +38,7 @@ const EVENTS: Record<EventType, [group: Group, text: string]> = {
   phone_number_suspended: ["Numbers", "A number was suspended"],
   phone_number_released: ["Numbers", "A number was given back"],
   balance_changed: ["Account", "The balance changed"],
+  balance_low: ["Account", "The balance fell to an amount you chose"],
 };
 
 interface EventChoice {

@@ -1,0 +1,78 @@
+// Mail to those whom an account wants told that its balance runs low. The mails are written with
+// the crossing (storage/balance.ts) and sent from there, so that none is lost with a process and
+// none is sent by two. Called by the clock, and at once when an event says that there is one.
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import { formatMicros } from "#core/money.ts";
+import { DAY_MICROS, type System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { Mail, Mailer } from "#providers/mail/port.ts";
+import type { Account } from "./accounts.ts";
+import type { BalanceMail, BalanceStore } from "./balance.ts";
+
+/** Longer than a mail server is tried; whoever ended meanwhile has its mails sent by the next. */
+const CLAIM_MICROS = 10 * 60_000_000;
+/** Older news is none. */
+const NEWS_DAYS = 3;
+
+interface BalanceMailOptions {
+  store: Pick<BalanceStore, "dueMails" | "claimMail" | "mailSent">;
+  findAccount(accountId: number): Promise<Account | null>;
+  bus: EventBus;
+  mailer: Mailer;
+  /** Null: nobody knows under which address people reach the server. */
+  publicUrl: string | null;
+  system: System;
+  log: Logger;
+}
+
+interface BalanceMails {
+  sweep(): Promise<void>;
+  close(): void;
+}
+
+function mailOf(due: BalanceMail, name: string, publicUrl: string | null): Mail {
+  const { id, accountId, thresholdMicros, balanceMicros, address } = due;
+  const balance = `$${formatMicros(balanceMicros)}`;
+  const who = name.replaceAll(/\s+/g, " ");
+  return {
+    id: `balance.${accountId}.${id}@parley`,
+    to: address,
+    subject: `The balance of ${who} is ${balance}`,
+    text: [
+      `The balance of ${who} has fallen to ${balance}. You asked to be told at `
+        + `$${formatMicros(thresholdMicros)}.`,
+      ...publicUrl === null ? [] : ["", `${publicUrl}/dashboard#/money`],
+    ].join("\n"),
+  };
+}
+
+export function createBalanceMails(options: BalanceMailOptions): BalanceMails {
+  const { store, findAccount, bus, mailer, publicUrl, system, log } = options;
+  if (!mailer.isSetUp) return { sweep: () => Promise.resolve(), close: () => undefined };
+  const send = async (due: BalanceMail): Promise<void> => {
+    const { accountId, id } = due;
+    const now = system.now();
+    const isOurs = await store.claimMail({ accountId, id, now, until: now + CLAIM_MICROS });
+    const account = isOurs ? await findAccount(accountId) : null;
+    if (!account) return;
+    try {
+      await mailer.send(mailOf(due, account.name, publicUrl));
+      await store.mailSent({ accountId, id, now: system.now() });
+    } catch (error) {
+      log.warn({ err: error, account_id: accountId }, "a mail about the balance was not sent");
+    }
+  };
+  const sweep = async (): Promise<void> => {
+    const now = system.now();
+    const due = await store.dueMails({
+      now, since: now - NEWS_DAYS * DAY_MICROS, rows: LIMITS.balanceMailRows,
+    });
+    await Promise.all(due.map(send));
+  };
+  const end = bus.watch((events) => {
+    if (!events.some(({ type }) => type === "balance_low")) return;
+    sweep().catch((error: unknown) => log.error({ err: error }, "mails about balances wait"));
+  });
+  return { sweep, close: end };
+}

@@ -1,0 +1,27 @@
+// The port of payments: a page elsewhere that takes money, and how it says that it was paid. Called
+// by features/accounts/top-ups.ts; opened by app/features.ts.
+
+interface NewPayment {
+  /** What is being paid for, as the payer reads it. */
+  what: string;
+  accountId: number;
+  cents: number;
+  /** Where the payer goes on after it, or without it. */
+  backUrl: string;
+  /** Asked twice under one key, it is one payment. */
+  key: string;
+}
+
+export type PaymentReport =
+  /** Not signed as it should be. */
+  | { kind: "refused" }
+  | { kind: "other" }
+  | { kind: "paid"; sessionId: string; cents: number };
+
+export interface PaymentPage {
+  /** In USD. Rejects with a ProviderError. */
+  open(payment: NewPayment): Promise<{ sessionId: string; url: string }>;
+  read(report: { signature: string; body: Buffer }): PaymentReport;
+  /** Idempotent. */
+  close(): Promise<void>;
+}
