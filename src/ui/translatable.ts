@@ -36,7 +36,7 @@ const READ_ATTRIBUTES = new Set([
 /** Attributes that say something to the browser or to code, however they are spelled. */
 const UNREAD = new Set([
   "class", "key", "id", "href", "src", "type", "role", "for", "dir", "lang", "rel", "target", "kind",
-  "icon", "style", "tone", "needs", "path", "viewBox", "d", "autoComplete", "autocomplete",
+  "icon", "name", "style", "tone", "needs", "path", "viewBox", "d", "autoComplete", "autocomplete",
 ]);
 /** Functions whose strings are names of code. */
 const NAMING = /(?:^|\.)(?:t|plural|later|asIs|set|get|setRequestHeader|DOMException|matches|querySelector)$/;
@@ -267,6 +267,11 @@ class Writing {
     const given = nodesOf(node.arguments);
     const [first, one, more] = given.map((argument) =>
       (isString(argument) ? wordsOf(argument) : null));
+    const [said] = given;
+    // A template is written there as the pages' other texts are: its values are taken out of it.
+    if (callee === "t" && first && said && given.length === 1) {
+      return this.#textOf(this.#partsOf(said), false);
+    }
     if (callee === "t" && first) this.texts.set(first, this.texts.get(first) ?? null);
     if (callee === "plural" && one && more) this.texts.set(more, one);
     return NAMING.test(callee) ? this.#copyNames(node) : this.#copy(node);

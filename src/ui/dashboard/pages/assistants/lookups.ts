@@ -4,6 +4,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData, type Data } from "#ui/dashboard/data/use-data.ts";
 import type { Option } from "#ui/dashboard/kit/controls.tsx";
 import type { Values } from "./draft.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 const loaded = new Map<string, Promise<unknown>>();
 
@@ -87,7 +88,7 @@ export const isAvailable = ({ available }: Named): boolean =>
 
 /** What the server lacks for it, in brackets. */
 export const lackOf = (item: Named): string =>
-  isAvailable(item) ? "" : ` (${item.missing ?? "not set up on this server"})`;
+  isAvailable(item) ? "" : ` (${item.missing ?? t("not set up on this server")})`;
 
 /** For selects; what is chosen already is offered even when the catalog does not have it. */
 export function optionsOf(items: Named[] | null, chosen: number | null, none?: string): Option[] {

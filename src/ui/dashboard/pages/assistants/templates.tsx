@@ -8,6 +8,7 @@ import { Button, Form, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx"
 import { Confirm, Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { when } from "#ui/dashboard/kit/format.ts";
 import { Card, Loaded } from "#ui/dashboard/kit/layout.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 type Body<Path extends "/user/templates" | "/user/template-sets"> =
   paths[Path]["get"]["responses"][200]["content"]["application/json"]["data"][number];
@@ -43,7 +44,7 @@ export function TemplateGallery({ onChange, onClose }: { onChange(): void; onClo
 }
 
 const partsOf = ({ knowledge, tool }: Template): string => [
-  "Assistant", ...(knowledge ? ["knowledge"] : []), ...(tool ? ["tool"] : []), "test call",
+  "Assistant", ...(knowledge ? [t("knowledge")] : []), ...(tool ? [t("tool")] : []), t("test call"),
 ].join(", ");
 
 function Fill({ template, onBack, onClose }: {
@@ -68,7 +69,7 @@ function Fill({ template, onBack, onClose }: {
         },
       }));
       toasts.notify(data.call_problem === null
-        ? `${template.title}: all of it is there.`
+        ? t(`${template.title}: all of it is there.`)
         : `It is there, but there is no test call: ${data.call_problem}`);
       onClose();
       location.hash = `#/assistants/${data.assistant_id}/test`;

@@ -1,15 +1,16 @@
 // How the sound of a call came through, in plain words first.
 import { Card, Facts, Figure } from "#ui/dashboard/kit/layout.tsx";
 import type { CallRecord } from "./call-state.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 type Quality = NonNullable<CallRecord["quality"]>;
 
 /** From this mean opinion score on; G.109 draws the lines there. */
 const GRADES: [least: number, word: string][] = [
-  [4.34, "very good"], [4.03, "good"], [3.6, "fair"], [3.1, "poor"], [0, "bad"],
+  [4.34, t("very good")], [4.03, t("good")], [3.6, t("fair")], [3.1, t("poor")], [0, t("bad")],
 ];
 
-const gradeOf = (mos: number): string => GRADES.find(([least]) => mos >= least)?.[1] ?? "bad";
+const gradeOf = (mos: number): string => GRADES.find(([least]) => mos >= least)?.[1] ?? t("bad");
 const unitOf = (value: number | null, unit: string): string | null =>
   value === null ? null : `${value} ${unit}`;
 
@@ -44,12 +45,12 @@ export function QualityCard({ quality }: { quality: Quality | null }) {
           ["Packets from the caller", quality.packets_received],
           ["Lost", quality.packets_lost],
           ["Too late", quality.packets_late],
-          ["Twice", quality.packets_duplicate],
-          ["Made up in gaps", unitOf(
+          ["Received twice", quality.packets_duplicate],
+          ["Gaps filled in", unitOf(
             quality.frames_concealed && quality.frames_concealed * 20, "ms")],
           ["Packets to the caller", quality.packets_sent],
-          ["Lost there", share(quality.remote_packets_lost, quality.remote_loss_percent)],
-          ["Jitter there", unitOf(quality.remote_jitter_ms, "ms")],
+          ["Lost on the caller’s side", share(quality.remote_packets_lost, quality.remote_loss_percent)],
+          ["Jitter on the caller’s side", unitOf(quality.remote_jitter_ms, "ms")],
         ]} />
       </details>
     </Card>

@@ -5,6 +5,7 @@ import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/sessi
 import { Button, TextField, Toggle, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { startSpeaking, type SpeakState } from "./speaking.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 const NOT_LIVE = "The call is not being talked on any more.";
 
@@ -84,7 +85,7 @@ export function Microphone({ callId, holder }: {
     run(async () => void await unwrap(api.POST("/user/calls/{id}/hand-back", path)));
   };
   const isOn = state !== "over";
-  const who = holder ? `${holder.name} has this call.` : "The assistant has this call.";
+  const who = holder ? t(`${holder.name} has this call.`) : "The assistant has this call.";
   return (
     <div class="stack" role="group" aria-label="Microphone">
       {!isOn && (

@@ -23,6 +23,7 @@ import { ProgressCard } from "./progress.tsx";
 import { RetryButton } from "./retry.tsx";
 import { daysWords, hoursWords, isOpenAt, pausedUntil, REASONS, useClock } from "./words.ts";
 import "./campaigns.css";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 const CALL_EVENTS = ["lead_status_changed"];
 const RELOAD_MS = 10_000;
@@ -197,8 +198,8 @@ function Settings({ campaign }: { campaign: Campaign }) {
   const assistants = useAssistants().value;
   const name = assistants?.find((one) => one.id === id)?.name;
   const again = [
-    ...(campaign.retry_on_voicemail ? ["answering machines"] : []),
-    ...(campaign.retry_on_goal_incomplete ? [`until ${goal ?? "the goal"} is reached`] : []),
+    ...(campaign.retry_on_voicemail ? [t("answering machines")] : []),
+    ...(campaign.retry_on_goal_incomplete ? [t(`until ${goal ?? "the goal"} is reached`)] : []),
   ];
   return (
     <Card title="Settings">
@@ -210,11 +211,11 @@ function Settings({ campaign }: { campaign: Campaign }) {
           ["Days", daysWords(campaign.allowed_days)],
           ["Hours", `${hoursWords(campaign)}, ${campaign.timezone.replaceAll("_", " ")}`],
           ["Calls at a time", count(campaign.max_calls_in_parallel)],
-          ["Tries again", `${campaign.max_retries} times, every ${campaign.retry_interval} min`],
+          ["Tries again", t(`${campaign.max_retries} times, every ${campaign.retry_interval} min`)],
           ["Also tries again", again.length > 0 ? words(again.join(", ")) : "–"],
           ["Calls from", campaign.phone_number_ids.length === 0
             ? "The assistant’s number"
-            : `${campaign.phone_number_ids.length} numbers in turn`],
+            : t(`${campaign.phone_number_ids.length} numbers in turn`)],
           ["Calls made", count(campaign.calls_made)],
         ]}
       />

@@ -18,6 +18,7 @@ import { Callback, Labels } from "./beside.tsx";
 import { Knowledge } from "./knowledge.tsx";
 import { nameOf, type InboxPage } from "./inbox.tsx";
 import { Notes } from "./notes.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 type Me = InboxPage["me"];
 
@@ -130,8 +131,8 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
   const others = isOthers(row, me);
   const says = {
     assistant: "The assistant answers.",
-    waiting: `${REASONS[reason ?? ""] ?? "A person was asked for"}${at ? `, ${when(at)}` : ""}. The assistant answers meanwhile.`,
-    person: others ? `${holder?.name ?? ""} has this conversation.` : "You have this conversation. The assistant is silent.",
+    waiting: t(`${REASONS[reason ?? ""] ?? "A person was asked for"}${at ? `, ${when(at)}` : ""}. The assistant answers meanwhile.`),
+    person: others ? t(`${holder?.name ?? ""} has this conversation.`) : "You have this conversation. The assistant is silent.",
   }[desk];
   return (
     <div class="inbox-holder">

@@ -5,6 +5,7 @@ import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { count } from "#ui/dashboard/kit/format.ts";
 import { Failure, Skeleton } from "#ui/dashboard/kit/layout.tsx";
 import type { Chunk } from "./types.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 const PER_PAGE = 10;
 
@@ -45,7 +46,7 @@ export function Chunks({ knowledgebaseId: id, documentId }: {
 }
 
 function Piece({ chunk: { headings, page, url, text } }: { chunk: Chunk }) {
-  const place = [...(page === null ? [] : [`page ${page}`]), ...(url === null ? [] : [url])];
+  const place = [...(page === null ? [] : [t(`page ${page}`)]), ...(url === null ? [] : [url])];
   return (
     <li>
       {place.length > 0 && <p class="soft">{place.join(", ")}</p>}

@@ -62,7 +62,7 @@ function Results({ results, by_meaning: isByMeaning }: { results: Found[]; by_me
 function Result({ found }: { found: Found }) {
   const { document, page, url, headings, text, score, words, meaning, is_given: isGiven } = found;
   const scores = [
-    `score ${percent(score)}`,
+    t(`score ${percent(score)}`),
     ...(words ? [t("words {score} (no. {place})", {
       score: decimal(words.score, 2), place: words.place,
     })] : []),

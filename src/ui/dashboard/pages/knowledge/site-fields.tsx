@@ -6,6 +6,7 @@ import { Form, SelectField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import { when } from "#ui/dashboard/kit/format.ts";
 import type { Document } from "./types.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 export const NEVER = "never";
 const TIMETABLES = [
@@ -85,7 +86,7 @@ export function siteFacts(document: Document): [string, string][] {
     ["Last read", read === null ? "–" : when(read)],
     ["Read again", next === null
       ? timetableOf(hours).label
-      : `${timetableOf(hours).label}, next ${when(next)}`],
+      : t(`${timetableOf(hours).label}, next ${when(next)}`)],
     ["robots.txt", document.ignore_robots ? "Not obeyed: the site is yours" : "Obeyed"],
   ];
 }

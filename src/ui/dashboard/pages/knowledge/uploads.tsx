@@ -4,6 +4,7 @@ import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { DropZone, SentBar } from "#ui/dashboard/kit/drop.tsx";
 import { bytes } from "#ui/dashboard/kit/format.ts";
 import { ACCEPTED, useUploads, type Item } from "./upload-queue.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 export function Uploads({ knowledgebaseId, onDone }: {
   knowledgebaseId: number; onDone(): void;
@@ -38,8 +39,8 @@ function stateOf({ state, share, file, problem }: Item): string {
       return `${bytes(file.size)}, waiting`;
     case "sending":
       return share < 1
-        ? `${Math.round(share * 100)} % of ${bytes(file.size)}`
-        : `${bytes(file.size)} sent, being stored`;
+        ? t(`${Math.round(share * 100)} % of ${bytes(file.size)}`)
+        : t(`${bytes(file.size)} sent, being stored`);
     default:
       return problem ?? "It was not taken.";
   }

@@ -5,6 +5,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, SelectField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Loaded } from "#ui/dashboard/kit/layout.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 export function Users({ knowledgebaseId, onChange }: {
   knowledgebaseId: number; onChange(): void;
@@ -17,7 +18,7 @@ export function Users({ knowledgebaseId, onChange }: {
     await unwrap(api.PATCH("/user/assistant/{id}", {
       params: { path: { id: assistant.id } }, body: { knowledgebase_id: to },
     }));
-    toasts.notify(to === null ? `${assistant.name} no longer uses it` : `${assistant.name} uses it`);
+    toasts.notify(to === null ? t(`${assistant.name} no longer uses it`) : t(`${assistant.name} uses it`));
     assistants.reload();
     onChange();
   });

@@ -5,6 +5,7 @@ import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Form, NumberField, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import { NEVER, rereadHours, SiteFields } from "./site-fields.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 const LINKS_MAX = 50;
 const FOLLOWED_DEFAULT = 10;
@@ -26,7 +27,7 @@ const linksOf = (text: string): string[] =>
 function linksError(errors: Record<string, string>, links: string[]): string | undefined {
   const [field, text] = Object.entries(errors).find(([name]) => name.startsWith("links")) ?? [];
   const at = field?.match(/\d+/)?.[0];
-  return at === undefined ? text : `${text ?? ""} (${links[Number(at)] ?? `line ${at}`})`;
+  return at === undefined ? text : `${text ?? ""} (${links[Number(at)] ?? t(`line ${at}`)})`;
 }
 
 export function WebsiteDialog({ knowledgebaseId, onDone, onClose }: {

@@ -34,7 +34,7 @@ export function Verification() {
   });
   return (
     <Card
-      title="Proof"
+      title="Proof that no entry was changed"
       actions={<Button icon="check" isBusy={isBusy} onClick={verify}>Verify the ledger</Button>}
     >
       <div class="stack" aria-live="polite">

@@ -14,6 +14,7 @@ import { Card, Empty } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { countryName, SOLD_OPTIONS } from "./countries.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 interface Offer {
   phone_number: string;
@@ -161,7 +162,7 @@ function BuyDialog({ offer, onClose, onRefused }: {
       }
       throw error;
     }
-    toasts.notify(`${text} is yours`);
+    toasts.notify(t(`${text} is yours`));
     navigate("/numbers");
   };
   return (

@@ -9,6 +9,7 @@ import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { countryName } from "./countries.ts";
 import { NumberDialog } from "./number-dialog.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 export interface User {
   href: string;
@@ -30,10 +31,10 @@ function useUsers(): (numberId: number) => User[] {
 /** What its state means in days; the server has the last word on them. */
 export function untilOf(number: OwnNumber): string | null {
   const { released_at: released, paid_until: paid, grace_until: grace, status } = number;
-  if (status === "grace" && grace) return `unpaid, works until ${day(instant(grace))}`;
-  if (status === "suspended" && grace) return `unpaid, lost on ${day(instant(grace))}`;
-  if (released && paid) return `until ${day(instant(paid))}`;
-  return paid ? `paid until ${day(instant(paid))}` : null;
+  if (status === "grace" && grace) return t(`unpaid, works until ${day(instant(grace))}`);
+  if (status === "suspended" && grace) return t(`unpaid, lost on ${day(instant(grace))}`);
+  if (released && paid) return t(`until ${day(instant(paid))}`);
+  return paid ? t(`paid until ${day(instant(paid))}`) : null;
 }
 
 export function NumberStatus({ number }: { number: OwnNumber }) {

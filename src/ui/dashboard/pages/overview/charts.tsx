@@ -90,12 +90,12 @@ function Conversations({ by_day: days }: OverviewData["conversations"]) {
 type Figures = { p50: number; p95: number } | null;
 
 const percentiles = (days: Figures[]) => [
-  { name: "Half within", colour: 1 as const, values: days.map((figures) => figures?.p50 ?? null) },
-  { name: t("95% within"), colour: 3 as const, values: days.map((figures) => figures?.p95 ?? null) },
+  { name: "Half of them within", colour: 1 as const, values: days.map((figures) => figures?.p50 ?? null) },
+  { name: t("95% of them within"), colour: 3 as const, values: days.map((figures) => figures?.p95 ?? null) },
 ];
 
 const totalsOf = (figures: Figures): Record<string, string> => figures
-  ? { [t("Half within")]: seconds(figures.p50), [t("95% within")]: seconds(figures.p95) }
+  ? { [t("Half of them within")]: seconds(figures.p50), [t("95% of them within")]: seconds(figures.p95) }
   : {};
 
 function ReplyTimes({ messages }: OverviewData["latency"]) {

@@ -3,6 +3,7 @@
 import type { Frame } from "#client/client.ts";
 import { money, words } from "#ui/dashboard/kit/format.ts";
 import type { IconName } from "#ui/dashboard/kit/icons.tsx";
+import { LANGUAGE, t } from "#ui/dashboard/kit/texts.ts";
 
 export interface Happening {
   icon: IconName;
@@ -13,7 +14,11 @@ export interface Happening {
 
 const textOf = (value: unknown): string =>
   typeof value === "string" || typeof value === "number" ? String(value) : "";
-const lower = (code: unknown): string => words(textOf(code)).toLowerCase();
+/** Within a sentence: as the language writes it there, which is known of English alone. */
+const lower = (code: unknown): string => {
+  const said = words(textOf(code));
+  return LANGUAGE === "en" ? said.toLowerCase() : said;
+};
 /** `: reason`, where there is one. */
 const because = (reason: unknown): string => reason ? `: ${lower(reason)}` : "";
 
@@ -52,14 +57,14 @@ const TELL: Record<string, Tell> = {
   desk_changed: (frame) => {
     const { name } = (frame.holder ?? {}) as { name?: string };
     if (frame.call_id !== undefined) {
-      const of = `call ${textOf(frame.call_id)}`;
+      const of = t(`call ${textOf(frame.call_id)}`);
       return {
         ...callOf(frame), text: frame.desk === "person"
           ? `${name ?? "A person"} took ${of} over` : `The assistant has ${of} again`,
       };
     }
     const text = {
-      waiting: "Somebody asked for a person", person: `${name ?? "A person"} took a conversation over`,
+      waiting: "Somebody asked for a person", person: t(`${name ?? "A person"} took a conversation over`),
       assistant: "A conversation went back to the assistant",
     }[textOf(frame.desk)];
     const { href } = talkOf(frame);

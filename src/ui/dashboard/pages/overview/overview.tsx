@@ -11,6 +11,7 @@ import { FirstSteps } from "./first-steps.tsx";
 import { Lately } from "./lately.tsx";
 import { LiveNow } from "./live-now.tsx";
 import "./overview.css";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 export type OverviewData =
   paths["/user/overview"]["get"]["responses"][200]["content"]["application/json"];
@@ -78,7 +79,7 @@ function Figures({ overview, days }: { overview: OverviewData; days: number }) {
   const made = sum(calls.by_day, (day) => day.calls);
   const answered = sum(calls.by_day, (day) => day.answered);
   const minutes = sum(calls.by_day, (day) => day.minutes);
-  const inDays = `in ${days} days`;
+  const inDays = t(`in ${days} days`);
   return (
     <Card class="overview-figures">
       <h2 class="hidden-visually">Figures of the last {days} days</h2>

@@ -65,14 +65,14 @@ function NodeCard({ node }: { node: Node }) {
     >
       <Facts rows={[
         ["Process", name],
-        ["Address of its own", url],
+        ["Its own address", url],
         ["Version", version],
         ["Up since", when(startedAt)],
-        ["Last heard of", when(node.beat_at)],
+        ["Last sign of life", when(node.beat_at)],
         ["Live calls", node.calls],
         ["Open streams", node.streams],
         ...node.owned.map(({ what, things }): [string, number] => [`Its ${what}`, things]),
-        ["Leases", node.leases.join(", ") || null],
+        ["Duties it has taken", node.leases.join(", ") || null],
       ]} />
     </Card>
   );

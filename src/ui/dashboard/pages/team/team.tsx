@@ -14,6 +14,7 @@ import { EditMember, Invite, LinkDialog, type Link } from "./forms.tsx";
 import { YourPicture } from "./picture.tsx";
 import { AccountTimeZone } from "./time-zone.tsx";
 import { You } from "./you.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 export type Member =
   paths["/user/members"]["get"]["responses"][200]["content"]["application/json"]["data"][number];
@@ -98,7 +99,7 @@ function Asking({ asked, onAsk, onDone }: {
           onConfirm={async () => {
             const { id, name } = asked.member;
             await unwrap(api.DELETE("/user/members/{id}", { params: { path: { id } } }));
-            onDone(`${name} is no member any more`);
+            onDone(t(`${name} is no member any more`));
           }}
         >
           Sessions and streams end at once. API keys they made stay in force: look through them.

@@ -23,7 +23,7 @@ const COLUMNS: Column<Call>[] = [
       : <code>{JSON.stringify(result).slice(0, SHOWN_CHARS_MAX)}</code>,
   },
   {
-    title: "Took", align: "end",
+    title: "Duration", align: "end",
     cell: ({ duration_ms: ms }) => ms === null ? "–" : `${count(ms)} ms`,
   },
 ];

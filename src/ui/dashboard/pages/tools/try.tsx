@@ -146,7 +146,7 @@ function Outcome({ trial }: { trial: Trial }) {
       </div>
       {response && (
         <div>
-          <h3>Came back</h3>
+          <h3>Response</h3>
           <HeaderList headers={response.headers} />
           {response.body === ""
             ? <p><small>An empty body.</small></p>

@@ -5,6 +5,7 @@ import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { OfficeHours } from "./office-hours.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 type Desk = NonNullable<Values["desk"]>;
 
@@ -13,7 +14,7 @@ const FAILURES_MAX = 10;
 function Summary() {
   const desk = useDraft().values.desk ?? {};
   const who = [
-    ...desk.visitor_may_ask ? ["visitors"] : [], ...desk.assistant_may_ask ? ["the assistant"] : [],
+    ...desk.visitor_may_ask ? [t("visitors")] : [], ...desk.assistant_may_ask ? [t("the assistant")] : [],
     ...desk.words?.length ? ["words"] : [],
     ...desk.after_tool_failures || desk.after_unanswered ? ["failures"] : [],
   ];

@@ -12,12 +12,13 @@ import {
   isAvailable, lackOf, useLanguages, useSynthesizers, useTranscribers, useVoices,
 } from "#ui/dashboard/pages/assistants/lookups.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 function Summary() {
   const { mode, language_id, voice_id, speech_speed } = useDraft().values;
   const languages = useLanguages().value;
   const voices = useVoices(mode ?? "pipeline", null).value;
-  const voice = voices?.find(({ id }) => id === voice_id)?.name ?? "no voice";
+  const voice = voices?.find(({ id }) => id === voice_id)?.name ?? t("no voice");
   const language = languages?.find(({ id }) => id === language_id)?.name ?? "";
   return <>{voice}, {language}, speed {decimal(speech_speed ?? 1, 2)}</>;
 }

@@ -4,13 +4,14 @@ import { useDraft, type Field } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Switch, Text } from "#ui/dashboard/pages/assistants/fields.tsx";
 import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 function Summary() {
   const { values } = useDraft();
   const on = [
-    values.is_webhook_active === true ? "after calls" : "",
-    values.inbound_webhook_url ? "before inbound calls" : "",
-    values.conversation_ended_webhook_url ? "after chats" : "",
+    values.is_webhook_active === true ? t("after calls") : "",
+    values.inbound_webhook_url ? t("before inbound calls") : "",
+    values.conversation_ended_webhook_url ? t("after chats") : "",
   ].filter(Boolean);
   const text = on.join(", ");
   return <>{text === "" ? "None" : text.charAt(0).toUpperCase() + text.slice(1)}</>;

@@ -8,6 +8,7 @@ import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { PreChatForm, Words } from "./widget-form.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 
 type Widget = NonNullable<Values["widget_settings"]>;
 
@@ -26,8 +27,8 @@ const LANGUAGES: [code: string, name: string][] = [
 
 function Summary() {
   const { widget_settings, allowed_origins } = useDraft().values;
-  const where = allowed_origins === null ? "the server’s own list of sites"
-    : allowed_origins.includes("*") ? "any site" : allowed_origins.join(", ") || "no site";
+  const where = allowed_origins === null ? t("the server’s own list of sites")
+    : allowed_origins.includes("*") ? t("any site") : allowed_origins.join(", ") || t("no site");
   return <>{words(widget_settings?.position ?? "")}, on {where}</>;
 }
 

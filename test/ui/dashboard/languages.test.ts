@@ -1,0 +1,232 @@
+// The dashboard in other languages: catalogs that say all of it, a language added by a file, and
+// pages in a made-up language, in which whatever is not translatable stands out.
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { Page } from "playwright-core";
+import { keysOfDashboard, languages, problemsOf, readCatalog } from "#scripts/texts.ts";
+import { translatable } from "#ui/translatable.ts";
+import { noBrowser, openBrowser } from "#support/browser.ts";
+import { dataRoot } from "#support/data-folder.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+
+const skip = noBrowser();
+const timeout = 240_000;
+const keys = keysOfDashboard();
+
+/** Letters that no text of the sources has. */
+const wide = (text: string): string => text.split(/(\{\w+\})/).map((part, index) =>
+  (index % 2 === 1 ? part : part.replaceAll(/[A-Za-z]/g, (letter) =>
+    String.fromCharCode(letter.charCodeAt(0) + 0xFEE0)))).join("");
+
+/** Japanese dates and names of countries have none of our letters. */
+const PSEUDO = "ja";
+const dataDir = mkdtempSync(join(dataRoot(), "parley-languages-"));
+mkdirSync(join(dataDir, "dashboard-texts"));
+const put = (language: string, texts: object): void =>
+  writeFileSync(join(dataDir, "dashboard-texts", `${language}.json`), JSON.stringify(texts));
+put(PSEUDO, Object.fromEntries([...keys].map(([key, { one }]) =>
+  [key, one === null ? wide(key) : { other: wide(key) }])));
+put("de", { Inbox: "Eingang <b>hier</b>", "Said by nobody": "Von niemandem gesagt" });
+
+const model = await startScriptedModel();
+const server = await startTestServer({
+  dataDir,
+  env: {
+    PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback",
+    PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
+    PARLEY_RATE_KEY_PER_MINUTE: "100000", PARLEY_RATE_KEY_BURST: "100000",
+  },
+});
+const browser = skip ? null : await openBrowser("refused");
+after(async () => {
+  await browser?.close();
+  await server.close();
+  await model.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+for (const language of languages()) {
+  test(`[DB440] the catalog "${language}" says all the dashboard says, and nothing more (npm run texts)`, () => {
+    assert.deepEqual(problemsOf(language, readCatalog(language), keys), {
+      missing: [], stale: [], wrong: [],
+    });
+  });
+}
+
+test("[DB441] what reads as a text is looked up, and what is code stays as it is", () => {
+  const { code, texts } = translatable(`
+    const KINDS = { open: "Open", method: "GET" };
+    const key = event.key === "Enter" ? "end" : null;
+    export const Shown = ({ name, count }: Props) => (
+      <p class="Badge" title={\`\${name} is here\`}>
+        Hello <b>{name}</b>, you have {count} new ones.
+        <Icon name="bell" />
+        {count > 9 && <i>Many!</i>}
+        <code>parley run</code>
+      </p>
+    );`, "x.tsx");
+  assert.deepEqual([...texts.keys()].sort(), [
+    "Hello {b}, you have {count} new ones.{icon}{count2}{code}", "Many!", "Open", "{name} is here",
+  ]);
+  for (const kept of [`"GET"`, `"Enter"`, `"end"`, `class="Badge"`, "<code>parley run</code>"]) {
+    assert.ok(code.includes(kept), kept);
+  }
+});
+
+test("[DB442] the language is the chosen one, else the browser's, else English; a file of the server's own adds to it", async () => {
+  const textsFor = async (headers: Record<string, string>) => {
+    const response = await fetch(`${server.url}/dashboard/texts.js`, { headers });
+    assert.match(response.headers.get("vary") ?? "", /Accept-Language, Cookie/);
+    const script = await response.text();
+    return JSON.parse(script.slice(script.indexOf("{"), script.lastIndexOf("}") + 1)) as {
+      language: string; languages: string[]; texts: Record<string, unknown>;
+    };
+  };
+  const english = await textsFor({ "accept-language": "tlh, en;q=0.5, de;q=0.1" });
+  assert.deepEqual(english, {
+    language: "en", languages: ["de", "en", "es", "fr", PSEUDO], texts: {},
+  });
+  const german = await textsFor({ "accept-language": "de-AT,en;q=0.9" });
+  assert.equal(german.language, "de");
+  assert.equal(german.texts.Inbox, "Eingang <b>hier</b>");
+  assert.equal(german.texts.Overview, readCatalog("de").Overview);
+  const chosen = await textsFor({ "accept-language": "de", cookie: "a=b; parley-language=fr" });
+  assert.equal(chosen.language, "fr");
+  assert.equal((await textsFor({ cookie: "parley-language=../etc" })).language, "en");
+});
+
+test("[DB443] the language is chosen on signing in and in the menu, and remembered; texts are never markup", { skip, timeout }, async () => {
+  assert.ok(browser);
+  const context = await browser.newContext({ locale: "en-GB" });
+  const page = await context.newPage();
+  await page.goto(server.url);
+  await page.getByLabel("Language").selectOption({ label: "Deutsch" });
+  await page.getByRole("button", { name: "Anmelden" }).waitFor();
+  assert.equal(await page.evaluate("document.documentElement.lang"), "de");
+  await page.evaluate(`sessionStorage.setItem("parley-api-key", ${JSON.stringify(server.key)})`);
+  await page.reload();
+  await page.getByRole("link", { name: "Eingang <b>hier</b>" }).waitFor();
+  await page.getByTitle("Guthaben").getByText(/^\d+,\d\d\s\$$/).waitFor();
+  await page.getByLabel("Sprache").selectOption({ label: "Français" });
+  await page.getByRole("link", { name: "Vue d’ensemble" }).waitFor();
+  await page.goto(`${server.url}/#/calls`);
+  await page.reload();
+  await page.getByRole("heading", { level: 1, name: "Appels" }).waitFor();
+  await context.close();
+});
+
+/** What is shown and may be read aloud, but for what people type and what is to be copied. */
+const SAID = `(() => {
+  const said = [];
+  const kept = "code, kbd, pre, samp, textarea, script, style, noscript, [lang]:not(html)";
+  const isKept = (element) => element.closest(kept) !== null;
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const { parentElement: parent, data } = walker.currentNode;
+    if (!isKept(parent) && parent.checkVisibility()) said.push(data);
+  }
+  for (const name of ["aria-label", "title", "placeholder", "alt"]) {
+    for (const element of document.body.querySelectorAll("[" + name + "]")) {
+      if (!isKept(element) && element.checkVisibility()) said.push(element.getAttribute(name));
+    }
+  }
+  return [...said, document.title];
+})()`;
+
+/** Units, names, and what has the look of an identifier, an address or a zone. */
+const SAME_EVERYWHERE = new RegExp(String.raw`\b(?:Parley|KB|MB|GB|UTC|USD|HTTP|ms|min)\b`
+  + String.raw`|[0-9a-f-]{36,}|\b[0-9a-f]{8}\b|\S+[/@_]\S+|\b[\w-]+\.[\w.-]+`, "g");
+
+/** Everything the server answers: content, which nobody translates. */
+function contentOf(page: Page): () => Promise<Set<string>> {
+  const content = new Set<string>();
+  const reading: Promise<void>[] = [];
+  const keep = (value: unknown): void => {
+    if (typeof value === "string") {
+      content.add(value);
+      // The log of who did what writes its codes so.
+      content.add(value.replaceAll("_", " ").replace(".", ": "));
+    } else if (typeof value === "object" && value !== null) {
+      content.add(JSON.stringify(value));
+      for (const [name, one] of Object.entries(value)) {
+        content.add(name);
+        keep(one);
+      }
+    }
+  };
+  page.on("response", (response) => {
+    // Streams have no end.
+    if (!response.headers()["content-type"]?.includes("json")) return;
+    reading.push(response.json().then(keep, () => undefined));
+  });
+  return async () => {
+    await Promise.all(reading);
+    return content;
+  };
+}
+
+function untranslated(said: string[], content: Set<string>): string[] {
+  const known = [...content].filter((text) => text.length > 2)
+    .sort((one, other) => other.length - one.length);
+  return said.filter((text) => {
+    if (!/[A-Za-z]{2}/.test(text)) return false;
+    const rest = known.reduce((left, one) => (left.includes(one) ? left.replaceAll(one, "") : left),
+      content.has(text) ? "" : text.replaceAll(SAME_EVERYWHERE, ""));
+    return /[A-Za-z]{2}/.test(rest);
+  });
+}
+
+test("[DB444] on every page nothing but content is left in English", { skip, timeout }, async () => {
+  assert.ok(browser);
+  const { id, uuid } = await newAssistant(server);
+  model.script(() => ({ tokens: ["Good day."] }));
+  const talk = await newConversation(server, uuid);
+  await server.call("POST", `/conversations/${talk}/messages`, { body: { message: "Hi there" } });
+  const made = await server.call("POST", "/user/knowledgebases", { body: { name: "Harbour" } });
+  const base = String((made.body as { data: { id: number } }).data.id);
+  const context = await browser.newContext({
+    locale: PSEUDO, viewport: { width: 1440, height: 900 },
+  });
+  const page = await context.newPage();
+  const content = contentOf(page);
+  await page.goto(server.url);
+  await page.getByRole("button", { name: wide("Sign in"), exact: true }).waitFor();
+  const left: string[] = [];
+  const look = async (where: string): Promise<void> => {
+    await page.locator("h1").first().waitFor();
+    await page.locator(".skeleton").first().waitFor({ state: "detached" });
+    const said = await page.evaluate(SAID) as string[];
+    left.push(...untranslated(said, await content()).map((text) => `${where}: ${text.trim()}`));
+  };
+  await look("sign-in");
+  await page.evaluate(`sessionStorage.setItem("parley-api-key", ${JSON.stringify(server.key)})`);
+  await page.reload();
+  await page.getByText(wide("Live"), { exact: true }).waitFor();
+  const paths = [
+    "/", "/inbox", "/assistants", `/assistants/${id}`, `/assistants/${id}/test`,
+    `/assistants/${id}/embed`, "/calls", "/conversations", `/conversations/${talk}`,
+    "/knowledgebases", `/knowledgebases/${base}`, "/tools", "/numbers", "/numbers/buy",
+    "/numbers/sip-trunks", "/campaigns", "/leads", "/leads/blocked", "/webhooks",
+    "/webhooks/deliveries", "/ledger", "/keys", "/team", "/audit", "/server",
+  ];
+  for (const path of paths) {
+    await page.goto(`${server.url}/#${path}`);
+    await look(path);
+    if (path === `/assistants/${id}`) {
+      await page.getByRole("button", { name: wide("Open all sections") }).click();
+      await look(`${path}, all sections`);
+    }
+  }
+  await page.keyboard.press("?");
+  await page.getByRole("dialog").waitFor();
+  await look("keys");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("dialog").getByRole("combobox").waitFor();
+  await look("palette");
+  assert.equal([...new Set(left)].join("\n"), "");
+  await context.close();
+});
