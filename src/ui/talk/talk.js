@@ -1,5 +1,6 @@
-// The page of a web call: shows what call.js publishes, in words and with the keyboard.
-import { hearingOf, HEARINGS, REASONS, startCall, STATES } from "./call.js";
+// The page of a web call: shows what call.js publishes, in words and with the keyboard. Its English
+// texts are looked up among those of the chat widget in the visitor's language (data/widget-texts).
+import { hearingOf, HEARINGS, PROBLEMS, REASONS, startCall, STATES } from "./call.js";
 
 const element = (id) => document.getElementById(id);
 const [start, end, mute, keys, keypad, state, log, lines, notice, hears, typing, words, path] = [
@@ -14,6 +15,25 @@ const PATHS = { socket: "Sound by WebSocket", peer: "Sound by WebRTC" };
 const SPEAKERS = { customer: "You", operator: "A colleague" };
 const WORDS = { ...STATES, idle: "Ready when you are", over: "The call has ended" };
 
+/** What else the page says, by the names of its texts. */
+const OWN = {
+  talk_title: "Talk to the assistant", talk_idle: WORDS.idle, talk_over: WORDS.over,
+  talk_start: "Start the call", talk_again: "Call again", talk_keypad: "Keypad",
+  talk_star: "Star", talk_hash: "Hash", talk_log: "Transcript", talk_what: "What you say",
+  talk_type: "Type what you say", talk_say: "Say it", talk_socket: PATHS.socket,
+  talk_peer: PATHS.peer, talk_colleague: SPEAKERS.operator, talk_microphone: HEARINGS.server,
+  talk_typed: HEARINGS.typed, call_browser_hears: HEARINGS.browser, you: SPEAKERS.customer,
+  assistant: "Assistant", mute: "Mute", hang_up: "Hang up",
+};
+const NAMES = new Map([
+  ...[STATES, REASONS, PROBLEMS].flatMap((table) =>
+    Object.entries(table).map(([name, text]) => [text, `call_${name}`])),
+  ...Object.entries(OWN).map(([name, text]) => [text, name]),
+]);
+/** Empty: English. */
+let texts = {};
+const said = (text) => texts[NAMES.get(text.trim())] ?? text;
+
 let call = null;
 /** Who will understand whoever calls, in which language. */
 let hearing = { hearing: "server" };
@@ -24,18 +44,20 @@ const open = new Map();
 function show(name) {
   document.body.dataset.state = name;
   const isLive = name !== "idle" && name !== "over";
-  state.textContent = (WORDS[name] ?? name) + (isLive && isMuted ? " (you are muted)" : "");
+  const what = said(WORDS[name] ?? name);
+  state.textContent = isLive && isMuted
+    ? (texts.call_muted ?? "{state} (you are muted)").replace("{state}", what) : what;
   start.hidden = isLive;
   end.hidden = keys.hidden = !isLive;
   mute.hidden = !isLive || hearing.hearing === "typed";
   if (!isLive) typing.hidden = true;
   keys.disabled = name === "connecting";
   if (!isLive) showKeypad(false);
-  start.textContent = name === "over" ? "Call again" : "Start the call";
+  start.textContent = said(name === "over" ? OWN.talk_again : OWN.talk_start);
 }
 
 function showPath(name) {
-  path.textContent = PATHS[name] ?? "";
+  path.textContent = said(PATHS[name] ?? "");
   path.hidden = path.textContent === "";
 }
 
@@ -52,7 +74,7 @@ function setMuted(on) {
 }
 
 function say(text) {
-  notice.textContent = text;
+  notice.textContent = said(text);
   notice.hidden = text === "";
 }
 
@@ -63,7 +85,7 @@ function line(role, text, isFinal) {
     entry.className = role;
     const name = document.createElement("span");
     name.className = "who";
-    name.textContent = SPEAKERS[role] ?? "Assistant";
+    name.textContent = said(SPEAKERS[role] ?? OWN.assistant);
     entry.append(name, document.createElement("p"));
     lines.append(entry);
     open.set(role, entry);
@@ -77,6 +99,21 @@ function line(role, text, isFinal) {
 /** Whether a line was added or the keypad has taken the room of some. */
 function showNewest() {
   log.scrollTop = log.scrollHeight;
+}
+
+/** What the page says so far, in the visitor's language. */
+function translate(settings) {
+  texts = settings.texts ?? {};
+  document.documentElement.lang = settings.texts_language ?? "en";
+  document.documentElement.dir = texts.direction ?? "ltr";
+  for (const part of document.querySelectorAll("h1, button, section, input, [role=group], #hearing")) {
+    if (part.childElementCount === 0) part.textContent = said(part.textContent);
+    for (const name of ["aria-label", "placeholder"]) {
+      const text = part.getAttribute(name);
+      if (text !== null) part.setAttribute(name, said(text));
+    }
+  }
+  show(document.body.dataset.state);
 }
 
 const handlers = {
@@ -138,11 +175,13 @@ typing.addEventListener("submit", (event) => {
   words.value = "";
 });
 // Where nobody knows yet, the call itself will say what is wrong.
-fetch(`/api/widget/${assistant}`).then(async (response) => {
-  if (!response.ok || call) return;
+fetch(`/api/widget/${assistant}?page=${navigator.language}`).then(async (response) => {
+  if (!response.ok) return;
   const settings = await response.json();
+  translate(settings);
+  if (call) return;
   hearing = { hearing: hearingOf(settings), language: settings.language };
-  hears.textContent = HEARINGS[hearing.hearing];
+  hears.textContent = said(HEARINGS[hearing.hearing]);
 }).catch(() => undefined);
 new ResizeObserver(showNewest).observe(log);
 show("idle");

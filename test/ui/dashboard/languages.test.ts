@@ -179,6 +179,19 @@ function untranslated(said: string[], content: Set<string>): string[] {
   });
 }
 
+test("[DB445] the page people talk from is read in the visitor's language", { skip, timeout }, async () => {
+  assert.ok(browser);
+  const { uuid } = await newAssistant(server);
+  const context = await browser.newContext({ locale: "de-AT" });
+  const page = await context.newPage();
+  await page.goto(`${server.url}/talk/${uuid}`);
+  await page.getByRole("heading", { name: "Mit dem Assistenten sprechen" }).waitFor();
+  await page.getByRole("button", { name: "Anruf starten" }).waitFor();
+  await page.getByText("Bereit, wenn Sie es sind").waitFor();
+  assert.equal(await page.evaluate("document.documentElement.lang"), "de");
+  await context.close();
+});
+
 test("[DB444] on every page nothing but content is left in English", { skip, timeout }, async () => {
   assert.ok(browser);
   const { id, uuid } = await newAssistant(server);
