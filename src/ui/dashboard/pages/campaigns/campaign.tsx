@@ -23,7 +23,6 @@ import { ProgressCard } from "./progress.tsx";
 import { RetryButton } from "./retry.tsx";
 import { daysWords, hoursWords, isOpenAt, pausedUntil, REASONS, useClock } from "./words.ts";
 import "./campaigns.css";
-import { t } from "#ui/dashboard/kit/texts.ts";
 
 const CALL_EVENTS = ["lead_status_changed"];
 const RELOAD_MS = 10_000;
