@@ -4,7 +4,7 @@ import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type {
   AddOutcome, Lead, LeadOutcome, LeadStatus, LeadStore, NewContact, SettableStatus,
-  UpdateLeadOutcome,
+  UpdateLeadOutcome, Variables,
 } from "#features/leads/leads.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { leadFromRow, type LeadRow } from "./leads.ts";
@@ -149,6 +149,7 @@ function createAdd(sql: Sql, rows: LeadRows, checks: Checks) {
       variables, status, next_try_at, created_at, updated_at)
     VALUES (@accountId, @campaignId, @mainId, @position, @phoneNumber, @timeZone, @variables,
       @status, @nextTryAt, @now, @now)`);
+  const merge = createMerge(sql);
   return async (args: Args<"add">): Promise<AddOutcome> => {
     const { accountId, campaignId, now } = args;
     if (!await checks.ownsCampaign(accountId, campaignId)) return { kind: "no_campaign" };
@@ -165,15 +166,36 @@ function createAdd(sql: Sql, rows: LeadRows, checks: Checks) {
       });
     };
     const ids: (number | null)[] = [];
+    let updated = 0;
     for (const lead of args.leads) {
-      const isKnown = !args.allowsDuplicates
-        && await checks.isLead(accountId, campaignId, lead.phoneNumber);
+      const { phoneNumber } = lead;
+      const isKnown = args.duplicates !== "add"
+        && await checks.isLead(accountId, campaignId, phoneNumber);
       const id = isKnown ? null : await put(lead, null, 0);
       ids.push(id);
+      if (isKnown && args.duplicates === "update") {
+        updated += 1;
+        await merge({ accountId, campaignId, phoneNumber }, lead.variables, now);
+      }
       if (id === null) continue;
       for (const [index, contact] of lead.contacts.entries()) await put(contact, id, index + 1);
     }
-    return { kind: "added", ids };
+    return { kind: "added", ids, updated };
+  };
+}
+
+/** Gives the variables to whoever has the number in the campaign, beside those they have. */
+function createMerge(sql: Sql) {
+  const same = sql.prepare<object, { id: number; variables: string }>(`
+    SELECT id, variables FROM leads WHERE account_id = @accountId AND phone_number = @phoneNumber
+      AND campaign_id = @campaignId AND main_id IS NULL`);
+  const set = sql.prepare(
+    "UPDATE leads SET variables = @variables, updated_at = @now WHERE id = @id");
+  return async (place: object, variables: Variables, now: Instant): Promise<void> => {
+    for (const { id, variables: text } of await same.all(place)) {
+      const merged = { ...JSON.parse(text) as Variables, ...variables };
+      await set.run({ id, variables: JSON.stringify(merged), now });
+    }
   };
 }
 

@@ -4,7 +4,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { dollarsFromMicros } from "#core/money.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
-import { dataOf, IdOf, listOf, Moment } from "#http/answers.ts";
+import { dataOf, IdOf, listOf, Moment, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { FAILED_OUTCOMES, LEAD_OUTCOMES } from "#features/leads/leads.ts";
@@ -82,7 +82,8 @@ export const PauseSchema = Nullable(Type.Object({
   since: Nullable(Moment("When it was stopped; null: not known.")),
   by: Nullable(Type.String(about("Who stopped it; null: nobody did.", "Ana"))),
   note: Nullable(Type.String(about("Why, in their words; null: not said.", "Wrong list"))),
-}, named("CampaignPause", "Why a campaign calls nobody just now.")));
+}, named("CampaignPause", "Why a campaign calls nobody just now.")), about(
+  "Why it calls nobody just now; null: it may call, was never started, or is through."));
 
 export const wirePause = (pause: Pause | null): Static<typeof PauseSchema> => pause && {
   reason: pause.reason,
@@ -164,10 +165,9 @@ function retryRoute(campaigns: Campaigns): Route {
     responses: {
       200: {
         description: "Done",
-        schema: Type.Object({
-          message: Type.String(about("What was done.", "17 leads are called once more.")),
-          data: Type.Object({ retried: Count("Leads put back in the queue.", 17) }),
-        }),
+        schema: savedOf(Type.Object(
+          { retried: Count("Leads put back in the queue.", 17) },
+          about("What became of them."))),
       },
       ...missing,
     },

@@ -3,7 +3,9 @@
 import { CsvError } from "csv-parse";
 import { parse } from "csv-parse/sync";
 import { createReadStream } from "node:fs";
+import { open } from "node:fs/promises";
 import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
 import { LIMITS } from "#core/limits.ts";
 
 /** `row` counts as spreadsheets do: the header is 1. Blank rows are counted and left out. */
@@ -11,7 +13,7 @@ export type CsvRow =
   | { kind: "cells"; row: number; cells: string[] }
   | { kind: "broken"; row: number; text: string };
 
-const DELIMITERS = [",", ";", "\t"] as const;
+const DELIMITERS = [",", ";", "\t", "|"] as const;
 
 const countOf = (text: string, wanted: string): number => text.split(wanted).length - 1;
 
@@ -74,10 +76,41 @@ async function continued(first: string, lines: Lines, delimiter: string): Promis
   return cells;
 }
 
+async function isUtf8(path: string): Promise<boolean> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  try {
+    for await (const part of createReadStream(path)) {
+      decoder.decode(part as Buffer, { stream: true });
+    }
+    decoder.decode();
+    return true;
+  } catch (error) {
+    if (error instanceof TypeError) return false;
+    throw error;
+  }
+}
+
+/** Spreadsheets mark UTF-16 at its beginning; what is not UTF-8 is what Windows wrote before. */
+async function encodingOf(path: string): Promise<string> {
+  const file = await open(path);
+  const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0).finally(() => file.close());
+  if (buffer[0] === 0xff && buffer[1] === 0xfe) return "utf-16le";
+  if (buffer[0] === 0xfe && buffer[1] === 0xff) return "utf-16be";
+  return await isUtf8(path) ? "utf-8" : "windows-1252";
+}
+
+async function* decoded(stream: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder(encoding);
+  for await (const part of stream) yield decoder.decode(part, { stream: true });
+  yield decoder.decode();
+}
+
 /** The first row is the header. The file is read as it is asked for. */
 export async function* readCsv(path: string): AsyncGenerator<CsvRow> {
-  const stream = createReadStream(path, { encoding: "utf8" });
-  const lines = new Lines(createInterface({ input: stream, crlfDelay: Infinity }));
+  const encoding = await encodingOf(path);
+  const stream = createReadStream(path);
+  const input = Readable.from(decoded(stream, encoding));
+  const lines = new Lines(createInterface({ input, crlfDelay: Infinity }));
   try {
     let delimiter: string | null = null;
     let row = 0;

@@ -8,7 +8,7 @@ import { json, type MultipartForm } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { tooLargeFile } from "#http/server.ts";
 import { readCsv, type CsvRow } from "./csv.ts";
-import type { Leads, NewLead } from "./leads.ts";
+import { DUPLICATES, type Leads, type NewLead } from "./leads.ts";
 import { readPhoneNumber } from "./phone.ts";
 import { readVariables } from "./wire.ts";
 
@@ -20,10 +20,16 @@ const ImportBody = Type.Object({
   allow_dupplicate: Type.Optional(Type.Boolean({
     default: false, ...about("Whether numbers may be in the campaign already."),
   })),
+  duplicates: Type.Optional(Type.Union(DUPLICATES.map((what) => Type.Literal(what)), about(
+    "What becomes of numbers the campaign has: `skip` leaves them out, `add` adds them once more, "
+      + "`update` gives their variables to the lead there is. Left out: as `allow_dupplicate` says.",
+    "skip"))),
 });
 const ReportSchema = Type.Object({
   imported: Type.Integer(about("Rows that became leads.", 98)),
   duplicates: Type.Integer(about("Rows left out, as the campaign has their number.", 1)),
+  updated: Type.Integer(about(
+    "Rows among these duplicates whose variables went to the lead there is.", 0)),
   failed: Type.Integer(about("Rows that could not be read.", 1)),
   errors: Type.Array(Type.Object({
     row: Type.Integer(about("As spreadsheets count: the header is 1.", 12)),
@@ -44,7 +50,8 @@ export function importRoute(
     path: "/user/leads/import",
     summary: "Import leads from a CSV file",
     description: "Its first row names the columns: `phone_number`, `phone` or `number`; every other "
-      + "column is a variable.",
+      + "column is a variable. UTF-8, UTF-16 and Windows files are read, with commas, semicolons, "
+      + "tabs or bars between columns.",
     body: ImportBody,
     upload: { folder: uploadsDir, fileBytesMax: LIMITS.uploadBytesMax },
     responses: {
@@ -58,9 +65,10 @@ export function importRoute(
     handle: async ({ caller, body, http }) => {
       const { accountId } = caller;
       const { campaign_id: campaignId, allow_dupplicate: allowsDuplicates = false } = body;
+      const { duplicates = allowsDuplicates ? "add" : "skip" } = body;
       await leads.assertCampaign(accountId, campaignId);
       const data = await importFile(uploadOf(http.form), (batch) =>
-        leads.addAll({ accountId, campaignId, leads: batch, allowsDuplicates }));
+        leads.addAll({ accountId, campaignId, leads: batch, duplicates }));
       return json(200, { message: "Leads imported successfully", data });
     },
   });
@@ -100,10 +108,10 @@ function leadOf({ names, number: at }: Columns, cells: string[]): NewLead | stri
 }
 
 async function importFile(
-  path: string, add: (batch: NewLead[]) => Promise<(number | null)[]>,
+  path: string, add: (batch: NewLead[]) => ReturnType<Leads["addAll"]>,
 ): Promise<Report> {
   const report: Report = {
-    imported: 0, duplicates: 0, failed: 0, errors: [], errors_truncated: false,
+    imported: 0, duplicates: 0, updated: 0, failed: 0, errors: [], errors_truncated: false,
   };
   const fail = (row: number, text: string, message: string): void => {
     report.failed += 1;
@@ -114,7 +122,8 @@ async function importFile(
   let columns: Columns | null = null;
   let batch: NewLead[] = [];
   const write = async (): Promise<void> => {
-    const ids = await add(batch);
+    const { ids, updated } = await add(batch);
+    report.updated += updated;
     const imported = ids.filter((id) => id !== null).length;
     report.imported += imported;
     report.duplicates += ids.length - imported;

@@ -65,9 +65,19 @@ export interface NewLead extends NewContact {
   contacts: NewContact[];
 }
 
+/**
+ * What becomes of a number the campaign has: left out, added once more, or the lead it has is given
+ * the variables beside its own.
+ */
+export const DUPLICATES = ["skip", "add", "update"] as const;
+export type Duplicates = (typeof DUPLICATES)[number];
+
 export type AddOutcome =
-  /** At each position the new lead's id, or null for a number the campaign has already. */
-  | { kind: "added"; ids: (number | null)[] }
+  /**
+   * At each position the new lead's id, or null for a number the campaign has already; `updated` of
+   * those have got the variables.
+   */
+  | { kind: "added"; ids: (number | null)[]; updated: number }
   | { kind: "no_campaign" };
 
 export type UpdateLeadOutcome =
@@ -120,7 +130,7 @@ export interface BlockedNumber {
 export interface LeadStore {
   /** Leads of blocked numbers are stored as blacklisted. */
   add(args: {
-    accountId: number; campaignId: number; leads: NewLead[]; allowsDuplicates: boolean;
+    accountId: number; campaignId: number; leads: NewLead[]; duplicates: Duplicates;
     now: Instant;
   }): Promise<AddOutcome>;
   /** `created` begins anew, with its contacts; moving takes them along. */
@@ -188,16 +198,14 @@ export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions)
   /** Null at the place of a number the campaign has already. Fault 404 without the campaign. */
   const addAll = async (
     args: Omit<Parameters<LeadStore["add"]>[0], "now">,
-  ): Promise<(number | null)[]> => {
+  ): Promise<Extract<AddOutcome, { kind: "added" }>> => {
     const outcome = await store.add({ ...args, now: system.now() });
     if (outcome.kind === "no_campaign") throw campaignNotFound();
     onQueueChange();
-    return outcome.ids;
+    return outcome;
   };
   return {
-    get,
-    addAll,
-    now: () => system.now(),
+    get, addAll, now: () => system.now(),
     /** Fault 404 without the campaign. */
     assertCampaign: async (accountId: number, campaignId: number): Promise<void> => {
       if (!await store.ownsCampaign(accountId, campaignId)) throw campaignNotFound();
@@ -206,7 +214,8 @@ export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions)
     create: async (
       accountId: number, campaignId: number, lead: NewLead, allowsDuplicates: boolean,
     ): Promise<WholeLead> => {
-      const [id] = await addAll({ accountId, campaignId, leads: [lead], allowsDuplicates });
+      const duplicates = allowsDuplicates ? "add" : "skip";
+      const { ids: [id] } = await addAll({ accountId, campaignId, leads: [lead], duplicates });
       if (id === null || id === undefined) throw fieldFault("phone_number", DUPLICATE);
       return get(accountId, id);
     },

@@ -21,7 +21,8 @@ const add = (campaignId: number, body: object) =>
 const lead = async (id: number) => (await server.call("GET", `/user/leads/${id}`)).body;
 
 async function upload(
-  campaignId: unknown, text: string | null, fields: object = {}, key = server.key,
+  campaignId: unknown, text: string | Buffer<ArrayBuffer> | null, fields: object = {},
+  key = server.key,
 ) {
   const form = new FormData();
   for (const [name, value] of Object.entries({ campaign_id: campaignId, ...fields })) {
@@ -50,12 +51,13 @@ test("[LD1] a lead is created with its contacts, numbers as E.164, variables mer
   assert.deepEqual(rest, {
     campaign_id: campaignId, phone_number: "+4915123456789", status: "created", call_tries: 0,
     variables: { customer_name: "Eva", email: "eva@example.org", age: "41" },
-    next_try_at: created_at, last_call_id: null, campaign: { id: campaignId, name: "Autumn" },
+    next_try_at: created_at, last_call_id: null, last_outcome: null,
+    campaign: { id: campaignId, name: "Autumn" },
   });
   assert.deepEqual(contacts, [{
     id: contacts[0].id, phone_number: "+15550100042", variables: { customer_name: "Al" },
     status: "created", call_tries: 0, next_try_at: null, last_call_id: null,
-    created_at, updated_at,
+    last_outcome: null, created_at, updated_at,
   }]);
   assert.deepEqual(await lead(id), body.data);
 });
@@ -287,6 +289,44 @@ test("[LD8] spellings of files: BOM, semicolons, quotes, blank lines; and files 
   assert.equal(await refused("x", "phone\n+15550100205"), 422);
   assert.equal(await refused(999_999, "phone\n+15550100205"), 404);
   assert.equal(await refused(campaignId, "phone\n+15550100205", stranger.key), 404);
+});
+
+test("[LD131] a number the campaign has is left out, added once more or updated, as asked; twice is as once", async () => {
+  const campaignId = await newCampaign();
+  const leadsOf = async () => (await server.call(
+    "GET", `/user/leads?campaign_id=${campaignId}`)).body.data.map(
+    (one: { variables: object }) => one.variables) as object[];
+  await upload(campaignId, "phone,name,city\n+15550100301,Ada,Linz");
+  const counts = async (duplicates: string) => {
+    const { status, body } = await upload(
+      campaignId, "phone,name\n+15550100301,Grace\n+15550100302,Al\n", { duplicates });
+    assert.equal(status, 200, JSON.stringify(body));
+    return [body.data.imported, body.data.duplicates, body.data.updated];
+  };
+  assert.deepEqual(await counts("update"), [1, 1, 1]);
+  assert.deepEqual(await counts("update"), [0, 2, 2]);
+  assert.deepEqual(await leadsOf(), [{ name: "Al" }, { name: "Grace", city: "Linz" }]);
+  assert.deepEqual(await counts("skip"), [0, 2, 0]);
+  assert.equal((await leadsOf()).length, 2);
+  assert.deepEqual(await counts("add"), [2, 0, 0]);
+  assert.equal((await leadsOf()).length, 4);
+  const { status } = await upload(campaignId, "phone\n+15550100301", { duplicates: "twice" });
+  assert.equal(status, 422);
+});
+
+test("[LD132] files as Windows and spreadsheets write them: UTF-16, Windows-1252, bars between columns", async () => {
+  const campaignId = await newCampaign();
+  const text = (number: string) => `phone|name\r\n${number}|Zoë Müller\r\n`;
+  const utf16 = Buffer.from(`\ufeff${text("+15550100401")}`, "utf16le");
+  const files = [
+    utf16, Buffer.from(utf16).swap16(), Buffer.from(text("+15550100402"), "latin1"),
+    Buffer.from(text("+15550100403")),
+  ];
+  const imported: number[] = [];
+  for (const file of files) imported.push((await upload(campaignId, file)).body.data.imported);
+  assert.deepEqual(imported, [1, 0, 1, 1]);
+  const { body } = await server.call("GET", `/user/leads?campaign_id=${campaignId}`);
+  for (const { variables } of body.data) assert.deepEqual(variables, { name: "Zoë Müller" });
 });
 
 test("[LD9] a blocked number is blacklisted in every campaign, refused to make_call, also later", async () => {

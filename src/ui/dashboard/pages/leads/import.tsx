@@ -6,7 +6,7 @@ import { fieldErrors, messageOf, useSession } from "#ui/dashboard/data/session.t
 import { FILE_BYTES_MAX, upload } from "#ui/dashboard/data/upload.ts";
 import { csvLine } from "#core/csv.ts";
 import { download } from "#ui/dashboard/kit/download.ts";
-import { Button, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import { DropZone, SentBar } from "#ui/dashboard/kit/drop.tsx";
 import { bytes, count } from "#ui/dashboard/kit/format.ts";
@@ -32,13 +32,19 @@ export function ImportDialog(props: Props) {
   );
 }
 
+const DUPLICATES = [
+  { value: "skip", label: "Leave them out" },
+  { value: "update", label: "Update their variables" },
+  { value: "add", label: "Add them once more" },
+];
+
 const problemOf = ({ size }: File): string | null =>
   size > FILE_BYTES_MAX ? "The file is larger than 20 MB." : null;
 
 function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns: Campaign[] }) {
   const { apiKey } = useSession();
   const [campaign, setCampaign] = useState(campaignId || String(campaigns.at(-1)?.id ?? ""));
-  const [isTwice, setTwice] = useState(false);
+  const [duplicates, setDuplicates] = useState("skip");
   const [file, setFile] = useState<File | null>(null);
   const [share, setShare] = useState<number | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -53,7 +59,7 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
     try {
       const { data } = await upload<Answer>({
         path: "/user/leads/import", apiKey, file: chosen,
-        fields: { campaign_id: campaign, allow_dupplicate: String(isTwice) },
+        fields: { campaign_id: campaign, duplicates },
         onProgress: (sent) => run === key.current && setShare(sent),
       });
       setReport(data);
@@ -81,8 +87,9 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
       >
         A column phone_number, with country codes; every other column is a variable. At most 20 MB.
       </DropZone>
-      <Toggle
-        label="Add numbers the campaign has already once more" value={isTwice} onInput={setTwice}
+      <SelectField
+        label="Numbers the campaign has already" value={duplicates} onInput={setDuplicates}
+        options={DUPLICATES}
       />
       {text && <p class="form-error" role="alert">{text}</p>}
       {share !== null && <SentBar label="Import" share={share} />}
@@ -116,13 +123,14 @@ function save(errors: Report["errors"]): void {
 function Outcome({ report, onAgain, onClose }: {
   report: Report; onAgain(): void; onClose(): void;
 }) {
-  const { imported, duplicates, failed, errors, errors_truncated: isCut } = report;
+  const { imported, duplicates, updated, failed, errors, errors_truncated: isCut } = report;
   return (
     <div class="leads-report">
       <div role="group" aria-label="What became of the rows">
         <dl class="figures-row">
           <Figure label="Imported" value={count(imported)} />
-          <Figure label="There already" value={count(duplicates)} />
+          <Figure label="There already" value={count(duplicates - updated)} />
+          {updated > 0 && <Figure label="Updated" value={count(updated)} />}
           <Figure label="Refused" value={count(failed)} />
         </dl>
       </div>
