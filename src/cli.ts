@@ -9,6 +9,7 @@ import { maintenanceCommands } from "./cli/maintenance.ts";
 import { moveCommand } from "./cli/move.ts";
 import { numberCommands } from "./cli/numbers.ts";
 import { searchCommands } from "./cli/search.ts";
+import { trimCommand } from "./cli/trim.ts";
 import { userCommands } from "./cli/users.ts";
 import { settingsCommand } from "./cli/settings.ts";
 import { describeSettings, EXIT_CONFIG, readConfig } from "./base/config/config.ts";
@@ -17,7 +18,7 @@ import { settleRestore } from "./cli/restoring.ts";
 
 const COMMANDS: Command[] = [
   ...accountCommands, ...userCommands, ...numberCommands, ...maintenanceCommands, ...searchCommands,
-  moveCommand, settingsCommand,
+  moveCommand, settingsCommand, trimCommand,
 ];
 
 function usage(): string {

@@ -12,9 +12,13 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { flow, makePdf } from "#support/documents.ts";
+import { uploadFile, whenRead } from "#support/knowledge.ts";
 import { assertReplies } from "#support/first-reply.ts";
 import type * as Client from "#client/client.ts";
 import { entryOf } from "#scripts/entry.js";
+import { shippedManifest } from "#scripts/manifest.js";
+import { trimPackages } from "#scripts/trim.js";
 
 const ROOT = join(import.meta.dirname, "../..");
 const IS_LONG = process.env.PROOF === "long";
@@ -23,14 +27,13 @@ const RESIDENT_MB_MAX = 115;
 const run = promisify(execFile);
 const folder = mkdtempSync(join(tmpdir(), "parley-package-"));
 const installed = join(folder, "node_modules/parley");
-const { dependencies, optionalDependencies } = JSON.parse(
-  readFileSync(join(ROOT, "package.json"), "utf8"),
-) as Record<"dependencies" | "optionalDependencies", Record<string, string>>;
 
 before(async () => {
   // `npm test` has built before. Building now would take dist/ from tests that run beside this.
   if (!entryOf("main").startsWith(join(ROOT, "dist"))) await run("npm", ["run", "build"], { cwd: ROOT });
-  await run("npm", ["pack", "--ignore-scripts", "--pack-destination", folder], { cwd: ROOT });
+  // The short form must not put another package.json where tests beside it read theirs.
+  await run("npm", ["pack", ...IS_LONG ? [] : ["--ignore-scripts"], "--pack-destination", folder],
+    { cwd: ROOT });
   const [tarball = ""] = readdirSync(folder).filter((file) => file.endsWith(".tgz"));
   writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }');
   if (IS_LONG) {
@@ -39,7 +42,9 @@ before(async () => {
   }
   mkdirSync(installed, { recursive: true });
   await run("tar", ["xzf", join(folder, tarball), "--strip-components=1", "-C", installed]);
-  for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
+  const manifest = shippedManifest();
+  writeFileSync(join(installed, "package.json"), JSON.stringify(manifest));
+  for (const name of Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })) {
     const from = join(ROOT, "node_modules", name);
     if (!existsSync(from)) continue;
     mkdirSync(join(folder, "node_modules", name, ".."), { recursive: true });
@@ -47,6 +52,22 @@ before(async () => {
   }
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** By a process of its own, whose library asks for its other half by name. */
+async function assertReadsPdf(url: string): Promise<void> {
+  const { stdout } = await run(process.execPath, [
+    join(installed, "dist/cli.js"), "account", "create", "--name", "A", "--json",
+  ], { cwd: folder, env: { PATH: process.env.PATH, PARLEY_DATA_DIR: join(folder, "data") } });
+  const { api_key: key } = JSON.parse(stdout) as { api_key: string };
+  const made = await fetch(`${url}/api/user/knowledgebases`, {
+    method: "POST", body: JSON.stringify({ name: "Manual" }),
+    headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}` },
+  });
+  const { data: { id } } = await made.json() as { data: { id: number } };
+  const document = await uploadFile({ url }, id, makePdf([flow(["Open at nine."])]), { type: "pdf", key });
+  const { status } = await whenRead({ url }, document, { key });
+  assert.equal(status, "active");
+}
 
 test("[OP160] the package serves: an assistant answers, pages come built, no source is in it", async () => {
   const server = spawn(process.execPath, [join(installed, "dist/cli.js"), "serve"], {
@@ -81,6 +102,7 @@ test("[OP160] the package serves: an assistant answers, pages come built, no sou
       assert.match(page.headers.get("content-type") ?? "", new RegExp(type), path);
       assert.notEqual(await page.text(), "", path);
     }
+    await assertReadsPdf(url);
   } finally {
     server.kill("SIGTERM");
   }
@@ -145,4 +167,19 @@ test("[OP162] `parley/client` has types for TypeScript and runs as JavaScript", 
     "--module", "nodenext", "--lib", "es2022,dom,dom.iterable,esnext.disposable",
     "--allowJs", "--checkJs", "plain.js", "typed.ts",
   ], { cwd: folder }).catch((error: { stdout: string }) => assert.fail(error.stdout));
+});
+
+test("[OP167] `parley trim` leaves of packages what this machine loads, once, and they still load", async () => {
+  const modules = mkdtempSync(join(folder, "trimmed-"));
+  for (const path of ["uWebSockets.js/dist/bin", "better-sqlite3"]) {
+    cpSync(join(ROOT, "node_modules", path), join(modules, path), { recursive: true });
+  }
+  assert.ok(trimPackages(modules).length > 10);
+  const { modules: abi } = process.versions;
+  assert.deepEqual(readdirSync(join(modules, "uWebSockets.js/dist/bin")),
+    [`uws_${process.platform}_${process.arch}_${abi}.node`]);
+  const { default: Sqlite } = await import(join(modules, "better-sqlite3/lib/index.js")) as
+    { default: new (path: string) => { close(): void } };
+  new Sqlite(":memory:").close();
+  assert.deepEqual(trimPackages(modules), []);
 });

@@ -2,6 +2,8 @@
 import { accountEvent, type AccountEvent } from "./account-events.ts";
 import type { TestServer } from "./server.ts";
 
+type Server = { url: string; key?: TestServer["key"] };
+
 export async function newKnowledgebase(on: TestServer, key = on.key): Promise<number> {
   const { body } = await on.call("POST", "/user/knowledgebases", { key, body: { name: "Manual" } });
   return body.data.id as number;
@@ -9,7 +11,7 @@ export async function newKnowledgebase(on: TestServer, key = on.key): Promise<nu
 
 /** Uploads a file and gives the document's id. */
 export async function uploadFile(
-  on: TestServer, knowledgebaseId: number, content: string | Buffer,
+  on: Server, knowledgebaseId: number, content: string | Buffer,
   { name = "Notes", type = "txt", key = on.key }: { name?: string; type?: string; key?: string | null } = {},
 ): Promise<number> {
   const form = new FormData();
@@ -25,7 +27,7 @@ export async function uploadFile(
 
 /** What the account's stream says of the document, once it is read, for the `times`-th time. */
 export function whenRead(
-  on: TestServer, documentId: number, { key = on.key, times = 1 } = {},
+  on: Server, documentId: number, { key = on.key ?? "", times = 1 } = {},
 ): Promise<AccountEvent> {
   let left = times;
   return accountEvent({ url: on.url, key }, ({ type, document_id: id, status }) => {

@@ -1,0 +1,4 @@
+export function shippedManifest(): {
+  dependencies: Record<string, string>;
+  optionalDependencies: Record<string, string>;
+};

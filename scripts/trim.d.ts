@@ -1,0 +1,2 @@
+export function trim(): void;
+export function trimPackages(modules: string): string[];

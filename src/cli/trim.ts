@@ -1,0 +1,22 @@
+// The trim command of the `parley` program, for the folder where its package is installed. A clone
+// is trimmed when it starts (scripts/start.js).
+import { basename, dirname } from "node:path";
+import { programFile } from "#core/program.ts";
+import { trimPackages } from "#scripts/trim.js";
+import type { Command } from "./command.ts";
+
+export const trimCommand: Command = {
+  name: "trim",
+  takes: "",
+  summary: "Delete from the installed packages what is for other machines and compilers",
+  options: {},
+  run: () => {
+    const beside = dirname(programFile("."));
+    const modules = basename(beside) === "node_modules" ? beside : programFile("node_modules");
+    const deleted = trimPackages(modules);
+    return Promise.resolve({
+      value: { deleted },
+      text: deleted.length === 0 ? "nothing is to be deleted" : `deleted ${deleted.length} files and folders`,
+    });
+  },
+};
