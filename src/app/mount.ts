@@ -37,6 +37,7 @@ import { ratingRoutes } from "#features/conversations/rating-routes.ts";
 import { recordRoutes } from "#features/conversations/record-routes.ts";
 import { conversationRoutes } from "#features/conversations/routes.ts";
 import { conversationSocket } from "#features/conversations/socket.ts";
+import { testRoutes } from "#features/conversations/test-routes.ts";
 import { transcriptRoutes } from "#features/conversations/transcript-routes.ts";
 import { widgetRoutes } from "#features/conversations/widget-routes.ts";
 import { loadWidgetTexts } from "#features/conversations/widget-texts.ts";
@@ -264,6 +265,7 @@ function serveConversations(
         programFile("data/widget-texts"), join(config.PARLEY_DATA_DIR, "widget-texts"),
       ]),
     }),
+    ...testRoutes({ conversations, assistants, access, streams }),
     ...recordRoutes({ conversations }),
     ...accountConversationRoutes({
       conversations, handover, replyLimiter: generateReply,

@@ -20,6 +20,8 @@ export interface ParleyOptions {
 export interface SendOptions {
   /** The same key never sends twice, whatever happened to the first try; made when left out. */
   idempotencyKey?: string;
+  /** Settings that are not saved answer it, in a test conversation of one's own account. */
+  draft?: object;
   signal?: AbortSignal;
 }
 
@@ -60,11 +62,17 @@ export function createParley(options: ParleyOptions): Parley {
     follow({ ...watchOptions, url: `${root}${path}`, headers, fetch: fetchOf });
   return Object.assign(api, {
     send: (conversationId: string, message: string, given: SendOptions = {}) => {
-      const { idempotencyKey = newKey(), signal } = given;
+      const { idempotencyKey = newKey(), signal, draft: settings } = given;
+      const path = settings
+        ? `/user/conversations/${conversationId}/test-messages`
+        : `/conversations/${conversationId}/messages`;
       return follow({
-        url: `${root}/conversations/${conversationId}/messages`,
-        headers: { "Content-Type": "application/json", "Idempotency-Key": idempotencyKey },
-        body: JSON.stringify({ message }),
+        url: `${root}${path}`,
+        headers: {
+          "Content-Type": "application/json", "Idempotency-Key": idempotencyKey,
+          ...settings ? headers : {},
+        },
+        body: JSON.stringify({ message, ...settings ? { settings } : {} }),
         fetch: fetchOf,
         ...(signal ? { signal } : {}),
       });

@@ -127,6 +127,8 @@ export interface Assistants {
   update(
     accountId: number, assistantId: number, given: Given, schemaErrors?: FieldErrors,
   ): Promise<Assistant>;
+  /** As it would be after the change, which is judged as one and not stored. */
+  draft: Assistants["update"];
   /** False when the account has no such assistant. */
   remove(accountId: number, assistantId: number): Promise<boolean>;
   find: AssistantStore["find"];
@@ -181,6 +183,12 @@ export function createAssistants(given: AssistantOptions): Assistants {
   return {
     create: (...args) => createAssistant(options, ...args),
     update,
+    draft: async (accountId, assistantId, sent, schemaErrors = {}) => {
+      const current = await store.find(accountId, assistantId);
+      if (!current) throw notFound();
+      const { columns, settings } = await changed(options, current, sent, schemaErrors);
+      return { ...current, ...columns, settings };
+    },
     remove: (accountId, assistantId) =>
       store.remove({ accountId, assistantId, now: system.now() }),
     find: store.find,
@@ -341,6 +349,22 @@ async function createAssistant(
   }
 }
 
+/** What a change makes of the assistant; throws naming every field at fault. */
+async function changed(
+  options: Judged, current: Assistant, given: Given, schemaErrors: FieldErrors,
+): Promise<{ columns: AssistantColumns; settings: AssistantSettings }> {
+  const before = profileOf(current);
+  const reset = given.mode !== undefined && given.mode !== before.mode
+    ? modeDefaults(given.mode, before, options.references)
+    : {};
+  const next = { ...before, ...reset, ...normalized(given) };
+  const profile = await judge(options, current.accountId, current, next, given, schemaErrors);
+  const settings = given.tools === undefined
+    ? settingsOf(profile)
+    : keptSettings(options, current, profile, before.tools);
+  return { columns: columnsOf(profile), settings };
+}
+
 /** Judges and writes against the row it has read; begins again when that has changed meanwhile. */
 async function changeAssistant(
   options: Judged,
@@ -349,20 +373,11 @@ async function changeAssistant(
   given: Given,
   schemaErrors: FieldErrors = {},
 ): Promise<Assistant> {
-  const { store, system, references } = options;
+  const { store, system } = options;
   for (let attempt = 0; attempt < UPDATE_ATTEMPTS_MAX; attempt += 1) {
     const current = await store.find(accountId, assistantId);
     if (!current) throw notFound();
-    const before = profileOf(current);
-    const reset = given.mode !== undefined && given.mode !== before.mode
-      ? modeDefaults(given.mode, before, references)
-      : {};
-    const next = { ...before, ...reset, ...normalized(given) };
-    const profile = await judge(options, accountId, current, next, given, schemaErrors);
-    const columns = columnsOf(profile);
-    const settings = given.tools === undefined
-      ? settingsOf(profile)
-      : keptSettings(options, current, profile, before.tools);
+    const { columns, settings } = await changed(options, current, given, schemaErrors);
     const outcome = await store.update({
       accountId, assistantId, columns, settings,
       expectedUpdatedAt: current.updatedAt, now: system.now(),

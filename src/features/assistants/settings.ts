@@ -348,7 +348,10 @@ export const UpdateBody = Type.Object(
     ...optional(nullable({ initial_message: Type.String({ ...INITIAL, default: "" }) })),
     ...OPTIONAL,
   },
-  collectingErrors,
+  {
+    ...collectingErrors,
+    ...named("AssistantChanges", "Settings of an assistant: only what is sent changes."),
+  },
 );
 
 /** Settings and columns together under the contract's names: what rules judge. */

@@ -74,6 +74,8 @@ interface Send {
   requestHash?: string;
   /** What the model reads in place of what is stored; the last of its messages is the text. */
   given?: Given;
+  /** As in NewTurn. */
+  draft?: Assistant;
 }
 
 export interface Conversations {
@@ -164,7 +166,7 @@ async function beginTurn(
     const { conversation } = outlook;
     cover = turns.cover(outlook);
     const { isCovered } = cover;
-    const assistant = await options.findAssistant(conversation.assistantId);
+    const assistant = turn.draft ?? await options.findAssistant(conversation.assistantId);
     if (!assistant) throw new Fault(404, "Assistant not found");
     if (turns.interrupted) throw restarting();
     const startedMs = system.monotonicMs();
@@ -294,9 +296,10 @@ function createSend(
 ): Conversations["send"] {
   const underWay = new Map<string, { requestHash: string; sent: Promise<Sent> }>();
   return async ({ uuid, text, idempotencyKey, given = null, attachments = [], ...request }) => {
+    const { draft = null } = request;
     const ids = attachments.map(({ id }) => `\n${id}`).join("");
     const requestHash = request.requestHash ?? hash("sha256", text + ids, "hex");
-    const turn = { text, attachments, idempotencyKey, requestHash, given };
+    const turn = { text, attachments, idempotencyKey, requestHash, given, draft };
     if (idempotencyKey === null) return beginTurn(options, turns, uuid, turn);
     const name = `${uuid} ${idempotencyKey}`;
     const first = underWay.get(name);

@@ -114,12 +114,12 @@ const AFTER = Type.Object({
 });
 
 const OK = Type.Literal(true, about("Always true: it was done."));
-const CREATED = Type.Object({
+export const CREATED = Type.Object({
   status: OK,
   conversation_id: Uuid("The conversation's secret: whoever has it reads and writes."),
   history: listOf(HistoryItemSchema, "What the assistant says first, if it does."),
 });
-const REPLY = Type.Object({
+export const REPLY = Type.Object({
   status: OK,
   message: Type.String(about("The assistant's reply.", "We are open from 9 to 5.")),
   function_calls: listOf(FunctionCallSchema, "Functions the model called for it."),
@@ -145,10 +145,10 @@ const EVENTS = {
   contentType: "text/event-stream",
 };
 const NOT_FOUND = { description: "No such conversation" };
-const BUSY = { description: "Too many requests, streams or messages at a time" };
+export const BUSY = { description: "Too many requests, streams or messages at a time" };
 const params = { uuid: Uuid("The conversation's `conversation_id`.") };
 
-const wantsEvents = (http: HttpRequest): boolean =>
+export const wantsEvents = (http: HttpRequest): boolean =>
   (http.headers.accept ?? "").includes("text/event-stream");
 
 export function conversationRoutes(options: ConversationRouteOptions): Route[] {
@@ -235,17 +235,25 @@ function sendRoute(options: ConversationRouteOptions): Route {
         ? await conversations.send({ uuid, text, idempotencyKey: null })
         : first;
       if (ui) return withReplay(sent, uiMessages.reply(stream.source, sent));
-      return wantsEvents(http) && sent.kind !== "stored"
-        ? withReplay(sent, await streams.openSse({
-            ...stream,
-            position: { sequence: sent.fromSequence, chars: 0 },
-            untilTurn: sent.turnId,
-            backlog: sent.kind === "answering" && !sent.replayed ? sent.events : [],
-            skipsFailures: sent.kind === "repeated" && sent.result.kind === "completed",
-          }))
-        : withReplay(sent, json(200, await replyOf(sent)));
+      return answerSent(sent, http, { streams, stream });
     },
   });
+}
+
+/** The whole reply, or the stream of it. */
+export async function answerSent(
+  sent: Sent, http: HttpRequest,
+  { streams, stream }: { streams: Streams; stream: ReturnType<Access["streamOf"]> },
+): Promise<Reply> {
+  return wantsEvents(http) && sent.kind !== "stored"
+    ? withReplay(sent, await streams.openSse({
+        ...stream,
+        position: { sequence: sent.fromSequence, chars: 0 },
+        untilTurn: sent.turnId,
+        backlog: sent.kind === "answering" && !sent.replayed ? sent.events : [],
+        skipsFailures: sent.kind === "repeated" && sent.result.kind === "completed",
+      }))
+    : withReplay(sent, json(200, await replyOf(sent)));
 }
 
 function requiredText(message: string | undefined, hasFiles: boolean): string {

@@ -15,6 +15,8 @@ export interface NewTurn {
   idempotencyKey: string | null;
   requestHash: string;
   given: Given | null;
+  /** Answers in place of the stored assistant: its owner tries what is not saved. */
+  draft: Assistant | null;
 }
 
 interface Options {
@@ -47,7 +49,7 @@ async function askAndStore(
     outlook: Outlook; isCovered: boolean; assistant: Assistant; turn: NewTurn; now: Instant;
   },
 ): Promise<Asked> {
-  const { given, ...request } = turn;
+  const { given, draft: _, ...request } = turn;
   const { accountId, uuid: conversationUuid } = outlook.conversation;
   const terms = {
     messagePriceMicros: limits.messagePriceMicros,

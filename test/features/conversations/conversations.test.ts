@@ -309,3 +309,66 @@ test("[CV14] a conversation that has gone quiet ends once, is told of, and opens
   assert.equal(await stateOf(), "open");
   await on.close();
 });
+
+test("[CV150] a draft answers the test it is sent with, is judged as a change and stored nowhere", async () => {
+  const { key, assistant } = await fresh({
+    system_prompt: "Be saved.", initial_message: "Saved", variables: { who: "nobody" },
+  });
+  const settings = {
+    system_prompt: "Be a draft for {{who}}.", initial_message: "Hello {{who}}", llm_temperature: 0.9,
+  };
+  const begun = await server.call("POST", `/user/assistant/${assistant.id}/tests`, {
+    key, body: { settings, variables: { who: "Ada" } },
+  });
+  assert.equal(begun.status, 200);
+  assert.deepEqual(begun.body.history, [{ role: "assistant", content: "Hello Ada" }]);
+  const uuid = begun.body.conversation_id as string;
+  const asked: string[] = [];
+  model.script(({ messages, temperature }) => {
+    asked.push(`${messages[0]?.content as string} ${temperature}`);
+    return { tokens: ["Yes."] };
+  });
+  const path = `/user/conversations/${uuid}/test-messages`;
+  const reply = await server.call("POST", path, { key, body: { message: "And?", settings } });
+  assert.deepEqual(reply.body, { status: true, message: "Yes.", function_calls: [] });
+  // Whoever comes by the public way, a visitor too, talks with what is saved.
+  await send(uuid, "And now?");
+  model.script(null);
+  assert.match(asked[0] ?? "", /^Be a draft for Ada\..* 0\.9$/s);
+  assert.match(asked[1] ?? "", /^Be saved\..* 0\.1$/s);
+  const { body: kept } = await server.call("GET", `/user/assistant/${assistant.id}`, { key });
+  assert.deepEqual([kept.system_prompt, kept.initial_message], ["Be saved.", "Saved"]);
+  const { body: listed } = await server.call("GET", "/user/conversations?type=test", { key });
+  assert.deepEqual([listed.data[0].id, listed.data[0].total_cost], [uuid, 0]);
+  assert.equal(await balanceOf(key), 5);
+  const wrong = await server.call("POST", path, {
+    key, body: { message: "Again", settings: { max_duration: 5000, voice_id: 0 } },
+  });
+  const update = await server.call("PATCH", `/user/assistant/${assistant.id}`, {
+    key, body: { max_duration: 5000, voice_id: 0 },
+  });
+  assert.equal(wrong.status, 422);
+  assert.deepEqual(wrong.body.errors, update.body.errors);
+  assert.equal((await server.call("GET", `/conversations/${uuid}`)).body.history.length, 5);
+});
+
+test("[CV151] a draft is for tests of one's own account, by those who may build", async () => {
+  const { key, assistant } = await fresh();
+  const other = await server.newAccount({ balance: "1.00" });
+  const body = { message: "Hi", settings: { name: "Draft" } };
+  const [test, widget] = await Promise.all([
+    newConversation(server, assistant.uuid, { type: "test" }),
+    newConversation(server, assistant.uuid),
+  ]);
+  const at = (uuid: string, sender: string) =>
+    server.call("POST", `/user/conversations/${uuid}/test-messages`, { key: sender, body });
+  assert.equal((await at(test, other.key)).status, 404);
+  assert.equal((await at(widget, key)).status, 404);
+  const begun = await server.call(
+    "POST", `/user/assistant/${assistant.id}/tests`, { key: other.key, body: {} });
+  assert.equal(begun.status, 404);
+  const made = await server.call(
+    "POST", "/user/api-keys", { key, body: { name: "Reads", scopes: ["read"] } });
+  assert.equal((await at(test, made.body.api_key.token as string)).status, 403);
+  assert.equal((await at(test, key)).status, 200);
+});

@@ -1,5 +1,5 @@
-// One assistant: its settings, a chat to test it, and how it gets into a website. What is edited
-// lives here, so that it survives going from one tab to another.
+// One assistant: its settings beside a chat to test them, and how it gets into a website. What is
+// edited and the test live here, so that they survive going from one tab to another.
 import { useState } from "preact/hooks";
 import type { PageProps } from "#ui/dashboard/page.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -12,7 +12,7 @@ import { DraftProvider, useNewDraft, type Assistant, type Draft } from "./draft.
 import { Embed } from "./embed.tsx";
 import { labelOf } from "./labels.ts";
 import { Settings } from "./settings.tsx";
-import { TestChat } from "./test-chat.tsx";
+import { TestChat, TestPane, useTest } from "./test-chat.tsx";
 import "./assistants.css";
 
 const BACK = { href: "#/assistants", label: "Assistants" };
@@ -41,6 +41,7 @@ function Opened({ data, record, tab: named }: {
     data.set(saved);
     toasts.notify("Saved");
   });
+  const test = useTest(draft);
   const home = `#/assistants/${record.id}`;
   const isDirty = draft.changed.length > 0;
   const tab = TABS.some(({ id }) => id === named) ? named : "settings";
@@ -53,8 +54,11 @@ function Opened({ data, record, tab: named }: {
       <DraftProvider value={draft}>
         <Tabs tabs={tabs} current={tab} />
         {/* Hidden, not gone: what is open there and where it stands is kept. */}
-        <div hidden={tab !== "settings"}><Settings isShown={tab === "settings"} /></div>
-        {tab === "test" && <TestChat />}
+        <div class="assistants-bench" hidden={tab !== "settings"}>
+          <Settings isShown={tab === "settings"} />
+          {tab === "settings" && <TestPane test={test} />}
+        </div>
+        {tab === "test" && <TestChat test={test} />}
         {tab === "embed" && <Embed />}
         {isDirty && (
           <UnsavedBar

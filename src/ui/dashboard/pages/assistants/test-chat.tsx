@@ -1,38 +1,81 @@
-// A real conversation to test the assistant with, free of charge: streamed, with what its functions
-// did, and the variables it is given.
+// A real conversation to test the assistant with, free of charge and with what is not saved yet:
+// streamed, with what its functions did, and the variables it is given.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { firstChars, unitsOf } from "#ui/characters.ts";
+import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
 import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Empty, Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { Line, ToolCall } from "./chat.ts";
-import { useDraft } from "./draft.ts";
+import { useDraft, type Draft, type Values } from "./draft.ts";
 import { useChat, type Chat } from "./use-chat.ts";
 import { variablesIn } from "./variables.ts";
 
 const MESSAGE_CHARS_MAX = 2000;
 
-export function TestChat() {
-  const { record, changed } = useDraft();
-  const [given, setGiven] = useState<Record<string, string>>({});
-  const chat = useChat(record.uuid);
+type Given = Record<string, string>;
+
+export interface Test {
+  chat: Chat;
+  /** Values of variables, as they were written. */
+  given: Given;
+  setGiven(given: Given): void;
+  /** The test goes by what is not saved. */
+  isDraft: boolean;
+}
+
+/** One test, wherever on the page it is shown. */
+export function useTest({ record, changed, values }: Draft): Test {
+  const mayBuild = useMay()("build") === null;
+  const isDraft = changed.length > 0 && mayBuild;
+  const unsaved = Object.fromEntries(changed.map((name) => [name, values[name as keyof Values]]));
+  const [given, setGiven] = useState<Given>({});
+  return { chat: useChat(record, isDraft ? unsaved : null), given, setGiven, isDraft };
+}
+
+function ChatCard({ test: { chat, given, isDraft } }: { test: Test }) {
+  const { changed } = useDraft();
   const filled = Object.fromEntries(Object.entries(given).filter(([, text]) => text !== ""));
   return (
+    <Card
+      class="assistants-chat" title="Test chat"
+      actions={chat.conversation !== null && (
+        <Button icon="add" onClick={() => chat.renew()}>New conversation</Button>
+      )}
+    >
+      {changed.length > 0 && (
+        <p class="assistants-draft"><small>{isDraft
+          ? "The next reply is with your changes, which are not saved."
+          : "The test is with what is saved, without your changes."}</small></p>
+      )}
+      <Log chat={chat} start={() => chat.start(filled)} />
+      <Problem chat={chat} />
+      <Composer chat={chat} send={(text) => chat.send(text, filled)} />
+    </Card>
+  );
+}
+
+/** Beside the settings, or below them where there is no room. */
+export function TestPane({ test }: { test: Test }) {
+  const { chat, given, setGiven } = test;
+  return (
+    <aside class="stack assistants-pane" aria-label="Test">
+      <ChatCard test={test} />
+      <details class="assistants-more">
+        <summary>Variables of the test</summary>
+        <Variables given={given} onChange={setGiven} isFixed={chat.conversation !== null} />
+      </details>
+    </aside>
+  );
+}
+
+export function TestChat({ test }: { test: Test }) {
+  const { record } = useDraft();
+  const { chat, given, setGiven } = test;
+  return (
     <div class="grid main-aside">
-      <Card
-        class="assistants-chat" title="Test chat"
-        actions={chat.conversation !== null && (
-          <Button icon="add" onClick={() => chat.renew()}>New conversation</Button>
-        )}
-      >
-        {changed.length > 0 && (
-          <Notice tone="warn">The test is with what is saved, without your changes.</Notice>
-        )}
-        <Log chat={chat} start={() => chat.start(filled)} />
-        <Problem chat={chat} />
-        <Composer chat={chat} send={(text) => chat.send(text, filled)} />
-      </Card>
+      <ChatCard test={test} />
       <div class="stack">
         <Variables given={given} onChange={setGiven} isFixed={chat.conversation !== null} />
         <Card title="Talk instead">
@@ -168,10 +211,10 @@ function Composer({ chat, send }: { chat: Chat; send(text: string): Promise<bool
 function Variables({ given, onChange, isFixed }: {
   given: Record<string, string>; onChange(given: Record<string, string>): void; isFixed: boolean;
 }) {
-  const { record } = useDraft();
-  const defaults = record.variables as Record<string, string>;
+  const { values } = useDraft();
+  const defaults = (values.variables ?? {}) as Given;
   const names = [...new Set([
-    ...Object.keys(defaults), ...variablesIn(record.initial_message, record.system_prompt),
+    ...Object.keys(defaults), ...variablesIn(values.initial_message, values.system_prompt),
   ])];
   if (names.length === 0) return null;
   return (

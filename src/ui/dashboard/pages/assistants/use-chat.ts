@@ -2,14 +2,28 @@
 // takes up a reply whose connection broke; a page loaded again takes up the one it left.
 import { useEffect, useMemo, useReducer } from "preact/hooks";
 import { ParleyError, type Parley } from "#client/client.ts";
-import { messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import {
   apply, linesOf, newKey, remember, remembered, said, withoutUnfinished, type Kept, type Line,
 } from "./chat.ts";
+import { reworded } from "./labels.ts";
 
 type Variables = Record<string, string>;
 
+interface Tested {
+  id: number;
+  uuid: string;
+}
+
+/** What is minded of a draft is about one of its fields. */
+function problemOf(error: unknown): string {
+  const [first] = Object.entries(fieldErrors(error));
+  return first ? reworded(...first) : messageOf(error);
+}
+
 export class Chat {
+  /** Settings that are not saved and answer from the next message on; null: the stored ones do. */
+  unsaved: object | null = null;
   lines: Line[] = [];
   isBusy = false;
   /** Why there is no answer. */
@@ -20,11 +34,13 @@ export class Chat {
   /** Another one for every conversation: what is left of the one before is not heard any more. */
   #abort = new AbortController();
   readonly #api: Parley;
+  readonly #id: number;
   readonly #uuid: string;
   readonly #changed: () => void;
 
-  constructor(api: Parley, uuid: string, changed: () => void) {
+  constructor(api: Parley, { id, uuid }: Tested, changed: () => void) {
     this.#api = api;
+    this.#id = id;
     this.#uuid = uuid;
     this.#changed = changed;
     this.#kept = remembered(uuid);
@@ -112,7 +128,7 @@ export class Chat {
       await task(signal);
     } catch (error) {
       if (signal.aborted) return;
-      this.problem = messageOf(error);
+      this.problem = problemOf(error);
       const isGone = error instanceof ParleyError && error.status === 404;
       if (isGone && this.lines.length === 0) this.#keep({ conversation: null, pending: null });
     }
@@ -123,9 +139,15 @@ export class Chat {
 
   async #begin(variables: Variables, signal: AbortSignal): Promise<string> {
     if (this.conversation !== null) return this.conversation;
-    const { conversation_id: made } = await unwrap(this.#api.POST("/conversations", {
-      body: { assistant_id: this.#uuid, type: "test", variables }, signal,
-    }));
+    const { conversation_id: made } = await unwrap(this.unsaved
+      ? this.#api.POST("/user/assistant/{id}/tests", {
+          params: { path: { id: this.#id } }, signal,
+          // Only what was changed, though the body's type has all of it.
+          body: { settings: this.unsaved as never, variables },
+        })
+      : this.#api.POST("/conversations", {
+          body: { assistant_id: this.#uuid, type: "test", variables }, signal,
+        }));
     this.#keep({ conversation: made, pending: null });
     await this.#load(made, signal);
     return made;
@@ -143,7 +165,9 @@ export class Chat {
   ): Promise<void> {
     this.#draw(withoutUnfinished(this.lines));
     this.#turn = null;
-    const options = { idempotencyKey: pending.key, signal };
+    const options = {
+      idempotencyKey: pending.key, signal, ...this.unsaved ? { draft: this.unsaved } : {},
+    };
     for await (const frame of this.#api.send(conversation, pending.text, options)) {
       if (signal.aborted) return;
       if (typeof frame.turn_id === "number") this.#turn = frame.turn_id;
@@ -168,10 +192,12 @@ export class Chat {
   }
 }
 
-export function useChat(uuid: string): Chat {
+export function useChat({ id, uuid }: Tested, unsaved: object | null): Chat {
   const api = useApi();
   const [, changed] = useReducer((count: number) => count + 1, 0);
-  const chat = useMemo(() => new Chat(api, uuid, () => changed(undefined)), [api, uuid]);
+  const chat = useMemo(
+    () => new Chat(api, { id, uuid }, () => changed(undefined)), [api, id, uuid]);
+  chat.unsaved = unsaved;
   useEffect(() => {
     void chat.resume();
     return () => chat.close();

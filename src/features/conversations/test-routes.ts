@@ -1,0 +1,113 @@
+// Trying an assistant's settings before they are saved: a test conversation that is begun, and
+// answered message by message, with a draft. The draft comes with each request and is kept nowhere,
+// so any node answers, and whoever else has the conversation talks with what is saved.
+import { Type } from "@sinclair/typebox";
+import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
+import { UpdateBody } from "#features/assistants/settings.ts";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { errorsOf, shownAs } from "#core/schema.ts";
+import { variablesFrom } from "#core/variables.ts";
+import { EVENT_STREAM, IDEMPOTENCY_KEY, IdOf, Uuid } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, type Route } from "#http/route.ts";
+import { compileValidation, readIdempotencyKey } from "#http/validation.ts";
+import type { Streams } from "#realtime/streams.ts";
+import type { Access } from "./access.ts";
+import type { Conversations } from "./conversations.ts";
+import { answerSent, BUSY, CREATED, MESSAGE_FIELD, REPLY, wantsEvents } from "./routes.ts";
+import { historyItem, VariablesField } from "./wire.ts";
+
+interface TestRouteOptions {
+  conversations: Conversations;
+  assistants: Pick<Assistants, "draft">;
+  access: Access;
+  streams: Streams;
+}
+
+const SETTINGS = Type.Optional(Type.Record(Type.String(), Type.Unknown(), shownAs(UpdateBody)));
+const BEGIN = Type.Object({ settings: SETTINGS, variables: Type.Optional(VariablesField) });
+const SEND = Type.Object({
+  message: { ...MESSAGE_FIELD, pattern: "\\S" }, settings: SETTINGS,
+});
+const NOT_FOUND = "Conversation not found";
+
+/** What is minded of a draft has the names an update's would have. */
+const readSettings = compileValidation(UpdateBody);
+
+export function testRoutes(options: TestRouteOptions): Route[] {
+  return [beginRoute(options), sendRoute(options)];
+}
+
+function draftOf(
+  { assistants }: TestRouteOptions, accountId: number, assistantId: number, settings: object = {},
+): Promise<Assistant> {
+  const given = readSettings(settings);
+  return assistants.draft(accountId, assistantId, given, errorsOf(given));
+}
+
+function beginRoute(options: TestRouteOptions): Route {
+  const { conversations } = options;
+  return keyRoute({
+    method: "POST",
+    path: "/user/assistant/{id}/tests",
+    tag: "Assistants",
+    summary: "Begin a test conversation with settings that are not saved",
+    description: "`settings` are judged as a change of the assistant and stored nowhere: they are "
+      + "sent again with each message. A conversation of type test, whose replies are free.",
+    errorShape: "message",
+    notFound: "Assistant not found",
+    params: { id: IdOf("assistant", "GET /user/assistants/get") },
+    body: BEGIN,
+    responses: { 200: { description: "The conversation and its first message", schema: CREATED } },
+    handle: async ({ caller, id, body }) => {
+      const assistant = await draftOf(options, caller.accountId, id, body.settings);
+      const { uuid } = await conversations.create({
+        assistant, type: "test", variables: variablesFrom(body.variables),
+      });
+      const { messages } = await conversations.history(uuid);
+      return json(200, {
+        status: true, conversation_id: uuid, history: messages.map(historyItem),
+      });
+    },
+  });
+}
+
+function sendRoute(options: TestRouteOptions): Route {
+  const { conversations, access, streams } = options;
+  return keyRoute({
+    method: "POST",
+    path: "/user/conversations/{uuid}/test-messages",
+    tag: "Assistants",
+    summary: "Send a message to settings that are not saved",
+    description: "In a conversation of type test of the account; as any message, answered whole or, "
+      + "with `Accept: text/event-stream`, as it is written. The same Idempotency-Key is the same "
+      + "message, whatever the settings: one that failed is answered by those of the new try.",
+    params: { uuid: Uuid("The conversation's `conversation_id`.") },
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
+    errorShape: "message",
+    notFound: NOT_FOUND,
+    body: SEND,
+    bodyBytesMax: LIMITS.bodyBytesMax,
+    responses: {
+      200: { description: "The reply", schema: REPLY, stream: EVENT_STREAM },
+      400: { description: "The reply failed, or no JSON object" },
+      409: { description: "An earlier message is still being answered" },
+      429: BUSY,
+    },
+    handle: async ({ caller, uuid, body, http }) => {
+      const idempotencyKey = readIdempotencyKey(http.headers["idempotency-key"]);
+      const conversation = await conversations.get(uuid);
+      if (conversation.accountId !== caller.accountId || conversation.type !== "test") {
+        throw new Fault(404, NOT_FOUND);
+      }
+      const draft = await draftOf(
+        options, caller.accountId, conversation.assistantId, body.settings);
+      await access.assertMaySend(uuid);
+      const stream = access.streamOf(conversation);
+      if (wantsEvents(http)) streams.assertRoom(stream);
+      const sent = await conversations.send({ uuid, text: body.message, idempotencyKey, draft });
+      return answerSent(sent, http, { streams, stream });
+    },
+  });
+}
