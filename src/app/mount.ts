@@ -258,7 +258,7 @@ function serveConversations(
       takeRate: api.takeRate,
     }),
     ...widgetRoutes({
-      access, system, findAssistantByUuid, transcripts: features.transcripts,
+      access, assistants, system, findAssistantByUuid, transcripts: features.transcripts,
       whyCannotTalk: voice.whyCannotTalk,
       languageOf: ({ settings }) => catalogs.findLanguage(settings.language_id)?.iso_2 ?? "en",
       texts: loadWidgetTexts([

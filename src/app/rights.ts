@@ -66,6 +66,7 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "PATCH /user/assistant/{id}": ["build", "assistant.update"],
   "DELETE /user/assistant/{id}": ["build", "assistant.delete"],
   "POST /user/assistant/{id}/tests": ["build"],
+  "POST /user/assistant/{id}/widget-preview": ["build"],
   "POST /user/conversations/{uuid}/test-messages": ["build"],
   "POST /user/assistants/enable-webhook": ["build", "assistant.enable_webhook"],
   "POST /user/assistants/disable-webhook": ["build", "assistant.disable_webhook"],

@@ -2,19 +2,18 @@
 // answered message by message, with a draft. The draft comes with each request and is kept nowhere,
 // so any node answers, and whoever else has the conversation talks with what is saved.
 import { Type } from "@sinclair/typebox";
-import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
-import { UpdateBody } from "#features/assistants/settings.ts";
+import type { Assistants } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { errorsOf, shownAs } from "#core/schema.ts";
 import { variablesFrom } from "#core/variables.ts";
 import { EVENT_STREAM, IDEMPOTENCY_KEY, IdOf, Uuid } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
-import { compileValidation, readIdempotencyKey } from "#http/validation.ts";
+import { readIdempotencyKey } from "#http/validation.ts";
 import type { Streams } from "#realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Conversations } from "./conversations.ts";
+import { DRAFT_SETTINGS, draftOf } from "./draft-wire.ts";
 import { answerSent, BUSY, CREATED, MESSAGE_FIELD, REPLY, wantsEvents } from "./routes.ts";
 import { historyItem, VariablesField } from "./wire.ts";
 
@@ -25,29 +24,17 @@ interface TestRouteOptions {
   streams: Streams;
 }
 
-const SETTINGS = Type.Optional(Type.Record(Type.String(), Type.Unknown(), shownAs(UpdateBody)));
-const BEGIN = Type.Object({ settings: SETTINGS, variables: Type.Optional(VariablesField) });
+const BEGIN = Type.Object({ settings: DRAFT_SETTINGS, variables: Type.Optional(VariablesField) });
 const SEND = Type.Object({
-  message: { ...MESSAGE_FIELD, pattern: "\\S" }, settings: SETTINGS,
+  message: { ...MESSAGE_FIELD, pattern: "\\S" }, settings: DRAFT_SETTINGS,
 });
 const NOT_FOUND = "Conversation not found";
-
-/** What is minded of a draft has the names an update's would have. */
-const readSettings = compileValidation(UpdateBody);
 
 export function testRoutes(options: TestRouteOptions): Route[] {
   return [beginRoute(options), sendRoute(options)];
 }
 
-function draftOf(
-  { assistants }: TestRouteOptions, accountId: number, assistantId: number, settings: object = {},
-): Promise<Assistant> {
-  const given = readSettings(settings);
-  return assistants.draft(accountId, assistantId, given, errorsOf(given));
-}
-
-function beginRoute(options: TestRouteOptions): Route {
-  const { conversations } = options;
+function beginRoute({ conversations, assistants }: TestRouteOptions): Route {
   return keyRoute({
     method: "POST",
     path: "/user/assistant/{id}/tests",
@@ -61,7 +48,8 @@ function beginRoute(options: TestRouteOptions): Route {
     body: BEGIN,
     responses: { 200: { description: "The conversation and its first message", schema: CREATED } },
     handle: async ({ caller, id, body }) => {
-      const assistant = await draftOf(options, caller.accountId, id, body.settings);
+      const assistant = await draftOf(
+        assistants, { ...caller, assistantId: id }, body.settings);
       const { uuid } = await conversations.create({
         assistant, type: "test", variables: variablesFrom(body.variables),
       });
@@ -73,8 +61,7 @@ function beginRoute(options: TestRouteOptions): Route {
   });
 }
 
-function sendRoute(options: TestRouteOptions): Route {
-  const { conversations, access, streams } = options;
+function sendRoute({ conversations, assistants, access, streams }: TestRouteOptions): Route {
   return keyRoute({
     method: "POST",
     path: "/user/conversations/{uuid}/test-messages",
@@ -101,8 +88,7 @@ function sendRoute(options: TestRouteOptions): Route {
       if (conversation.accountId !== caller.accountId || conversation.type !== "test") {
         throw new Fault(404, NOT_FOUND);
       }
-      const draft = await draftOf(
-        options, caller.accountId, conversation.assistantId, body.settings);
+      const draft = await draftOf(assistants, conversation, body.settings);
       await access.assertMaySend(uuid);
       const stream = access.streamOf(conversation);
       if (wantsEvents(http)) streams.assertRoom(stream);

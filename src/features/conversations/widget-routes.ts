@@ -1,7 +1,7 @@
 // What the chat widget has to know of an assistant before anybody has said a word. Public like the
 // conversations themselves, and like them only for the origins the assistant allows.
-import { Type } from "@sinclair/typebox";
-import type { Assistant } from "#features/assistants/assistants.ts";
+import { Type, type Static } from "@sinclair/typebox";
+import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import { AvatarImage, WidgetBeginning } from "#features/assistants/widget-settings.ts";
 import { personaOf } from "#features/assistants/turn-context.ts";
 import { Fault } from "#core/faults.ts";
@@ -10,18 +10,20 @@ import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import { allVariables } from "#engine/prompt.ts";
 import { fillTemplate } from "#engine/template.ts";
-import { Uuid } from "#http/answers.ts";
+import { IdOf, Uuid } from "#http/answers.ts";
 import { originFault } from "#http/api.ts";
 import { json } from "#http/exchange.ts";
-import { publicRoute, type Route } from "#http/route.ts";
+import { keyRoute, publicRoute, type Route } from "#http/route.ts";
 import type { Access } from "./access.ts";
 import { AwaySchema } from "./desk-wire.ts";
+import { DRAFT_SETTINGS, draftOf } from "./draft-wire.ts";
 import { awayOf } from "./office-hours.ts";
 import type { Transcripts } from "./transcripts.ts";
 import type { WidgetTexts } from "./widget-texts.ts";
 
 interface WidgetRouteOptions {
   access: Access;
+  assistants: Pick<Assistants, "draft">;
   findAssistantByUuid(uuid: string): Promise<Assistant | null>;
   /** A sentence when nothing can speak the assistant's language, or hear it but the words. */
   whyCannotTalk(assistant: Assistant, words: "typed" | null): string | null;
@@ -76,40 +78,65 @@ const QUERY = Type.Object({
 });
 
 export function widgetRoutes(options: WidgetRouteOptions): Route[] {
-  const { access, system, whyCannotTalk } = options;
-  return [publicRoute({
-    method: "GET",
-    path: "/widget/{uuid}",
-    params: { uuid: Uuid("The assistant's `uuid`.") },
-    query: QUERY,
-    tag: "Conversations",
-    summary: "Read how an assistant's chat widget looks and begins",
-    errorShape: "conversation",
-    notFound: "Assistant not found",
-    responses: { 200: { description: "What the widget shows", schema: SETTINGS } },
-    handle: async ({ uuid, query, http }) => {
-      const assistant = await options.findAssistantByUuid(uuid);
-      if (!assistant) throw new Fault(404, "Assistant not found");
-      if (!access.originAllowed(assistant, http)) throw originFault();
-      const { initial_message: initial, widget_settings: widget } = assistant.settings;
-      const { language: fixed, texts: own = {}, ...look } = widget;
-      const spoken = options.languageOf(assistant);
-      const words = options.texts.choose([query.language, fixed, query.page, spoken], own);
-      const variables = allVariables(personaOf(assistant), {}, system.now());
-      return json(200, {
-        status: true,
-        name: assistant.name,
-        widget_settings: { remember_days: LIMITS.widgetRememberDays, ...look },
-        initial_message: fillTemplate(initial, variables),
-        calls: whyCannotTalk(assistant, "typed") === null,
-        hears: whyCannotTalk(assistant, null) === null,
-        person: assistant.settings.desk.visitor_may_ask === true,
-        transcripts: options.transcripts.isOffered(assistant),
-        away: awayOf(assistant, system.now()),
-        language: spoken,
-        texts: words.texts,
-        texts_language: words.language,
-      });
-    },
-  })];
+  const { access, assistants } = options;
+  return [
+    publicRoute({
+      method: "GET",
+      path: "/widget/{uuid}",
+      params: { uuid: Uuid("The assistant's `uuid`.") },
+      query: QUERY,
+      tag: "Conversations",
+      summary: "Read how an assistant's chat widget looks and begins",
+      errorShape: "conversation",
+      notFound: "Assistant not found",
+      responses: { 200: { description: "What the widget shows", schema: SETTINGS } },
+      handle: async ({ uuid, query, http }) => {
+        const assistant = await options.findAssistantByUuid(uuid);
+        if (!assistant) throw new Fault(404, "Assistant not found");
+        if (!access.originAllowed(assistant, http)) throw originFault();
+        return json(200, shownOf(options, assistant, query));
+      },
+    }),
+    keyRoute({
+      method: "POST",
+      path: "/user/assistant/{id}/widget-preview",
+      params: { id: IdOf("assistant", "GET /user/assistants/get") },
+      body: Type.Object({ settings: DRAFT_SETTINGS, ...QUERY.properties }),
+      tag: "Assistants",
+      summary: "Read how the chat widget would look with settings that are not saved",
+      description: "`settings` are judged as a change of the assistant and stored nowhere.",
+      errorShape: "message",
+      notFound: "Assistant not found",
+      responses: { 200: { description: "What the widget would show", schema: SETTINGS } },
+      handle: async ({ caller, id, body: { settings, ...query } }) =>
+        json(200, shownOf(
+          options, await draftOf(assistants, { ...caller, assistantId: id }, settings), query)),
+    }),
+  ];
+}
+
+/** What the widget shows of an assistant, saved or not. */
+function shownOf(
+  { texts, system, transcripts, whyCannotTalk, ...options }: WidgetRouteOptions,
+  assistant: Assistant, query: Static<typeof QUERY>,
+): Static<typeof SETTINGS> {
+  const { initial_message: initial, widget_settings: widget, desk } = assistant.settings;
+  const { language: fixed, texts: own = {}, ...look } = widget;
+  const spoken = options.languageOf(assistant);
+  const words = texts.choose([query.language, fixed, query.page, spoken], own);
+  const variables = allVariables(personaOf(assistant), {}, system.now());
+  return {
+    status: true,
+    name: assistant.name,
+    widget_settings: { remember_days: LIMITS.widgetRememberDays, ...look },
+    initial_message: fillTemplate(initial, variables),
+    calls: whyCannotTalk(assistant, "typed") === null,
+    hears: whyCannotTalk(assistant, null) === null,
+    person: desk.visitor_may_ask === true,
+    transcripts: transcripts.isOffered(assistant),
+    away: awayOf(assistant, system.now()),
+    language: spoken,
+    texts: words.texts,
+    texts_language: words.language,
+  };
 }

@@ -11,7 +11,7 @@ import { wavOf } from "#support/wav.ts";
 
 const skip = noBrowser();
 const timeout = 180_000;
-const { server, withDashboard, close } = await startDashboard({ PARLEY_SPEECH: "auto" });
+const { model, server, withDashboard, close } = await startDashboard({ PARLEY_SPEECH: "auto" });
 after(close);
 
 /** A picture of 8 by 8, green. */
@@ -292,5 +292,102 @@ test("[DB265] office hours, the questions before a chat, words and pictures are 
     await page.reload();
     await page.getByRole("button", { name: "New secret" }).waitFor();
     assert.equal(await page.getByText(secret ?? "", { exact: true }).count(), 0);
+  });
+});
+
+const log = (page: Page): Locator => page.getByRole("log", { name: "Conversation" });
+
+async function say(page: Page, text: string): Promise<void> {
+  await page.getByRole("textbox", { name: "Message", exact: true }).fill(text);
+  await page.keyboard.press("Enter");
+}
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+const saved = async (id: number): Promise<any> =>
+  (await server.call("GET", `/user/assistant/${id}`)).body;
+
+test("[DB433] what is not saved answers in the test beside the settings, on wide screens side by side", { skip, timeout }, async () => {
+  const { id } = await newAssistant(server, { system_prompt: "Be saved." });
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/assistants/${id}`);
+    const prompts: string[] = [];
+    model.script(({ messages }) => {
+      prompts.push(String(messages[0]?.content));
+      return { tokens: [`Answer ${prompts.length}.`] };
+    });
+    await page.getByLabel("Prompt", { exact: true }).fill("Be a draft.");
+    await page.getByLabel("Greeting").fill("Hello from the draft");
+    await say(page, "Who are you?");
+    await log(page).getByText("Hello from the draft").waitFor();
+    await log(page).getByText("Answer 1.").waitFor();
+    await page.getByRole("button", { name: "Send" }).waitFor();
+    await page.getByLabel("Prompt", { exact: true }).fill("Be another draft.");
+    await say(page, "And now?");
+    await log(page).getByText("Answer 2.").waitFor();
+    await page.getByRole("button", { name: "Send" }).waitFor();
+    assert.match(prompts[0] ?? "", /^Be a draft\./);
+    assert.match(prompts[1] ?? "", /^Be another draft\./);
+    assert.equal((await saved(id)).system_prompt, "Be saved.");
+    await look();
+    const boxes = async () => {
+      const [prompt, test] = await Promise.all([
+        section(page, "Basics").boundingBox(), page.getByRole("complementary", { name: "Test" }).boundingBox(),
+      ]);
+      assert.ok(prompt && test);
+      return { prompt, test };
+    };
+    const wide = await boxes();
+    assert.ok(wide.test.x >= wide.prompt.x + wide.prompt.width, "side by side");
+    await page.setViewportSize({ width: 390, height: 844 });
+    const narrow = await boxes();
+    assert.ok(narrow.test.y > narrow.prompt.y && narrow.test.x === narrow.prompt.x, "one under the other");
+    // What is wrong in the draft is said in the label's words.
+    await page.getByRole("searchbox", { name: "Find a setting" }).fill("max_duration");
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Longest call (s)").fill("5000");
+    await say(page, "Still there?");
+    await page.getByRole("alert").getByText("“Longest call (s)” may not be greater than 1200.").waitFor();
+    await page.getByLabel("Longest call (s)").fill("500");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await log(page).getByText("Answer 3.").waitFor();
+    await page.getByRole("button", { name: "Send" }).waitFor();
+    await page.getByRole("button", { name: "Discard" }).click();
+  });
+});
+
+test("[DB434] the widget's look, words and form are edited beside the widget itself, which shows and answers by the draft", { skip, timeout }, async () => {
+  const { id } = await newAssistant(server, { system_prompt: "Be saved.", initial_message: "Saved" });
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/assistants/${id}`);
+    await page.getByLabel("Greeting").fill("Hello from the draft");
+    await page.getByRole("link", { name: "Widget", exact: true }).click();
+    const inner = page.frameLocator("iframe[title='Preview of the widget']");
+    await inner.getByText("Hello from the draft").first().waitFor();
+    await page.getByLabel("Colour", { exact: true }).fill("#aa0000");
+    await page.getByLabel("Words of your own").fill("send = Off it goes");
+    await inner.getByRole("button", { name: "Off it goes" }).waitFor();
+    // Drawn anew, it leaves the focus where people write.
+    await page.getByLabel("Words of your own").and(page.locator(":focus")).waitFor();
+    const prompts: string[] = [];
+    model.script(({ messages }) => {
+      prompts.push(String(messages[0]?.content));
+      return { tokens: ["We are open."] };
+    });
+    await inner.getByRole("textbox").fill("When?");
+    await inner.getByRole("button", { name: "Off it goes" }).click();
+    await inner.getByText("We are open.").first().waitFor();
+    await look();
+    const { body } = await server.call("GET", `/user/conversations?assistant_id=${id}`);
+    assert.deepEqual(body.data.map(({ type }: { type: string }) => type), ["test"]);
+    await page.getByRole("switch", { name: "Asks something before the chat" }).click();
+    await inner.getByLabel("Your e-mail").waitFor();
+    await page.getByLabel("Colour", { exact: true }).fill("red");
+    await page.getByRole("alert").getByText("Colour").waitFor();
+    // Nothing of it was kept: neither by the server nor by this browser.
+    const { widget_settings: look_, initial_message: greeting } = await saved(id);
+    assert.deepEqual([look_.color ?? "#2563eb", greeting], ["#2563eb", "Saved"]);
+    assert.deepEqual(await page.evaluate(
+      "Object.keys(localStorage).filter((name) => name.startsWith('assistant-chat'))"), []);
+    await page.getByRole("button", { name: "Discard" }).click();
   });
 });

@@ -13,6 +13,7 @@ import { Embed } from "./embed.tsx";
 import { labelOf } from "./labels.ts";
 import { Settings } from "./settings.tsx";
 import { TestChat, TestPane, useTest } from "./test-chat.tsx";
+import { WidgetLook } from "./widget-look.tsx";
 import "./assistants.css";
 
 const BACK = { href: "#/assistants", label: "Assistants" };
@@ -30,7 +31,7 @@ export function AssistantPage({ params }: PageProps) {
 
 const TABS = [
   { id: "settings", label: "Settings" }, { id: "test", label: "Test chat" },
-  { id: "embed", label: "Embed" },
+  { id: "widget", label: "Widget" }, { id: "embed", label: "Embed" },
 ];
 
 function Opened({ data, record, tab: named }: {
@@ -59,6 +60,7 @@ function Opened({ data, record, tab: named }: {
           {tab === "settings" && <TestPane test={test} />}
         </div>
         {tab === "test" && <TestChat test={test} />}
+        {tab === "widget" && <WidgetLook />}
         {tab === "embed" && <Embed />}
         {isDirty && (
           <UnsavedBar

@@ -45,6 +45,8 @@ export interface Draft {
   values: Values;
   set<F extends Field>(name: F, value: Values[F]): void;
   changed: Field[];
+  /** What is changed as it would be sent; null: nothing is. */
+  unsaved: Partial<Values> | null;
   /** Keyed by the server's names: `name`, `tools.0.phone_number`; in the words of the labels. */
   errors: Record<string, string>;
   /** What is stored and has no effect on this server, and why, by the server's names. */
@@ -87,8 +89,9 @@ export function useNewDraft(record: Assistant, onSaved: (record: Assistant) => v
   const base = valuesOf(record);
   const values: Values = { ...base, ...edits };
   const changed = (Object.keys(edits) as Field[]).filter((name) => !same(edits[name], base[name]));
+  const unsaved = Object.fromEntries(changed.map((name) => [name, edits[name]])) as Partial<Values>;
   const send = async (): Promise<void> => {
-    const sent = Object.fromEntries(changed.map((name) => [name, edits[name]])) as Partial<Values>;
+    const sent = unsaved;
     const params = { path: { id: record.id } };
     await unwrap(api.PATCH("/user/assistant/{id}", { params, body: sent as Changes }));
     onSaved(await unwrap(api.GET("/user/assistant/{id}", { params })));
@@ -97,7 +100,7 @@ export function useNewDraft(record: Assistant, onSaved: (record: Assistant) => v
       !Object.hasOwn(sent, name) || !same(value, sent[name as Field]))));
   };
   return {
-    record, values, changed, ...saving,
+    record, values, changed, ...saving, unsaved: changed.length > 0 ? unsaved : null,
     warnings: Object.fromEntries((record.warnings ?? [])
       .filter(({ field }) => !changed.includes(field.split(".")[0] as Field))
       .map(({ field, message }) => [field, message])),

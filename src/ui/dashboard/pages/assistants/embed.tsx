@@ -100,8 +100,8 @@ export function Embed() {
           </div>
           <Toggle label="Opens by itself" value={isOpen} onInput={setOpen} />
           <p><small>
-            Theme, colour, position and the sites it may stand on are among
-            the <a href={`#/assistants/${record.id}`}>settings</a>.
+            Theme, colour, position, words, form and the sites it may stand on are edited{" "}
+            <a href={`#/assistants/${record.id}/widget`}>beside the widget itself</a>.
           </small></p>
         </div>
       </Card>

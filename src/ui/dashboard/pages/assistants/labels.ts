@@ -113,7 +113,7 @@ const LABELS: Record<string, Told> = {
 
   widget_settings: { label: "The widget’s look" },
   "widget_settings.theme": { label: "Theme" },
-  "widget_settings.color": { label: "Colour", hint: "Three or six digits, e.g. #2563eb." },
+  "widget_settings.color": { label: "Colour" },
   "widget_settings.position": { label: "Position" },
   "widget_settings.language": { label: "Language of the widget" },
   "widget_settings.remember_days": {

@@ -8,7 +8,7 @@ import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Empty, Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { Line, ToolCall } from "./chat.ts";
-import { useDraft, type Draft, type Values } from "./draft.ts";
+import { useDraft, type Draft } from "./draft.ts";
 import { useChat, type Chat } from "./use-chat.ts";
 import { variablesIn } from "./variables.ts";
 
@@ -16,7 +16,7 @@ const MESSAGE_CHARS_MAX = 2000;
 
 type Given = Record<string, string>;
 
-export interface Test {
+interface Test {
   chat: Chat;
   /** Values of variables, as they were written. */
   given: Given;
@@ -26,10 +26,9 @@ export interface Test {
 }
 
 /** One test, wherever on the page it is shown. */
-export function useTest({ record, changed, values }: Draft): Test {
+export function useTest({ record, unsaved }: Draft): Test {
   const mayBuild = useMay()("build") === null;
-  const isDraft = changed.length > 0 && mayBuild;
-  const unsaved = Object.fromEntries(changed.map((name) => [name, values[name as keyof Values]]));
+  const isDraft = unsaved !== null && mayBuild;
   const [given, setGiven] = useState<Given>({});
   return { chat: useChat(record, isDraft ? unsaved : null), given, setGiven, isDraft };
 }

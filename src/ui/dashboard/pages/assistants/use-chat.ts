@@ -16,7 +16,7 @@ interface Tested {
 }
 
 /** What is minded of a draft is about one of its fields. */
-function problemOf(error: unknown): string {
+export function problemOf(error: unknown): string {
   const [first] = Object.entries(fieldErrors(error));
   return first ? reworded(...first) : messageOf(error);
 }

@@ -92,7 +92,10 @@ function Body() {
         />
       )}
       <ScriptTag uuid={record.uuid} />
-      <p><a href={`#/assistants/${record.id}/embed`}>More of the tag, and try it</a></p>
+      <p>
+        <a href={`#/assistants/${record.id}/widget`}>Edit it beside the widget itself</a>, or
+        get it <a href={`#/assistants/${record.id}/embed`}>for HTML, React, WordPress or as a QR code</a>.
+      </p>
     </>
   );
 }
