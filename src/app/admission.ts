@@ -47,6 +47,7 @@ function createLimiters({ config, system, log, nodes, wire }: AdmissionOptions) 
   return {
     ...wire ? shareLimits({ cluster: nodes, wire, log }, limiters) : limiters,
     // A frame is worth less than a question to another node.
+    voiceSample: limiter({ count: LIMITS.voiceSamplesPerMinuteMax, windowMs: minute }),
     typing: limiter({ count: LIMITS.typingPerMinuteMax, windowMs: minute }),
   };
 }
@@ -72,6 +73,7 @@ export interface Admission {
   origins: ReturnType<typeof createOrigins>;
   /** Limits the replies suggested to operators; null where limits are off. */
   generateReply: SharedRateLimiter | null;
+  voiceSample: SharedRateLimiter | null;
 }
 
 interface AdmissionOptions extends Omit<AppOptions, "models"> {
@@ -137,5 +139,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
     allowsPreflight: access.preflightAllowed,
     draining,
   };
-  return { api, access, tickets, origins, generateReply: limiters?.generateReply ?? null };
+  return {
+    api, access, tickets, origins, generateReply: limiters?.generateReply ?? null,
+    voiceSample: limiters?.voiceSample ?? null,
+  };
 }

@@ -3,7 +3,7 @@
 import {
   createVoiceAvailability, remembering, type Capabilities, type VoiceAvailability,
 } from "#features/assistants/capabilities.ts";
-import { voiceCodeOf, type Catalogs, type Voice } from "#features/assistants/catalogs.ts";
+import { voiceCodeOf, type Catalogs } from "#features/assistants/catalogs.ts";
 import { createVoicePreviews, type VoicePreviews } from "#features/assistants/voice-previews.ts";
 import { monoWav } from "#audio/wav.ts";
 import type { Logger } from "#core/logger.ts";
@@ -57,25 +57,25 @@ export function createCapabilities(options: CapabilityOptions): ServerCapabiliti
     ...can,
     ...voices,
     previews: createVoicePreviews({
-      catalogs, whyMissing: voices.whyUnspoken, speak: createSpeaker(options, voices.engineOf),
+      catalogs, whyMissing: voices.whyUnspoken, speak: createSpeaker(options, can),
     }),
   };
 }
 
 /** Opens the engines when somebody first listens. */
 function createSpeaker(
-  { speech, system, log }: CapabilityOptions, engineOf: (voice: Voice) => string | null,
+  { speech, system, log }: CapabilityOptions, can: Pick<Capabilities, "synthesizerFor">,
 ): Parameters<typeof createVoicePreviews>[0]["speak"] {
   let opening: ReturnType<typeof openSynthesizers> | null = null;
-  return async (voice, language, text) => {
-    const code = engineOf(voice);
+  return async ({ voice, language, provider, text, ...manner }) => {
+    const code = can.synthesizerFor(language, provider);
     if (code === null) return null;
     const { openSynthesizers, speakWhole } = await import("#providers/speech/opening.ts");
     opening ??= openSynthesizers(speech, { system, log });
     const synthesizers = await opening;
     const wanted = {
       rate: PREVIEW_RATE, voice: voiceCodeOf(voice, code), gender: voice.gender, language,
-      speed: 1, stability: 0.7, similarity: 0.5, hasEmotion: false,
+      ...manner,
     };
     const spoken = Promise.withResolvers<Pcm | null>();
     speakWhole(synthesizers(code), wanted, text, spoken.resolve);

@@ -16,6 +16,7 @@ import { memberRoutes } from "#features/accounts/member-routes.ts";
 import { groupRoutes } from "#features/assistants/group-routes.ts";
 import { lookupRoutes } from "#features/assistants/lookup-routes.ts";
 import { assistantRoutes } from "#features/assistants/routes.ts";
+import { voiceSampleRoutes } from "#features/assistants/voice-sample-routes.ts";
 import { calendarRoutes } from "#features/calendar/routes.ts";
 import { hostedRoutes } from "#features/calls/hosted/routes.ts";
 import { callDeskRoutes, speakSocket } from "#features/calls/desk-routes.ts";
@@ -110,7 +111,8 @@ export function mount(parts: Parts): Mounted {
   const admission = createAdmission(parts);
   const { api } = admission;
   const served = [
-    serveAccounts(parts, admission), serveResources(parts), serveConversations(parts, admission),
+    serveAccounts(parts, admission), serveResources(parts, admission),
+    serveConversations(parts, admission),
     serveWebhooks(parts), serveCalls(parts, admission),
   ];
   const routes = served.flatMap((one) => one.routes)
@@ -196,12 +198,13 @@ function serveAccounts(parts: Parts, admission: Admission): Served {
 }
 
 /** What an account makes and looks up. */
-function serveResources({ features, system }: Parts): Served {
+function serveResources({ features, system }: Parts, { voiceSample }: Admission): Served {
   const { assistants, campaigns, callers, capabilities, catalogs, knowledge, planOf } = features;
   const routes = [
     ...lookupRoutes({
       catalogs, assistants, capabilities, models: (type) => features.modelCatalog.list(type),
     }),
+    ...voiceSampleRoutes({ catalogs, previews: capabilities.previews, limiter: voiceSample }),
     ...assistantRoutes({ assistants, catalogs, capabilities }),
     ...groupRoutes(features.groups),
     ...toolRoutes(features.tools, features.tryTool),

@@ -57,6 +57,7 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "GET /user/assistants/synthesizer-providers": ["view"],
   "GET /user/assistants/transcriber-providers": ["view"],
   "GET /user/assistants/phone-numbers": ["view"],
+  "POST /user/assistants/voice-sample": ["build"],
   "GET /user/assistants/get": ["view"],
   "GET /user/assistants": ["view"],
   "GET /user/assistants/outbound": ["view"],

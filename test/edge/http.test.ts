@@ -259,6 +259,19 @@ test("[LM1] a key has 20 requests in 10 seconds, then 429; headers state the tig
   await limited.close();
 });
 
+test("[AS151] ten samples of voices a minute, for each account", async () => {
+  const limited = await startTestServer({
+    env: { PARLEY_RATE_LIMITS: "on", PARLEY_RATE_KEY_BURST: "100", PARLEY_SPEECH: "loopback" },
+  });
+  const ask = async (key: string): Promise<number> => (await limited.call(
+    "POST", "/user/assistants/voice-sample", { key, body: { voice_id: 1, language_id: 1 } })).status;
+  const other = await limited.newAccount();
+  for (let at = 0; at < 10; at += 1) assert.notEqual(await ask(limited.key), 429);
+  assert.equal(await ask(limited.key), 429);
+  assert.notEqual(await ask(other.key), 429);
+  await limited.close();
+});
+
 test("[LM2] creating and sending are bounded per address and per conversation", async () => {
   const env = { PARLEY_RATE_LIMITS: "on", PARLEY_RATE_CONVERSATION_PER_MINUTE: "2" };
   const limited = await startTestServer({ env: { ...env, PARLEY_RATE_ADDRESS_PER_MINUTE: "3" } });

@@ -46,6 +46,9 @@ export const LIMITS = {
   messageCharsMax: 2000,
   /** Times a minute a conversation's visitor may say that they type, or do no more. */
   typingPerMinuteMax: 60,
+  /** Times a minute an account may hear what its voices would say, and how much they may. */
+  voiceSamplesPerMinuteMax: 10,
+  voiceSampleCharsMax: 200,
   /** What people and assistants note about a conversation. */
   noteCharsMax: 4000,
   variablesMax: 50,

@@ -8,6 +8,22 @@ export interface VoicePreviews {
   has(voice: Voice): boolean;
   /** A WAV file; null when there is none or the engine has failed. */
   get(voiceId: number): Promise<Uint8Array<ArrayBuffer> | null>;
+  /** The text, else the sentence of the language, as calls would say it; null as for `get`. */
+  say(spoken: Omit<Spoken, "text">, text: string | null): Promise<Uint8Array<ArrayBuffer> | null>;
+}
+
+/** What is to be said, and how; members are those of the assistant's settings. */
+interface Spoken {
+  voice: Voice;
+  /** `iso_2`. */
+  language: string;
+  /** Code of who is to speak; null: chosen from the language. */
+  provider: string | null;
+  speed: number;
+  stability: number;
+  similarity: number;
+  hasEmotion: boolean;
+  text: string;
 }
 
 interface VoicePreviewOptions {
@@ -15,8 +31,10 @@ interface VoicePreviewOptions {
   /** Why the voice cannot be heard on this server; null: it can. */
   whyMissing(voice: Voice): string | null;
   /** A WAV file of the text; null when the engine has failed. */
-  speak(voice: Voice, language: string, text: string): Promise<Uint8Array<ArrayBuffer> | null>;
+  speak(spoken: Spoken): Promise<Uint8Array<ArrayBuffer> | null>;
 }
+
+const PLAIN = { speed: 1, stability: 0.7, similarity: 0.5, hasEmotion: false } as const;
 
 const ENGLISH = "en";
 const SENTENCES: Record<string, string> = {
@@ -45,10 +63,15 @@ export function createVoicePreviews(options: VoicePreviewOptions): VoicePreviews
       const voice = catalogs.findVoice(voiceId);
       if (!voice || !has(voice)) return null;
       const language = languageOf(voice);
-      const file = spoken.get(voiceId) ?? speak(voice, language, SENTENCES[language] ?? "");
+      const { code = null } = catalogs.findSynthesizer(voice.synthesizer_provider_id ?? 0) ?? {};
+      const text = SENTENCES[language] ?? "";
+      const file = spoken.get(voiceId)
+        ?? speak({ ...PLAIN, voice, language, provider: code, text });
       spoken.set(voiceId, file);
       if (await file === null) spoken.delete(voiceId);
       return file;
     },
+    say: (wanted, text) =>
+      speak({ ...wanted, text: text ?? SENTENCES[wanted.language] ?? SENTENCES[ENGLISH] ?? "" }),
   };
 }

@@ -144,6 +144,37 @@ test("[DB325] what the server itself says of settings, models and voices is what
     await row(heard).getByRole("button", { name: "Listen to" }).click();
     await row(heard).getByRole("button", { name: "Stop" }).waitFor();
     await row(heard).getByRole("button", { name: "Listen to" }).waitFor();
+    // And with the manner that is chosen, before it is saved.
+    await row(heard).getByRole("button").first().click();
+    await page.getByLabel("Speed").fill("1.2");
+    const sample = page.waitForResponse("**/api/user/assistants/voice-sample");
+    await page.getByRole("button", { name: "Hear these settings" }).click();
+    const answer = await sample;
+    assert.equal(answer.status(), 200);
+    assert.equal(answer.headers()["content-type"], "audio/wav");
+    const { voice_id, speech_speed } = answer.request().postDataJSON();
+    assert.deepEqual([voice_id, speech_speed], [heard.id, 1.2]);
+    await page.getByRole("button", { name: "Discard" }).click();
+  });
+});
+
+test("[AS150] a voice is heard with settings that are not saved: free, short and judged", async () => {
+  const manner = { voice_id: 1, language_id: 1, speech_speed: 0.7 };
+  const { key } = await server.newAccount({ balance: "0.00" });
+  const ask = (body: object) => fetch(`${server.url}/api/user/assistants/voice-sample`, {
+    method: "POST", body: JSON.stringify(body),
+    headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}` },
+  });
+  const slow = await ask(manner);
+  assert.equal(slow.status, 200);
+  const bytes = (await slow.arrayBuffer()).byteLength;
+  const quick = await ask({ ...manner, speech_speed: 1.2 });
+  assert.ok((await quick.arrayBuffer()).byteLength < bytes, "a faster voice needs less time");
+  const long = await ask({ ...manner, text: "x".repeat(201) });
+  assert.equal(long.status, 422);
+  const wrong = await ask({ ...manner, voice_id: 99_999 });
+  assert.deepEqual((await wrong.json() as { errors: object }).errors, {
+    voice_id: ["The selected voice id is invalid."],
   });
 });
 

@@ -11,6 +11,7 @@ import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 import {
   isAvailable, lackOf, useLanguages, useSynthesizers, useTranscribers, useVoices,
 } from "#ui/dashboard/pages/assistants/lookups.ts";
+import { VoiceSample } from "#ui/dashboard/pages/assistants/voice-sample.tsx";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { t } from "#ui/dashboard/kit/texts.ts";
 
@@ -63,6 +64,7 @@ function Body() {
         <Slider name="voice_similarity" />
       </div>
       <Switch name="tts_emotion_enabled" />
+      {mode !== "multimodal" && <VoiceSample />}
       <Lines
         {...told} hint={warnings.recogniser_hints ?? told.hint} errors={errors}
         value={values.recogniser_hints ?? []}
