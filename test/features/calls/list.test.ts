@@ -54,15 +54,14 @@ test("[CR80] a page of calls has the transcript of each, as the call itself has 
 test("[OV10] the account's time zone: chosen once, noted; lists without a zone of their own count days there, with summer time", async () => {
   const { key, accountId } = await server.newAccount();
   const { id: assistantId } = await newAssistant(server, { status: "active" }, key);
-  const db = openWriter(server.dataDir, { migrate: false });
-  const call = db.prepare(`
-    INSERT INTO calls (account_id, assistant_id, type, status, price_per_minute, created_at,
-      updated_at, variables) VALUES (?, ?, 'outbound', 'completed', 0, ?, 0, '{}')`);
   // The first and the last minute of 29 March 2026 in Berlin, which has 23 hours.
   for (const at of ["2026-03-28T23:00:00Z", "2026-03-29T21:59:00Z"]) {
-    call.run(accountId, assistantId, Date.parse(at) * 1000);
+    await insertBeside(server.dataDir, `
+      INSERT INTO calls (account_id, assistant_id, type, status, price_per_minute, created_at,
+        updated_at, variables)
+      VALUES (@accountId, @assistantId, 'outbound', 'completed', 0, @at, 0, '{}')`,
+    { accountId, assistantId, at: Date.parse(at) * 1000 });
   }
-  db.close();
   const found = async (query: string): Promise<number> =>
     (await server.call("GET", `/user/calls?${query}`, { key })).body.total;
   const settings = () => server.call("GET", "/user/settings", { key });
