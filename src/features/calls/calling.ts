@@ -81,13 +81,10 @@ export function createCalling(options: CallingOptions): Calling {
   const keep = (what: string, work: Promise<unknown>): void => {
     work.catch((error: unknown) => log.error({ err: error }, `${what} failed`));
   };
+  const left = (id: number): void => live.delete(id) ? options.capacity.freed() : undefined;
   media.onMessage((message) => {
     const call = live.get(message.callId);
-    if (!call) return;
-    handle(options, call, message, keep, () => {
-      live.delete(message.callId);
-      options.capacity.freed();
-    });
+    if (call) handle(options, call, message, keep, () => left(message.callId));
   });
   system.every(LIMITS.callBeatMs, () => keep("call beat", beat(calls, live)));
   let isStopping = false;
@@ -135,13 +132,11 @@ export function createCalling(options: CallingOptions): Calling {
       place(known, assistant, { leg, face: null, secondsMax, facts });
     }),
     openWeb: createOpenWeb(options, open),
-    hold: options.capacity.hold,
-    onFreed: options.capacity.onFreed,
+    hold: options.capacity.hold, onFreed: options.capacity.onFreed,
     receiveHosted: (hosted, arrival, join) =>
       answerHosted(options, hosted, { arrival, join }, place),
     ...createControl(options, live, end),
-    finishLate: (callIds) => finishLate(options, callIds),
-    live: () => live.size,
+    finishLate: (callIds) => finishLate(options, callIds), live: () => live.size,
     drain: async (waitMs) => {
       options.capacity.close();
       if (waitMs > 0) await untilOver(options, live, waitMs);
