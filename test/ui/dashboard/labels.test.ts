@@ -6,8 +6,12 @@ import type { TSchema } from "@sinclair/typebox";
 import { errorsOf } from "#core/schema.ts";
 import { UpdateBody } from "#features/assistants/settings.ts";
 import { compileValidation } from "#http/validation.ts";
-import { labelOf, reworded, tellings } from "#ui/dashboard/pages/assistants/labels.ts";
-import { BUILT_INS } from "#ui/dashboard/pages/assistants/sections/built-ins.ts";
+
+// What a browser has: the page's time zone is kept there.
+Object.assign(globalThis, { localStorage: { getItem: () => null } });
+const { labelOf, reworded, tellings } =
+  await import("#ui/dashboard/pages/assistants/labels.ts");
+const { BUILT_INS } = await import("#ui/dashboard/pages/assistants/sections/built-ins.ts");
 
 const validate = compileValidation(UpdateBody);
 const minded = (field: string, value: unknown): [string, string][] =>
