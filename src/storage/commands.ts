@@ -24,6 +24,7 @@ import { leadCommands } from "./lead-commands.ts";
 import { messageSearchCommands } from "./message-search.ts";
 import { nodeCommands } from "./nodes.ts";
 import { phoneNumberCommands } from "./phone-number-commands.ts";
+import { passwordTryCommands } from "./password-tries.ts";
 import { pushCommands } from "./push.ts";
 import { ratingCommands } from "./rating-commands.ts";
 import { sipTrunkCommands } from "./sip-trunks.ts";
@@ -63,6 +64,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...messageSearchCommands(sql, search),
     ...nodeCommands(sql),
     ...phoneNumberCommands(sql),
+    ...passwordTryCommands(sql),
     ...pushCommands(sql),
     ...readingCommands(sql),
     ...ratingCommands(sql),

@@ -5,9 +5,9 @@ import type { ArgsOf } from "./writer.ts";
 
 /**
  * `numbers`: what accounts compete for, the operator's stock and whose a number is. `nodes`: who
- * serves the database. `messages`: the index of their words.
+ * serves the database. `messages`: the index of their words. `passwords`: how many were tried.
  */
-export type Lock = { account: number } | { global: "accounts" | "messages" | "nodes" | "numbers" };
+export type Lock = { account: number } | { global: "accounts" | "messages" | "nodes" | "numbers" | "passwords" };
 
 type Locks = { [Name in keyof AllCommands]: (args: ArgsOf<Name>) => Lock };
 
@@ -160,6 +160,7 @@ const LOCKS: Locks = {
   "users.closeSession": account,
   "users.invite": account,
   "users.closeInvitation": account,
+  "users.tryPassword": () => ({ global: "passwords" }),
   "users.join": account,
   "webhooks.createEndpoint": account,
   "webhooks.assistantEndpoint": account,

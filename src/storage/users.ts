@@ -147,5 +147,6 @@ export function createUserStore(reader: Reader, writer: Writer): UserStore {
     invite: (args) => writer.write("users.invite", args),
     closeInvitation: (args) => writer.write("users.closeInvitation", args),
     join: (args) => writer.write("users.join", args),
+    tryPassword: (args) => writer.write("users.tryPassword", args),
   };
 }

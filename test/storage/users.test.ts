@@ -40,6 +40,17 @@ for (const engine of ENGINES) {
       });
     };
     assert.equal(await users.hasAny(), false);
+    const tryPassword = (at: number, ...counted: [string, number][]) => users.tryPassword({
+      counted: counted.map(([whoHash, max]) => ({ whoHash, max })), windowMicros: 100, now: at,
+    });
+    const tried = [];
+    for (const at of [1000, 1010, 1020]) tried.push(await tryPassword(at, ["pair", 2], ["place", 9]));
+    assert.deepEqual(tried, [0, 0, 80], "the first of two leaves after 100");
+    assert.equal(await tryPassword(1030, ["place", 3]), 70, "who is refused counts elsewhere");
+    assert.equal(await tryPassword(1100, ["pair", 2]), 0, "as the first has left");
+    assert.equal(await tryPassword(1101, ["pair", 2]), 9);
+    const atOnce = await Promise.all(Array.from({ length: 6 }, () => tryPassword(2000, ["more", 4])));
+    assert.equal(atOnce.filter((wait) => wait === 0).length, 4);
     const ana = await join(own, "ana@example.org", "owner");
     assert.ok(ana.kind === "joined");
     assert.equal(await users.hasAny(), true);

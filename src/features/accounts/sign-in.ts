@@ -3,7 +3,6 @@
 import { LIMITS } from "#core/limits.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { addressKey } from "#core/networks.ts";
-import { createRateLimiter, type RateLimit, type RateLimiter } from "#core/rate-limit.ts";
 import { DAY_MICROS, type Instant, type System } from "#core/system.ts";
 import { publishNoted, type By } from "./audit.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -68,7 +67,7 @@ export interface SignIn {
 const SESSION_MS = 12 * 60 * 60 * 1000;
 const KEPT_SESSION_DAYS = 30;
 const AGENT_CHARS_MAX = 200;
-const QUARTER_MS = 15 * 60 * 1000;
+const QUARTER_MICROS = 15 * 60 * 1_000_000;
 
 interface SignInOptions {
   store: UserStore;
@@ -89,22 +88,24 @@ const wrong = (): Fault => new Fault(401, "The e-mail address or the password is
   extra: { error: "Unauthorized", message: "The e-mail address or the password is wrong." },
 });
 
+/** Counted for all nodes and over restarts. */
+type Guard = (who: string, address: string) => Promise<void>;
+
 /** Tries of a password: of one address at one place, of one from everywhere, and of one place. */
-function createGuard({ limits, system }: SignInOptions) {
-  const limiter = (count: number, windowMs = QUARTER_MS): RateLimiter => {
-    const limit: RateLimit = { count, windowMs };
-    return createRateLimiter([limit], { system, keysMax: LIMITS.rateLimiterKeysMax });
-  };
-  const pair = limiter(LIMITS.passwordTriesMax);
-  const email = limiter(LIMITS.passwordTriesOfEmailMax);
-  const place = limiter(LIMITS.passwordTriesOfAddressMax);
-  return (who: string, address: string): void => {
+function createGuard({ limits, store, system }: SignInOptions): Guard {
+  return async (who, address) => {
     if (!limits) return;
     const from = addressKey(address);
-    const decisions = [pair.take(`${who} ${from}`), email.take(who), place.take(from)];
-    const waitMs = Math.max(...decisions.map(({ retryAfterMs }) => retryAfterMs));
-    if (waitMs === 0) return;
-    const retryAfterS = Math.ceil(waitMs / 1000);
+    const waitMicros = await store.tryPassword({
+      counted: [
+        { whoHash: hashToken(`pair ${who} ${from}`), max: LIMITS.passwordTriesMax },
+        { whoHash: hashToken(`email ${who}`), max: LIMITS.passwordTriesOfEmailMax },
+        { whoHash: hashToken(`address ${from}`), max: LIMITS.passwordTriesOfAddressMax },
+      ],
+      windowMicros: QUARTER_MICROS, now: system.now(),
+    });
+    if (waitMicros === 0) return;
+    const retryAfterS = Math.ceil(waitMicros / 1_000_000);
     const message = `Too many attempts. Try again in ${Math.ceil(retryAfterS / 60)} minutes.`;
     throw new Fault(429, message, { retryAfterS, extra: { message, retry_after: retryAfterS } });
   };
@@ -141,7 +142,7 @@ export function createSignIn(options: SignInOptions): SignIn {
   return {
     login: async ({ email: given, password, isKept, from }) => {
       const email = emailOf(given);
-      guard(email, from.address);
+      await guard(email, from.address);
       const user = await store.findByEmail(email);
       const isRight = await passwords.verify(password, user?.passwordHash ?? null);
       if (!user || !isRight) throw wrong();
@@ -183,12 +184,12 @@ export function createSignIn(options: SignInOptions): SignIn {
 
 function createChangePassword(
   { store, passwords, system, onChange }: SignInOptions,
-  guard: (who: string, address: string) => void,
+  guard: Guard,
   open: (user: User, from: From, isKept: boolean) => Promise<OpenedSession>,
 ): SignIn["changePassword"] {
   return async ({ user }, { current, password, from, by }) => {
     const { accountId, id: userId, email } = user;
-    guard(email, from.address);
+    await guard(email, from.address);
     const stored = await store.findByEmail(email);
     // Whoever signs in at the provider alone sets a first one.
     const isFirst = stored?.passwordHash === null;

@@ -148,6 +148,15 @@ export interface UserStore {
     accountId: number; invitationId: number; by: By; now: Instant;
   }): Promise<boolean>;
   join(args: Join): Promise<JoinOutcome>;
+  /** Microseconds until one more may be tried, 0: now. Counts with each that is not full. */
+  tryPassword(args: PasswordTry): Promise<number>;
+}
+
+/** One try, counted by each of several: whom it is of, where it comes from. */
+export interface PasswordTry {
+  counted: { whoHash: string; max: number }[];
+  windowMicros: number;
+  now: Instant;
 }
 
 export interface Users {

@@ -6,6 +6,7 @@ import {
 } from "#ui/talk/call.js";
 import type { Settings } from "./api.ts";
 import { icon, make } from "./elements.ts";
+import type { Speaker } from "./store.ts";
 import type { Say } from "./texts.ts";
 
 interface CallOptions {
@@ -16,10 +17,13 @@ interface CallOptions {
   assistant: string;
   settings: Settings | null;
   conversation(): Promise<string>;
-  heard(by: "user" | "assistant", text: string, isFinal: boolean): void;
+  heard(by: Speaker, text: string, isFinal: boolean): void;
   /** Comes once; the problem is empty when the call ended as it should. */
   over(problem: string, cause: Cause): void;
 }
+
+/** The server's words for who speaks, as the log has them. */
+const SPEAKERS: Record<string, Speaker> = { customer: "user", operator: "colleague" };
 
 const MICROPHONE = "M12 3a3 3 0 0 1 3 3v5a3 3 0 0 1-6 0V6a3 3 0 0 1 3-3zM6 11a6 6 0 0 0 12 0M12 17v4";
 const STRUCK = `${MICROPHONE}M4 4l16 16`;
@@ -110,7 +114,7 @@ export function openCall(options: CallOptions): HTMLElement {
         return bar.show(message.state ?? "");
       case "transcript":
         return options.heard(
-          message.role === "customer" ? "user" : "assistant", message.text ?? "", message.final === true);
+          SPEAKERS[message.role ?? ""] ?? "assistant", message.text ?? "", message.final === true);
       case "error":
         return bar.trouble(message.error ?? "");
       case "end":

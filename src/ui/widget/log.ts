@@ -18,14 +18,18 @@ function remark(text: string, isBusy = false): HTMLElement {
 const spoken = (name: string): string => name.replaceAll(/[_-]+/g, " ");
 
 const speakerOf = (item: Item): string => (item.role === "spoken" ? item.by : item.role);
+/** People of the desk stand where the assistant does. */
+const classOf = (item: Item): string =>
+  (speakerOf(item) === "colleague" ? "assistant colleague" : speakerOf(item));
 const isPartial = (item: Item): boolean => item.role === "spoken" && !item.isFinal;
 
 function fill(element: HTMLElement, item: Item, say: Say, fileOf: Actions["fileOf"]): void {
   if (item.role === "note") return element.replaceChildren(say(item.key, { name: item.name ?? "" }));
-  const isUser = speakerOf(item) === "user";
+  const speaker = speakerOf(item);
+  const named = speaker === "user" ? "you" : speaker === "colleague" ? speaker : "assistant";
   const author = item.role === "assistant" ? item.author : undefined;
   const who = author === undefined
-    ? make("span", { class: "quiet" }, `${say(isUser ? "you" : "assistant")}: `)
+    ? make("span", { class: "quiet" }, `${say(named)}: `)
     : make("b", {}, author);
   if (item.role === "user") {
     const lost = item.isLost ? [remark(say("not_sent"))] : [];
@@ -141,7 +145,7 @@ export function createLog(
           element.append(row.element, row.thumbs.element);
         } else if (row.item === item) continue;
         row.item = item;
-        row.element.className = `item ${speakerOf(item)}${isPartial(item) ? " partial" : ""}`;
+        row.element.className = `item ${classOf(item)}${isPartial(item) ? " partial" : ""}`;
         fillRow(row);
       }
       if (isAtEnd || last?.role === "user") element.scrollTop = element.scrollHeight;

@@ -33,7 +33,7 @@ export type Item =
   /** `name`: who comes or goes. */
   | { role: "note"; key: TextKey; name?: string };
 
-type Speaker = "user" | "assistant";
+export type Speaker = "user" | "assistant" | "colleague";
 
 export interface Talk extends Desk {
   settings: Settings | null;

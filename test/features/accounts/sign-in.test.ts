@@ -1,12 +1,13 @@
 // Signing in with a password: what a stranger, a foreign page and an old cookie get.
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
+import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { createPasswords, PASSWORD_CHARS_MAX } from "#features/accounts/passwords.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem } from "#core/system.ts";
 import { cookieOf, join, memberOf, PASSWORD, signIn } from "#support/members.ts";
-import { openBeside, startTestServer } from "#support/server.ts";
+import { openBeside, startTestServer, testDataDir } from "#support/server.ts";
 
 const server = await startTestServer();
 after(() => server.close());
@@ -240,10 +241,11 @@ test("[AU316] a socket is opened by a ticket, never by a cookie, and from this s
 });
 
 test("[AU317] guesses are counted by address and by place; beyond it the right password waits too", async () => {
-  const strict = await startTestServer({
-    system: { ...createSystem(), monotonicMs: () => 0 },
+  const options = {
+    dataDir: testDataDir(), system: { ...createSystem(), monotonicMs: () => 0 },
     env: { PARLEY_RATE_LIMITS: "on", PARLEY_TRUSTED_PROXIES: "127.0.0.1" },
-  });
+  };
+  let strict = await startTestServer(options);
   try {
     const ana = await memberOf(strict, "operator", strict.key);
     const from = (address: string) => ({ "X-Forwarded-For": address });
@@ -265,7 +267,12 @@ test("[AU317] guesses are counted by address and by place; beyond it the right p
     }
     assert.deepEqual([unknown[0], unknown.at(-1)], [401, 429]);
     assert.equal((await ana.call("GET", "/user/me")).status, 200, "who is signed in stays so");
+    await strict.close();
+    strict = await startTestServer(options);
+    const later = await signIn(strict, ana.email, PASSWORD, from("192.0.2.7"));
+    assert.equal(later.status, 429, "a restart forgets nothing");
   } finally {
     await strict.close();
+    rmSync(options.dataDir, { recursive: true });
   }
 });

@@ -7,6 +7,7 @@ import type { Page } from "playwright-core";
 import { bundlePage } from "#ui/build.ts";
 import { loopbackAudio } from "#providers/speech/loopback.ts";
 import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
+import { MicrophoneSocket } from "#support/microphone-socket.ts";
 import { newAssistant } from "#support/server.ts";
 import { isAnswered, open, startWorld, strictPolicy, type Seen } from "#support/widget-page.ts";
 
@@ -80,7 +81,7 @@ test("[WG20] a call begins in the chat, on the conversation that is open, and th
   });
 });
 
-test("[WG21] what both say is in the log as it is said, and what the assistant does is told", { skip, timeout }, async () => {
+test("[WG21] what both say, and a colleague who takes over, is in the log as it is said, and what the assistant does is told", { skip, timeout }, async () => {
   await withWidget({ settings: { ...settings, endpoint_sensitivity: 1 } }, async (seen) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     // Long enough for a busy page to show that it is said.
@@ -98,12 +99,18 @@ test("[WG21] what both say is in the log as it is said, and what the assistant d
     await inState(seen, "Speaking");
     await seen.log.getByText(answer).waitFor();
     await inState(seen, "Listening");
+    const { body: { calls: [live] } } = await server.call("GET", "/user/calls/live");
+    assert.equal((await server.call("POST", `/user/calls/${live.id}/take-over`)).status, 200);
+    const microphone = await MicrophoneSocket.open(server, live.id as number);
+    microphone.say("This is Ana.");
+    await seen.log.getByText("This is Ana.").and(seen.log.locator(".item:not(.partial)")).waitFor();
+    microphone.drop();
     await seen.page.reload();
     await seen.log.getByText("The call has ended.").waitFor();
     const texts = (await said(seen)).map((text) => text.replace(/:\s+/, ": ").toLowerCase());
     assert.deepEqual(texts, [
       "assistant: hi!", "assistant: hi!", "you: when are you open on saturday",
-      `assistant: ${answer.toLowerCase()}`, "the call has ended.",
+      `assistant: ${answer.toLowerCase()}`, "a colleague: this is ana.", "the call has ended.",
     ]);
     assert.equal(await seen.log.locator(".partial").count(), 0);
   });
