@@ -3,10 +3,13 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
+import { openOpus } from "#audio/opus.ts";
 import { askUntil } from "#support/asking.ts";
 import { FarPage, SHORTLY_MS } from "#support/far-page.ts";
+import { MicrophoneSocket } from "#support/microphone-socket.ts";
 import { pageOffer } from "#support/offers.ts";
 import { newAssistant, newConversation, startTestServer, type TestServer } from "#support/server.ts";
+import { levelAt, sineOf } from "#support/spectrum.ts";
 import { callTicket, WebCaller, type ServerMessage } from "#support/web-caller.ts";
 
 const SECRET = "a secret of the TURN servers";
@@ -109,4 +112,34 @@ test("[VL215] sound comes one way at a time, by packets once both say so; the pe
     page.check();
     return !await page.answered(before, SHORTLY_MS);
   }, (isGone) => isGone);
+});
+
+test("[CR432] a caller over WebRTC hears the person who took over, and no assistant; the person hears the caller", async (t) => {
+  const caller = await startCall(server);
+  await caller.until(() => caller.words.join(" ") === "Hi there.");
+  const page = await FarPage.open();
+  t.after(() => page.close());
+  const { sdp = "" } = await sent(caller, { type: "offer", sdp: page.offer }, "answer");
+  assert.equal(await page.connect(sdp), true);
+  await sent(caller, { type: "path", path: "peer" }, "path");
+  assert.equal((await server.call("POST", `/user/calls/${caller.callId}/take-over`)).status, 200);
+  const microphone = await MicrophoneSocket.open(server, caller.callId);
+  const coder = await openOpus(48_000);
+  const tone = sineOf(600, 48_000, 0.02);
+  const speaking = setInterval(() => page.sendSound(coder.encode(tone)), 20);
+  t.after(() => {
+    clearInterval(speaking);
+    coder.close();
+  });
+  await askUntil(() => microphone.peaks, (peaks) => peaks.some((peak) => peak > 3000));
+  const { words: { length: words }, frames } = caller;
+  const before = page.sounds.length;
+  microphone.tone(3000);
+  await askUntil(() => page.sounds.length, (count) => count >= before + 100);
+  const heard = page.sounds.slice(before).flatMap((packet) => [...coder.decode(packet) ?? []]);
+  const level = levelAt(Int16Array.from(heard), 1000, 48_000);
+  assert.ok(level > -45, `${level} dB`);
+  assert.deepEqual([caller.words.length, caller.frames], [words, frames], "nothing by the socket");
+  caller.send({ type: "end" });
+  await microphone.closed();
 });

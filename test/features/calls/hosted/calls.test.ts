@@ -6,10 +6,13 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { loopbackAudio } from "#providers/speech/loopback.ts";
+import { askUntil } from "#support/asking.ts";
+import { MicrophoneSocket } from "#support/microphone-socket.ts";
 import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 import { testDataDir } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 import { CUSTOMER, startTwilioWorld } from "#support/server-with-twilio.ts";
+import { levelAt } from "#support/spectrum.ts";
 import { parseWav } from "#support/wav.ts";
 
 const model = await startScriptedModel();
@@ -291,4 +294,24 @@ test("[TW71] whoever speaks over a reply has what is on its way dropped", async 
   assert.equal(cut.length, 1, JSON.stringify(entries));
   assert.match(cut[0]!.text, /^one two( three)?( four)?$/);
   model.script(null);
+});
+
+test("[CR430] a caller over a hosted carrier hears the person who took over, and no assistant; the person hears the caller", async () => {
+  model.script(() => ({ tokens: ANSWER }));
+  const { callId, phone } = await talking();
+  const asked = model.requests.length;
+  assert.equal((await server.call("POST", `/user/calls/${callId}/take-over`)).status, 200);
+  const microphone = await MicrophoneSocket.open(server, callId);
+  phone.say(loopbackAudio("Hello Ana", 8000));
+  await askUntil(() => microphone.peaks, (peaks) => peaks.some((peak) => peak > 3000));
+  const { length: before } = phone.heard;
+  microphone.tone(3000);
+  await phone.until(() => phone.heard.length >= before + 100);
+  const heard = Int16Array.from(phone.heard.slice(before).flatMap((frame) => [...frame]));
+  assert.ok(levelAt(heard, 1000, 8000) > -45, `${levelAt(heard, 1000, 8000)} dB`);
+  assert.equal(model.requests.length, asked, "the assistant is not asked");
+  phone.hangUp();
+  const call = await world.when(callId, "ended_by_customer");
+  assert.equal(String(call.transcript).match(/^AI:/gm)?.length, 1, "the greeting alone");
+  await microphone.closed();
 });

@@ -8,9 +8,12 @@ import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices
 import { createPocketSphinx } from "#providers/speech/embedded/pocketsphinx.ts";
 import type { SynthesisEvent, TranscriptEvent } from "#providers/speech/port.ts";
 import { noBaresip, RATE, startBaresip, type Baresip } from "#support/baresip.ts";
+import { askUntil } from "#support/asking.ts";
+import { MicrophoneSocket } from "#support/microphone-socket.ts";
 import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
 import { newNumber, startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
 import { createReceived } from "#support/received.ts";
+import { levelAt, sineOf } from "#support/spectrum.ts";
 import { heardIn, stretches, type Stretch } from "#support/stretches.ts";
 
 const skip = noBaresip();
@@ -229,4 +232,31 @@ test("[SC42] keys, hold and the operator's hang-up reach a telephone of another 
   await phone.events.event("CALL_CLOSED");
   await world.when(callId, "ended_by_assistant");
   await phone.close();
+});
+
+test("[CR431] a telephone hears the person who took over, and no assistant; the person hears the telephone", { skip, timeout: 180_000 }, async () => {
+  const world = await startWorld();
+  const { number } = await world.desk({ initial_message: "Hello" });
+  const phone = await startPhone({ microphone: joined([seconds(4), sineOf(600, RATE, 60)]) });
+  await phone.command("dial", `sip:${number}@127.0.0.1:${world.sipPort}`);
+  const callId = await world.nextCall(number);
+  await world.when(callId, "in-progress");
+  const { server } = world;
+  assert.equal((await server.call("POST", `/user/calls/${callId}/take-over`)).status, 200);
+  const microphone = await MicrophoneSocket.open(server, callId);
+  const asked = model!.requests.length;
+  await askUntil(() => microphone.peaks, (peaks) => peaks.some((peak) => peak > 3000));
+  microphone.tone(2000);
+  const before = microphone.peaks.length;
+  // So long, and the sound is on its way to the telephone's own recording.
+  await askUntil(() => microphone.peaks.length, (count) => count >= before + 150);
+  assert.equal((await server.call("POST", `/user/calls/${callId}/end`)).status, 200);
+  await phone.events.event("CALL_CLOSED");
+  const heard = heardIn(await phone.close());
+  const last = heard.at(-1);
+  const times = heard.map(({ fromMs }) => fromMs).join(" ");
+  assert.ok(last && levelAt(last.pcm, 1000, RATE) > -45, times);
+  assert.ok(heard.length <= 2, "nobody else but the greeting, where it was heard");
+  assert.equal(model!.requests.length, asked, "the assistant is not asked");
+  await microphone.closed();
 });
