@@ -7,6 +7,7 @@ import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard, type Shown } from "#support/dashboard-page.ts";
 import { askUntil } from "#support/asking.ts";
 import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
+import { memberOf } from "#support/members.ts";
 import { startPushService, type PushBrowser } from "#support/push-service.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 import { isAnswered, open, openPage, openTab, startHost } from "#support/widget-page.ts";
@@ -154,7 +155,7 @@ test("[DB352] filters stay in the address over a reload; labels, read marks and 
   }, { key: ana });
 });
 
-test("[DB353] beside a conversation: its files and ratings, who signed in on which page, what the knowledge says; how many wait stands in every page's title", { skip }, async () => {
+test("[DB353] beside a conversation: its files and ratings, who signed in on which page, what the knowledge says, to whom it is given; how many wait stands in every page's title", { skip }, async () => {
   const knowledge = await newKnowledgebase(server);
   await whenRead(server, await uploadFile(server, knowledge, "A tandem costs thirty euros a day."));
   const desk = await newAssistant(server, {
@@ -178,6 +179,7 @@ test("[DB353] beside a conversation: its files and ratings, who signed in on whi
   const { body: { data } } = await server.call("GET", "/user/events?per_page=100");
   const turn = (data as { type: string; conversation_id?: string; turn_id?: number }[])
     .find(({ type, conversation_id: id, turn_id: one }) => type === "message_added" && id === lea && one)?.turn_id;
+  const carl = await memberOf(server, "operator", server.key);
   await withDashboard(async ({ page, go, look }) => {
     await go(`/inbox/${lea}`);
     await said(page).getByText("Thirty.").waitFor();
@@ -193,6 +195,8 @@ test("[DB353] beside a conversation: its files and ratings, who signed in on whi
     await button(page, "Put into the reply").first().click();
     assert.equal(await page.getByLabel("Your reply").inputValue(), "A tandem costs thirty euros a day.");
     await look();
+    await page.getByLabel("Give to").selectOption({ label: carl.name });
+    await page.getByText(`${carl.name} has this conversation.`).waitFor();
     await go("/keys");
     await page.getByRole("heading", { name: "API keys" }).waitFor();
     const before = Number(/^\((\d+)\) /.exec(await page.title())?.[1] ?? 0);
