@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import axe from "axe-core";
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { createSystem } from "#core/system.ts";
 import { noBrowser, openBrowser, until, type Microphone } from "./browser.ts";
@@ -270,3 +271,16 @@ export const HOSTILE = `<script>document.title="owned"</script><img src=x onerro
 \`\`\`html
 <script>document.title = "owned"</script>
 \`\`\``;
+
+/** Axe finds nothing to mind in the widget, as it is shown now. */
+export async function assertAccessible({ page }: Seen): Promise<void> {
+  // Past the page's policy, as a browser's extension would.
+  const session = await page.context().newCDPSession(page);
+  await session.send("Runtime.evaluate", { expression: axe.source });
+  const { result } = await session.send("Runtime.evaluate", {
+    expression: `axe.run("assistant-chat").then(({ violations }) =>
+      violations.map(({ id, nodes }) => id + " " + nodes.map(({ html }) => html).join(" ")))`,
+    awaitPromise: true, returnByValue: true,
+  });
+  assert.deepEqual(result.value, []);
+}

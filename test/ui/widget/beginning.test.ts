@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { isOn } from "#ui/widget/greeting.ts";
 import { noBrowser } from "#support/browser.ts";
 import { newAssistant } from "#support/server.ts";
-import { startWorld } from "#support/widget-page.ts";
+import { assertAccessible, startWorld } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const { server, host, withWidget, close } = await startWorld();
@@ -44,6 +44,7 @@ test("[WG222] the questions of the settings are asked, and their answers are the
     await seen.launcher.click();
     await page.getByText("Who is it?").waitFor();
     await page.getByLabel("Telephone (optional)").waitFor();
+    await assertAccessible(seen);
     await page.getByLabel("Your e-mail").fill("ada@shop.example");
     const made = page.waitForResponse((response) =>
       response.url().endsWith("/api/conversations") && response.ok());
@@ -64,6 +65,7 @@ test("[WG223] the greeting comes by itself on the pages it is for, and not twice
     const { page } = seen;
     const words = page.getByRole("button", { name: "May we help you?" });
     await words.waitFor();
+    await assertAccessible(seen);
     await page.reload();
     await seen.launcher.waitFor();
     await page.waitForTimeout(300);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { noBrowser } from "#support/browser.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
-import { isAnswered, open, startWorld, type Seen } from "#support/widget-page.ts";
+import { assertAccessible, isAnswered, open, startWorld, type Seen } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const { model, server, withWidget, close } = await startWorld();
@@ -70,6 +70,7 @@ test("[WG217] who begins anew is asked how it was, and the account reads what th
     await page.getByRole("button", { name: "More" }).click();
     await page.getByRole("button", { name: "New conversation" }).click();
     await page.getByText("How was this chat?").waitFor();
+    await assertAccessible(seen);
     await page.getByRole("radio", { name: "4 of 5" }).check();
     await page.getByRole("textbox", { name: /Anything/ }).fill("Quick.");
     const made = page.waitForRequest((request) => request.url().endsWith("/api/conversations"));

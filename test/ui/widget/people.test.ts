@@ -2,10 +2,9 @@
 // who answers, files, and the chat by e-mail.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import axe from "axe-core";
 import { noBrowser } from "#support/browser.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
-import { isAnswered, open, startWorld, type Seen } from "#support/widget-page.ts";
+import { assertAccessible, isAnswered, open, startWorld, type Seen } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const { model, server, withWidget, close } = await startWorld();
@@ -20,19 +19,6 @@ const begun = async (seen: Seen): Promise<string> => {
   await open(seen);
   return /conversations\/([\w-]{36})/.exec((await made).url())?.[1] ?? "";
 };
-
-/** Axe can name what it minds. */
-async function assertAccessible({ page }: Seen): Promise<void> {
-  // Past the page's policy, as a browser's extension would.
-  const session = await page.context().newCDPSession(page);
-  await session.send("Runtime.evaluate", { expression: axe.source });
-  const { result } = await session.send("Runtime.evaluate", {
-    expression: `axe.run("assistant-chat").then(({ violations }) =>
-      violations.map(({ id, nodes }) => id + " " + nodes.map(({ html }) => html).join(" ")))`,
-    awaitPromise: true, returnByValue: true,
-  });
-  assert.deepEqual(result.value, []);
-}
 
 test("[WG227] who waits sees the place in line, and then the face and name of who answers, in both themes", { skip }, async () => {
   const account = await server.newAccount();
