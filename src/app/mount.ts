@@ -28,6 +28,8 @@ import { webCall } from "#features/calls/web-call.ts";
 import { campaignRoutes } from "#features/campaigns/routes.ts";
 import { accountConversationRoutes } from "#features/conversations/account-routes.ts";
 import { attachmentRoutes } from "#features/conversations/attachment-routes.ts";
+import { createBulk } from "#features/conversations/bulk.ts";
+import { bulkRoutes } from "#features/conversations/bulk-routes.ts";
 import { callbackRoutes } from "#features/conversations/callback-routes.ts";
 import { deskRoutes } from "#features/conversations/desk-routes.ts";
 import { deskViewRoutes } from "#features/conversations/desk-view-routes.ts";
@@ -229,7 +231,8 @@ function serveResources({ features, system }: Parts, { voiceSample }: Admission)
 
 /** Text conversations, in this API's words and in those of other systems' clients. */
 function serveConversations(
-  { config, features, places, system, log }: Parts, { api, access, generateReply }: Admission,
+  { config, features, places, storage, system, log }: Parts,
+  { api, access, generateReply }: Admission,
 ): Served {
   const { assistants, bus, catalogs, conversations, handover, inbox, people, streams, voice } =
     features;
@@ -277,6 +280,10 @@ function serveConversations(
     }),
     ...identityRoutes({ identity: features.identity, findAssistant: assistants.find }),
     ...inboxRoutes({ inbox, conversations, authorOf: people.authorOf }),
+    ...bulkRoutes({
+      byOf: people.byOf,
+      bulk: createBulk({ store: storage.bulk, attachments: features.attachments, bus, system }),
+    }),
     ...callbackRoutes({
       callbacks: features.callbacks, reading: features.reading, inbox, conversations, access,
       system, authorOf: people.authorOf, findAssistant: (id) => assistants.findById(id),

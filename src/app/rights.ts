@@ -120,6 +120,9 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
 
   "GET /user/conversations": ["view"],
   "GET /user/conversations/{uuid}": ["view"],
+  "DELETE /user/conversations/{uuid}": ["build"],
+  "POST /user/conversations/bulk-delete": ["build"],
+  "POST /user/conversations/bulk-label": ["answer"],
   "GET /user/conversations/{uuid}/messages": ["view"],
   "POST /user/conversations/{uuid}/messages": ["answer"],
   "POST /user/conversations/{uuid}/typing": ["answer"],

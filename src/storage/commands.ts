@@ -7,6 +7,7 @@ import { balanceCommands } from "./balance.ts";
 import { calendarCommands } from "./calendar.ts";
 import { callCommands } from "./call-commands.ts";
 import { callbackCommands } from "./callbacks.ts";
+import { bulkCommands } from "./conversation-deletion.ts";
 import { campaignCommands } from "./campaign-commands.ts";
 import { costCommands } from "./costs.ts";
 import { conversationCommands } from "./conversation-commands.ts";
@@ -49,6 +50,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...callbackCommands(sql),
     ...callCommands(sql),
     ...campaignCommands(sql),
+    ...bulkCommands(sql, search),
     ...conversationCommands(sql),
     ...costCommands(sql),
     ...evaluationCommands(sql),

@@ -36,6 +36,8 @@ const LOCKS: Locks = {
   "calendars.save": account,
   "calendars.book": account,
   "calendars.cancel": account,
+  "conversations.delete": account,
+  "conversations.label": account,
   "calls.create": account,
   "calls.change": account,
   "calls.setVariables": account,

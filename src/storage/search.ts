@@ -48,6 +48,8 @@ export interface SearchCommands {
   isMissing(id: string): string;
   indexMessages(messages: IndexedMessage[]): Promise<void>;
   clearMessages(): Promise<void>;
+  /** To be called while the messages are still there. */
+  forgetMessages(conversationId: number): Promise<void>;
   /**
    * The number of this transaction and of the oldest under way. Null: transactions run one after
    * another, so that numbers of rows are committed in their order.

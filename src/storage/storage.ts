@@ -19,6 +19,7 @@ import type { CalendarStore } from "#features/calendar/calendar.ts";
 import type { CampaignStore } from "#features/campaigns/campaigns.ts";
 import type { CallbackStore } from "#features/conversations/callbacks.ts";
 import type { ReadingStore } from "#features/conversations/reading.ts";
+import type { BulkStore } from "#features/conversations/bulk.ts";
 import type { ConversationStore, DeskStore } from "#features/conversations/records.ts";
 import type { InboxStore } from "#features/conversations/inbox.ts";
 import type { RatingStore } from "#features/conversations/ratings.ts";
@@ -71,6 +72,7 @@ export interface Storage {
   leads: LeadStore;
   campaigns: CampaignStore;
   conversations: ConversationStore;
+  bulk: BulkStore;
   desk: DeskStore;
   deskView: DeskViewStore;
   callbacks: CallbackStore;

@@ -10,6 +10,7 @@ import { createCallbackStore } from "./callbacks.ts";
 import { createCampaignStore } from "./campaigns.ts";
 import { notingDeeds } from "./deeds.ts";
 import { createEvaluationStore } from "./conversation-evaluations.ts";
+import { createBulkStore } from "./conversation-deletion.ts";
 import { createConversationStore, createDeskStore } from "./conversations.ts";
 import { createCostStore } from "./costs.ts";
 import { createDeskViewStore } from "./desk-view.ts";
@@ -79,6 +80,7 @@ export function storesOver(
     leads: createLeadStore(reader, writer),
     campaigns: createCampaignStore(reader, writer),
     conversations: createConversationStore(reader, writer, search),
+    bulk: createBulkStore(writer),
     desk: createDeskStore(writer),
     deskView: createDeskViewStore(reader, writer),
     push: createPushStore(reader, writer),

@@ -1,7 +1,7 @@
 // Days as they are counted in time zones, where clocks are changed and where they are not.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dayAfter, isDay } from "#core/days.ts";
+import { dayAfter, daysBetween, isDay, mondayOf } from "#core/days.ts";
 import { isoMicros } from "#core/system.ts";
 import { dayAt, dayStart } from "#core/zones.ts";
 
@@ -37,6 +37,8 @@ test("[OV8] a day begins at its first instant there, also where clocks are chang
 
 test("[OV9] days of the calendar, and texts that are none", () => {
   assert.deepEqual(["2024-02-28", "2025-12-31"].map((day) => dayAfter(day)), ["2024-02-29", "2026-01-01"]);
+  assert.equal(daysBetween("2026-03-01", "2026-04-01"), 31);
+  assert.deepEqual(["2026-03-01", "2026-03-02"].map(mondayOf), ["2026-02-23", "2026-03-02"]);
   assert.deepEqual(["2026-02-29", "2026-13-01", "0000-01-01", "9999-12-31", "x"].map(isDay),
     [false, false, false, false, false]);
 });

@@ -80,6 +80,26 @@ for (const engine of ENGINES) {
     await storage.push.remove({ accountId, endpoint: "three" });
     assert.deepEqual((await browsers()).map(({ id, ...row }) => row),
       [{ endpoint: "one", person: "key:2", publicKey: "B", auth: "A" }]);
+    // Deleted: its words are in the index until then.
+    await storage.inbox.indexMessages(100);
+    assert.equal((await rows("all", "refund")).length, 1);
+    const by = { actor: { kind: "key", ...ana }, address: null } as const;
+    const label = await storage.labels.create({ accountId, name: "Old", color: null });
+    assert.ok(label.kind === "saved");
+    const many = { accountId, uuids: [uuid, system.uuid()], by, now };
+    const given = { ...many, labelId: label.group.id };
+    assert.deepEqual(await storage.bulk.label({ ...given, isTaken: false }),
+      { kind: "labelled", changed: [uuid] });
+    assert.deepEqual(await storage.bulk.label({ ...given, isTaken: false }),
+      { kind: "labelled", changed: [] });
+    assert.deepEqual(await storage.bulk.label({ ...given, labelId: 999, isTaken: true }),
+      { kind: "no_such_label" });
+    const gone = await storage.bulk.delete(many);
+    assert.deepEqual([gone.deleted, gone.busy, typesOf(gone.events)],
+      [[uuid], [], ["conversation_deleted"]]);
+    assert.equal((await rows("all", "refund")).length, 0);
+    assert.equal(await storage.conversations.find(uuid), null);
+    assert.deepEqual((await storage.bulk.delete(many)).deleted, []);
   });
 
   test(`[DK26] ${engine.name}: callbacks, reads and labels are the same on every engine`, {

@@ -42,10 +42,10 @@ async function textsOf(
   const stores = storesOver(
     { ...reader, close: () => Promise.resolve() }, writer, index(recording));
   const page = { page: 1, perPage: 1 };
-  const range = { from: 0, to: 1 };
+  const scope = { accountId: 1, assistantId: null, from: 0, to: 1 };
   await Promise.all([
     stores.folders.page(1, page), stores.labels.page(1, page), stores.assistants.list(1, "inbound"),
-    stores.statements.page(1, {}, 0, 1), stores.overview.present(1, range),
+    stores.statements.page(1, {}, 0, 1), stores.overview.present(scope),
     stores.webhooks.waiting(0), stores.ledger.audit(nobody), stores.calls.snapshot(1),
   ]);
   return texts;

@@ -14,3 +14,10 @@ export function isDay(text: string): boolean {
 
 /** So many days later, or with a negative number earlier. */
 export const dayAfter = (day: string, days = 1): string => textOf(msOf(day) + days * DAY_MS);
+
+/** How many days `to` is after `from`. */
+export const daysBetween = (from: string, to: string): number => (msOf(to) - msOf(from)) / DAY_MS;
+
+/** The Monday of its week. */
+export const mondayOf = (day: string): string =>
+  dayAfter(day, -((new Date(msOf(day)).getUTCDay() + 6) % 7));

@@ -1,5 +1,5 @@
-// The instants that days begin at in a time zone, summer time included. Used by lists, charts and
-// reports that are narrowed to days (days.ts).
+// The instants that days and clock times begin at in a time zone, summer time included. Used by
+// lists, charts and reports that are narrowed to days (days.ts).
 import { DAY_MICROS, localDateTime, MINUTE_MICROS, type Instant } from "./system.ts";
 
 const asUtc = (date: string, time: string): Instant => Date.parse(`${date}T${time}:00Z`) * 1000;
@@ -13,12 +13,17 @@ function offsetAt(instant: Instant, timeZone: string): number {
 }
 
 /**
- * The day's first instant: where clocks are put forward at midnight it is later than 00:00, where
- * they are put back the earlier of two. Offsets of the days around it are all it can have.
+ * The first instant at which clocks there show this or later: where they are put forward it may be
+ * later, where they are put back the earlier of two. Offsets of the days around it are all it can
+ * have.
  */
-export function dayStart(day: string, timeZone: string): Instant {
-  const midnight = asUtc(day, "00:00");
+export function clockInstant(day: string, time: string, timeZone: string): Instant {
+  const wanted = asUtc(day, time);
   const possible = [-DAY_MICROS, DAY_MICROS]
-    .map((away) => midnight - offsetAt(midnight + away, timeZone));
-  return Math.min(...possible.filter((instant) => dayAt(instant, timeZone) >= day));
+    .map((away) => wanted - offsetAt(wanted + away, timeZone));
+  return Math.min(...possible.filter((instant) =>
+    instant + offsetAt(instant, timeZone) >= wanted));
 }
+
+export const dayStart = (day: string, timeZone: string): Instant =>
+  clockInstant(day, "00:00", timeZone);

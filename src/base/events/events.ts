@@ -158,6 +158,7 @@ export type CommittedData =
   /** A step of a warm transfer. */
   | { type: "call_transfer_changed"; call_id: number; transfer: TransferBody }
   | { type: "call_deleted"; call_id: number }
+  | { type: "conversation_deleted"; conversation_id: string }
   | {
       type: "lead_status_changed"; lead_id: number;
       /** The lead whose secondary contact this is; null: it is the lead itself. */

@@ -5,7 +5,7 @@ import { fieldFault } from "#core/faults.ts";
 import { about, named, Nullable, TimeZone } from "#core/schema.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
-import { dayStart } from "#core/zones.ts";
+import { clockInstant, dayStart } from "#core/zones.ts";
 
 export const PER_PAGE_DEFAULT = 15;
 
@@ -47,13 +47,21 @@ export const PageSchema = <T extends TSchema>(item: T) =>
     total: Type.Integer(about("Rows on all pages.", 1)),
   });
 
-const Day = (description: string) =>
+const Day = (description: string) => Type.String({
+  pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T([01][0-9]|2[0-3]):[0-5][0-9])?$",
+  ...about(description, "2026-03-01"),
+});
+
+/** A query field of what is asked for in whole days. */
+export const RangeDay = (description: string) =>
   Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", ...about(description, "2026-03-01") });
 
 /** Query fields of lists that can be narrowed to days, both included. */
 export const dayQuery = {
-  date_from: Type.Optional(Day("Only what came on this day or later, in `timezone`.")),
-  date_to: Type.Optional(Day("Only what came on this day or earlier, in `timezone`.")),
+  date_from: Type.Optional(Day("Only what came on this day or later, in `timezone`; with a clock time "
+    + "(`2026-03-01T14:00`) from then on.")),
+  date_to: Type.Optional(Day("Only what came on this day or earlier, in `timezone`; with a clock time "
+    + "before then.")),
   timezone: Type.Optional(Type.String({
     ...TimeZone("The timezone must be a valid timezone."),
     ...about("Where the days are counted, as IANA calls it; absent: where the account's are.",
@@ -77,17 +85,18 @@ export const inZone = async (query: DayQuery, zoneOf: () => Promise<string>): Pr
 export function dayRange(
   { date_from: first, date_to: last, timezone = "UTC" }: DayQuery,
 ): { from?: Instant; to?: Instant } {
-  assertDay(first, "date_from");
-  assertDay(last, "date_to");
   return {
-    ...(first === undefined ? {} : { from: dayStart(first, timezone) }),
-    ...(last === undefined ? {} : { to: dayStart(dayAfter(last), timezone) }),
+    ...(first === undefined ? {} : { from: instantOf("date_from", first, timezone) }),
+    ...(last === undefined ? {} : { to: instantOf("date_to", last, timezone) }),
   };
 }
 
-function assertDay(text: string | undefined, field: string): void {
-  if (text === undefined || isDay(text)) return;
-  throw fieldFault(field, `The ${field.replace("_", " ")} is not a valid date.`);
+/** A whole day ends where the next begins. */
+function instantOf(field: keyof DayQuery, text: string, timezone: string): Instant {
+  const [day = "", time] = text.split("T");
+  if (!isDay(day)) throw fieldFault(field, `The ${field.replace("_", " ")} is not a valid date.`);
+  if (time !== undefined) return clockInstant(day, time, timezone);
+  return dayStart(field === "date_to" ? dayAfter(day) : day, timezone);
 }
 
 /** More numbered links than this would make a page of links instead of data. */

@@ -1,22 +1,29 @@
 // The wire of the overview: what a dashboard shows first, in one answer to go on from with the
 // account's stream.
 import { Type, type Static } from "@sinclair/typebox";
-import { Fault } from "#core/faults.ts";
+import { dayAfter, daysBetween, isDay } from "#core/days.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { about, named } from "#core/schema.ts";
-import { isoMicros } from "#core/system.ts";
+import { isoMicros, type Instant, type System } from "#core/system.ts";
+import { dayAt } from "#core/zones.ts";
 import { Moment } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
+import { dayQuery, RangeDay } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
+import type { Accounts } from "./accounts.ts";
 import { StepsSchema, stepsItem } from "./first-day-routes.ts";
 import type { FirstStepCases } from "./first-steps.ts";
 import {
   LATENCY_CALLS_MAX, LATENCY_CONVERSATIONS_MAX, type CallLatency, type Day, type Overview,
   type ReadOverview, type ReplyLatency, type Spend,
 } from "./overview.ts";
+import { UNITS, type Asked } from "./overview-range.ts";
 
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 90;
+const RANGE_DAYS_MAX = 366;
+const HOURS_DAYS_MAX = 14;
 
 const Spread = Type.Object({
   p50: Type.Integer(about("Half were as quick as this or quicker, in milliseconds.", 640)),
@@ -24,7 +31,8 @@ const Spread = Type.Object({
 }, named("Spread", "How long something took, in milliseconds."));
 const Percentiles = (what: string) =>
   Type.Union([Spread, Type.Null()], about(`${what}; null where there was none.`));
-const day = { date: Type.String(about("The day, in UTC.", "2026-03-02")) };
+const day = { date: Type.String(about(
+  "The day in `timezone`, of a week its first; an hour as `2026-03-02T14:00`.", "2026-03-02")) };
 const SPEND = {
   messages: Type.Number(about("USD for replies in text.", 0.12)),
   calls: Type.Number(about("USD for calls.", 1.4)),
@@ -43,7 +51,7 @@ const REPLY_LATENCY = {
   replies: Type.Integer(about("How many replies in text were measured.", 120)),
   reply_ms: Percentiles("From a message to its whole reply"),
 };
-const byDay = (what: string) => about(`${what}, every day of the range, oldest first.`);
+const byDay = (what: string) => about(`${what}, every day (hour, week: \`by\`) of the range, oldest first.`);
 
 const OverviewSchema = Type.Object({
   id: Type.Integer(about("Where to go on: `/user/stream?after=` with this.", 42)),
@@ -165,31 +173,64 @@ function wireOverview(
   };
 }
 
-export function overviewRoutes(
-  read: ReadOverview, firstSteps: Pick<FirstStepCases, "read">,
-): Route[] {
+const Query = Type.Object({
+  days: Type.Optional(Type.Integer({
+    minimum: 1, maximum: DAYS_MAX, default: DAYS_DEFAULT,
+    ...about("How many days to look back, today included; not used with `date_from`."),
+  })),
+  date_from: Type.Optional(RangeDay("The first day.")),
+  date_to: Type.Optional(RangeDay("The last day; absent: today.")),
+  by: Type.Optional(Type.Union(UNITS.map((unit) => Type.Literal(unit)), {
+    default: "day",
+    ...about(`What a point of the charts stands for. Hours of ${HOURS_DAYS_MAX} days at most, days `
+      + `and weeks of ${RANGE_DAYS_MAX}. Weeks begin on Mondays.`),
+  })),
+  assistant_id: Type.Optional(Type.Integer(about(
+    "Only conversations and calls of this assistant, and what those cost.", 12))),
+  timezone: dayQuery.timezone,
+});
+
+/** Throws Fault 422 for what is no range, or too long a one. */
+function askedOf(query: Static<typeof Query>, timeZone: string, now: Instant): Asked {
+  const { by = "day", days = DAYS_DEFAULT, assistant_id: assistantId = null } = query;
+  const to = query.date_to ?? dayAt(now, timeZone);
+  if (!isDay(to)) throw fieldFault("date_to", "The date to is not a valid date.");
+  const from = query.date_from ?? dayAfter(to, 1 - days);
+  if (!isDay(from)) throw fieldFault("date_from", "The date from is not a valid date.");
+  const length = daysBetween(from, to) + 1;
+  if (length < 1) throw fieldFault("date_from", "The date from may not be after the date to.");
+  const most = by === "hour" ? HOURS_DAYS_MAX : RANGE_DAYS_MAX;
+  if (length > most) throw fieldFault("date_from", `By ${by}, a range has at most ${most} days.`);
+  return { from, to, by, timeZone, assistantId };
+}
+
+interface OverviewRouteOptions {
+  overview: ReadOverview;
+  firstSteps: Pick<FirstStepCases, "read">;
+  accounts: Pick<Accounts, "zoneOf">;
+  system: Pick<System, "now">;
+}
+
+export function overviewRoutes(options: OverviewRouteOptions): Route[] {
+  const { overview: read, firstSteps, accounts, system } = options;
   return [keyRoute({
     method: "GET",
     path: "/user/overview",
     tag: "Account",
     summary: "See what happened lately",
-    description: "Balance, spend, conversations, calls and latency of the last days.",
+    description: "Balance, spend, conversations, calls and latency of the last days, or of any.",
     errorShape: "message",
-    query: Type.Object({
-      days: Type.Optional(Type.Integer({
-        minimum: 1, maximum: DAYS_MAX, default: DAYS_DEFAULT,
-        ...about("How many days to look back, today included."),
-      })),
-    }),
+    query: Query,
     responses: {
       200: { description: "The overview; every day of the range, oldest first", schema: OverviewSchema },
     },
-    handle: async ({ caller, query }) => {
-      const overview = await read(caller.accountId, query.days ?? DAYS_DEFAULT);
+    handle: async ({ caller: { accountId }, query }) => {
+      const timeZone = query.timezone ?? await accounts.zoneOf(accountId);
+      const overview = await read(accountId, askedOf(query, timeZone, system.now()));
       if (!overview) throw new Fault(404, "Account not found.");
       return json(200, {
         ...wireOverview(overview),
-        first_steps: stepsItem(await firstSteps.read(caller.accountId)),
+        first_steps: stepsItem(await firstSteps.read(accountId)),
       });
     },
   })];

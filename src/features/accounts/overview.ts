@@ -1,15 +1,19 @@
-// What an account spent and did over the last days, and how quickly it was answered. Read day by
-// day with a turn of the event loop between, so that a big account does not hold up other people's
-// replies. Called by overview-routes.ts.
+// What an account spent and did in a range of days, and how quickly it was answered. Read hour by
+// hour, day by day or week by week with turns of the event loop between, so that a big account does
+// not hold up other people's replies. Called by overview-routes.ts.
 import type { Micros } from "#core/money.ts";
-import { DAY_MICROS, nextTurn, utcDay, type Instant, type System } from "#core/system.ts";
+import { nextTurn, type Instant, type System } from "#core/system.ts";
+import { bucketsOf, type Asked, type Bucket } from "./overview-range.ts";
 
-/** Instants; `to` is exclusive. */
-interface Range {
+/** Instants; `to` is exclusive. Null: of all assistants. */
+export interface OverviewScope {
+  accountId: number;
+  assistantId: number | null;
   from: Instant;
   to: Instant;
 }
 
+/** What was paid then; for one assistant, what its conversations and calls of then cost. */
 export interface Spend {
   messages: Micros;
   calls: Micros;
@@ -39,18 +43,18 @@ export interface OverviewStore {
    * The account, its live calls and the figures of the range as of one moment, with the number of
    * the newest event that is in them. Null: no such account.
    */
-  present(accountId: number, range: Range): Promise<{
+  present(scope: OverviewScope): Promise<{
     balanceMicros: Micros;
     reservedMicros: Micros;
     sequence: number;
     liveCalls: number;
     figures: DayFigures;
   } | null>;
-  figures(accountId: number, range: Range): Promise<DayFigures>;
+  figures(scope: OverviewScope): Promise<DayFigures>;
   /** The turns of each answered call begun in the range, newest call first, at most `calls`. */
-  callTurns(accountId: number, range: Range, calls: number): Promise<TurnTimes[][]>;
+  callTurns(scope: OverviewScope, calls: number): Promise<TurnTimes[][]>;
   /** Conversations begun in the range, newest first, at most `rows`. */
-  conversations(accountId: number, range: Range, rows: number): Promise<number[]>;
+  conversations(scope: OverviewScope, rows: number): Promise<number[]>;
   /** Milliseconds from a user's message to its reply, of the conversation's newest messages. */
   replyTimes(conversationId: number, messages: number): Promise<number[]>;
 }
@@ -75,7 +79,7 @@ export interface ReplyLatency {
 }
 
 export interface Day extends DayFigures {
-  /** `YYYY-MM-DD`, UTC. */
+  /** As in Bucket. */
   date: string;
   callLatency: CallLatency;
   replyLatency: ReplyLatency;
@@ -87,7 +91,7 @@ export interface Overview {
   balanceMicros: Micros;
   reservedMicros: Micros;
   liveCalls: number;
-  /** Every day of the range, oldest first. */
+  /** Every hour, day or week of the range, oldest first. */
   days: Day[];
   callLatency: CallLatency;
   replyLatency: ReplyLatency;
@@ -100,76 +104,85 @@ interface OverviewOptions {
 
 /** What a day is made of, beside its figures, until it is returned. */
 interface Measured {
-  range: Range;
+  date: string;
   figures: DayFigures;
   turns: TurnTimes[];
   replies: number[];
 }
 
-/** Null: no such account. `days` counts today. */
-export type ReadOverview = (accountId: number, days: number) => Promise<Overview | null>;
+/** Null: no such account. */
+export type ReadOverview = (accountId: number, asked: Asked) => Promise<Overview | null>;
+
+/** So many are read side by side: a day's worth, where hours are asked for. */
+const HOURS_AT_ONCE = 24;
 
 export function createOverview({ store, system }: OverviewOptions): ReadOverview {
-  return async (accountId, days) => {
+  return async (accountId, asked) => {
     const asOf = system.now();
-    const today = dayOf(asOf);
-    const present = await store.present(accountId, today);
+    const buckets = bucketsOf(asked);
+    const scopeOf = ({ from, to }: Bucket): OverviewScope =>
+      ({ accountId, assistantId: asked.assistantId, from, to });
+    const last = buckets.pop();
+    const present = last && await store.present(scopeOf(last));
     if (!present) return null;
-    const measure = createMeasure(store, accountId);
-    const measured: Measured[] = [await measure(today, present.figures)];
+    const measure = createMeasure(store);
+    const measured: Measured[] = [
+      { date: last.date, ...await measure(scopeOf(last), present.figures) },
+    ];
     // What belongs to days that are over hardly changes any more, so it need not be of one moment.
-    for (let before = 1; before < days; before += 1) {
+    const atOnce = asked.by === "hour" ? HOURS_AT_ONCE : 1;
+    while (buckets.length > 0) {
       await nextTurn();
-      const range = earlier(today, before);
-      measured.unshift(await measure(range, await store.figures(accountId, range)));
+      const some = buckets.splice(-atOnce).toReversed();
+      const read = await Promise.all(some.map((bucket) => store.figures(scopeOf(bucket))));
+      for (const [index, figures] of read.entries()) {
+        const bucket = some[index] as Bucket;
+        measured.unshift({ date: bucket.date, ...await measure(scopeOf(bucket), figures) });
+      }
     }
-    const shown: Day[] = [];
-    for (const { range, figures, turns, replies } of measured) {
-      shown.push({
-        date: utcDay(range.from),
-        ...figures,
-        callLatency: await callLatencyOf(turns),
-        replyLatency: replyLatencyOf(replies),
-      });
-    }
-    const { balanceMicros, reservedMicros, sequence, liveCalls } = present;
-    return {
-      asOf, sequence, balanceMicros, reservedMicros, liveCalls,
-      days: shown,
-      callLatency: await callLatencyOf(measured.flatMap(({ turns }) => turns)),
-      replyLatency: replyLatencyOf(measured.flatMap(({ replies }) => replies)),
-    };
+    return { asOf, ...present, ...await shownOf(measured) };
   };
 }
 
-const dayOf = (instant: Instant): Range => {
-  const from = instant - (instant % DAY_MICROS);
-  return { from, to: from + DAY_MICROS };
-};
-
-const earlier = ({ from, to }: Range, days: number): Range =>
-  ({ from: from - days * DAY_MICROS, to: to - days * DAY_MICROS });
+async function shownOf(
+  measured: Measured[],
+): Promise<Pick<Overview, "days" | "callLatency" | "replyLatency">> {
+  const days: Day[] = [];
+  for (const { date, figures, turns, replies } of measured) {
+    days.push({
+      date,
+      ...figures,
+      callLatency: await callLatencyOf(turns),
+      replyLatency: replyLatencyOf(replies),
+    });
+  }
+  return {
+    days,
+    callLatency: await callLatencyOf(measured.flatMap(({ turns }) => turns)),
+    replyLatency: replyLatencyOf(measured.flatMap(({ replies }) => replies)),
+  };
+}
 
 /** Adds a day's latencies, newest day first, until what may be looked at is used up. */
-function createMeasure(store: OverviewStore, accountId: number) {
+function createMeasure(store: OverviewStore) {
   let callsLeft = LATENCY_CALLS_MAX;
   let conversationsLeft = LATENCY_CONVERSATIONS_MAX;
-  return async (range: Range, figures: DayFigures): Promise<Measured> => {
+  return async (scope: OverviewScope, figures: DayFigures): Promise<Omit<Measured, "date">> => {
     const turns: TurnTimes[] = [];
     const replies: number[] = [];
     if (callsLeft > 0 && figures.calls.some(({ answered }) => answered > 0)) {
       await nextTurn();
-      const calls = await store.callTurns(accountId, range, callsLeft);
+      const calls = await store.callTurns(scope, callsLeft);
       callsLeft -= calls.length;
       for (const call of calls) turns.push(...call);
     }
     if (conversationsLeft > 0 && figures.conversations > 0) {
       await nextTurn();
-      const ids = await store.conversations(accountId, range, conversationsLeft);
+      const ids = await store.conversations(scope, conversationsLeft);
       conversationsLeft -= ids.length;
       for (const id of ids) replies.push(...await store.replyTimes(id, LATENCY_MESSAGES_MAX));
     }
-    return { range, figures, turns, replies };
+    return { figures, turns, replies };
   };
 }
 

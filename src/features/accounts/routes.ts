@@ -4,7 +4,7 @@ import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { about, Nullable } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
-import { isoMicros, type Instant } from "#core/system.ts";
+import { isoMicros, type Instant, type System } from "#core/system.ts";
 import { accountTopic, type Author } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
 import { IdOf, listOf, MessageSchema, Moment, TICKET } from "#http/answers.ts";
@@ -51,6 +51,7 @@ interface AccountRouteOptions {
   streams: Streams;
   overview: ReadOverview;
   firstSteps: FirstStepCases;
+  system: Pick<System, "now">;
   statements: Statements;
   server: NodesOptions;
   /** Open on one account at a time. */
@@ -105,7 +106,7 @@ function readExpiry(text: string | null | undefined): Instant | null {
 export function accountRoutes(options: AccountRouteOptions): Route[] {
   return [
     meRoute(options), ...settingsRoutes(options),
-    ...overviewRoutes(options.overview, options.firstSteps),
+    ...overviewRoutes(options),
     ...ledgerRoutes(options.statements), ...nodesRoutes(options.server),
     ...keyRoutes(options), sessionRoute(options), ...streamRoutes(options),
   ];

@@ -5,6 +5,7 @@ import { after, test } from "node:test";
 import fc from "fast-check";
 import type { LedgerKind } from "#features/accounts/ledger.ts";
 import { createOverview, LATENCY_CALLS_MAX, percentilesOf } from "#features/accounts/overview.ts";
+import { dayAfter } from "#core/days.ts";
 import { utcDay } from "#core/system.ts";
 import { openWriter, type Db } from "#storage/engines/sqlite/database.ts";
 import { readerOver } from "#storage/engines/sqlite/reader.ts";
@@ -30,6 +31,12 @@ after(async () => {
   db.close();
   rmSync(dataDir, { recursive: true, force: true });
 });
+
+/** The last days, in UTC. */
+const lastDays = (days: number) => {
+  const to = utcDay(system.now());
+  return { from: dayAfter(to, 1 - days), to, by: "day", timeZone: "UTC", assistantId: null } as const;
+};
 
 const read = (query = "", key = server.key) =>
   server.call("GET", `/user/overview${query}`, { key });
@@ -199,7 +206,7 @@ test("[OV4] the sums of any activity are those of its ledger, day for day", asyn
     db.exec("BEGIN");
     for (const deed of deeds) await live(deed);
     db.exec("COMMIT");
-    const told = await overview(accountId, days);
+    const told = await overview(accountId, lastDays(days));
     assert.equal(told?.days.length, days);
     const dates = told.days.map(({ date }) => date);
     assert.deepEqual(dates, Array.from({ length: days }, (_, index) =>
@@ -254,7 +261,7 @@ test("[OV6] latency is that of the newest calls, at most so many; replies are ti
   for (const [role, ms] of said) message.run({ role, ms, uuid });
   const told = await createOverview({
     store: createOverviewStore(readerOver(db, db)), system,
-  })(accountId, 5);
+  })(accountId, lastDays(5));
   assert.ok(told);
   assert.deepEqual(told.days.map(({ callLatency }) => callLatency.turns),
     [0, 0, LATENCY_CALLS_MAX - 1, 0, 1]);
@@ -274,10 +281,10 @@ test("[OV7] every query follows a time index, and other work runs between the da
     },
   });
   const ranged = asked.filter((sql) => sql.includes("created_at >= @from"));
-  assert.equal(ranged.length, 5);
+  assert.equal(ranged.length, 9);
   for (const sql of ranged) {
     const plan = db.prepare<[object], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
-      .all({ accountId: 1, from: 0, to: 1, rows: 1 }).map(({ detail }) => detail).join("; ");
+      .all({ accountId: 1, assistantId: 1, from: 0, to: 1, rows: 1 }).map(({ detail }) => detail).join("; ");
     const index = sql.includes("FROM ledger") ? /COVERING INDEX ledger_by_time/ : /INDEX \w+_by_time/;
     assert.match(plan, index, sql);
     assert.match(plan, /account_id=\? AND created_at>\? AND created_at<\?/);
@@ -289,7 +296,54 @@ test("[OV7] every query follows a time index, and other work runs between the da
     if (!isDone) setImmediate(tick);
   };
   setImmediate(tick);
-  await createOverview({ store, system })(await newAccount(), 90);
+  await createOverview({ store, system })(await newAccount(), lastDays(90));
   isDone = true;
   assert.ok(turns >= 89, `${turns} turns of the event loop for 90 days`);
+});
+
+test("[OV11] by hour, day or week of any range in any time zone: nothing is counted twice or left out, hours of a changed clock neither", async () => {
+  const { key, accountId } = await server.newAccount();
+  const { id: assistantId } = await newAssistant(server, { status: "active" }, key);
+  const { id: otherId } = await newAssistant(server, { status: "active" }, key);
+  const at = openWriter(server.dataDir, { migrate: false });
+  const call = at.prepare(`
+    INSERT INTO calls (account_id, assistant_id, type, status, answered_at, duration_seconds,
+      price_per_minute, total_cost_micros, created_at, updated_at, variables)
+    VALUES (?, ?, 'outbound', 'completed', 1, 60, 0, 20000, ?, 0, '{}')`);
+  const hour = 3_600_000_000;
+  // Every half hour of the two days around the night in which Berlin's clocks go back.
+  const first = Date.parse("2025-10-24T22:00:00Z") * 1000;
+  for (let half = 0; half < 2 * 49; half += 1) {
+    call.run(accountId, half % 2 === 0 ? assistantId : otherId, first + (half * hour) / 2);
+  }
+  at.close();
+  const calls = async (query: string): Promise<{ date: string; calls: number }[]> =>
+    (await read(`?date_from=2025-10-25&date_to=2025-10-26&${query}`, key)).body.calls.by_day;
+  const berlin = "timezone=Europe/Berlin";
+  const days = await calls(berlin);
+  assert.deepEqual(days.map((day) => [day.date, day.calls]), [["2025-10-25", 48], ["2025-10-26", 50]]);
+  const hours = await calls(`by=hour&${berlin}`);
+  assert.equal(hours.length, 24 + 25);
+  assert.deepEqual([...new Set(hours.map((one) => one.calls))], [2]);
+  assert.equal(hours.filter(({ date }) => date === "2025-10-26T02:00").length, 2);
+  // The list behind an hour has as many.
+  const listed = async (query: string): Promise<number> =>
+    (await server.call("GET", `/user/calls?${query}`, { key })).body.total;
+  assert.equal(await listed(`date_from=2025-10-25T14:00&date_to=2025-10-25T15:00&${berlin}`), 2);
+  assert.equal(await listed(`date_from=2025-10-26T02:00&date_to=2025-10-26T03:00&${berlin}`), 4);
+  assert.equal(await listed("date_from=2025-10-25T24:00"), undefined, "no such time");
+  const weeks = (await read(`?date_from=2025-10-18&date_to=2025-10-29&by=week&${berlin}`, key)).body;
+  assert.deepEqual(weeks.calls.by_day.map((week: { date: string; calls: number }) =>
+    [week.date, week.calls]), [["2025-10-18", 0], ["2025-10-20", 98], ["2025-10-27", 0]]);
+  const one = (await read(`?date_from=2025-10-25&date_to=2025-10-26&${berlin}&assistant_id=${otherId}`, key)).body;
+  assert.deepEqual(one.calls.by_day.map((day: { calls: number }) => day.calls), [24, 25]);
+  assert.equal(one.spend.total, 49 * 0.02, "what its calls cost");
+  // The account's own zone counts where none is asked for.
+  await server.call("PUT", "/user/settings", { key, body: { time_zone: "Europe/Berlin" } });
+  assert.deepEqual(await calls(""), days);
+  for (const query of [
+    "date_from=2025-10-26&date_to=2025-10-25", "date_from=2024-10-01&date_to=2025-10-25",
+    "date_from=2025-10-01&date_to=2025-10-25&by=hour", "date_from=2025-02-30", "by=year",
+    "date_from=2025-10-25T10:00", "timezone=Nowhere",
+  ]) assert.equal((await read(`?${query}`, key)).status, 422, query);
 });

@@ -359,3 +359,82 @@ test("[DK30] what visitors thought of a reply and of the chat reaches webhooks, 
   const [rated] = of("conversation_rated") as { score: number; comment: string }[];
   assert.deepEqual([rated?.score, rated?.comment], [4, "Quick."]);
 });
+
+test("[CV500] a conversation is deleted with all that was said in it, also what events said of it; the ledger and the audit log stay; while a reply is written it is not", async () => {
+  const { key, ana, accountId, uuid } = await fresh(null);
+  const say = (message: string) =>
+    server.call("POST", `/conversations/${uuid}/messages`, { body: { message } });
+  assert.equal((await say("My secret is plum")).status, 200);
+  await server.call("POST", `/user/conversations/${uuid}/notes`, { key: ana, body: { text: "plum" } });
+  await server.call("POST", `/user/conversations/${uuid}/read`, { key: ana, body: {} });
+  const gate = Promise.withResolvers<void>();
+  model.script(() => ({ tokens: ["one ", "two"], hold: gate.promise, holdAfter: 1 }));
+  const pending = say("And more");
+  // Once the message is stored, the reply to it is being written.
+  let last = await newest(accountId, "message_added");
+  while (!JSON.stringify(last).includes("And more")) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    last = await newest(accountId, "message_added");
+  }
+  const remove = () => server.call("DELETE", `/user/conversations/${uuid}`, { key: ana });
+  assert.equal((await remove()).status, 409);
+  gate.resolve();
+  assert.equal((await pending).status, 200);
+  model.script(null);
+  const before = (await server.call("GET", "/user/me", { key })).body.total_balance;
+  const gone = await remove();
+  assert.deepEqual([gone.status, gone.body], [200, { message: "Conversation deleted successfully" }]);
+  assert.equal((await remove()).status, 404);
+  for (const path of [`/user/conversations/${uuid}`, `/user/conversations/${uuid}/messages`]) {
+    assert.equal((await server.call("GET", path, { key })).status, 404, path);
+  }
+  assert.equal((await say("Are you there?")).status, 404);
+  assert.deepEqual((await server.call("GET", "/user/conversations", { key })).body.data, []);
+  const events = await stored.events.ofAccount(accountId, 0, 1000);
+  assert.ok(events.every(({ json }) => !json.includes("plum")), "no event says it");
+  assert.deepEqual(events.map(({ accountSequence }) => accountSequence),
+    events.map((_, index) => index + 1), "the account's numbering has no holes");
+  assert.deepEqual(await newest(accountId, "conversation_deleted"),
+    { type: "conversation_deleted", conversation_id: uuid });
+  assert.equal((await server.call("GET", "/user/me", { key })).body.total_balance, before);
+  assert.equal((await server.call("GET", "/user/ledger/verification", { key })).body.ok, true);
+  const noted = await server.call("GET", "/user/audit?action=conversation.delete", { key });
+  assert.deepEqual(noted.body.data.map((entry: { actor: { name: string }; object: object }) =>
+    [entry.actor.name, entry.object]), [["Ana", { type: "conversation", id: uuid }]]);
+});
+
+test("[CV501] many conversations are deleted or labelled at once, each noted; others of the account and other accounts' are not touched", async () => {
+  const { key, assistant, uuid: kept } = await fresh(null);
+  const other = await fresh(null);
+  const uuids = [kept];
+  while (uuids.length < 4) uuids.push(await newConversation(server, assistant.uuid));
+  const [, ...some] = uuids;
+  const ids = [...some, other.uuid];
+  const label = await server.call("POST", "/user/label", { key, body: { name: "Refund" } });
+  const labelId = label.body.data.id as number;
+  const labels = async (uuid: string): Promise<unknown[]> =>
+    (await server.call("GET", `/user/conversations/${uuid}/labels`, { key })).body.data;
+  const many = (action: string, body: object) =>
+    server.call("POST", `/user/conversations/bulk-${action}`, { key, body });
+  const given = await many("label", { conversation_ids: ids, label_id: labelId });
+  assert.deepEqual([given.status, given.body.changed], [200, some]);
+  assert.equal((await labels(some[0] ?? "")).length, 1);
+  assert.deepEqual(await labels(kept), []);
+  const taken = await many("label", { conversation_ids: some.slice(0, 1), label_id: labelId, remove: true });
+  assert.deepEqual(taken.body.changed, some.slice(0, 1));
+  assert.equal((await many("label", { conversation_ids: ids, label_id: 999_999 })).status, 422);
+  assert.equal((await many("delete", { conversation_ids: [] })).status, 422);
+  assert.equal((await many("delete", { conversation_ids: Array(101).fill(kept) })).status, 422);
+  assert.equal((await many("delete", { conversation_ids: ["x"] })).status, 422);
+  const gone = await many("delete", { conversation_ids: ids });
+  assert.deepEqual(gone.body, { deleted: some, busy: [] });
+  const left = (await server.call("GET", "/user/conversations", { key })).body.data;
+  assert.deepEqual(left.map(({ id }: { id: string }) => id), [kept]);
+  const others = await server.call("GET", `/user/conversations/${other.uuid}`, { key: other.key });
+  assert.equal(others.status, 200);
+  const noted = await server.call("GET", "/user/audit?action=conversation.", { key });
+  const actions = noted.body.data.map(({ action }: { action: string }) => action);
+  assert.deepEqual(actions.toSorted(), [
+    ...Array<string>(3).fill("conversation.delete"), ...Array<string>(4).fill("conversation.set_labels"),
+  ]);
+});

@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { ticksOf } from "#ui/dashboard/kit/ticks.ts";
+import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
@@ -86,6 +87,51 @@ test("[DB81] figures and charts are the server's, for the days chosen", { skip }
     assert.ok(width > 1 && height > 20, `${width} × ${height}`);
     await look();
   }, { key });
+});
+
+test("[DB501] charts by hour, day or week of any range, of one assistant, compared with the period before, kept in the address; a point leads to its list", { skip }, async () => {
+  const { key, accountId } = await server.newAccount();
+  const { id: assistantId } = await newAssistant(server, { name: "Reception" }, key);
+  await newAssistant(server, { name: "Night desk" }, key);
+  const db = openWriter(server.dataDir, { migrate: false });
+  const call = db.prepare(`
+    INSERT INTO calls (account_id, assistant_id, type, status, answered_at, duration_seconds,
+      price_per_minute, created_at, updated_at, variables)
+    VALUES (?, ?, 'outbound', 'completed', 1, 60, 0, ?, 0, '{}')`);
+  // Two calls on the 20th of March, one in the two days before.
+  for (const at of ["2026-03-20T14:10:00Z", "2026-03-20T14:50:00Z", "2026-03-18T09:00:00Z"]) {
+    call.run(accountId, assistantId, Date.parse(at) * 1000);
+  }
+  db.close();
+  await withDashboard(async ({ page, look }) => {
+    const chart = page.getByRole("figure", { name: "Calls", exact: true });
+    const legend = (text: string) => chart.locator(".legend").getByText(text).waitFor();
+    await page.getByLabel("From day").fill("2026-03-20");
+    await page.getByLabel("To day").fill("2026-03-21");
+    await page.getByLabel("Compare with").selectOption("1");
+    await page.getByLabel("Assistant").selectOption({ label: "Reception" });
+    await legend("1 (+100%)");
+    assert.equal(await page.getByLabel("By", { exact: true }).inputValue(), "hour", "two days are shown by hour");
+    assert.equal(await chart.locator(".day").count(), 48);
+    assert.equal(await chart.locator("path.before").count(), 1);
+    await look();
+    await page.reload();
+    await legend("1 (+100%)");
+    await page.getByLabel("By", { exact: true }).selectOption("day");
+    await page.waitForFunction(() =>
+      document.querySelectorAll('[aria-label="Calls"] .day').length === 2);
+    // A day alone is a bar one can see.
+    const { width, height } = (await chart.locator(".day i").first().boundingBox())!;
+    assert.ok(width > 1 && height > 20, `${width} × ${height}`);
+    await page.getByLabel("By", { exact: true }).selectOption("hour");
+    await page.getByLabel("Figures: Calls", { exact: true }).click();
+    await page.getByRole("region", { name: "Calls: figures" })
+      .getByRole("button", { name: "20 Mar, 14:00" }).click();
+    await page.getByRole("heading", { name: "Calls", exact: true }).waitFor();
+    assert.equal(await page.getByLabel("From day").inputValue(), "2026-03-20T14:00");
+    await page.waitForFunction(() =>
+      document.querySelectorAll('table[aria-label="Calls"] .row-link').length === 2);
+  }, { key, context: { locale: "en-GB", timezoneId: "UTC" } });
 });
 
 test("[DB82] a live call is in the short list while it lasts, then among the figures", { skip }, async () => {

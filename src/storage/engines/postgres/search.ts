@@ -210,14 +210,20 @@ export function createSearchCommands(sql: Sql): SearchCommands {
   };
 }
 
+type MessageSteps =
+  "isMissing" | "indexMessages" | "clearMessages" | "forgetMessages" | "transactions";
+
 function createMessageIndex(
   sql: Sql,
-): Pick<SearchCommands, "isMissing" | "indexMessages" | "clearMessages" | "transactions"> {
+): Pick<SearchCommands, MessageSteps> {
   const insert = sql.prepare(`
     INSERT INTO message_index (message_id, conversation_id, words)
     SELECT id, conversation_id, CAST(words AS tsvector) FROM unnest(
       CAST(@ids AS BIGINT[]), CAST(@conversations AS BIGINT[]), CAST(@words AS TEXT[])
     ) AS entry (id, conversation_id, words)`);
+  const forget = sql.prepare(`
+    DELETE FROM message_index WHERE message_id IN (
+      SELECT id FROM messages WHERE conversation_id = @conversationId)`);
   const clear = sql.prepare("DELETE FROM message_index");
   const transactions = sql.prepare<object, { own: number; oldest: number }>(`
     SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) AS own,
@@ -235,6 +241,9 @@ function createMessageIndex(
     },
     clearMessages: async () => {
       await clear.run({});
+    },
+    forgetMessages: async (conversationId) => {
+      await forget.run({ conversationId });
     },
     transactions: async () => transactions.one({}),
   };

@@ -84,10 +84,16 @@ export function createSearchCommands(sql: Sql): SearchCommands {
   };
 }
 
+type MessageSteps =
+  "isMissing" | "indexMessages" | "clearMessages" | "forgetMessages" | "transactions";
+
 function createMessageIndex(
   sql: Sql,
-): Pick<SearchCommands, "isMissing" | "indexMessages" | "clearMessages" | "transactions"> {
+): Pick<SearchCommands, MessageSteps> {
   const insert = sql.prepare("INSERT INTO message_index (rowid, words) VALUES (@id, @words)");
+  const forget = sql.prepare(`
+    DELETE FROM message_index WHERE rowid IN (
+      SELECT id FROM messages WHERE conversation_id = @conversationId)`);
   const clear = sql.prepare("INSERT INTO message_index (message_index) VALUES ('delete-all')");
   return {
     isMissing: () => "true",
@@ -98,6 +104,9 @@ function createMessageIndex(
     },
     clearMessages: async () => {
       await clear.run({});
+    },
+    forgetMessages: async (conversationId) => {
+      await forget.run({ conversationId });
     },
     transactions: () => Promise.resolve(null),
   };

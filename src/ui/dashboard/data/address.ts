@@ -1,6 +1,6 @@
 // What a list is narrowed to and shows, kept in the page's address, so that a reload, a bookmark
 // and a saved view find it again; and as it was left, for whoever comes back.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 type Fields = Record<string, string>;
 
@@ -26,11 +26,16 @@ export function useAddressed<F extends Fields>(list: string, none: F): [F, (fiel
   const [fields, setFields] = useState<F>(() => location.search.length > 1
     ? fieldsFrom(none, location.search)
     : left.get(list) as F | undefined ?? none);
+  const written = useRef("");
   useEffect(() => {
     left.set(list, fields);
-    write(addressOf(fields));
+    written.current = addressOf(fields);
+    write(written.current);
   }, [fields]);
-  useEffect(() => () => write(""), []);
+  useEffect(() => () => {
+    // Whoever goes to another list from here may have narrowed that one already.
+    if (new URLSearchParams(location.search).toString() === written.current) write("");
+  }, []);
   return [fields, setFields];
 }
 

@@ -1,5 +1,5 @@
-// Bars and lines over days. Drawn as elements of the page, so that they scale, follow the theme and
-// can be read: every chart has its figures as a table too.
+// Bars and lines over hours, days or weeks. Drawn as elements of the page, so that they scale,
+// follow the theme and can be read: every chart has its figures as a table too.
 import { useState } from "preact/hooks";
 import { ticksOf } from "./ticks.ts";
 
@@ -22,11 +22,15 @@ interface ChartProps {
   isWhole?: boolean;
   /** What stands for all days, where no day is pointed at: `{ Calls: "120" }`. */
   totals?: Record<string, string>;
+  /** The same of the period before, as a dashed line; of bars, of all together. */
+  before?: { values: (number | null)[]; total: string } | null;
   /** Where a day's own list is. */
   onOpen?: (index: number) => void;
   /** In place of the plot, when there is nothing to draw. */
   empty?: string;
 }
+
+const BEFORE = "Period before";
 
 const shown = (value: number | null | undefined, format: ChartProps["format"]): string =>
   value === null || value === undefined ? "–" : format(value);
@@ -35,7 +39,7 @@ const sumAt = (series: Series[], at: number): number =>
   series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0);
 
 export function Chart(props: ChartProps) {
-  const { title, labels, series, format, totals, empty } = props;
+  const { title, labels, series, format, totals, empty, before } = props;
   const [at, setAt] = useState<number | null>(null);
   const isEmpty = series.every(({ values }) => values.every((value) => !value));
   return (
@@ -50,6 +54,12 @@ export function Chart(props: ChartProps) {
               {at === null && totals?.[name] !== undefined && <b>{totals[name]}</b>}
             </span>
           ))}
+          {before && (
+            <span>
+              <i class="before" />{BEFORE}
+              <b>{at === null ? before.total : shown(before.values[at], format)}</b>
+            </span>
+          )}
         </span>
       </figcaption>
       {isEmpty && empty
@@ -66,13 +76,13 @@ export function Chart(props: ChartProps) {
 }
 
 /** For eyes and pointers; everybody else has the figures below it. */
-function Plot({ labels, series, format, kind, isWhole, at, onPoint, onOpen }: ChartProps & {
-  at: number | null; onPoint(at: number | null): void;
-}) {
+function Plot(props: ChartProps & { at: number | null; onPoint(at: number | null): void }) {
+  const { labels, series, format, kind, isWhole, before, at, onPoint, onOpen } = props;
   const highest = labels.map((_, index) => kind === "bars"
     ? sumAt(series, index)
     : Math.max(0, ...series.map(({ values }) => values[index] ?? 0)));
-  const ticks = ticksOf(Math.max(0, ...highest), isWhole);
+  const earlier = before?.values.slice(0, labels.length).map((value) => value ?? 0) ?? [];
+  const ticks = ticksOf(Math.max(0, ...highest, ...earlier), isWhole);
   const top = ticks.at(-1) ?? 1;
   // The place decides, not the element: a finger stays with the element it came down on.
   const point = (
@@ -96,8 +106,9 @@ function Plot({ labels, series, format, kind, isWhole, at, onPoint, onOpen }: Ch
           <span key={tick} class="line" style={{ bottom: `${(tick / top) * 100}%` }} />
         ))}
         {kind === "lines" && <Lines series={series} count={labels.length} top={top} />}
-        {labels.map((label, index) => (
-          <div key={label} class={`day ${at === index ? "at" : ""}`}>
+        {before && <Before values={before.values} count={labels.length} top={top} />}
+        {labels.map((_, index) => (
+          <div key={index} class={`day ${at === index ? "at" : ""}`}>
             {kind === "bars" && series.map(({ name, colour, values }) => (values[index] ?? 0) > 0 && (
               <i key={name} class={`c${colour}`} style={{ height: `${((values[index] ?? 0) / top) * 100}%` }} />
             ))}
@@ -129,6 +140,19 @@ function Lines({ series, count, top }: { series: Series[]; count: number; top: n
   );
 }
 
+function Before({ values, count, top }: {
+  values: (number | null)[]; count: number; top: number;
+}) {
+  return (
+    <svg viewBox="0 0 1000 1000" preserveAspectRatio="none">
+      <path
+        class="before" vector-effect="non-scaling-stroke"
+        d={pathOf(values.slice(0, count), count, top)}
+      />
+    </svg>
+  );
+}
+
 /** Days without a figure interrupt the line; a day alone is a point. */
 function pathOf(values: (number | null)[], count: number, top: number): string {
   let path = "";
@@ -144,16 +168,20 @@ function pathOf(values: (number | null)[], count: number, top: number): string {
   return path;
 }
 
-function FigureTable({ title, labels, series, format, onOpen }: ChartProps) {
+function FigureTable({ title, labels, series, format, before, onOpen }: ChartProps) {
   return (
     <div class="scrolls" tabIndex={0} role="region" aria-label={`${title}: figures`}>
       <table class="figures">
         <thead>
-          <tr><th scope="col">Day</th>{series.map(({ name }) => <th key={name} scope="col">{name}</th>)}</tr>
+          <tr>
+            <th scope="col">Time</th>
+            {series.map(({ name }) => <th key={name} scope="col">{name}</th>)}
+            {before && <th scope="col">{BEFORE}</th>}
+          </tr>
         </thead>
         <tbody>
           {labels.map((label, index) => (
-            <tr key={label}>
+            <tr key={index}>
               <th scope="row">
                 {onOpen
                   ? <button type="button" class="chart-day" onClick={() => onOpen(index)}>{label}</button>
@@ -162,6 +190,7 @@ function FigureTable({ title, labels, series, format, onOpen }: ChartProps) {
               {series.map(({ name, values }) => (
                 <td key={name}>{shown(values[index], format)}</td>
               ))}
+              {before && <td>{shown(before.values[index], format)}</td>}
             </tr>
           ))}
         </tbody>

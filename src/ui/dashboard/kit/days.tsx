@@ -14,13 +14,18 @@ export const daysQuery = ({ from, to }: Days) => ({
   ...(from || to ? { timezone: shownZone() } : {}),
 });
 
+/** With a clock time, where a chart's hour leads here. */
+const typeOf = (text: string) => text.includes("T") ? "datetime-local" : "date";
+
 export function DayFields({ days, change }: { days: Days; change(part: Partial<Days>): void }) {
   return (
     <>
       <TextField
-        label="From day" type="date" value={days.from} onInput={(from) => change({ from })}
+        label="From day" type={typeOf(days.from)} value={days.from} onInput={(from) => change({ from })}
       />
-      <TextField label="To day" type="date" value={days.to} onInput={(to) => change({ to })} />
+      <TextField
+        label="To day" type={typeOf(days.to)} value={days.to} onInput={(to) => change({ to })}
+      />
     </>
   );
 }

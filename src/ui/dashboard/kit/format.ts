@@ -34,6 +34,11 @@ export function instant(text: string): Date {
 
 export const timeOfDay = zoned({ hour: "2-digit", minute: "2-digit" });
 export const day = zoned({ day: "numeric", month: "short" });
+const CALENDAR = new Intl.DateTimeFormat(LOCALE, {
+  day: "numeric", month: "short", timeZone: "UTC",
+});
+/** `YYYY-MM-DD`, wherever it is counted. */
+export const calendarDay = (text: string): string => CALENDAR.format(new Date(`${text}T00:00:00Z`));
 const dayAndYear = zoned({ day: "numeric", month: "short", year: "numeric" });
 const year = zoned({ year: "numeric" });
 const whole = zoned({ dateStyle: "medium", timeStyle: "medium" });

@@ -31,6 +31,12 @@ export function showIn(zone: string | null): void {
 shown = localStorage.getItem(KEPT) ?? OWN;
 if (!isKnown(shown)) shown = OWN;
 
+/** The day it is there: `YYYY-MM-DD`. */
+export const today = (): string =>
+  new Intl.DateTimeFormat("en-CA", {
+    timeZone: shown, year: "numeric", month: "2-digit", day: "2-digit",
+  }).format();
+
 /** A formatter in the zone that is shown. */
 export function zoned(options: Intl.DateTimeFormatOptions): (date: Date) => string {
   let of = "";

@@ -1,36 +1,58 @@
-// The days as charts: money, conversations, calls, and how quickly people were answered.
+// The range as charts: money, conversations, calls, and how quickly people were answered.
 import { Chart } from "#ui/dashboard/kit/chart.tsx";
-import { count, day, money, decimal } from "#ui/dashboard/kit/format.ts";
+import { count, money, decimal } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
-import { openNarrowed } from "#ui/dashboard/data/address.ts";
 import type { OverviewData } from "./overview.tsx";
+import { labelOf, opening, type Range } from "./range.ts";
 import { plural, t } from "#ui/dashboard/kit/texts.ts";
-
-/** The API's days are UTC's: at noon they are the same day for nearly everybody. */
-const dayOf = ({ date }: { date: string }): string => day(new Date(`${date}T12:00:00`));
 
 const seconds = (ms: number): string =>
   ms < 1000 ? `${count(ms)} ms` : `${decimal(ms / 1000, ms < 10_000 ? 2 : 1)} s`;
 
 const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** Opens the list of what came on the day. */
-const opening = (path: string, days: { date: string }[]) => (index: number): void => {
-  const date = days[index]?.date;
-  if (date !== undefined) openNarrowed(path, { from: date, to: date });
-};
+interface ChartsProps {
+  overview: OverviewData;
+  range: Range;
+  /** The period before; null: nothing is compared. */
+  before: OverviewData | null;
+}
 
-export function Charts({ overview }: { overview: OverviewData }) {
+type Part<T> = T & { range: Range; labels: string[]; before: T | null };
+
+export function Charts({ overview, range, before }: ChartsProps) {
+  const shared = {
+    range, labels: overview.calls.by_day.map(({ date }) => labelOf(date, range.by)),
+  };
   return (
     <div class="grid two overview-charts">
-      <Card><Spend {...overview.spend} /></Card>
-      <Card><Calls {...overview.calls} /></Card>
-      <Card><Conversations {...overview.conversations} /></Card>
-      <Card><ReplyTimes {...overview.latency} /></Card>
-      <Card class="overview-wide"><CallTimes {...overview.latency} /></Card>
+      <Card><Spend {...shared} {...overview.spend} before={before && before.spend} /></Card>
+      <Card><Calls {...shared} {...overview.calls} before={before && before.calls} /></Card>
+      <Card>
+        <Conversations
+          {...shared} {...overview.conversations} before={before && before.conversations}
+        />
+      </Card>
+      <Card>
+        <ReplyTimes {...shared} {...overview.latency} before={before && before.latency} />
+      </Card>
+      <Card class="overview-wide">
+        <CallTimes {...shared} {...overview.latency} before={before && before.latency} />
+      </Card>
     </div>
   );
 }
+
+/** What was before, and by how much the sum has changed since. */
+function changed(now: number[], then: number[] | undefined, format: (value: number) => string) {
+  if (!then) return null;
+  const [is, was] = [sum(now), sum(then)];
+  const percent = was === 0 ? null : Math.round(((is - was) / was) * 100);
+  const delta = percent === null ? "" : ` (${percent > 0 ? "+" : ""}${percent}%)`;
+  return { values: then, total: `${format(was)}${delta}` };
+}
+
+const halfOf = (figures: Figures): number | null => figures?.p50 ?? null;
 
 const KINDS = [
   { name: "Messages", kind: "messages", colour: 1 },
@@ -40,26 +62,30 @@ const KINDS = [
 ] as const;
 
 /** Kinds that nothing was spent on are not spoken of. */
-function Spend({ by_day: days }: OverviewData["spend"]) {
+function Spend({ by_day: days, labels, before }: Part<OverviewData["spend"]>) {
+  const all = (rows: typeof days) => rows.map((row) => sum(KINDS.map(({ kind }) => row[kind])));
   const series = KINDS.map(({ name, kind, colour }) =>
     ({ name, colour, values: days.map((row) => row[kind]) }));
   const used = series.filter(({ values }) => values.some((value) => value !== 0));
   return (
     <Chart
-      title="Spend" kind="bars" labels={days.map(dayOf)} format={money}
+      title="Spend" kind="bars" labels={labels} format={money}
+      before={changed(all(days), before ? all(before.by_day) : undefined, money)}
       totals={Object.fromEntries(used.map(({ name, values }) => [name, money(sum(values))]))}
       series={used} empty="Nothing was billed in these days."
     />
   );
 }
 
-function Calls({ by_day: days }: OverviewData["calls"]) {
+function Calls({ by_day: days, range, labels, before }: Part<OverviewData["calls"]>) {
   const answered = days.map((row) => row.answered);
   const missed = days.map((row) => row.calls - row.answered);
   return (
     <Chart
-      onOpen={opening("/calls", days)}
-      title="Calls" kind="bars" labels={days.map(dayOf)} format={count} isWhole
+      onOpen={opening("/calls", days, range)}
+      title="Calls" kind="bars" labels={labels} format={count} isWhole
+      before={changed(
+        days.map((row) => row.calls), before?.by_day.map((row) => row.calls), count)}
       totals={{ [t("Answered")]: count(sum(answered)), [t("Not answered")]: count(sum(missed)) }}
       series={[
         { name: "Answered", colour: 2, values: answered },
@@ -70,14 +96,20 @@ function Calls({ by_day: days }: OverviewData["calls"]) {
   );
 }
 
-function Conversations({ by_day: days }: OverviewData["conversations"]) {
+function Conversations(
+  { by_day: days, range, labels, before }: Part<OverviewData["conversations"]>,
+) {
   const conversations = days.map((row) => row.conversations);
   const messages = days.map((row) => row.messages);
   return (
     <Chart
-      onOpen={opening("/conversations", days)}
-      title="Conversations" kind="lines" labels={days.map(dayOf)} format={count} isWhole
-      totals={{ [t("Conversations")]: count(sum(conversations)), [t("Messages")]: count(sum(messages)) }}
+      onOpen={opening("/conversations", days, range)}
+      title="Conversations" kind="lines" labels={labels} format={count} isWhole
+      before={changed(
+        conversations, before?.by_day.map((row) => row.conversations), count)}
+      totals={{
+        [t("Conversations")]: count(sum(conversations)), [t("Messages")]: count(sum(messages)),
+      }}
       series={[
         { name: "Conversations", colour: 1, values: conversations },
         { name: "Messages", colour: 4, values: messages },
@@ -98,11 +130,16 @@ const totalsOf = (figures: Figures): Record<string, string> => figures
   ? { [t("Half of them within")]: seconds(figures.p50), [t("95% of them within")]: seconds(figures.p95) }
   : {};
 
-function ReplyTimes({ messages }: OverviewData["latency"]) {
+function ReplyTimes({ messages, range, labels, before }: Part<OverviewData["latency"]>) {
+  const then = before?.messages;
   return (
     <Chart
-      onOpen={opening("/conversations", messages.by_day)}
-      title="Time to a written reply" kind="lines" labels={messages.by_day.map(dayOf)}
+      onOpen={opening("/conversations", messages.by_day, range)}
+      title="Time to a written reply" kind="lines" labels={labels}
+      before={then ? {
+        values: then.by_day.map((row) => halfOf(row.reply_ms)),
+        total: totalsOf(then.reply_ms)[t("Half within")] ?? "–",
+      } : null}
       format={seconds} totals={totalsOf(messages.reply_ms)}
       series={percentiles(messages.by_day.map((row) => row.reply_ms))}
       empty="No replies in these days."
@@ -118,14 +155,18 @@ const STAGES = [
   { name: "Heard by the caller", stage: "heard_ms" },
 ] as const;
 
-function CallTimes(latency: OverviewData["latency"]) {
-  const { by_day: days, turns } = latency;
+function CallTimes(latency: Part<OverviewData["latency"]>) {
+  const { by_day: days, turns, range, labels, before } = latency;
   const known = STAGES.filter(({ stage }) => latency[stage] !== null);
   return (
     <div class="overview-latency">
       <Chart
-        onOpen={opening("/calls", days)}
-        title="Time to an answer on calls" kind="lines" labels={days.map(dayOf)} format={seconds}
+        onOpen={opening("/calls", days, range)}
+        title="Time to an answer on calls" kind="lines" labels={labels} format={seconds}
+        before={before ? {
+          values: before.by_day.map((row) => halfOf(row.heard_ms)),
+          total: totalsOf(before.heard_ms)[t("Half within")] ?? "–",
+        } : null}
         totals={totalsOf(latency.heard_ms)} series={percentiles(days.map((row) => row.heard_ms))}
         empty="Nobody was answered on a call in these days."
       />

@@ -85,6 +85,8 @@ const TELL: Record<string, Tell> = {
     };
   },
   call_deleted: (frame) => ({ icon: "calls", href: "#/calls", text: `Call ${textOf(frame.call_id)} was deleted` }),
+  conversation_deleted: () =>
+    ({ icon: "conversations", href: "#/conversations", text: "A conversation was deleted" }),
   document_status_changed: (frame) => frame.status === "processing" ? null : {
     icon: "knowledge", href: `#/knowledgebases/${textOf(frame.knowledgebase_id)}`,
     text: frame.status === "failed"

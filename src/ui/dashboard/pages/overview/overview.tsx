@@ -1,52 +1,71 @@
 // What is going on in the account: figures and charts of the last days, who is talking now, what
 // happened lately. Live: events have it loaded again.
-import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
+import { useAddressed } from "#ui/dashboard/data/address.ts";
+import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
-import { count, money } from "#ui/dashboard/kit/format.ts";
+import { useSettled } from "#ui/dashboard/data/use-settled.ts";
+import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
+import { DayFields } from "#ui/dashboard/kit/days.tsx";
+import { count, money, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Figure, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
+import { assistantOptions } from "#ui/dashboard/pages/calls/assistants.ts";
 import { Charts } from "./charts.tsx";
 import { FirstSteps } from "./first-steps.tsx";
 import { Lately } from "./lately.tsx";
 import { LiveNow } from "./live-now.tsx";
+import {
+  DAYS_DEFAULT, fits, NO_RANGE, periodBefore, queryOf, rangeOf, UNITS, type Range,
+  type RangeFields,
+} from "./range.ts";
 import "./overview.css";
-import { t } from "#ui/dashboard/kit/texts.ts";
+import { plural } from "#ui/dashboard/kit/texts.ts";
 
 export type OverviewData =
   paths["/user/overview"]["get"]["responses"][200]["content"]["application/json"];
 
-const RANGES = [7, 30, 90];
+const RANGES = [1, 7, 30, 90];
 const CHANGES = [
   "balance_changed", "conversation_created", "message_added", "call_created",
   "call_status_changed", "call_ended", "call_deleted",
 ];
 /** Summing up many days is work for the server. */
 const GATHER_MS = 2000;
+/** What is over hardly changes any more. */
+const BEFORE_FRESH_MS = 600_000;
 
-/** As it was when the page was left. */
-let lastDays = 30;
+type Narrow = (part: Partial<RangeFields>) => void;
 
 export function Overview() {
   const api = useApi();
-  const [days, setDays] = useState(lastDays);
-  const data = useData(`overview ${days}`, () => unwrap(api.GET("/user/overview", {
-    params: { query: { days } },
-  })), CHANGES, { gatherMs: GATHER_MS });
-  const choose = (next: number): void => {
-    lastDays = next;
-    setDays(next);
-  };
+  const [fields, setFields] = useAddressed("overview", NO_RANGE);
+  const change: Narrow = (part) => setFields({ ...fields, ...part });
+  const settled = rangeOf(useSettled(fields));
+  const load = (asked: Range) => unwrap(api.GET("/user/overview", {
+    params: { query: queryOf(asked) },
+  }));
+  const data = useData(
+    `overview ${JSON.stringify(settled)}`, () => load(settled), CHANGES, { gatherMs: GATHER_MS });
+  // Without a comparison nothing but what is loaded already is asked for.
+  const compared = fields.before === "" ? settled : periodBefore(settled);
+  const before = useData(
+    `overview ${JSON.stringify(compared)}`, () => load(compared), [], { freshMs: BEFORE_FRESH_MS });
+  const range = rangeOf(fields);
   return (
-    <Page title="Overview" actions={<Ranges days={days} choose={choose} />}>
+    <Page title="Overview" actions={<Ranges days={daysOf(fields)} change={change} />}>
+      <Narrowing fields={fields} range={range} change={change} />
       <Loaded data={data}>
         {(overview) => (
           <>
             <FirstSteps steps={overview.first_steps} onChange={data.reload} />
-            <Figures overview={overview} days={days} />
+            <Figures overview={overview} inRange={inRange(range)} />
             <div class="grid overview-halves">
               <LiveNow />
-              <Charts overview={overview} />
+              <Charts
+                overview={overview} range={settled}
+                before={fields.before === "" ? null : before.value}
+              />
               <Lately newest={overview.id} />
             </div>
           </>
@@ -56,33 +75,72 @@ export function Overview() {
   );
 }
 
+/** The one of the offered ranges that is shown; null: another. */
+const daysOf = ({ from, to, days }: RangeFields): number | null =>
+  from === "" && to === "" ? Number(days) || DAYS_DEFAULT : null;
+
+const inRange = ({ length }: Range): string => plural(length, "in {count} day", "in {count} days");
+
 const sum = <T,>(rows: T[], of: (row: T) => number): number =>
   rows.reduce((total, row) => total + of(row), 0);
 
-function Ranges({ days, choose }: { days: number; choose(days: number): void }) {
+function Ranges({ days, change }: { days: number | null; change: Narrow }) {
   return (
     <div class="overview-ranges" role="group" aria-label="Days shown">
       {RANGES.map((range) => (
         <button
           key={range} type="button" class="button" aria-pressed={range === days}
-          onClick={() => choose(range)}
+          onClick={() => change({ days: String(range), from: "", to: "" })}
         >
-          {range} days
+          {range === 1 ? "Today" : `${range} days`}
         </button>
       ))}
     </div>
   );
 }
 
-function Figures({ overview, days }: { overview: OverviewData; days: number }) {
+function Narrowing({ fields, range, change }: {
+  fields: RangeFields; range: Range; change: Narrow;
+}) {
+  const { value: assistants } = useAssistants();
+  const isNarrowed = ["from", "to", "by", "assistant", "before"]
+    .some((name) => fields[name as keyof RangeFields] !== "");
+  return (
+    <div class="filters overview-narrowing" role="search" aria-label="Narrow the charts">
+      <DayFields days={fields} change={change} />
+      <SelectField
+        label="By" value={range.by} onInput={(by) => change({ by })}
+        options={UNITS.map((unit) =>
+          ({ value: unit, label: words(unit), isDisabled: !fits(unit, range.length) }))}
+      />
+      <SelectField
+        label="Assistant" value={fields.assistant} onInput={(assistant) => change({ assistant })}
+        options={[{ value: "", label: "All" }, ...assistantOptions(assistants ?? [])]}
+      />
+      <SelectField
+        label="Compare with" value={fields.before} onInput={(before) => change({ before })}
+        options={[{ value: "", label: "Nothing" }, { value: "1", label: "The period before" }]}
+      />
+      {isNarrowed && (
+        <Button
+          kind="quiet" icon="close"
+          onClick={() => change({ ...NO_RANGE, days: fields.days })}
+        >
+          Clear
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function Figures({ overview, inRange: inDays }: { overview: OverviewData; inRange: string }) {
   const { balance, reserved, spend, conversations, calls } = overview;
   const made = sum(calls.by_day, (day) => day.calls);
   const answered = sum(calls.by_day, (day) => day.answered);
   const minutes = sum(calls.by_day, (day) => day.minutes);
-  const inDays = t(`in ${days} days`);
   return (
     <Card class="overview-figures">
-      <h2 class="hidden-visually">Figures of the last {days} days</h2>
+      <h2 class="hidden-visually">Figures {inDays}</h2>
       <dl class="figures-row">
         <Figure
           label="Balance" value={money(balance)}

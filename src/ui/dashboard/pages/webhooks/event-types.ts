@@ -29,6 +29,7 @@ const EVENTS: Record<EventType, [group: Group, text: string]> = {
   call_whispered: ["Calls", "A colleague whispered to the assistant"],
   call_ended: ["Calls", "A call ended"],
   call_deleted: ["Calls", "A call was deleted"],
+  conversation_deleted: ["Conversations", "A conversation was deleted"],
   lead_status_changed: ["Campaigns", "A lead’s status changed"],
   campaign_status_changed: ["Campaigns", "A campaign’s status changed"],
   document_status_changed: ["Knowledge", "A document’s status changed"],

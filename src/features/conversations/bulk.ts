@@ -1,0 +1,80 @@
+// What is done to conversations as records, one or many at once: deleting them with all that was
+// said in them, and giving them a label or taking it away. Records → store port → factory.
+import { publishNoted, type By } from "#features/accounts/audit.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
+import type { Instant, System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import type { Attachments } from "./attachments.ts";
+
+export interface Deleted {
+  deleted: string[];
+  /** A reply is being written in it, or a call is held: it stays. */
+  busy: string[];
+  events: CommittedEvent[];
+}
+
+export type Labelled =
+  | { kind: "no_such_label" }
+  /** Those that had it not before, or had it where it is taken away. */
+  | { kind: "labelled"; changed: string[] };
+
+interface Many {
+  accountId: number;
+  uuids: string[];
+  by: By;
+  now: Instant;
+}
+
+/** Each is one transaction; conversations the account has not are passed over. */
+export interface BulkStore {
+  /**
+   * Messages, turns, notes, labels, callbacks, words in the search and what events said go; the
+   * ledger, the audit log and records of calls stay.
+   */
+  delete(args: Many): Promise<Deleted>;
+  label(args: Many & { labelId: number; isTaken: boolean }): Promise<Labelled>;
+}
+
+interface BulkOptions {
+  store: BulkStore;
+  attachments: Pick<Attachments, "sweep">;
+  bus: EventBus;
+  system: System;
+}
+
+export type Bulk = ReturnType<typeof createBulk>;
+
+export function createBulk({ store, attachments, bus, system }: BulkOptions) {
+  const remove = async (accountId: number, uuids: string[], by: By): Promise<Deleted> => {
+    const done = await store.delete({ accountId, uuids, by, now: system.now() });
+    if (done.deleted.length === 0) return done;
+    bus.publishCommitted(done.events);
+    publishNoted(bus, accountId);
+    // Their files are in no conversation any more.
+    await attachments.sweep();
+    return done;
+  };
+  return {
+    removeMany: remove,
+    /** Throws Fault 404, or 409 while a reply is written or a call held in it. */
+    remove: async (accountId: number, uuid: string, by: By): Promise<void> => {
+      const { deleted, busy } = await remove(accountId, [uuid], by);
+      if (busy.length > 0) {
+        throw new Fault(409, "A reply is being written or a call is held in it. Try again after.");
+      }
+      if (deleted.length === 0) throw new Fault(404, "Conversation not found");
+    },
+    /** Those it changed; throws Fault 422 where there is no such label. */
+    label: async (
+      accountId: number, uuids: string[], label: { labelId: number; isTaken: boolean }, by: By,
+    ): Promise<string[]> => {
+      const done = await store.label({ accountId, uuids, ...label, by, now: system.now() });
+      if (done.kind === "no_such_label") {
+        throw fieldFault("label_id", "The selected label id is invalid.");
+      }
+      if (done.changed.length > 0) publishNoted(bus, accountId);
+      return done.changed;
+    },
+  };
+}

@@ -1,0 +1,136 @@
+// Deletes conversations with all that was said in them, and gives many a label at once; each is
+// noted in the audit log. Rules: features/conversations/bulk.ts.
+import type { BulkStore, Deleted, Labelled } from "#features/conversations/bulk.ts";
+import { createNoteAudit } from "./audit-log.ts";
+import { IS_LIVE } from "./calls.ts";
+import { createAccountSequence, createEventAppender } from "./events.ts";
+import type { SearchCommands } from "./search.ts";
+import type { Sql } from "./sql.ts";
+import type { Writer } from "./writer.ts";
+
+type DeleteArgs = Parameters<BulkStore["delete"]>[0];
+type LabelArgs = Parameters<BulkStore["label"]>[0];
+
+export const createBulkStore = (writer: Writer): BulkStore => ({
+  delete: (args) => writer.write("conversations.delete", args),
+  label: (args) => writer.write("conversations.label", args),
+});
+
+export function bulkCommands(sql: Sql, search: SearchCommands) {
+  return {
+    "conversations.delete": createDelete(sql, search),
+    "conversations.label": createLabel(sql),
+  };
+}
+
+/** What hangs on a conversation, its messages last: files attached are swept once it is gone. */
+const PARTS = [
+  "turns", "conversation_notes", "conversation_labels", "conversation_reads", "callbacks", "messages",
+];
+
+function createRemoval(sql: Sql, search: SearchCommands) {
+  // The account's numbering must have no holes: events it received stay, what they said goes.
+  const blankEvents = sql.prepare(`
+    UPDATE events SET conversation_id = NULL, sequence = 0, type = 'conversation_deleted',
+      data = @data
+    WHERE conversation_id = @id`);
+  // The account alone received notes and callbacks, under no conversation. They are looked for
+  // where there are any, from the conversation's first event on.
+  const blankOwn = sql.prepare(`
+    UPDATE events SET type = 'conversation_deleted', data = @data
+    WHERE account_id = @accountId AND conversation_id IS NULL
+      AND account_sequence > coalesce(
+        (SELECT min(account_sequence) FROM events WHERE conversation_id = @id), 0)
+      AND type IN ('note_added', 'callback_requested', 'callback_done')
+      AND data LIKE '%"conversation_id":"' || @uuid || '"%'
+      AND (EXISTS (SELECT 1 FROM conversation_notes WHERE conversation_id = @id)
+        OR EXISTS (SELECT 1 FROM callbacks WHERE conversation_id = @id))`);
+  const forgetTrouble = sql.prepare(`
+    UPDATE accounts SET trouble_conversation = NULL
+    WHERE id = @accountId AND trouble_conversation = @uuid`);
+  const parts = PARTS.map((table) =>
+    sql.prepare(`DELETE FROM ${table} WHERE conversation_id = @id`));
+  const remove = sql.prepare("DELETE FROM conversations WHERE id = @id");
+  return async (given: { id: number; accountId: number; uuid: string; data: string }) => {
+    await blankOwn.run(given);
+    await blankEvents.run(given);
+    await search.forgetMessages(given.id);
+    for (const part of parts) await part.run(given);
+    await forgetTrouble.run(given);
+    await remove.run(given);
+  };
+}
+
+function createDelete(sql: Sql, search: SearchCommands) {
+  const find = sql.prepare<object, { id: number; busy: number }>(`
+    SELECT c.id, CASE WHEN EXISTS (
+        SELECT 1 FROM turns t WHERE t.conversation_id = c.id AND t.state = 'open'
+      ) OR EXISTS (
+        SELECT 1 FROM calls WHERE account_id = @accountId AND conversation_uuid = @uuid AND ${IS_LIVE}
+      ) THEN 1 ELSE 0 END AS busy
+    FROM conversations c WHERE c.uuid = @uuid AND c.account_id = @accountId`);
+  const remove = createRemoval(sql, search);
+  const append = createEventAppender(sql);
+  const nextAccountSequence = createAccountSequence(sql);
+  const note = createNoteAudit(sql);
+  return async ({ accountId, uuids, by, now }: DeleteArgs): Promise<Deleted> => {
+    const done: Deleted = { deleted: [], busy: [], events: [] };
+    for (const uuid of uuids) {
+      const found = await find.get({ accountId, uuid });
+      if (!found) continue;
+      if (found.busy === 1) {
+        done.busy.push(uuid);
+        continue;
+      }
+      const data = { type: "conversation_deleted", conversation_id: uuid } as const;
+      await remove({ id: found.id, accountId, uuid, data: JSON.stringify(data) });
+      done.deleted.push(uuid);
+      done.events.push(await append({
+        accountId, accountSequence: await nextAccountSequence(accountId, 1), conversation: null,
+        data, now,
+      }));
+      await note({
+        accountId, now,
+        note: {
+          ...by, action: "conversation.delete", object: { type: "conversation", id: uuid },
+          details: {},
+        },
+      });
+    }
+    return done;
+  };
+}
+
+function createLabel(sql: Sql) {
+  const label = sql.prepare<object, { name: string }>(
+    "SELECT name FROM labels WHERE id = @labelId AND account_id = @accountId");
+  const add = sql.prepare(`
+    INSERT INTO conversation_labels (conversation_id, label_id)
+    SELECT id, CAST(@labelId AS BIGINT) FROM conversations
+    WHERE uuid = @uuid AND account_id = @accountId
+    ON CONFLICT (conversation_id, label_id) DO NOTHING`);
+  const take = sql.prepare(`
+    DELETE FROM conversation_labels WHERE label_id = @labelId AND conversation_id = (
+      SELECT id FROM conversations WHERE uuid = @uuid AND account_id = @accountId)`);
+  const note = createNoteAudit(sql);
+  return async (
+    { accountId, uuids, labelId, isTaken, by, now }: LabelArgs,
+  ): Promise<Labelled> => {
+    const found = await label.get({ accountId, labelId });
+    if (!found) return { kind: "no_such_label" };
+    const changed: string[] = [];
+    for (const uuid of uuids) {
+      const { changes } = await (isTaken ? take : add).run({ accountId, uuid, labelId });
+      if (changes === 0) continue;
+      changed.push(uuid);
+      await note({
+        accountId, now,
+        note: {
+          ...by, action: "conversation.set_labels", object: { type: "conversation", id: uuid },
+          details: { [isTaken ? "taken" : "added"]: found.name },
+        },
+      });
+    }
+    return { kind: "labelled", changed };
+  };
+}
