@@ -11,6 +11,7 @@ import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { Answers, usagesOf, useRecord } from "./answers.tsx";
 import { AssistantLink, Values } from "#ui/dashboard/pages/calls/facts.tsx";
 import { titleOf, typeName, type Summary } from "./conversations.tsx";
+import { DeleteConversation } from "./delete.tsx";
 import { Messages } from "./messages.tsx";
 import { Suggest } from "./suggest.tsx";
 import { useWatch, type Watch } from "./watch-conversation.ts";
@@ -39,7 +40,12 @@ function OneConversation({ uuid }: { uuid: string }) {
   return (
     <Page
       title={row ? titleOf(row) : `Conversation ${uuid.slice(0, 8)}`} back={BACK}
-      actions={talk && <Button onClick={() => setSuggesting(true)}>Suggest a reply</Button>}
+      actions={talk && (
+        <>
+          <Button onClick={() => setSuggesting(true)}>Suggest a reply</Button>
+          <DeleteConversation uuid={uuid} />
+        </>
+      )}
     >
       {lostAt && (
         <Notice tone="warn">

@@ -30,7 +30,10 @@ const NO_FILTER = {
 };
 type Filter = typeof NO_FILTER;
 
-const CHANGES = ["conversation_created", "message_added", "ai_toggled", "conversation_ended"];
+const CHANGES = [
+  "conversation_created", "message_added", "ai_toggled", "conversation_ended",
+  "conversation_deleted",
+];
 const PAGE_ROWS = 50;
 /** Bursts of messages are one change of the list. */
 const GATHER_MS = 200;

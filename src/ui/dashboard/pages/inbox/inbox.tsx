@@ -19,6 +19,7 @@ type InboxRow = InboxPage["data"][number];
 
 const CHANGES = [
   "desk_changed", "message_added", "conversation_created", "conversation_ended",
+  "conversation_deleted",
   "callback_requested", "callback_done", "conversation_read",
 ];
 const PAGE_ROWS = 100;

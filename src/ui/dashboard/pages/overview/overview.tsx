@@ -28,7 +28,7 @@ export type OverviewData =
 const RANGES = [1, 7, 30, 90];
 const CHANGES = [
   "balance_changed", "conversation_created", "message_added", "call_created",
-  "call_status_changed", "call_ended", "call_deleted",
+  "call_status_changed", "call_ended", "call_deleted", "conversation_deleted",
 ];
 /** Summing up many days is work for the server. */
 const GATHER_MS = 2000;
