@@ -48,7 +48,7 @@ const ROOMS: [room: RegExp, may: RegExp][] = [
   [/^src\/features\//, new RegExp(String.raw`^src/(?:base|engine|features)/|^src/(?:${PORTS})`)],
   [/^src\/gateways\//, new RegExp(String.raw`^src/(?:base|edge|engine|features)/|^src/(?:${PORTS})`)],
   [/^src\/client\//, /^$/],
-  [/^src\/ui\/(?:build|bundles|dashboard-texts|link|pages)\.ts$/,
+  [/^src\/ui\/(?:build|bundles|dashboard-texts|guides|link|pages)\.ts$/,
     /^src\/(?:base|edge)\/|^src\/ui\/translatable\.ts$/],
   [/^src\/ui\//, /^src\/client\/|^src\/base\/events\/events\.ts$|^src\/base\/core\/(?:csv|days)\.ts$|^src\/features\/calls\/replica\.ts$/],
   [/^src\/cli\//, /^src\/(?:app|base|features|storage|providers\/.*port\.ts$)/],

@@ -72,6 +72,7 @@ import type { HttpServer } from "#http/server.ts";
 import type { Storage } from "#storage/storage.ts";
 import { mountBundles } from "#ui/bundles.ts";
 import { mountDashboardTexts } from "#ui/dashboard-texts.ts";
+import { mountGuides } from "#ui/guides.ts";
 import { mountUi } from "#ui/pages.ts";
 import { createAdmission, type Admission } from "./admission.ts";
 import { ABOUT } from "./api-document.ts";
@@ -140,6 +141,7 @@ export function mount(parts: Parts): Mounted {
     metricsToken: config.PARLEY_METRICS_TOKEN,
   });
   mountUi(server);
+  mountGuides(server);
   mountBundles(server);
   mountDashboardTexts(server, [
     programFile("data/dashboard-texts"), join(config.PARLEY_DATA_DIR, "dashboard-texts"),

@@ -31,7 +31,7 @@ test("[OP1] health, metrics, the OpenAPI document and its reader answer", async 
   };
   assert.equal(document.openapi, "3.1.0");
   assert.ok(document.paths["/conversations/{uuid}/messages"]);
-  for (const path of ["/docs", "/docs/start.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"]) {
+  for (const path of ["/docs", "/docs/reference", "/docs/start.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"]) {
     assert.equal((await get(path)).status, 200, path);
   }
   await server.close();

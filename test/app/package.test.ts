@@ -94,7 +94,7 @@ test("[OP160] the package serves: an assistant answers, pages come built, no sou
     for (const [path, type] of [
       ["/", "text/html"], ["/widget.js", "text/javascript"], ["/widget-call.js", "text/javascript"],
       ["/dashboard/dashboard.js", "text/javascript"], ["/dashboard/dashboard.css", "text/css"],
-      ["/talk/talk.js", "text/javascript"], ["/docs", "text/html"],
+      ["/talk/talk.js", "text/javascript"], ["/docs", "text/html"], ["/docs/guides.js", "text/javascript"],
       ["/docs/swagger-ui-bundle.js", "text/javascript"], ["/openapi.json", "application/json"],
     ] as const) {
       const page = await fetch(`${url}${path}`);

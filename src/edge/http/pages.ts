@@ -31,7 +31,7 @@ const DOCS_PAGE = `<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Parley API</title>
+<title>All requests · Parley</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/docs/swagger-ui.css">
 </head>
@@ -91,7 +91,7 @@ export function mountPages(options: PageOptions): void {
     document ??= assetOf(JSON.stringify(options.openApi()));
     return assetReply(document, "application/json", http, { "Access-Control-Allow-Origin": "*" });
   });
-  get("/docs", () => page("text/html; charset=utf-8", DOCS_PAGE));
+  get("/docs/reference", () => page("text/html; charset=utf-8", DOCS_PAGE));
   get("/docs/start.js", () => page("text/javascript; charset=utf-8", DOCS_SCRIPT));
   for (const [name, contentType] of Object.entries(DOCS_ASSETS)) {
     let asset: Asset | null = null;
