@@ -162,7 +162,7 @@ function Frame({ session }: { session: Session }) {
             )}
           </a>
         ))}
-        <a class="outside" href="/docs"><Icon name="copy" />For programs</a>
+        <a class="outside" href="/docs"><Icon name="copy" />API reference</a>
         <Languages />
       </nav>
       <main id="main" ref={main} tabIndex={-1}>
