@@ -129,7 +129,7 @@ test("[DB500] the account's time zone is chosen on the page Team and taken back;
     await choice.selectOption("");
     await page.getByRole("button", { name: "Undo" }).last().click();
     await page.waitForFunction(() =>
-      document.querySelector<HTMLSelectElement>("select")?.value === "Pacific/Pago_Pago");
+      document.querySelector<HTMLSelectElement>("main select")?.value === "Pacific/Pago_Pago");
   }, { key, context: { locale: "en-US" } });
 });
 
