@@ -2,7 +2,7 @@
 // is trimmed when it starts (scripts/start.js).
 import { basename, dirname } from "node:path";
 import { programFile } from "#core/program.ts";
-import { trimPackages } from "#scripts/trim.js";
+import { trimPackages } from "./trimming.js";
 import type { Command } from "./command.ts";
 
 export const trimCommand: Command = {

@@ -18,7 +18,7 @@ import { assertReplies } from "#support/first-reply.ts";
 import type * as Client from "#client/client.ts";
 import { entryOf } from "#scripts/entry.js";
 import { shippedManifest } from "#scripts/manifest.js";
-import { trimPackages } from "#scripts/trim.js";
+import { trimPackages } from "#cli/trimming.js";
 
 const ROOT = join(import.meta.dirname, "../..");
 const IS_LONG = process.env.PROOF === "long";
@@ -53,7 +53,7 @@ before(async () => {
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** By a process of its own, whose library asks for its other half by name. */
+/** A process of its own does, whose library asks for its other half by name. */
 async function assertReadsPdf(url: string): Promise<void> {
   const { stdout } = await run(process.execPath, [
     join(installed, "dist/cli.js"), "account", "create", "--name", "A", "--json",

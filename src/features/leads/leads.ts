@@ -70,7 +70,7 @@ export interface NewLead extends NewContact {
  * the variables beside its own.
  */
 export const DUPLICATES = ["skip", "add", "update"] as const;
-export type Duplicates = (typeof DUPLICATES)[number];
+type Duplicates = (typeof DUPLICATES)[number];
 
 export type AddOutcome =
   /**

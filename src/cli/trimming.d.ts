@@ -1,2 +1,1 @@
-export function trim(): void;
 export function trimPackages(modules: string): string[];
