@@ -42,7 +42,7 @@ function mailOf(due: BalanceMail, name: string, publicUrl: string | null): Mail 
     text: [
       `The balance of ${who} has fallen to ${balance}. You asked to be told at `
         + `$${formatMicros(thresholdMicros)}.`,
-      ...publicUrl === null ? [] : ["", `${publicUrl}/dashboard#/money`],
+      ...publicUrl === null ? [] : ["", `${publicUrl}/#/money`],
     ].join("\n"),
   };
 }

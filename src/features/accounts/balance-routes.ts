@@ -130,7 +130,7 @@ function topUpRoute({ topUps }: BalanceRouteOptions): Route {
       409: { description: "Nothing is set up to pay with" },
     },
     handle: async ({ caller, body, baseUrl }) => {
-      const backUrl = `${baseUrl.slice(0, -API_ROOT.length)}/dashboard#/money`;
+      const backUrl = `${baseUrl.slice(0, -API_ROOT.length)}/#/money`;
       const cents = Math.round(body.amount * 100);
       return json(201, { url: await topUps.begin(caller.accountId, cents, backUrl) });
     },

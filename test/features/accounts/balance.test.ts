@@ -157,7 +157,7 @@ test("[BL96] a paid session is credited exactly once, however often and by howev
   assert.equal(begun.body.url, `https://checkout.stripe.com/c/pay/${made?.id}`);
   assert.equal(made?.form.get("line_items[0][price_data][unit_amount]"), "2500");
   assert.equal(made?.form.get("client_reference_id"), String(accountId));
-  assert.equal(made?.form.get("success_url"), "https://talk.example.com/dashboard#/money");
+  assert.equal(made?.form.get("success_url"), "https://talk.example.com/#/money");
   const session = made?.id ?? "";
   const paid = { session, cents: 2500 };
   // None of these is a payment.
