@@ -58,7 +58,7 @@ test("[BL92] each amount is told of once when it is crossed, and again only afte
   assert.deepEqual(await lowOf(key), [[20, 20], [20, 4], [5, 4]]);
   while (mailsTo().length < 3) await mail.until(mail.taken.length + 1);
   assert.match(mailsTo()[0]?.raw ?? "", /^Message-ID: <balance\.\d+\.\d+@parley>/im);
-  assert.match(mailsTo().at(-1)?.text ?? "", /has fallen to \$4\.00[^]*https:\/\/talk\.example\.com\/dashboard#\/money/);
+  assert.match(mailsTo().at(-1)?.text ?? "", /has fallen to \$4\.00[^]*https:\/\/talk\.example\.com\/#\/money/);
   const { key: stranger } = await server.newAccount();
   assert.deepEqual(await lowOf(stranger), []);
   for (const body of [{ amounts: [-1], emails: [] }, { amounts: [1], emails: ["no address"] }]) {
