@@ -7,20 +7,28 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import type { Page } from "playwright-core";
+import { createSystem } from "#core/system.ts";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { makePdf } from "#support/documents.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
+import {
+  startStripeServer, STRIPE_KEY, STRIPE_SECRET, stripeReport,
+} from "#support/stripe-server.ts";
 import { startTwilioNumbers } from "#support/twilio-numbers-server.ts";
 
 const skip = noBrowser();
 const twilio = await startTwilioNumbers();
 const shop = await startEndpoint();
-const { model, server, withDashboard, close } = await startDashboard(twilio.env);
+const stripe = await startStripeServer();
+const { model, server, withDashboard, close } = await startDashboard({
+  ...twilio.env, PARLEY_STRIPE_KEY: STRIPE_KEY, PARLEY_STRIPE_WEBHOOK_SECRET: STRIPE_SECRET,
+  PARLEY_STRIPE_URL: stripe.url,
+});
 after(async () => {
   await close();
-  await Promise.all([twilio.close(), shop.close()]);
+  await Promise.all([twilio.close(), shop.close(), stripe.close()]);
 });
 await server.app.features.accounts.credit(server.accountId, 50_000_000);
 
@@ -183,6 +191,48 @@ const COSTS: Task = [1, async ({ page, navigate }) => {
   await page.getByRole("region", { name: "Costs by assistant" }).getByText("Night porter").waitFor();
 }];
 
+/** Stripe reports that the last session was paid, as its webhook does. */
+async function pay(cents: number): Promise<void> {
+  const session = stripe.sessions.at(-1)?.id ?? "";
+  const { body, signature } = stripeReport(
+    { session, cents }, Math.floor(createSystem().now() / 1_000_000));
+  const { status } = await fetch(`${server.url}/payments/stripe`, {
+    method: "POST", body,
+    headers: { "content-type": "application/json", "stripe-signature": signature },
+  });
+  assert.equal(status, 200);
+}
+
+const TOP_UP: Task = [2, async ({ page, click, navigate }) => {
+  // Stripe's own page is not opened: an answer without content leaves people where they are.
+  const checkout = "https://checkout.stripe.com/**";
+  await page.route(checkout, (route) => route.fulfill({ status: 204 }));
+  await navigate("Money");
+  const amount = page.getByLabel("Amount (USD)", { exact: true });
+  await amount.fill("4000");
+  const asked = page.waitForRequest(checkout);
+  await click("button", "Add money");
+  await asked;
+  await pay(400_000);
+  await page.getByRole("banner").getByTitle("Balance").getByText("$4,0").waitFor();
+  await page.unroute(checkout);
+}];
+
+const DELETE_CHAT: Task = [4, async ({ page, click, navigate }) => {
+  await navigate("Conversations");
+  const row = page.getByRole("row", { name: /From nine/ });
+  await row.first().waitFor();
+  const before = await row.count();
+  await row.first().click();
+  await click("button", "Delete");
+  const question = page.getByRole("dialog", { name: "Delete the conversation?" });
+  await question.waitFor();
+  await click("button", "Delete");
+  await page.getByRole("heading", { name: "Conversations", level: 1 }).waitFor();
+  await row.nth(before - 1).waitFor({ state: "detached" });
+  assert.equal(await row.count(), before - 1);
+}];
+
 const KEY: Task = [5, async ({ page, click, navigate }) => {
   await navigate("API keys");
   await click("button", "New key");
@@ -198,6 +248,7 @@ const TASKS: Record<string, Task> = {
   "assistant, chat, embed, conversation": ASSISTANT, "PDF, question": DOCUMENT, "tool, trial": TOOL,
   "number, assistant": NUMBER, "CSV, campaign, watch": CAMPAIGN, "why a call failed": FAILURE,
   "a teammate": TEAMMATE, "an export": EXPORT, "cost by assistant": COSTS, "a new key": KEY,
+  "money put in": TOP_UP, "a chat deleted": DELETE_CHAT,
 };
 
 /** The record of the call, once it is over. */
@@ -249,10 +300,13 @@ test("[DB471] a template makes assistant, knowledge and test call together, and 
     await page.getByText("Customer support: all of it is there.").waitFor();
     const { body: sets } = await server.call("GET", "/user/template-sets", { key });
     assert.ok(sets.data[0].assistant_id && sets.data[0].knowledgebase_id && sets.data[0].call_id);
+    // Its other side would talk for a while yet.
+    await server.call("POST", `/user/calls/${sets.data[0].call_id}/end`, { key });
     await ended(sets.data[0].call_id as number, key);
     await go("/templates");
     await dialog.getByRole("button", { name: "Remove all of it" }).click();
-    await page.getByRole("dialog").last().getByRole("button", { name: "Remove all of it" }).last().click();
+    await page.getByRole("dialog", { name: "Remove all that was made together?" })
+      .getByRole("button", { name: "Remove all of it" }).click();
     await page.getByText("Made from templates").waitFor({ state: "detached" });
     for (const path of ["/user/assistants/get", "/user/knowledgebases", "/user/template-sets"]) {
       const { body } = await server.call("GET", path, { key });
