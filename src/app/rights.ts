@@ -173,6 +173,7 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "PATCH /user/leads/{id}": ["answer", "lead.update"],
   "DELETE /user/leads/{id}": ["build", "lead.delete"],
   "POST /user/leads/import": ["build", "lead.import"],
+  "POST /user/leads/import/preview": ["build"],
   "GET /user/blocked-numbers": ["view"],
   "POST /user/blocked-numbers": ["answer", "blocked_number.create"],
   "DELETE /user/blocked-numbers": ["answer", "blocked_number.delete"],

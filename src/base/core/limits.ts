@@ -38,7 +38,7 @@ export const LIMITS = {
   uploadBytesMax: 20 * 1024 * 1024,
   multipartOverheadBytesMax: 64 * 1024,
   multipartFieldsMax: 10,
-  multipartFieldBytesMax: 4096,
+  multipartFieldBytesMax: 16 * 1024,
   multipartHeadersMax: 20,
   uploadsAtOnceMax: 8,
 
@@ -225,6 +225,10 @@ export const LIMITS = {
   csvRowCharsMax: 64 * 1024,
   leadImportBatchRows: 200,
   leadImportErrorsMax: 100,
+  leadPreviewBytesMax: 256 * 1024,
+  leadPreviewRows: 5,
+  leadPreviewColumnsMax: 100,
+  leadPreviewCellChars: 200,
   /** Until a lead whose number may not be dialled is looked at again. */
   barredLeadMs: 24 * 60 * MINUTE_MS,
   /** How often the hours of campaigns are looked at, and what may have been missed. */

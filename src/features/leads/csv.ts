@@ -1,5 +1,5 @@
 // Reads the CSV file of an import, row by row: a bad row costs that row, never those behind it.
-// Called by import-route.ts.
+// Called by import-route.ts and preview-route.ts.
 import { CsvError } from "csv-parse";
 import { parse } from "csv-parse/sync";
 import { createReadStream } from "node:fs";
@@ -14,11 +14,17 @@ export type CsvRow =
   | { kind: "broken"; row: number; text: string };
 
 const DELIMITERS = [",", ";", "\t", "|"] as const;
+type Delimiter = (typeof DELIMITERS)[number];
+
+export interface CsvFormat {
+  encoding: "utf-8" | "utf-16le" | "utf-16be" | "windows-1252";
+  delimiter: Delimiter;
+}
 
 const countOf = (text: string, wanted: string): number => text.split(wanted).length - 1;
 
 /** The character that parts the header most often. */
-const delimiterOf = (header: string): string =>
+const delimiterOf = (header: string): Delimiter =>
   DELIMITERS.toSorted((a, b) => countOf(header, b) - countOf(header, a))[0] ?? ",";
 
 function cellsOf(text: string, delimiter: string, relaxed: boolean): string[] | null {
@@ -76,13 +82,14 @@ async function continued(first: string, lines: Lines, delimiter: string): Promis
   return cells;
 }
 
-async function isUtf8(path: string): Promise<boolean> {
+async function isUtf8(path: string, isCut: boolean): Promise<boolean> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   try {
     for await (const part of createReadStream(path)) {
       decoder.decode(part as Buffer, { stream: true });
     }
-    decoder.decode();
+    // What was cut may end within a character.
+    if (!isCut) decoder.decode();
     return true;
   } catch (error) {
     if (error instanceof TypeError) return false;
@@ -91,12 +98,12 @@ async function isUtf8(path: string): Promise<boolean> {
 }
 
 /** Spreadsheets mark UTF-16 at its beginning; what is not UTF-8 is what Windows wrote before. */
-async function encodingOf(path: string): Promise<string> {
+async function encodingOf(path: string, isCut: boolean): Promise<CsvFormat["encoding"]> {
   const file = await open(path);
   const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0).finally(() => file.close());
   if (buffer[0] === 0xff && buffer[1] === 0xfe) return "utf-16le";
   if (buffer[0] === 0xfe && buffer[1] === 0xff) return "utf-16be";
-  return await isUtf8(path) ? "utf-8" : "windows-1252";
+  return await isUtf8(path, isCut) ? "utf-8" : "windows-1252";
 }
 
 async function* decoded(stream: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<string> {
@@ -105,19 +112,31 @@ async function* decoded(stream: AsyncIterable<Buffer>, encoding: string): AsyncG
   yield decoder.decode();
 }
 
+interface CsvOptions {
+  /** The file is the beginning of one. */
+  isCut?: boolean;
+  /** Called before the first row is returned. */
+  onFormat?(format: CsvFormat): void;
+}
+
 /** The first row is the header. The file is read as it is asked for. */
-export async function* readCsv(path: string): AsyncGenerator<CsvRow> {
-  const encoding = await encodingOf(path);
+export async function* readCsv(
+  path: string, { isCut = false, onFormat }: CsvOptions = {},
+): AsyncGenerator<CsvRow> {
+  const encoding = await encodingOf(path, isCut);
   const stream = createReadStream(path);
   const input = Readable.from(decoded(stream, encoding));
   const lines = new Lines(createInterface({ input, crlfDelay: Infinity }));
   try {
-    let delimiter: string | null = null;
+    let delimiter: Delimiter | null = null;
     let row = 0;
     for (let line = await lines.next(); line !== null; line = await lines.next()) {
       row += 1;
       if (row === 1) line = line.replace(/^\ufeff/, "");
-      delimiter ??= delimiterOf(line);
+      if (delimiter === null) {
+        delimiter = delimiterOf(line);
+        onFormat?.({ encoding, delimiter });
+      }
       if (line.trim() === "") continue;
       const cells = isTooLong(line)
         ? null

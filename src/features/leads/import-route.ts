@@ -7,12 +7,10 @@ import { savedOf } from "#http/answers.ts";
 import { json, type MultipartForm } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { tooLargeFile } from "#http/server.ts";
+import { assertMapping, columnsOf, leadOf, MappingField, type Columns } from "./columns-wire.ts";
 import { readCsv, type CsvRow } from "./csv.ts";
 import { DUPLICATES, type Leads, type NewLead } from "./leads.ts";
-import { readPhoneNumber } from "./phone.ts";
-import { readVariables } from "./wire.ts";
 
-const NUMBER_COLUMNS = ["phone_number", "phone", "number"];
 const TEXT_CHARS_MAX = 64;
 
 const ImportBody = Type.Object({
@@ -24,6 +22,7 @@ const ImportBody = Type.Object({
     "What becomes of numbers the campaign has: `skip` leaves them out, `add` adds them once more, "
       + "`update` gives their variables to the lead there is. Left out: as `allow_dupplicate` says.",
     "skip"))),
+  mapping: MappingField,
 });
 const ReportSchema = Type.Object({
   imported: Type.Integer(about("Rows that became leads.", 98)),
@@ -50,8 +49,8 @@ export function importRoute(
     path: "/user/leads/import",
     summary: "Import leads from a CSV file",
     description: "Its first row names the columns: `phone_number`, `phone` or `number`; every other "
-      + "column is a variable. UTF-8, UTF-16 and Windows files are read, with commas, semicolons, "
-      + "tabs or bars between columns.",
+      + "column is a variable; `mapping` says otherwise. UTF-8, UTF-16 and Windows files are read, "
+      + "with commas, semicolons, tabs or bars between columns.",
     body: ImportBody,
     upload: { folder: uploadsDir, fileBytesMax: LIMITS.uploadBytesMax },
     responses: {
@@ -60,55 +59,33 @@ export function importRoute(
         schema: savedOf(ReportSchema),
       },
       404: { description: "No such campaign" },
-      422: { description: "No such file, or no column of numbers" },
+      422: { description: "No such file, no column of numbers, or a mapping that does not fit" },
     },
     handle: async ({ caller, body, http }) => {
       const { accountId } = caller;
       const { campaign_id: campaignId, allow_dupplicate: allowsDuplicates = false } = body;
       const { duplicates = allowsDuplicates ? "add" : "skip" } = body;
+      assertMapping(body.mapping);
       await leads.assertCampaign(accountId, campaignId);
-      const data = await importFile(uploadOf(http.form), (batch) =>
+      const { path } = uploadOf(http.form, LIMITS.uploadBytesMax);
+      const data = await importFile(path, (header) => columnsOf(header, body.mapping), (batch) =>
         leads.addAll({ accountId, campaignId, leads: batch, duplicates }));
       return json(200, { message: "Leads imported successfully", data });
     },
   });
 }
 
-function uploadOf(form: MultipartForm | undefined): string {
+type FormFile = NonNullable<MultipartForm["file"]>;
+
+export function uploadOf(form: MultipartForm | undefined, bytesMax: number): FormFile {
   if (!form?.file || form.file.bytes === 0) throw fieldFault("file", "The file field is required.");
-  if (form.file.tooLarge) throw tooLargeFile(LIMITS.uploadBytesMax);
-  return form.file.path;
-}
-
-interface Columns {
-  names: string[];
-  /** Which of them is the number. */
-  number: number;
-}
-
-function columnsOf(header: CsvRow): Columns {
-  const names = header.kind === "cells" ? header.cells : [];
-  const number = names.findIndex((name) => NUMBER_COLUMNS.includes(name.toLowerCase()));
-  if (number < 0) throw fieldFault("file", "The file needs a column phone_number.");
-  return { names, number };
-}
-
-/** A text: what is wrong with the row. */
-function leadOf({ names, number: at }: Columns, cells: string[]): NewLead | string {
-  if (cells.slice(names.length).some((cell) => cell !== "")) {
-    return "The row has more cells than the header.";
-  }
-  const number = readPhoneNumber(cells[at] ?? "");
-  if (!number) return "Invalid phone number";
-  // What is empty is left to the assistant's default.
-  const variables = readVariables(Object.fromEntries(names
-    .map((name, index) => [name, index === at ? "" : cells[index] ?? ""] as const)
-    .filter(([name, text]) => name !== "" && text !== "")));
-  return typeof variables === "string" ? variables : { ...number, variables, contacts: [] };
+  if (form.file.tooLarge) throw tooLargeFile(bytesMax);
+  return form.file;
 }
 
 async function importFile(
-  path: string, add: (batch: NewLead[]) => ReturnType<Leads["addAll"]>,
+  path: string, columnsIn: (header: CsvRow) => Columns,
+  add: (batch: NewLead[]) => ReturnType<Leads["addAll"]>,
 ): Promise<Report> {
   const report: Report = {
     imported: 0, duplicates: 0, updated: 0, failed: 0, errors: [], errors_truncated: false,
@@ -131,7 +108,7 @@ async function importFile(
   };
   for await (const row of readCsv(path)) {
     if (!columns) {
-      columns = columnsOf(row);
+      columns = columnsIn(row);
       continue;
     }
     if (row.kind === "broken") {

@@ -12,6 +12,7 @@ import {
 import { keyRoute, type Route } from "#http/route.ts";
 import { blockRoutes } from "./block-routes.ts";
 import { importRoute } from "./import-route.ts";
+import { previewRoute } from "./preview-route.ts";
 import {
   LEAD_OUTCOMES, LEAD_STATUSES, SETTABLE_STATUSES, type LeadChanges, type LeadFilter, type Leads,
   type NewContact,
@@ -81,7 +82,7 @@ export function leadRoutes(options: LeadRoutesOptions): Route[] {
   const { leads } = options;
   return [
     createRoute(leads), listRoute(leads), ...itemRoutes(leads),
-    importRoute(options), ...blockRoutes(leads),
+    importRoute(options), previewRoute(options), ...blockRoutes(leads),
   ];
 }
 

@@ -22,14 +22,14 @@ const lead = async (id: number) => (await server.call("GET", `/user/leads/${id}`
 
 async function upload(
   campaignId: unknown, text: string | Buffer<ArrayBuffer> | null, fields: object = {},
-  key = server.key,
+  key = server.key, path = "import",
 ) {
   const form = new FormData();
   for (const [name, value] of Object.entries({ campaign_id: campaignId, ...fields })) {
     form.set(name, String(value));
   }
   if (text !== null) form.set("file", new Blob([text]), "leads.csv");
-  const response = await fetch(`${server.url}/api/user/leads/import`, {
+  const response = await fetch(`${server.url}/api/user/leads/${path}`, {
     method: "POST", headers: { Authorization: `Bearer ${key}` }, body: form,
   });
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
@@ -327,6 +327,89 @@ test("[LD132] files as Windows and spreadsheets write them: UTF-16, Windows-1252
   assert.deepEqual(imported, [1, 0, 1, 1]);
   const { body } = await server.call("GET", `/user/leads?campaign_id=${campaignId}`);
   for (const { variables } of body.data) assert.deepEqual(variables, { name: "Zoë Müller" });
+});
+
+const preview = (text: string | Buffer<ArrayBuffer> | null, key = server.key) =>
+  upload(0, text, {}, key, "import/preview");
+
+test("[LD133] the beginning of a file is shown as the import would read it, with what its columns seem to be", async () => {
+  const { status, body } = await preview([
+    "\ufeffVorname;Kundennummer;Mobil;Vorname;;{x}", "Eva;17;+49 151 11111111;Ann;z;", "",
+    `${"Al".repeat(200)};18;+15550100201;;;`, "\"Bo;19;+15550100202;;;", ...Array.from(
+      { length: 20_000 }, (_, at) => `Row ${at};20;none;;;`),
+  ].join("\r\n").slice(0, 200_000));
+  assert.equal(status, 200, JSON.stringify(body));
+  const { columns, rows, ...rest } = body.data;
+  assert.deepEqual(rest, {
+    encoding: "utf-8", delimiter: ";", mapping: {
+      phone_number: 3,
+      variables: [{ column: 1, name: "Vorname" }, { column: 2, name: "Kundennummer" }],
+    },
+  });
+  assert.deepEqual(columns.map((one: { numbers: number }) => one.numbers), [0, 0, 2, 0, 0, 0]);
+  assert.equal(columns[5].name, "{x}");
+  assert.deepEqual(rows[0], { row: 2, cells: ["Eva", "17", "+49 151 11111111", "Ann", "z", ""] });
+  assert.deepEqual(rows.map(({ row }: { row: number }) => row), [2, 4, 6, 7, 8]);
+  assert.equal(rows[1].cells[0], "Al".repeat(100));
+
+  const guessed = async (text: string) => (await preview(text)).body.data.mapping.phone_number;
+  assert.equal(await guessed("mobile,number\n+15550100201,+15550100202"), 2);
+  assert.equal(await guessed("Telefon,Name\n0151 1111,Eva"), 1);
+  assert.equal(await guessed("who,where\nEva,Ulm"), null);
+  // A character of three bytes stands across the end of what is sent.
+  const cut = Buffer.from(`phone\n${"€".repeat(100_000)}`).subarray(0, 256 * 1024);
+  assert.equal((await preview(Buffer.from(cut))).body.data.encoding, "utf-8");
+  const german = await preview(Buffer.from("phone|name\n+15550100201|Zoë", "latin1"));
+  assert.deepEqual([german.body.data.encoding, german.body.data.delimiter], ["windows-1252", "|"]);
+  assert.equal(german.body.data.rows[0].cells[1], "Zoë");
+
+  assert.equal((await preview(null)).status, 422);
+  assert.equal((await preview("")).status, 422);
+  assert.equal((await preview(Array.from({ length: 101 }, (_, at) => `c${at}`).join(","))).status, 422);
+  assert.equal((await preview(Buffer.alloc(256 * 1024 + 1, "a"))).status, 422);
+  assert.equal((await preview("phone", "nobody")).status, 401);
+});
+
+test("[LD134] a mapping says which column is the number, which become which variables and which none", async () => {
+  const campaignId = await newCampaign();
+  const text = "Wer;Rufnummer;phone;Rest\nEva;+15550100601;home;x\n;+15550100602;;y\n";
+  const mapped = (mapping: unknown, file = text) => upload(
+    campaignId, file, { mapping: typeof mapping === "string" ? mapping : JSON.stringify(mapping) });
+  const { status, body } = await mapped({
+    phone_number: 2, variables: [{ column: 1, name: "first_name" }, { column: 3, name: "place" }],
+  });
+  assert.equal(status, 200, JSON.stringify(body));
+  assert.deepEqual([body.data.imported, body.data.failed], [2, 0]);
+  assert.equal((await mapped({ phone_number: 2 }, "a;b\n;+15550100603")).body.data.imported, 1);
+  const { body: list } = await server.call("GET", `/user/leads?campaign_id=${campaignId}`);
+  assert.deepEqual(list.data.map((one: { variables: object }) => one.variables),
+    [{}, {}, { first_name: "Eva", place: "home" }]);
+
+  const one = { column: 1, name: "a" };
+  const names = (count: number) =>
+    Array.from({ length: count }, (_, at) => ({ column: at + 2, name: `v${at}` }));
+  for (const wrong of [
+    "", "2", "[", "null", "[]", {}, { phone_number: 0 }, { phone_number: 1.5 }, { phone_number: 5 },
+    { phone_number: 1, more: 1 }, { phone_number: 1, variables: {} },
+    { phone_number: 1, variables: [one] }, { phone_number: 2, variables: [one, one] },
+    { phone_number: 2, variables: [one, { column: 3, name: "a" }] },
+    { phone_number: 2, variables: [{ column: 9, name: "a" }] },
+    { phone_number: 2, variables: [{ column: 1, name: "{a}" }] },
+    { phone_number: 2, variables: [{ column: 1, name: "__proto__" }] },
+    { phone_number: 2, variables: [{ column: 1, name: "a".repeat(65) }] },
+    { phone_number: 2, variables: [{ ...one, more: 1 }] },
+    { phone_number: 1, variables: names(51) },
+  ]) {
+    const refused = await mapped(wrong);
+    assert.equal(refused.status, 422, JSON.stringify(wrong));
+    assert.ok(Object.keys(refused.body.errors ?? { mapping: 1 })[0]?.startsWith("mapping"));
+  }
+  const { body: after } = await server.call("GET", `/user/leads?campaign_id=${campaignId}`);
+  assert.equal(after.total, 3);
+  const wide = Array.from({ length: 51 }, (_, at) => `c${at}`).join(",");
+  const most = await mapped({ phone_number: 1, variables: names(50).map(({ column, name }) =>
+    ({ column, name: name.padEnd(64, "ü") })) }, `${wide}\n+15550100604`);
+  assert.equal(most.body.data?.imported, 1, JSON.stringify(most.body));
 });
 
 test("[LD9] a blocked number is blacklisted in every campaign, refused to make_call, also later", async () => {

@@ -1,0 +1,141 @@
+// Which column of an import's file is what: as its request says, else by the names in its header;
+// and one row of it as a lead. Called by import-route.ts and preview-route.ts.
+import { Type, type Static } from "@sinclair/typebox";
+import { fieldFault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { about, named, Nullable, prepared } from "#core/schema.ts";
+import type { CsvRow } from "./csv.ts";
+import type { NewLead } from "./leads.ts";
+import { readPhoneNumber } from "./phone.ts";
+import { readVariables } from "./wire.ts";
+
+const NUMBER_COLUMNS = ["phone_number", "phone", "number"];
+/** What files of other programs call it, as a part of the name. */
+const NUMBER_WORDS =
+  /phone|mobile|handy|rufnummer|^(?:tel|cell|msisdn|nummer)\b|telefon|teléfono|téléphone|móvil/i;
+
+const ColumnNumber = (description: string) =>
+  Type.Integer({ minimum: 1, ...about(`${description} The file's first is 1.`, 1) });
+const VariableColumns = Type.Array(
+  Type.Object({
+    column: ColumnNumber("Which column."),
+    name: Type.String(about("The variable its cells become.", "first_name")),
+  }, { additionalProperties: false }),
+  {
+    maxItems: LIMITS.variablesMax,
+    ...about("The columns that become variables; the others are left out."),
+  });
+
+/** Forms send it as JSON text. */
+const fromText = prepared((value) => {
+  if (typeof value !== "string") return value;
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return value;
+  }
+});
+export const MappingField = Type.Optional(Type.Object({
+  phone_number: ColumnNumber("The column of the telephone number."),
+  variables: Type.Optional(VariableColumns),
+}, {
+  additionalProperties: false, ...fromText,
+  ...about("What the file's columns are; in a form, as JSON. Left out: the header says it.",
+    { phone_number: 2, variables: [{ column: 1, name: "first_name" }] }),
+}));
+type Mapping = Exclude<Static<typeof MappingField>, undefined>;
+
+export const GuessSchema = Type.Object({
+  phone_number: Nullable(ColumnNumber("The column of the telephone number."), about(
+    "The column that looks like telephone numbers; null: none does.", 1)),
+  variables: VariableColumns,
+}, named("ImportMapping", "What the file's columns seem to be, as the import takes it."));
+
+export interface Columns {
+  /** How many the header has. */
+  width: number;
+  /** Which of them is the number; the first is 0. */
+  number: number;
+  variables: { at: number; name: string }[];
+}
+
+const refused = (message: string) => fieldFault("mapping", message);
+
+/** Fault 422 for what no file could be read by. */
+export function assertMapping(mapping: Mapping | undefined): void {
+  if (!mapping) return;
+  const { phone_number: number, variables = [] } = mapping;
+  if (new Set([number, ...variables.map(({ column }) => column)]).size <= variables.length) {
+    throw refused("The mapping has a column twice.");
+  }
+  if (new Set(variables.map(({ name }) => name)).size < variables.length) {
+    throw refused("The mapping has a variable twice.");
+  }
+  for (const { name } of variables) {
+    const read = readVariables({ [name]: "" });
+    if (typeof read === "string") throw refused(read);
+  }
+}
+
+export const namesOf = (header: CsvRow): string[] => (header.kind === "cells" ? header.cells : []);
+
+const isNumberName = (name: string): boolean => NUMBER_COLUMNS.includes(name.toLowerCase());
+
+/** Fault 422 for a file that lacks them. */
+export function columnsOf(header: CsvRow, mapping: Mapping | undefined): Columns {
+  const names = namesOf(header);
+  const width = names.length;
+  if (!mapping) {
+    const number = names.findIndex(isNumberName);
+    if (number < 0) throw fieldFault("file", "The file needs a column phone_number.");
+    const variables = names.map((name, at) => ({ at, name }))
+      .filter(({ at, name }) => at !== number && name !== "");
+    return { width, number, variables };
+  }
+  const { phone_number: number, variables = [] } = mapping;
+  const last = Math.max(number, ...variables.map(({ column }) => column));
+  if (last > width) throw refused(`The mapping has a column ${last}, the file only ${width}.`);
+  return {
+    width, number: number - 1,
+    variables: variables.map(({ column, name }) => ({ at: column - 1, name })),
+  };
+}
+
+/** A text: what is wrong with the row. */
+export function leadOf(columns: Columns, cells: string[]): NewLead | string {
+  const { width, number: at, variables } = columns;
+  if (cells.slice(width).some((cell) => cell !== "")) {
+    return "The row has more cells than the header.";
+  }
+  const number = readPhoneNumber(cells[at] ?? "");
+  if (!number) return "Invalid phone number";
+  // What is empty is left to the assistant's default.
+  const read = readVariables(Object.fromEntries(variables
+    .map(({ at: place, name }) => [name, cells[place] ?? ""] as const)
+    .filter(([, text]) => text !== "")));
+  return typeof read === "string" ? read : { ...number, variables: read, contacts: [] };
+}
+
+/** How many of the rows have a telephone number in the column. */
+export const numbersIn = (rows: string[][], at: number): number =>
+  rows.filter((cells) => readPhoneNumber(cells[at] ?? "") !== null).length;
+
+/** The names the import knows come first, then cells that are numbers, then what names suggest. */
+function guessNumber(names: string[], rows: string[][]): number | null {
+  const known = names.findIndex(isNumberName);
+  if (known >= 0) return known;
+  const points = names.map((name, at) =>
+    numbersIn(rows, at) * 2 + (NUMBER_WORDS.test(name.trim()) ? 1 : 0));
+  const most = Math.max(0, ...points);
+  return most === 0 ? null : points.indexOf(most);
+}
+
+/** Without names no variable can have, and those the file has before. */
+export function guessMapping(names: string[], rows: string[][]): Static<typeof GuessSchema> {
+  const number = guessNumber(names, rows);
+  const variables = names.map((name, at) => ({ column: at + 1, name }))
+    .filter(({ column, name }) => column - 1 !== number && names.indexOf(name) === column - 1
+      && typeof readVariables({ [name]: "" }) !== "string")
+    .slice(0, LIMITS.variablesMax);
+  return { phone_number: number === null ? null : number + 1, variables };
+}
