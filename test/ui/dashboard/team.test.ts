@@ -6,6 +6,8 @@ import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { memberOf, PASSWORD } from "#support/members.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
+import { newTrunk } from "#support/sip-trunks.ts";
+import { callTicket, WebCaller } from "#support/web-caller.ts";
 
 const skip = noBrowser();
 const timeout = 240_000;
@@ -40,6 +42,10 @@ test("[DB330] whoever has a key invites, and the invited join by the link and st
     link = await page.getByRole("group", { name: "Link" }).innerText();
     await page.getByRole("button", { name: "I have it" }).click();
     await page.getByText("Open invitations").waitFor();
+    await look();
+    await page.goto(link);
+    await page.reload();
+    await page.getByLabel("Your name").waitFor();
     await look();
   });
   const { page, context } = await freshPage();
@@ -186,4 +192,76 @@ test("[DB333] a page of another site gets nothing done with a member's cookie", 
   const list = await server.call("GET", "/user/invitations");
   assert.ok(!JSON.stringify(list.body).includes("evil.example"));
   await context.close();
+});
+
+/** The names of what can be pressed on the page. */
+const PRESSABLE = `[...document.querySelectorAll(
+  "main button:not(:disabled), main a.button, main input:is([role=switch], [type=file]):not(:disabled)")]
+  .filter((one) => one.checkVisibility())
+  .map((one) => (one.ariaLabel || one.labels?.[0]?.textContent || one.textContent).trim())`;
+
+/** What asks the server for nothing, or for what every role may do; then what operators may. */
+const EVERYBODYS = [
+  /^(Columns|Copy|Clear|Clear filters|Show all|Refresh|Today|\d+ days|As CSV|As JSON)$/,
+  /^(Open all sections|Close all sections|Start the conversation|Send|Search|Talk by voice)$/,
+  /^(Look it up|Sound when somebody waits|Notification of the browser|Listen in|Change password)$/,
+  /^(Waiting|Mine|All|Created|Due) \d+$/, /^\+\d+$/, /^(Add variable|Add header|Add parameter)$/,
+  /^(Add fixed field|[a-z]+_[a-z]+)$/, /^(Sign out|End) /,
+];
+const OPERATORS = [
+  /^(Take over|Hand back|End call|Say|Whisper|Take the microphone|Keep the assistant on the call)$/,
+  /^(Mute assistant|New lead|Add lead|Block|Remove \+\d+|Note it|Suggest a reply)$/,
+  /^(The AI answers|Choose: your picture|Save view|Urgent)$/,
+];
+
+test("[DB334] on no page a viewer or an operator can press a button whose request is refused for their role", { skip, timeout }, async () => {
+  const { key } = await server.newAccount();
+  const made = async (path: string, body: object): Promise<number> => {
+    const { status, body: answer } = await server.call("POST", path, { key, body });
+    assert.ok(status === 200 || status === 201, `${path} ${JSON.stringify(answer)}`);
+    return (answer.data ?? answer).id;
+  };
+  const assistant = await newAssistant(server, { name: "Front desk", status: "active" }, key);
+  const uuid = await newConversation(server, assistant.uuid);
+  const caller = await WebCaller.open(server, uuid, await callTicket(server, uuid));
+  const knowledge = await made("/user/knowledgebases", { name: "Prices" });
+  const tool = await made("/user/tools", {
+    name: "look_up", description: "Looks up", endpoint: "https://tools.example/look", method: "GET",
+  });
+  const outbound = await newAssistant(server, { name: "Callers", type: "outbound" }, key);
+  const campaign = await made("/user/campaigns", { name: "Autumn", assistant_id: outbound.id });
+  const lead = await made("/user/lead", { phone_number: "+15550100123", campaign_id: campaign });
+  const hook = await made("/user/webhook-endpoints", {
+    url: "https://hooks.example/", events: ["call_ended"],
+  });
+  await newTrunk(server, {}, key);
+  await made("/user/blocked-numbers", { phone_number: "+15550100999" });
+  await made("/user/label", { name: "Urgent", color: "red" });
+  // One route never after itself: a page is drawn when its heading is another.
+  const pages = [
+    `/inbox/${uuid}`, "/", "/assistants", `/assistants/${assistant.id}`, "/calls",
+    `/assistants/${assistant.id}/test`, `/calls/${caller.callId}`, "/conversations",
+    `/conversations/${uuid}`, "/knowledgebases", `/knowledgebases/${knowledge}`, "/tools",
+    `/tools/${tool}`, "/numbers", "/campaigns", "/numbers/sip-trunks", `/campaigns/${campaign}`,
+    "/leads", `/leads/${lead}`, "/leads/blocked", "/webhooks", `/campaigns/${campaign}/leads`,
+    `/webhooks/endpoints/${hook}`, "/team",
+  ];
+  const roles = { viewer: EVERYBODYS, operator: [...EVERYBODYS, ...OPERATORS] };
+  for (const [role, mine] of Object.entries(roles)) {
+    const member = await memberOf(server, role, key);
+    const { page, context } = await freshPage();
+    await signInAs(page, member.email);
+    await page.locator(".you").waitFor();
+    for (const path of pages) {
+      await page.evaluate(`document.querySelector("main h1")?.setAttribute("data-seen", "")`);
+      await page.goto(`${server.url}/#${path}`);
+      await page.locator("main h1:not([data-seen])").waitFor();
+      await page.waitForFunction(() => !document.querySelector("main .skeleton"));
+      const beyond = (await page.evaluate(PRESSABLE) as string[])
+        .filter((name) => !mine.some((one) => one.test(name)));
+      assert.deepEqual(beyond, [], `${role} at ${path}`);
+    }
+    await context.close();
+  }
+  caller.hangUp();
 });

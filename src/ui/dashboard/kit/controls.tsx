@@ -11,7 +11,7 @@ interface ButtonProps {
   icon?: IconName;
   type?: "button" | "submit";
   disabled?: boolean;
-  /** The right without which it cannot be pressed, and says so. */
+  /** Without this right a main button cannot be pressed and says so; any other is not there. */
   needs?: string;
   /** While it works: it cannot be pressed, and says so. */
   isBusy?: boolean;
@@ -26,6 +26,7 @@ interface ButtonProps {
 export function Button(props: ButtonProps) {
   const { kind = "plain", icon, type = "button", isBusy = false, disabled = false, label } = props;
   const whyNot = useMay()(props.needs);
+  if (whyNot !== null && kind !== "main") return null;
   return (
     <button
       type={type} class={`button ${kind}`} disabled={disabled || isBusy || whyNot !== null}
@@ -182,15 +183,20 @@ export function SelectField({ value, onInput, options, disabled, ...field }: Fie
   );
 }
 
-export function Toggle({ label, hint, error, setting, value, onInput, disabled }: FieldProps & {
+export function Toggle(props: FieldProps & {
   value: boolean; disabled?: boolean; onInput(value: boolean): void;
+  /** The right without which it stays as it is, and says so. */
+  needs?: string;
 }) {
+  const { label, hint, error, setting, value, onInput } = props;
   const id = useId();
+  const whyNot = useMay()(props.needs);
   const note = error ?? hint;
   return (
     <div class="toggle">
       <input
-        id={id} type="checkbox" role="switch" checked={value} disabled={disabled}
+        id={id} type="checkbox" role="switch" checked={value}
+        disabled={props.disabled === true || whyNot !== null} title={whyNot ?? undefined}
         data-setting={setting}
         aria-describedby={note ? `${id}-note` : undefined}
         {...(error ? { "aria-invalid": true } : {})}
@@ -205,9 +211,10 @@ export function Toggle({ label, hint, error, setting, value, onInput, disabled }
 }
 
 /** Sends what was filled in; the failure of it stands above the buttons. */
-export function Form({ onSubmit, submit, error, onCancel, children }: {
+export function Form({ onSubmit, submit, error, onCancel, needs, children }: {
   onSubmit(): Promise<void>; submit: string; error?: unknown;
   onCancel?: (() => void) | undefined; children: ComponentChildren;
+  needs?: string;
 }) {
   const [isBusy, setBusy] = useState(false);
   const send: JSX.SubmitEventHandler<HTMLFormElement> = (event) => {
@@ -222,7 +229,7 @@ export function Form({ onSubmit, submit, error, onCancel, children }: {
       {Boolean(error) && <p class="form-error" role="alert">{messageOf(error)}</p>}
       <div class="form-actions">
         {onCancel && <Button onClick={onCancel}>Cancel</Button>}
-        <Button kind="main" type="submit" isBusy={isBusy}>{submit}</Button>
+        <Button kind="main" type="submit" isBusy={isBusy} {...(needs ? { needs } : {})}>{submit}</Button>
       </div>
     </form>
   );

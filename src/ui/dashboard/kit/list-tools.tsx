@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { csvLine } from "#core/csv.ts";
 import { addressOf } from "#ui/dashboard/data/address.ts";
+import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData } from "#ui/dashboard/data/use-data.ts";
 import { Button, TextField, useWork } from "./controls.tsx";
@@ -111,16 +112,18 @@ function OpenViews({ list, fields, show }: ViewsProps) {
           />
         </span>
       ))}
-      <TextField
-        label="Save this view as" value={name} maxLength={80} onInput={setName}
-        hint="Filters and columns as they are now, for everybody of the account."
-      />
-      <Button
-        needs="answer" isBusy={isBusy} disabled={name.trim() === ""}
-        onClick={() => run(() => save({ name, query }))}
-      >
-        Save view
-      </Button>
+      <Needs right="answer">
+        <TextField
+          label="Save this view as" value={name} maxLength={80} onInput={setName}
+          hint="Filters and columns as they are now, for everybody of the account."
+        />
+        <Button
+          isBusy={isBusy} disabled={name.trim() === ""}
+          onClick={() => run(() => save({ name, query }))}
+        >
+          Save view
+        </Button>
+      </Needs>
     </div>
   );
 }

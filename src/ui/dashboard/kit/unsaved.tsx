@@ -2,6 +2,7 @@
 // is left with it.
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { Button } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 import { guardLeaving } from "./leaving.ts";
@@ -46,15 +47,18 @@ export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }
 }
 
 /** Stands at the bottom of the screen while something is unsaved; Ctrl+S saves too. */
-export function UnsavedBar({ isBusy, note, onSave, onDiscard }: {
+export function UnsavedBar({ isBusy, needs, note, onSave, onDiscard }: {
   isBusy: boolean;
+  /** The right to save. */
+  needs: string;
   /** Why it could not be saved. */
   note?: ComponentChildren;
   onSave(): void;
   onDiscard(): void;
 }) {
+  const mayNot = useMay()(needs) !== null;
   const save = useRef(onSave);
-  save.current = onSave;
+  save.current = mayNot ? () => undefined : onSave;
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key.toLowerCase() !== "s" || !(event.ctrlKey || event.metaKey)) return;
@@ -72,7 +76,7 @@ export function UnsavedBar({ isBusy, note, onSave, onDiscard }: {
       </div>
       <div class="actions">
         <Button disabled={isBusy} onClick={onDiscard}>Discard</Button>
-        <Button kind="main" isBusy={isBusy} onClick={onSave}>Save</Button>
+        <Button kind="main" needs={needs} isBusy={isBusy} onClick={onSave}>Save</Button>
       </div>
     </div>
   );

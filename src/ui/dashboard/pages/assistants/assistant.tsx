@@ -64,6 +64,7 @@ function Opened({ data, record, tab: named }: {
         {tab === "embed" && <Embed />}
         {isDirty && (
           <UnsavedBar
+            needs="build"
             isBusy={draft.isSaving} note={complaintOf(draft)} onDiscard={draft.discard}
             onSave={draft.save}
           />
@@ -113,13 +114,13 @@ function Actions({ draft, reload }: { draft: Draft; reload(): void }) {
   return (
     <>
       <Status code={record.status} />
-      <Button isBusy={work.isBusy} onClick={() => work.run(toggle)}>
+      <Button needs="build" isBusy={work.isBusy} onClick={() => work.run(toggle)}>
         {isActive ? "Disable" : "Enable"}
       </Button>
-      <Button icon="copy" isBusy={work.isBusy} onClick={() => work.run(duplicate)}>
+      <Button needs="build" icon="copy" isBusy={work.isBusy} onClick={() => work.run(duplicate)}>
         Duplicate
       </Button>
-      <Button kind="quiet" onClick={() => setDeleting(true)}>Delete</Button>
+      <Button kind="quiet" needs="build" onClick={() => setDeleting(true)}>Delete</Button>
       {isDeleting && (
         <Confirm
           title={`Delete ${record.name}?`} action="Delete" onClose={() => setDeleting(false)}

@@ -15,7 +15,7 @@ export function Calls() {
       title="Calls"
       actions={(
         <>
-          <Button icon="play" onClick={() => setDialog("try")}>Try an assistant</Button>
+          <Button needs="build" icon="play" onClick={() => setDialog("try")}>Try an assistant</Button>
           <Button kind="main" needs="build" icon="add" onClick={() => setDialog("make")}>New call</Button>
         </>
       )}

@@ -1,5 +1,6 @@
 // One call while it lasts: what is being said, and what an operator can do about it.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
@@ -97,15 +98,17 @@ function Controls({ watch: { call } }: { watch: Watch }) {
           ? (
             <>
               <ListenIn callId={call.id} />
-              <Say callId={call.id} />
-              <Whisper callId={call.id} />
-              <Microphone callId={call.id} holder={call.desk_holder} />
+              <Needs right="answer">
+                <Say callId={call.id} />
+                <Whisper callId={call.id} />
+                <Microphone callId={call.id} holder={call.desk_holder} />
+              </Needs>
             </>
           )
           : <p class="soft">As soon as somebody answers, you can listen in and have the assistant say something.</p>}
         <div class="actions">
           {isTalking && <Mute callId={call.id} />}
-          <Button kind="danger" onClick={() => setEnding(true)}>End call</Button>
+          <Button kind="danger" needs="answer" onClick={() => setEnding(true)}>End call</Button>
         </div>
       </div>
       {isEnding && <EndCall callId={call.id} onClose={() => setEnding(false)} />}
@@ -164,7 +167,9 @@ function Mute({ callId }: { callId: number }) {
     setMuted(!isMuted);
   });
   return (
-    <Button isBusy={isBusy} onClick={toggle}>{isMuted ? "Unmute assistant" : "Mute assistant"}</Button>
+    <Button needs="answer" isBusy={isBusy} onClick={toggle}>
+      {isMuted ? "Unmute assistant" : "Mute assistant"}
+    </Button>
   );
 }
 

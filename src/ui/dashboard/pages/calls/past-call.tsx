@@ -31,7 +31,7 @@ export function PastCallView({ title, back, data }: PastCallProps) {
       actions={(
         <>
           <Status code={call.status} />
-          <Button onClick={() => setDeleting(true)}>Delete</Button>
+          <Button needs="build" onClick={() => setDeleting(true)}>Delete</Button>
         </>
       )}
     >

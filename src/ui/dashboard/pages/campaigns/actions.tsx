@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
+import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
@@ -33,10 +34,10 @@ export function Actions({ campaign, onChange }: { campaign: Campaign; onChange()
     <>
       <Status code={status} />
       {status === "in-progress"
-        ? <Button icon="stop" onClick={() => setAsking("stop")}>Stop</Button>
+        ? <Button needs="build" icon="stop" onClick={() => setAsking("stop")}>Stop</Button>
         : <Button kind="main" needs="build" icon="play" onClick={() => setAsking("start")}>Start</Button>}
-      <a class="button" href={`#/campaigns/${id}/edit`}>Edit</a>
-      <Button kind="quiet" onClick={() => setAsking("delete")}>Delete</Button>
+      <Needs right="build"><a class="button" href={`#/campaigns/${id}/edit`}>Edit</a></Needs>
+      <Button kind="quiet" needs="build" onClick={() => setAsking("delete")}>Delete</Button>
       {asking === "start" && (
         <Confirm title={`Start ${name}?`} action="Start calling" onConfirm={() => act("start")} onClose={close}>
           People are called as soon as its hours allow ({whenWords(campaign)},{" "}

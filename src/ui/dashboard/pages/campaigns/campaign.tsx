@@ -119,8 +119,8 @@ function Leads({ campaignId: id, shown, onAll, onChange }: {
             {shown.outcome && (
               <RetryButton campaignId={id} outcome={shown.outcome} onDone={reload} />
             )}
-            <Button icon="upload" onClick={() => setDialog("import")}>Import CSV</Button>
-            <Button icon="add" onClick={() => setDialog("new")}>Add lead</Button>
+            <Button needs="build" icon="upload" onClick={() => setDialog("import")}>Import CSV</Button>
+            <Button needs="answer" icon="add" onClick={() => setDialog("new")}>Add lead</Button>
           </>
         )}
       >

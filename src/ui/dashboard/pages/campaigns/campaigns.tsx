@@ -1,5 +1,6 @@
 // The account's campaigns: who calls, how far they are.
 import { useAssistants, useCampaigns, type Campaign } from "#ui/dashboard/data/lists.ts";
+import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { count } from "#ui/dashboard/kit/format.ts";
 import { Icon } from "#ui/dashboard/kit/icons.tsx";
@@ -38,7 +39,9 @@ const columnsFor = (
 ];
 
 const NewCampaignLink = () => (
-  <a class="button main" href="#/campaigns/new"><Icon name="add" />New campaign</a>
+  <Needs right="build">
+    <a class="button main" href="#/campaigns/new"><Icon name="add" />New campaign</a>
+  </Needs>
 );
 
 export function Campaigns() {

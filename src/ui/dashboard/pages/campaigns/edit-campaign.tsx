@@ -86,7 +86,8 @@ function Editor({ campaign, assistants, onSaved }: {
   const home = campaign ? `#/campaigns/${campaign.id}/edit` : "#/campaigns/new";
   return (
     <Form
-      submit={campaign ? "Save" : "Create"} error={error} onSubmit={() => save().catch(setError)}
+      submit={campaign ? "Save" : "Create"} needs="build" error={error}
+      onSubmit={() => save().catch(setError)}
       onCancel={() => void (location.hash = campaign ? `#/campaigns/${campaign.id}` : "#/campaigns")}
     >
       <CampaignFields

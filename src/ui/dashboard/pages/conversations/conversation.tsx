@@ -42,7 +42,7 @@ function OneConversation({ uuid }: { uuid: string }) {
       title={row ? titleOf(row) : `Conversation ${uuid.slice(0, 8)}`} back={BACK}
       actions={talk && (
         <>
-          <Button onClick={() => setSuggesting(true)}>Suggest a reply</Button>
+          <Button needs="answer" onClick={() => setSuggesting(true)}>Suggest a reply</Button>
           <DeleteConversation uuid={uuid} />
         </>
       )}
@@ -102,7 +102,7 @@ function Ai({ uuid, watch, row }: AsideProps) {
   return (
     <Card>
       <Toggle
-        label="The AI answers" value={isOn} disabled={isBusy} onInput={toggle}
+        label="The AI answers" needs="answer" value={isOn} disabled={isBusy} onInput={toggle}
         hint="Off: messages are kept, and nobody answers them by themselves."
       />
     </Card>

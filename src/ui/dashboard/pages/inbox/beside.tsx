@@ -32,7 +32,7 @@ export function Labels({ uuid, onChanged }: { uuid: string; onChanged(): void })
     <Card title="Labels">
       {labels.map(({ id, name }) => (
         <Toggle
-          key={id} label={name} value={has.has(id)} disabled={isBusy}
+          key={id} label={name} needs="answer" value={has.has(id)} disabled={isBusy}
           onInput={(isOn) => set(id, isOn)}
         />
       ))}
@@ -65,7 +65,7 @@ export function Callback({ uuid }: { uuid: string }) {
       ]} />
       {!doneAt && (
         <Button
-          isBusy={isBusy}
+          needs="answer" isBusy={isBusy}
           onClick={() => run(() =>
             unwrap(api.POST("/user/conversations/{uuid}/callback/done", params)))}
         >Reached</Button>

@@ -80,17 +80,17 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
       <div class="inbox-tools">
         <CannedReplies replies={canned.value?.data ?? []} row={row} onChosen={setText} />
         {text.trim() !== "" && (
-          <Button kind="quiet" onClick={() => setSaving(true)}>Keep as canned reply</Button>
+          <Button kind="quiet" needs="answer" onClick={() => setSaving(true)}>Keep as canned reply</Button>
         )}
         {draft && (
           <Button
-            isBusy={drafting.isBusy}
+            needs="answer" isBusy={drafting.isBusy}
             onClick={() => drafting.run(async () => setText(await draft()))}
           >
             Draft by the AI
           </Button>
         )}
-        <Button kind="main" type="submit" isBusy={sending.isBusy}>Send</Button>
+        <Button kind="main" needs="answer" type="submit" isBusy={sending.isBusy}>Send</Button>
       </div>
       {isSaving && (
         <SaveReply text={text} onClose={() => setSaving(false)} onSaved={() => canned.reload()} />

@@ -1,5 +1,6 @@
 // What the account notes about a conversation; visitors never read it.
 import { useState } from "preact/hooks";
+import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { Form, TextArea } from "#ui/dashboard/kit/controls.tsx";
@@ -39,9 +40,11 @@ export function Notes({ uuid }: { uuid: string }) {
           </ul>
         )}
       </Loaded>
-      <Form submit="Note it" error={error} onSubmit={add}>
-        <TextArea label="New note" value={text} onInput={setText} rows={2} hint="Visitors do not see notes" />
-      </Form>
+      <Needs right="answer">
+        <Form submit="Note it" error={error} onSubmit={add}>
+          <TextArea label="New note" value={text} onInput={setText} rows={2} hint="Visitors do not see notes" />
+        </Form>
+      </Needs>
     </Card>
   );
 }

@@ -153,7 +153,7 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
         <Give uuid={row.id} holderId={holder?.id ?? null} onChosen={run} />
         {desk === "person" && !others && (
           <Button
-            isBusy={isBusy}
+            needs="answer" isBusy={isBusy}
             onClick={() => run(() => unwrap(api.POST("/user/conversations/{uuid}/end", params)))}
           >End</Button>
         )}

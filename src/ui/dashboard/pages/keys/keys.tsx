@@ -48,7 +48,7 @@ export function Keys() {
   return (
     <Page
       title="API keys"
-      actions={<Button kind="main" icon="add" onClick={() => setCreating(true)}>New key</Button>}
+      actions={<Button kind="main" needs="keys" icon="add" onClick={() => setCreating(true)}>New key</Button>}
     >
       <Card class="flush">
         <Table
@@ -102,7 +102,9 @@ const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] =
   {
     title: "Actions", align: "end", grow: 1.3,
     cell: (key) => (
-      <Button kind="quiet" label={`Revoke ${key.name}`} onClick={() => onRevoke(key)}>Revoke</Button>
+      <Button kind="quiet" needs="keys" label={`Revoke ${key.name}`} onClick={() => onRevoke(key)}>
+        Revoke
+      </Button>
     ),
   },
 ];

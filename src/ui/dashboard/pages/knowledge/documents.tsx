@@ -138,15 +138,18 @@ function Actions({ knowledgebaseId, document, onMode, onDone }: {
 }) {
   return (
     <div class="form-actions">
-      <Button onClick={() => onMode("deleting")}>Delete</Button>
-      <Button onClick={() => onMode("renaming")}>Rename</Button>
+      <Button needs="build" onClick={() => onMode("deleting")}>Delete</Button>
+      <Button needs="build" onClick={() => onMode("renaming")}>Rename</Button>
       {isWritten(document) && (
-        <Button disabled={document.status === "processing"} onClick={() => onMode("writing")}>
+        <Button
+          needs="build" disabled={document.status === "processing"}
+          onClick={() => onMode("writing")}
+        >
           Edit
         </Button>
       )}
       {document.type === "website" && (
-        <Button onClick={() => onMode("site")}>How it is read</Button>
+        <Button needs="build" onClick={() => onMode("site")}>How it is read</Button>
       )}
       {mayReadAgain(document) && (
         <ReadAgain knowledgebaseId={knowledgebaseId} document={document} onDone={onDone} />
@@ -173,7 +176,7 @@ function ReadAgain({ knowledgebaseId: id, document, onDone }: {
   const { isBusy, run } = useWork(toasts.fail);
   return (
     <Button
-      kind="main" isBusy={isBusy}
+      kind="main" needs="build" isBusy={isBusy}
       onClick={() => run(async () => {
         await unwrap(api.POST("/user/knowledgebases/{id}/documents/{document_id}/read", {
           params: { path: { id, document_id: document.id } },

@@ -2,6 +2,7 @@
 import { useCallback, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { PageProps } from "#ui/dashboard/page.ts";
+import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
@@ -57,18 +58,20 @@ function Opened({ knowledgebase, onChange }: {
   return (
     <>
       {description && <p class="knowledge-about">{description}</p>}
-      <Card
-        title="Add documents" class="knowledge-add"
-        actions={(
-          <>
-            <Button icon="add" onClick={() => setAdding("website")}>Add a website</Button>
-            <Button icon="add" onClick={() => setAdding("text")}>Write a text</Button>
-            <Button icon="add" onClick={() => setAdding("faq")}>Add questions</Button>
-          </>
-        )}
-      >
-        <Uploads knowledgebaseId={id} onDone={changed} />
-      </Card>
+      <Needs right="build">
+        <Card
+          title="Add documents" class="knowledge-add"
+          actions={(
+            <>
+              <Button icon="add" onClick={() => setAdding("website")}>Add a website</Button>
+              <Button icon="add" onClick={() => setAdding("text")}>Write a text</Button>
+              <Button icon="add" onClick={() => setAdding("faq")}>Add questions</Button>
+            </>
+          )}
+        >
+          <Uploads knowledgebaseId={id} onDone={changed} />
+        </Card>
+      </Needs>
       <Card title="Documents" class="flush">
         <Documents knowledgebaseId={id} documents={documents} onChange={changed} />
       </Card>
@@ -98,8 +101,8 @@ function Actions({ knowledgebase, onChange }: {
   return (
     <>
       <Status code={status} />
-      <Button onClick={() => setDialog("rename")}>Rename</Button>
-      <Button kind="quiet" onClick={() => setDialog("delete")}>Delete</Button>
+      <Button needs="build" onClick={() => setDialog("rename")}>Rename</Button>
+      <Button kind="quiet" needs="build" onClick={() => setDialog("delete")}>Delete</Button>
       {dialog === "rename" && (
         <NameDialog
           title="Rename" submit="Save" value={knowledgebase} onClose={() => setDialog(null)}

@@ -1,6 +1,7 @@
 // The assistants that look things up in a knowledgebase: who they are, one more, one less.
 import { useState } from "preact/hooks";
 import { useAssistants, type Assistant } from "#ui/dashboard/data/lists.ts";
+import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, SelectField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
@@ -36,16 +37,18 @@ export function Users({ knowledgebaseId, onChange }: {
                   <li key={one.id}>
                     <a href={`#/assistants/${one.id}`}>{one.name}</a>
                     <Button
-                      kind="quiet" icon="close" label={`Take it away from ${one.name}`}
+                      needs="build" kind="quiet" icon="close" label={`Take it away from ${one.name}`}
                       disabled={isBusy} onClick={() => give(one, null)}
                     />
                   </li>
                 ))}
               </ul>
               {others.length > 0 && (
-                <Choose
-                  others={others} isBusy={isBusy} onChoose={(one) => give(one, knowledgebaseId)}
-                />
+                <Needs right="build">
+                  <Choose
+                    others={others} isBusy={isBusy} onChoose={(one) => give(one, knowledgebaseId)}
+                  />
+                </Needs>
               )}
             </>
           );

@@ -27,7 +27,9 @@ const columnsFor = (remove: (number: string) => void): Column<Blocked>[] => [
   {
     title: "Remove", align: "end",
     cell: ({ phone_number: number }) => (
-      <Button kind="quiet" label={`Remove ${number}`} onClick={() => remove(number)}>
+      <Button
+        kind="quiet" needs="answer" label={`Remove ${number}`} onClick={() => remove(number)}
+      >
         Remove
       </Button>
     ),
@@ -113,7 +115,7 @@ function Block({ onDone }: { onDone(): void }) {
         label="Reason" value={reason} onInput={setReason} maxLength={255} autoComplete="off"
         placeholder="Asked not to be called" error={errors.reason}
       />
-      <Button kind="main" type="submit" isBusy={work.isBusy}>Block</Button>
+      <Button kind="main" needs="answer" type="submit" isBusy={work.isBusy}>Block</Button>
     </form>
   );
 }

@@ -105,6 +105,7 @@ export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): v
       </form>
       {isDirty && (
         <UnsavedBar
+          needs="answer"
           isBusy={work.isBusy} note={error ? messageOf(error) : null}
           onSave={() => work.run(save)} onDiscard={discard}
         />

@@ -109,7 +109,7 @@ function Delete({ lead }: { lead: Lead }) {
   const [isAsking, setAsking] = useState(false);
   return (
     <>
-      <Button kind="quiet" onClick={() => setAsking(true)}>Delete</Button>
+      <Button kind="quiet" needs="build" onClick={() => setAsking(true)}>Delete</Button>
       {isAsking && (
         <Confirm
           title={`Delete ${lead.phone_number}?`} action="Delete" onClose={() => setAsking(false)}

@@ -37,7 +37,7 @@ export function Leads() {
       title="Leads"
       actions={(
         <>
-          <Button icon="upload" onClick={() => setDialog("import")}>Import CSV</Button>
+          <Button needs="build" icon="upload" onClick={() => setDialog("import")}>Import CSV</Button>
           <Button kind="main" needs="answer" icon="add" onClick={() => setDialog("new")}>New lead</Button>
         </>
       )}

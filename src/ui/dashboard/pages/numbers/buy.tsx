@@ -52,7 +52,7 @@ const columnsFor = (choose: (offer: Offer) => void): Column<Offer>[] => [
   {
     title: "Buy", align: "end", grow: 1,
     cell: (offer) => (
-      <Button label={`Buy ${offer.phone_number_formatted}`} onClick={() => choose(offer)}>
+      <Button needs="buy" label={`Buy ${offer.phone_number_formatted}`} onClick={() => choose(offer)}>
         Buy
       </Button>
     ),

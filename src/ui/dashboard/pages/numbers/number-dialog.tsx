@@ -57,7 +57,7 @@ export function NumberDialog(props: Props) {
         ? <p class="soft">Released on {whenExactly(number.released_at)}; nothing more is charged.</p>
         : (
           <div class="form-actions">
-            <Button onClick={() => setReleasing(true)}>
+            <Button needs="buy" onClick={() => setReleasing(true)}>
               {number.type === "normal" ? "Release…" : "Delete…"}
             </Button>
           </div>
@@ -94,7 +94,7 @@ function Rename({ number, onChange }: Pick<Props, "number" | "onChange">) {
         placeholder="Front desk" autoComplete="off"
         error={error ? fieldErrors(error).nickname ?? messageOf(error) : undefined}
       />
-      <Button type="submit" isBusy={work.isBusy} disabled={isSame}>Save name</Button>
+      <Button needs="buy" type="submit" isBusy={work.isBusy} disabled={isSame}>Save name</Button>
     </form>
   );
 }

@@ -1,6 +1,7 @@
 // The numbers the account has: what each costs, until when it is paid, who uses it.
 import { useState } from "preact/hooks";
 import { useAssistants, useCampaigns, useOwnNumbers, type OwnNumber } from "#ui/dashboard/data/lists.ts";
+import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { Icon } from "#ui/dashboard/kit/icons.tsx";
 import { day, instant, money, whenExactly } from "#ui/dashboard/kit/format.ts";
@@ -92,7 +93,9 @@ export function OwnNumbers() {
           <Empty icon="numbers" title="No numbers yet">
             <p>Buy one to be called at, or connect your own telephone system.</p>
             <p class="actions">
-              <a class="button main" href="#/numbers/buy"><Icon name="add" />Buy a number</a>
+              <Needs right="buy">
+                <a class="button main" href="#/numbers/buy"><Icon name="add" />Buy a number</a>
+              </Needs>
               <a class="button" href="#/numbers/sip-trunks">SIP trunks</a>
             </p>
           </Empty>

@@ -40,7 +40,10 @@ const columnsFor = (remove: (trunk: Trunk) => void): Column<Trunk>[] => [
   {
     title: "Delete", align: "end", grow: 0.8,
     cell: (trunk) => (
-      <Button kind="quiet" label={`Delete ${trunk.phone_number}`} onClick={() => remove(trunk)}>
+      <Button
+        kind="quiet" needs="buy" label={`Delete ${trunk.phone_number}`}
+        onClick={() => remove(trunk)}
+      >
         Delete
       </Button>
     ),

@@ -39,7 +39,7 @@ export function TrunkDialog({ trunk, onSaved, onClose }: {
   return (
     <Dialog title={trunk ? trunk.phone_number : "New SIP trunk"} isWide onClose={onClose}>
       <Form
-        submit={trunk ? "Save" : "Create"} error={error} onCancel={onClose}
+        submit={trunk ? "Save" : "Create"} needs="buy" error={error} onCancel={onClose}
         onSubmit={() => save().catch(setError)}
       >
         <NumberPart {...part} />

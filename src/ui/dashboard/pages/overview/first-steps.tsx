@@ -1,6 +1,7 @@
 // What to do first: each step stays until there is a proof of it, all of them until they are done
 // or somebody puts them away.
 import type { ComponentChildren } from "preact";
+import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Copyable } from "#ui/dashboard/kit/copy.tsx";
@@ -85,7 +86,9 @@ function Help({ step: { step, done }, assistant }: {
       return done ? null : (
         <p>
           It answers calls, chats and your website’s visitors.{" "}
-          <a class="button main" href="#/templates"><Icon name="add" />Start from a template</a>{" "}
+          <Needs right="build">
+            <a class="button main" href="#/templates"><Icon name="add" />Start from a template</a>
+          </Needs>{" "}
           or <a href="#/assistants">Create one</a> of your own.
         </p>
       );

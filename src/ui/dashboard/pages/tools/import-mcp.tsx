@@ -31,7 +31,10 @@ export function ImportMcp({ onRead }: { onRead(fields: ToolFields): void }) {
   return (
     <Card title="Or take a tool of an MCP server">
       <div class="stack">
-        <Form submit="Read its list" error={error} onSubmit={() => read().catch(setError)}>
+        <Form
+          submit="Read its list" needs="build" error={error}
+          onSubmit={() => read().catch(setError)}
+        >
           <TextField
             label="Address of the MCP server" type="url" required value={endpoint}
             onInput={setEndpoint} placeholder="https://example.com/mcp"
@@ -68,7 +71,7 @@ export function RefreshMcp({ tool, onDone }: { tool: Tool; onDone(tool: Tool): v
   const { isBusy, run } = useWork(toasts.fail);
   return (
     <Button
-      kind="quiet" isBusy={isBusy}
+      kind="quiet" needs="build" isBusy={isBusy}
       onClick={() => run(async () => {
         const { data } = await unwrap(api.POST("/user/tools/{id}/refresh", {
           params: { path: { id: tool.id } },

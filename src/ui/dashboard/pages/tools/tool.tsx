@@ -41,7 +41,7 @@ function NewToolPage() {
     <Page title="New tool" back={BACK}>
       <div class="grid two">
         <Card title="What it calls">
-          <Form submit="Create" error={error} onSubmit={create}>
+          <Form submit="Create" needs="build" error={error} onSubmit={create}>
             <ToolForm fields={fields} errors={fieldErrors(error)} onChange={setFields} />
           </Form>
         </Card>
@@ -118,6 +118,7 @@ function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
       </div>
       {isDirty && (
         <UnsavedBar
+          needs="build"
           isBusy={work.isBusy} note={error ? messageOf(error) : null}
           onSave={() => work.run(save)}
           onDiscard={() => {
@@ -137,7 +138,7 @@ function Delete({ tool, onGone }: { tool: Tool; onGone(): void }) {
   const [isAsking, setAsking] = useState(false);
   return (
     <>
-      <Button kind="quiet" onClick={() => setAsking(true)}>Delete</Button>
+      <Button kind="quiet" needs="build" onClick={() => setAsking(true)}>Delete</Button>
       {isAsking && (
         <Confirm
           title={`Delete ${tool.name}?`} action="Delete" onClose={() => setAsking(false)}

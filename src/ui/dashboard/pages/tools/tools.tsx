@@ -1,5 +1,6 @@
 // The account's tools: addresses that assistants may call while they answer.
 import { useState } from "preact/hooks";
+import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
@@ -27,7 +28,11 @@ const COLUMNS: Column<Tool>[] = [
   { title: "Updated", priority: 2, align: "end", cell: ({ updated_at }) => when(updated_at) },
 ];
 
-const NewTool = () => <a class="button main" href="#/tools/new"><Icon name="add" />New tool</a>;
+const NewTool = () => (
+  <Needs right="build">
+    <a class="button main" href="#/tools/new"><Icon name="add" />New tool</a>
+  </Needs>
+);
 
 export function Tools() {
   const api = useApi();

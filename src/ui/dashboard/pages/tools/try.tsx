@@ -63,7 +63,7 @@ export function TryTool({ tool, isStale = false, call }: {
     <Card title="Try it">
       <div class="stack">
         {isStale && <Notice tone="warn">What is called is the tool as it is saved.</Notice>}
-        <Form submit="Call the endpoint" error={error} onSubmit={run}>
+        <Form submit="Call the endpoint" needs="build" error={error} onSubmit={run}>
           {schema.map((parameter) => (
             <Argument
               key={parameter.name} parameter={parameter} value={given[parameter.name] ?? null}

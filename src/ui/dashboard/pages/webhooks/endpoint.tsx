@@ -126,12 +126,18 @@ function Actions({ endpoint, onChanged }: {
   return (
     <>
       {endpoint.status === "active"
-        ? <Button icon="play" isBusy={isBusy} onClick={() => run(test)}>Send test</Button>
-        : <Button kind="main" isBusy={isBusy} onClick={() => run(() => turn("active"))}>Enable</Button>}
-      {isOwn && <Button onClick={() => ask("edit")}>Edit</Button>}
-      <Button onClick={() => ask("rotate")}>New secret</Button>
-      {endpoint.status === "active" && <Button onClick={() => ask("disable")}>Disable</Button>}
-      {isOwn && <Button onClick={() => ask("delete")}>Delete</Button>}
+        ? <Button needs="build" icon="play" isBusy={isBusy} onClick={() => run(test)}>Send test</Button>
+        : (
+          <Button kind="main" needs="build" isBusy={isBusy} onClick={() => run(() => turn("active"))}>
+            Enable
+          </Button>
+        )}
+      {isOwn && <Button needs="build" onClick={() => ask("edit")}>Edit</Button>}
+      <Button needs="build" onClick={() => ask("rotate")}>New secret</Button>
+      {endpoint.status === "active" && (
+        <Button needs="build" onClick={() => ask("disable")}>Disable</Button>
+      )}
+      {isOwn && <Button needs="build" onClick={() => ask("delete")}>Delete</Button>}
       {asked === "edit" && (
         <EndpointDialog
           endpoint={endpoint} onClose={() => ask(null)}
