@@ -78,7 +78,9 @@ function Fill({ template, onBack, onClose }: {
     }
   };
   return (
-    <Form submit="Create all of it" error={error} onSubmit={submit} onCancel={onBack}>
+    <Form
+      submit="Create all of it" needs="build" error={error} onSubmit={submit} onCancel={onBack}
+    >
       <p>{template.description}</p>
       <TextField
         label="Company" value={fields.company} error={wrong.company} placeholder="Harbour Bikes"

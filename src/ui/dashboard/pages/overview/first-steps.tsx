@@ -1,7 +1,6 @@
 // What to do first: each step stays until there is a proof of it, all of them until they are done
 // or somebody puts them away.
 import type { ComponentChildren } from "preact";
-import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Copyable } from "#ui/dashboard/kit/copy.tsx";
@@ -86,9 +85,7 @@ function Help({ step: { step, done }, assistant }: {
       return done ? null : (
         <p>
           It answers calls, chats and your website’s visitors.{" "}
-          <Needs right="build">
-            <a class="button main" href="#/templates"><Icon name="add" />Start from a template</a>
-          </Needs>{" "}
+          <a class="button main" href="#/templates"><Icon name="add" />Start from a template</a>{" "}
           or <a href="#/assistants">Create one</a> of your own.
         </p>
       );
