@@ -97,17 +97,26 @@ interface Violation {
 const RUN_AXE = `axe.run().then(({ violations }) =>
   violations.filter(({ impact }) => impact === "serious" || impact === "critical"))`;
 
-async function look(page: Page): Promise<void> {
+/** What axe-core finds serious or critical in what is shown. */
+export async function seriousOf(page: Page): Promise<string[]> {
   // As text: the page's policy forbids script elements, not what the debugger evaluates.
   if (!await page.evaluate(`"axe" in window`)) await page.evaluate(`${AXE}; null`);
+  const found = await page.evaluate(RUN_AXE) as Violation[];
+  return found.map(({ id, nodes }) => `${id} ${nodes[0]?.html} ${nodes[0]?.failureSummary}`);
+}
+
+/** Pixels that the page is wider than the screen; none or less is well. */
+export const overhangOf = async (page: Page): Promise<number> =>
+  Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
+
+async function look(page: Page): Promise<void> {
   for (const { viewport, colorScheme } of LOOKS) {
     await page.setViewportSize(viewport);
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     const what = `${viewport.width} px, ${colorScheme}`;
-    const overhang = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-    assert.ok(Number(overhang) <= 0, `${what}: ${String(overhang)} px wider than the screen`);
-    const serious = await page.evaluate(RUN_AXE) as Violation[];
-    assert.deepEqual(serious.map(({ id, nodes }) => `${what}: ${id} ${nodes[0]?.html} ${nodes[0]?.failureSummary}`), []);
+    const overhang = await overhangOf(page);
+    assert.ok(overhang <= 0, `${what}: ${overhang} px wider than the screen`);
+    assert.deepEqual((await seriousOf(page)).map((one) => `${what}: ${one}`), []);
   }
   await page.setViewportSize(SCREENS[0]);
   await page.emulateMedia({ colorScheme: null, reducedMotion: null });
