@@ -162,7 +162,7 @@ function Frame({ session }: { session: Session }) {
             )}
           </a>
         ))}
-        <a class="outside" href="/docs"><Icon name="copy" />API reference</a>
+        <a class="outside" href="/docs"><Icon name="copy" />For programs</a>
         <Languages />
       </nav>
       <main id="main" ref={main} tabIndex={-1}>

@@ -59,7 +59,7 @@ export function SignIn({ onKey, onMember }: Props) {
             ? <Join token={rest} onMember={enter} />
             : <Ways state={state} onKey={onKey} onMember={enter} />}
       </div>
-      <p class="links"><a href="/docs">API reference</a><Languages /></p>
+      <p class="links"><a href="/docs">For programs</a><Languages /></p>
     </main>
   );
 }

@@ -120,7 +120,9 @@ function Report({ found, by }: { found: Found; by: GroupBy }) {
 
 const COLOURS = [1, 2, 3] as const;
 
-/** As many groups as there are colours, the others as one. */
+const CENTS = 100;
+
+/** As many groups as there are colours, the others as one; drawn in cents, that no line is less. */
 function CostChart({ found: { days, groups, total }, by }: { found: Found; by: GroupBy }) {
   const sumOf = (some: Group[]) => days.map((_, at) =>
     some.reduce((sum, { by_day: byDay }) => sum + (byDay[at] ?? 0), 0));
@@ -137,7 +139,8 @@ function CostChart({ found: { days, groups, total }, by }: { found: Found; by: G
   return (
     <Chart
       title="Costs by day" kind="bars" labels={days.map((date) => day(atNoon(date)))}
-      format={money} series={all}
+      format={(cents) => money(cents / CENTS)} isWhole
+      series={all.map((one) => ({ ...one, values: one.values.map((dollars) => dollars * CENTS) }))}
       totals={Object.fromEntries(all.map((one) => [one.name, money(one.total)]))}
       empty="Nothing was spent in these days."
     />
