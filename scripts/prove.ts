@@ -13,6 +13,7 @@ const LONG = [
   "test/providers/carriers/sip/tone-keys.test.ts",
   "test/providers/carriers/sip/baresip-killed.test.ts", "test/features/campaigns/crash.test.ts",
   "test/features/campaigns/dialler.test.ts", "test/app/package.test.ts",
+  "test/ui/dashboard/desk-crash.test.ts",
 ];
 
 /**
