@@ -155,9 +155,13 @@ test("[DB75] an import tells what became of every row", { skip }, async () => {
     const file = page.getByLabel("Drop a CSV file here");
     await file.setInputFiles(csv("wrong.csv", "a,b\n1,2\n"));
     await dialogButton(page, "Import").click();
-    await page.getByText("The file needs a column phone_number.").waitFor();
+    await page.getByText("Say which column has the phone numbers.").waitFor();
     await page.getByLabel("wrong.csv").setInputFiles(csv("right.csv",
-      `phone_number,name\n+15550100010,Old\n+15550100011,New\nnobody,${LONG}\n`));
+      `Who;Rest;Mobil\nOld;x;+15550100010\nNew;y;+15550100011\n${LONG};z;nobody\n`));
+    await page.getByRole("region", { name: "First rows" }).getByText("+15550100011").waitFor();
+    assert.equal(await page.getByLabel("Mobil", { exact: true }).inputValue(), "number");
+    await page.getByLabel("Variable of Who").fill("first_name");
+    await page.getByLabel("Rest", { exact: true }).selectOption("Left out");
     await look();
     await dialogButton(page, "Import").click();
     const report = page.getByRole("group", { name: "What became of the rows" });
@@ -173,7 +177,9 @@ test("[DB75] an import tells what became of every row", { skip }, async () => {
     await dialogButton(page, "Done").click();
     await rowOf(page, "+15550100011").waitFor();
     await page.getByRole("button", { name: "Created 2" }).waitFor();
-    assert.equal((await leadsOf(key)).total, 2);
+    const { total, data } = await leadsOf(key);
+    assert.equal(total, 2);
+    assert.deepEqual(data[0]?.variables, { first_name: "New" });
   }, { key });
 });
 

@@ -1,5 +1,5 @@
 // Importing leads from a CSV file, and what became of its rows.
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
 import { fieldErrors, messageOf, useSession } from "#ui/dashboard/data/session.tsx";
@@ -12,6 +12,9 @@ import { DropZone, SentBar } from "#ui/dashboard/kit/drop.tsx";
 import { bytes, count } from "#ui/dashboard/kit/format.ts";
 import { Figure, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { CampaignField, WithCampaigns } from "./choose-campaign.tsx";
+import {
+  guessedColumns, ImportColumns, mappingOf, PREVIEW_BYTES, type Columns, type PreviewAnswer,
+} from "./import-columns.tsx";
 import "./leads.css";
 
 type Answer = paths["/user/leads/import"]["post"]["responses"][200]["content"]["application/json"];
@@ -41,6 +44,61 @@ const DUPLICATES = [
 const problemOf = ({ size }: File): string | null =>
   size > FILE_BYTES_MAX ? "The file is larger than 20 MB." : null;
 
+interface Chosen {
+  preview: PreviewAnswer["data"];
+  columns: Columns;
+}
+
+/** What the beginning of the chosen file looks like; null: not known, or it could not be read. */
+function usePreview(file: File | null, apiKey: string | null) {
+  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const [isReading, setReading] = useState(false);
+  const [failure, setFailure] = useState<unknown>(null);
+  useEffect(() => {
+    setChosen(null);
+    setFailure(null);
+    setReading(file !== null);
+    if (!file) return;
+    const { signal, abort } = controller();
+    upload<PreviewAnswer>({
+      path: "/user/leads/import/preview", apiKey, fields: {}, signal, onProgress: () => undefined,
+      file: new File([file.slice(0, PREVIEW_BYTES)], file.name),
+    }).then(
+      ({ data }) => setChosen({ preview: data, columns: guessedColumns(data) }),
+      (error: unknown) => void (signal.aborted || setFailure(error)),
+    ).finally(() => void (signal.aborted || setReading(false)));
+    return abort;
+  }, [file, apiKey]);
+  const shown = chosen
+    ? <ImportColumns {...chosen} onInput={(columns) => setChosen({ ...chosen, columns })} />
+    : isReading && <p class="soft" role="status">The file is being read…</p>;
+  return { chosen, isReading, failure, shown };
+}
+
+function controller() {
+  const made = new AbortController();
+  return { signal: made.signal, abort: () => made.abort() };
+}
+
+class NoNumber extends Error {}
+const NO_NUMBER = "Say which column has the phone numbers.";
+
+function textOf(wrong: unknown): string | null {
+  if (wrong instanceof NoNumber) return NO_NUMBER;
+  return wrong ? fieldErrors(wrong).file ?? messageOf(wrong) : null;
+}
+
+function Sending({ share }: { share: number }) {
+  return (
+    <>
+      <SentBar label="Import" share={share} />
+      <p class="soft" role="status">
+        {share < 1 ? "Sending…" : "Sent. The rows are being read…"}
+      </p>
+    </>
+  );
+}
+
 function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns: Campaign[] }) {
   const { apiKey } = useSession();
   const [campaign, setCampaign] = useState(campaignId || String(campaigns.at(-1)?.id ?? ""));
@@ -50,17 +108,24 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
   const [error, setError] = useState<unknown>(null);
   const [report, setReport] = useState<Report | null>(null);
   const key = useRef(0);
+  const isSmall = file !== null && problemOf(file) === null;
+  const { chosen, isReading, failure, shown } = usePreview(isSmall ? file : null, apiKey);
   if (report) return <Outcome report={report} onAgain={() => setReport(null)} onClose={onClose} />;
   const problem = file && problemOf(file);
-  const send = async (chosen: File): Promise<void> => {
+  const send = async (sent: File): Promise<void> => {
     const run = (key.current += 1);
+    const mapping = chosen && mappingOf(chosen.columns);
+    if (chosen && !mapping) return setError(new NoNumber());
     setError(null);
     setShare(0);
     try {
       const { data } = await upload<Answer>({
-        path: "/user/leads/import", apiKey, file: chosen,
-        fields: { campaign_id: campaign, duplicates },
-        onProgress: (sent) => run === key.current && setShare(sent),
+        path: "/user/leads/import", apiKey, file: sent,
+        fields: {
+          campaign_id: campaign, duplicates,
+          ...(mapping ? { mapping: JSON.stringify(mapping) } : {}),
+        },
+        onProgress: (done) => run === key.current && setShare(done),
       });
       setReport(data);
       setFile(null);
@@ -71,7 +136,7 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
     setShare(null);
   };
   const errors = fieldErrors(error);
-  const text = problem ?? (error ? errors.file ?? messageOf(error) : null);
+  const text = problem ?? textOf(error ?? failure);
   return (
     <>
       <CampaignField
@@ -85,23 +150,19 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
           setError(null);
         }}
       >
-        A column phone_number, with country codes; every other column is a variable. At most 20 MB.
+        With a column of phone numbers with country codes; others may be variables. At most 20 MB.
       </DropZone>
+      {shown}
       <SelectField
         label="Numbers the campaign has already" value={duplicates} onInput={setDuplicates}
         options={DUPLICATES}
       />
       {text && <p class="form-error" role="alert">{text}</p>}
-      {share !== null && <SentBar label="Import" share={share} />}
-      {share !== null && (
-        <p class="soft" role="status">
-          {share < 1 ? "Sending…" : "Sent. The rows are being read…"}
-        </p>
-      )}
+      {share !== null && <Sending share={share} />}
       <div class="form-actions">
         <Button onClick={onClose}>Cancel</Button>
         <Button
-          kind="main" disabled={!file || problem !== null} isBusy={share !== null}
+          kind="main" disabled={!file || problem !== null || isReading} isBusy={share !== null}
           onClick={() => void (file && send(file))}
         >
           Import
