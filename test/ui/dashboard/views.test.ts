@@ -36,7 +36,7 @@ const LOOKS = [
 
 const READY_MS = 300;
 /** The best of so many counts: what else the machine does is no fault of the page. */
-const TRIES = 3;
+const TRIES = 8;
 
 /** Runs before the page's code; streams are answered when they begin. */
 const COUNT_REQUESTS = `
