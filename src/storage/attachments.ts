@@ -2,6 +2,7 @@
 import type { AttachmentStore } from "#features/conversations/attachments.ts";
 import type { AttachmentBody } from "#events/events.ts";
 import type { Instant } from "#core/system.ts";
+import { DELETED } from "./conversations.ts";
 import type { Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
@@ -14,7 +15,8 @@ export function createAttachmentStore(reader: Reader, writer: Writer): Attachmen
   const left = reader.prepare<object, { accountId: number; id: string }>(`
     SELECT a.account_id AS "accountId", a.uuid AS id FROM attachments a
     WHERE (a.sent_at IS NULL AND a.created_at < @before)
-      OR NOT EXISTS (SELECT 1 FROM conversations c WHERE c.id = a.conversation_id)
+      OR EXISTS (SELECT 1 FROM conversations c
+        WHERE c.id = a.conversation_id AND c.type = '${DELETED}')
     ORDER BY a.id LIMIT (@rows + 0)`);
   return {
     add: (args) => writer.write("attachments.add", args),

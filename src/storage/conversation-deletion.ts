@@ -1,8 +1,9 @@
-// Deletes conversations with all that was said in them, and gives many a label at once; each is
-// noted in the audit log. Rules: features/conversations/bulk.ts.
+// Deletes conversations with all that was said in them, of which empty rows stay for the ledger, and
+// gives many a label at once; each is noted in the audit log. Rules: features/conversations/bulk.ts.
 import type { BulkStore, Deleted, Labelled } from "#features/conversations/bulk.ts";
 import { createNoteAudit } from "./audit-log.ts";
 import { IS_LIVE } from "./calls.ts";
+import { DELETED } from "./conversations.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import type { SearchCommands } from "./search.ts";
 import type { Sql } from "./sql.ts";
@@ -23,10 +24,8 @@ export function bulkCommands(sql: Sql, search: SearchCommands) {
   };
 }
 
-/** What hangs on a conversation, its messages last: files attached are swept once it is gone. */
-const PARTS = [
-  "turns", "conversation_notes", "conversation_labels", "conversation_reads", "callbacks", "messages",
-];
+/** What hangs on a conversation and no money stands on. */
+const PARTS = ["conversation_notes", "conversation_labels", "conversation_reads", "callbacks"];
 
 function createRemoval(sql: Sql, search: SearchCommands) {
   // The account's numbering must have no holes: events it received stay, what they said goes.
@@ -50,14 +49,25 @@ function createRemoval(sql: Sql, search: SearchCommands) {
     WHERE id = @accountId AND trouble_conversation = @uuid`);
   const parts = PARTS.map((table) =>
     sql.prepare(`DELETE FROM ${table} WHERE conversation_id = @id`));
-  const remove = sql.prepare("DELETE FROM conversations WHERE id = @id");
+  // The ledger's entries name the turns, and no id may come again: rows stay, and say nothing.
+  const emptied = [`
+    UPDATE messages SET content = '', function_calls = NULL, author = NULL, idempotency_key = NULL,
+      rating = NULL, attachments = NULL
+    WHERE conversation_id = @id`, `
+    UPDATE turns SET idempotency_key = NULL, request_hash = NULL, error = NULL
+    WHERE conversation_id = @id`, `
+    UPDATE conversations SET uuid = '${DELETED}-' || CAST(id AS TEXT), type = '${DELETED}',
+      state = 'ended', variables = '{}', external_identifier = NULL, visitor_id = NULL, page = NULL,
+      evaluation = NULL, evaluation_error = NULL, evaluation_due = NULL, desk = 'assistant',
+      desk_holder = NULL, desk_holder_name = NULL, desk_reason = NULL, desk_at = NULL,
+      visitor_read_at = NULL, score = NULL, score_comment = NULL, scored_at = NULL
+    WHERE id = @id`].map((text) => sql.prepare(text));
   return async (given: { id: number; accountId: number; uuid: string; data: string }) => {
     await blankOwn.run(given);
     await blankEvents.run(given);
     await search.forgetMessages(given.id);
-    for (const part of parts) await part.run(given);
+    for (const part of [...parts, ...emptied]) await part.run(given);
     await forgetTrouble.run(given);
-    await remove.run(given);
   };
 }
 

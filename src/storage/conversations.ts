@@ -78,6 +78,8 @@ interface FailureRow {
 export const DESK = "desk, desk_holder, desk_holder_name, desk_reason, desk_at";
 export const CONVERSATION = `id, uuid, account_id, assistant_id, type, state, ${DESK}, variables,
   external_identifier, visitor_id, page, created_at`;
+/** What is left of one that was deleted is of this type; no list shows it. */
+export const DELETED = "deleted";
 /** The same beside other tables. */
 const OF_CONVERSATION = CONVERSATION.replace(/\w+/g, "c.$&");
 /** Rows as lists show them, with more columns where they are named. */
@@ -85,7 +87,8 @@ export const SUMMARIES = (more?: string): string => `
     SELECT ${OF_CONVERSATION}, c.message_count, c.total_cost_micros, c.updated_at,
       c.evaluation, c.evaluation_error, c.score, c.score_comment, c.scored_at, a.uuid AS assistant_uuid, a.name AS assistant_name
       ${more === undefined ? "" : `, ${more}`}
-    FROM conversations c JOIN assistants a ON a.id = c.assistant_id`;
+    FROM conversations c
+    JOIN assistants a ON a.id = c.assistant_id AND c.type <> '${DELETED}'`;
 export const MESSAGE =
   "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, author, rating, attachments, created_at";
 

@@ -4,6 +4,7 @@ import { after, test } from "node:test";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { awayOf } from "#features/conversations/office-hours.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
+import { auditBeside } from "#support/beside.ts";
 import { startMailServer } from "#support/mail-server.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
@@ -398,6 +399,12 @@ test("[CV500] a conversation is deleted with all that was said in it, also what 
     { type: "conversation_deleted", conversation_id: uuid });
   assert.equal((await server.call("GET", "/user/me", { key })).body.total_balance, before);
   assert.equal((await server.call("GET", "/user/ledger/verification", { key })).body.ok, true);
+  // A conversation that comes after it is none of its ids again: its reply has its own charge.
+  const { uuid: next } = await fresh(null);
+  assert.equal((await server.call("POST", `/conversations/${next}/messages`, {
+    body: { message: "Hello" },
+  })).status, 200);
+  assert.deepEqual((await auditBeside(server.dataDir)).problems, []);
   const noted = await server.call("GET", "/user/audit?action=conversation.delete", { key });
   assert.deepEqual(noted.body.data.map((entry: { actor: { name: string }; object: object }) =>
     [entry.actor.name, entry.object]), [["Ana", { type: "conversation", id: uuid }]]);
