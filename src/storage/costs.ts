@@ -6,6 +6,7 @@ import {
 import type { LedgerKind } from "#features/accounts/ledger.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
+import { DELETED } from "./conversations.ts";
 import type { Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
@@ -121,7 +122,7 @@ function countedFrom(entry: EntryRow, { things, assistants }: Known): Counted | 
   return {
     at: createdAt - (createdAt % QUARTER_MICROS),
     kind: isTaken ? "other" : kind,
-    channel: found?.type ?? (isTaken ? "other" : kind),
+    channel: found && found.type !== DELETED ? found.type : isTaken ? "other" : kind,
     assistantId: found?.assistant_id ?? 0,
     campaignId: found?.campaign_id ?? 0,
     modelId: assistant ? modelOf(assistant, thing?.table === "call") : 0,

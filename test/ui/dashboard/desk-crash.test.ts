@@ -148,7 +148,8 @@ test("[DB357] the server is killed while two operators and three visitors write 
       texts.flatMap((text) => /\b[vp]\d+\b/.exec(text)?.[0] ?? []);
     const messages = desks[at]!.getByRole("list", { name: "Messages" });
     for (const list of [visitors[at]!.log.locator(".item"), messages.locator("li")]) {
-      await askUntil(async () => shown(await list.allInnerTexts()), ({ length }) => length >= stored.length);
+      await askUntil(async () => shown(await list.allInnerTexts()),
+        ({ length }) => length >= stored.length);
       assert.deepEqual(shown(await list.allInnerTexts()), stored);
     }
   }
