@@ -130,7 +130,7 @@ function OpenViews({ list, fields, show }: ViewsProps) {
 
 const EXPORTED_MAX = 5000;
 
-function csvOf(rows: object[]): string {
+export function csvOf(rows: object[]): string {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const lines = rows.map((row) =>
     csvLine(names.map((name) => (row as Record<string, unknown>)[name])));

@@ -15,6 +15,16 @@ export interface Column<T> {
   grow?: number;
 }
 
+/** Rows that are ticked; only rows that are loaded can be. */
+export interface Choice<T> {
+  has(row: T): boolean;
+  /** No more can be ticked than the server takes at once. */
+  isFull: boolean;
+  set(rows: T[], isOn: boolean): void;
+  /** For screen readers: `Choose Ada`. */
+  label(row: T): string;
+}
+
 interface TableProps<T> {
   /** For screen readers. */
   label: string;
@@ -24,8 +34,29 @@ interface TableProps<T> {
   /** Makes the whole row a link. */
   href?: (row: T) => string;
   onClick?: (row: T) => void;
+  /** Puts a box before each row. */
+  choice?: Choice<T>;
   /** Shown where there are no rows. */
   empty: ComponentChildren;
+}
+
+/** From these widths on, columns of the priorities 2 and 3 are there. */
+const WIDER = ["(min-width: 48rem)", "(min-width: 75rem)"];
+const tier = (): number => 1 + WIDER.filter((query) => matchMedia(query).matches).length;
+
+/** The last priority of which there is room for columns. */
+export function useTier(): number {
+  const [now, setNow] = useState(tier);
+  useEffect(() => {
+    const measure = (): void => setNow(tier());
+    const queries = WIDER.map((query) => matchMedia(query));
+    for (const query of queries) query.addEventListener("change", measure);
+    measure();
+    return () => {
+      for (const query of queries) query.removeEventListener("change", measure);
+    };
+  }, []);
+  return now;
 }
 
 /** As in dashboard.css. */
@@ -45,8 +76,11 @@ export function Table<T>(props: TableProps<T>) {
   );
 }
 
-function Body<T>(props: TableProps<T> & { count: number }) {
-  const { label, columns, rows, rowKey, count } = props;
+function Body<T>(given: TableProps<T> & { count: number }) {
+  const room = useTier();
+  const columns = given.columns.filter(({ priority = 1 }) => priority <= room);
+  const props = { ...given, columns };
+  const { label, rows, rowKey, choice, count } = props;
   const body = useRef<HTMLTableSectionElement>(null);
   const [first, last] = useWindow(body, count);
   useEffect(() => rows.show(first, last), [rows, first, last]);
@@ -55,14 +89,16 @@ function Body<T>(props: TableProps<T> & { count: number }) {
   return (
     <table class="list" aria-label={label} aria-rowcount={count + 1}>
       <colgroup>
-        {columns.map(({ title, priority = 1, grow = 1 }) => (
-          <col key={title} class={`p${priority}`} style={{ width: `${(grow / whole) * 100}%` }} />
+        {choice && <col class="choice" />}
+        {columns.map(({ title, grow = 1 }) => (
+          <col key={title} style={{ width: `${(grow / whole) * 100}%` }} />
         ))}
       </colgroup>
       <thead>
         <tr aria-rowindex={1}>
-          {columns.map(({ title, priority = 1, align }) => (
-            <th key={title} scope="col" class={`p${priority} ${align ?? ""}`}>{title}</th>
+          {choice && <ChooseAll rows={rows} count={count} choice={choice} />}
+          {columns.map(({ title, align }) => (
+            <th key={title} scope="col" class={align}>{title}</th>
           ))}
         </tr>
       </thead>
@@ -71,7 +107,7 @@ function Body<T>(props: TableProps<T> & { count: number }) {
         {shown.map((index) => {
           const row = rows.at(index);
           return row === undefined
-            ? <tr key={`at ${index}`} aria-rowindex={index + 2}><td colSpan={columns.length}>…</td></tr>
+            ? <tr key={`at ${index}`} aria-rowindex={index + 2}><td colSpan={columns.length + (choice ? 1 : 0)}>…</td></tr>
             : <Row key={rowKey(row)} {...props} row={row} index={index} />;
         })}
         <Space rows={count - last} />
@@ -85,16 +121,55 @@ const Space = ({ rows }: { rows: number }) =>
     ? <tr class="space" style={{ height: `${rows * ROW_PX}px` }} aria-hidden="true" />
     : null;
 
-function Row<T>({ columns, row, index, href, onClick }: TableProps<T> & { row: T; index: number }) {
+/** Those that are loaded, from the top, as many as can be. */
+function ChooseAll<T>({ rows, count, choice }: {
+  rows: Rows<T>; count: number; choice: Choice<T>;
+}) {
+  const loaded = Array.from({ length: count }, (_, at) => rows.at(at))
+    .filter((row) => row !== undefined);
+  const chosen = loaded.filter((row) => choice.has(row)).length;
+  const isAll = chosen > 0 && (chosen === loaded.length || choice.isFull);
+  return (
+    <th scope="col" class="choice">
+      <label>
+        <input
+          type="checkbox" aria-label="Choose all that are loaded" checked={isAll}
+          ref={(box) => {
+            if (box) box.indeterminate = chosen > 0 && !isAll;
+          }}
+          onChange={() => choice.set(loaded, !isAll)}
+        />
+      </label>
+    </th>
+  );
+}
+
+function Choose<T>({ row, choice }: { row: T; choice: Choice<T> }) {
+  const isOn = choice.has(row);
+  return (
+    <td class="choice">
+      <label>
+        <input
+          type="checkbox" aria-label={choice.label(row)} checked={isOn}
+          disabled={choice.isFull && !isOn} onChange={() => choice.set([row], !isOn)}
+        />
+      </label>
+    </td>
+  );
+}
+
+function Row<T>(props: TableProps<T> & { row: T; index: number }) {
+  const { columns, row, index, href, onClick, choice } = props;
   const lead = (content: ComponentChildren): ComponentChildren => {
     if (href) return <a class="row-link" href={href(row)}>{content}</a>;
     if (!onClick) return content;
     return <button type="button" class="row-link" onClick={() => onClick(row)}>{content}</button>;
   };
   return (
-    <tr aria-rowindex={index + 2}>
-      {columns.map(({ title, cell, priority = 1, align }, at) => (
-        <td key={title} class={`p${priority} ${align ?? ""}`}>
+    <tr aria-rowindex={index + 2} class={choice?.has(row) ? "chosen" : undefined}>
+      {choice && <Choose row={row} choice={choice} />}
+      {columns.map(({ title, cell, align }, at) => (
+        <td key={title} class={align}>
           {at === 0 ? lead(cell(row)) : cell(row)}
         </td>
       ))}

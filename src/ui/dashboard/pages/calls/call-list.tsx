@@ -27,23 +27,23 @@ const CHANGES = ["call_created", "call_status_changed", "call_ended", "call_dele
 const COLUMNS: Column<CallRecord>[] = [
   { title: "Customer", grow: 1.9, cell: (call) => <Customer call={call} /> },
   {
-    title: "Last words", priority: 3, grow: 1.5,
+    title: "Last words", priority: 3, grow: 2,
     cell: ({ transcript_entries: entries }) =>
       <span class="last-words">{entries.findLast(({ text }) => text !== "")?.text ?? "–"}</span>,
   },
   {
-    title: "Started", grow: 1.1, priority: 2,
+    title: "Started", grow: 1.45, priority: 2,
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
-  { title: "Direction", cell: ({ type }) => typeWords(type), priority: 3, grow: 0.9 },
-  { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.3 },
-  { title: "Status", cell: ({ status }) => <Status code={status} />, grow: 1.2 },
+  { title: "Direction", cell: ({ type }) => typeWords(type), priority: 3, grow: 0.95 },
+  { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.6 },
+  { title: "Status", cell: ({ status }) => <Status code={status} />, grow: 1.8 },
   {
-    title: "Duration", align: "end", priority: 2, grow: 0.8,
+    title: "Duration", align: "end", priority: 2, grow: 0.85,
     cell: ({ status, duration: seconds }) => isLive(status) ? "–" : duration(seconds),
   },
   {
-    title: "Cost", align: "end", priority: 3, grow: 0.8,
+    title: "Cost", align: "end", priority: 3, grow: 0.85,
     cell: ({ status, total_cost: cost }) => isLive(status) ? "–" : money(cost),
   },
 ];

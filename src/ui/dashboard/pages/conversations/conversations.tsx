@@ -12,10 +12,12 @@ import { count, money, when, whenExactly, words } from "#ui/dashboard/kit/format
 import { Card, Empty, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
 import { chosenColumns, ListTools } from "#ui/dashboard/kit/list-tools.tsx";
 import { usePhone } from "#ui/dashboard/later.tsx";
-import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { Table, useTier, type Column } from "#ui/dashboard/kit/table.tsx";
+import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { assistantOptions } from "#ui/dashboard/pages/calls/assistants.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
+import { BulkBar, useChosen } from "./bulk.tsx";
 import "./conversations.css";
 
 type ListPage =
@@ -50,43 +52,51 @@ export function titleOf({ id, external_identifier: customer, variables }: Summar
 const STATES: Record<Summary["desk"], string | null> =
   { assistant: null, waiting: "Waits for a person", person: "With a person" };
 
+const isRoutine = ({ ai_enabled: isOn }: Listed): boolean => isOn;
+const stateOf = (row: Listed) => isRoutine(row)
+  ? "AI answers"
+  : <span class="badge warn">{STATES[row.desk] ?? "AI off"}</span>;
+const lastWords = ({ last_message: last }: Listed): string => last?.content ?? "–";
+
 const COLUMNS: Column<Listed>[] = [
+  { title: "Customer", grow: 2.1, cell: (row) => <Customer row={row} /> },
   {
-    title: "Customer", grow: 1.4,
-    cell: (row) => <Customer row={row} />,
+    title: "Last words", priority: 2, grow: 2.2,
+    cell: (row) => <span class="last-words">{lastWords(row)}</span>,
   },
   {
-    title: "Last words", priority: 2, grow: 2,
-    cell: ({ last_message: last }) => <span class="last-words">{last?.content ?? "–"}</span>,
-  },
-  {
-    title: "Last change", grow: 1.1,
+    title: "Last change", grow: 1.45,
     cell: ({ updated_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
-  { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.4 },
-  { title: "Type", cell: ({ type }) => typeName(type), priority: 2, grow: 0.7 },
   {
-    title: "State", priority: 3, grow: 0.9,
-    cell: ({ ai_enabled: isOn, desk }) => isOn
-      ? "AI answers"
-      : <span class="badge warn">{STATES[desk] ?? "AI off"}</span>,
+    title: "Assistant", priority: 2, grow: 1.6,
+    cell: ({ assistant_name: name, type }) => <TwoLines main={name} sub={typeName(type)} />,
   },
+  { title: "State", priority: 2, grow: 1.65, cell: stateOf },
   {
-    title: "Rating", priority: 3, grow: 0.6, align: "end",
+    title: "Rating", priority: 3, grow: 0.7, align: "end",
     cell: ({ satisfaction }) => satisfaction ? `${satisfaction.score} of 5` : "–",
   },
   {
     title: "Messages", cell: ({ message_count: messages }) => count(messages), align: "end",
-    priority: 2, grow: 0.7,
+    priority: 3, grow: 0.9,
   },
   {
-    title: "Cost", cell: ({ total_cost: cost }) => money(cost), align: "end", priority: 3, grow: 0.7,
+    title: "Cost", cell: ({ total_cost: cost }) => money(cost), align: "end", priority: 3, grow: 0.75,
   },
 ];
 
+/** Where there is no room for columns of their own, the last words and the state are with it. */
 function Customer({ row }: { row: Listed }) {
   const phone = usePhone();
-  return <>{phone(titleOf(row))}</>;
+  const name = phone(titleOf(row));
+  if (useTier() > 1) return <span title={name}>{name}</span>;
+  return (
+    <TwoLines
+      main={name}
+      sub={isRoutine(row) ? lastWords(row) : <>{stateOf(row)} {lastWords(row)}</>}
+    />
+  );
 }
 
 const queryOf = ({ search, type, assistant, customer, ...days }: Filter) => ({
@@ -108,6 +118,9 @@ export function Conversations() {
     return { rows: data, next };
   });
   const { hasNews, show } = useNews(rows.reload);
+  const phone = usePhone();
+  const nameOf = (row: Listed): string => phone(titleOf(row));
+  const chosen = useChosen(JSON.stringify({ ...settled, columns: "" }), nameOf);
   const isFiltered = addressOf({ ...filter, columns: "" }) !== "";
   const clear = (): void => setFilter({ ...NO_FILTER, columns: filter.columns });
   return (
@@ -139,8 +152,10 @@ export function Conversations() {
             return { rows: data, next };
           }}
         />
+        <BulkBar chosen={chosen} list={rows} nameOf={nameOf} onDeleted={show} />
         <Table
-          label="Conversations" columns={chosenColumns(COLUMNS, filter.columns)} rows={rows} rowKey={({ id }) => id}
+          label="Conversations" columns={chosenColumns(COLUMNS, filter.columns)} rows={rows}
+          rowKey={({ id }) => id} choice={chosen.choice}
           href={({ id }) => `#/conversations/${id}`}
           empty={isFiltered
             ? <Empty icon="search" title="No conversation fits these filters." />
