@@ -1,5 +1,5 @@
-// Deletes conversations with all that was said in them, of which empty rows stay for the ledger, and
-// gives many a label at once; each is noted in the audit log. Rules: features/conversations/bulk.ts.
+// Deletes conversations with all that was said in them, of which empty rows stay for the ledger,
+// and gives many a label at once; each is noted in the audit log.
 import type { BulkStore, Deleted, Labelled } from "#features/conversations/bulk.ts";
 import { createNoteAudit } from "./audit-log.ts";
 import { IS_LIVE } from "./calls.ts";

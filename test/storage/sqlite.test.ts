@@ -82,7 +82,7 @@ test("[SO13] every command runs under a lock: its account's, or one of what acco
     "nodes.giveLeaseBack", "nodes.join", "nodes.leave", "nodes.recovered", "nodes.takeLease",
     "phoneNumbers.finishReturn", "phoneNumbers.putBack", "phoneNumbers.stock", "phoneNumbers.take",
     "sipTrunks.approve", "sipTrunks.create", "sipTrunks.giveBack", "sipTrunks.take",
-    "sipTrunks.update",
+    "sipTrunks.update", "users.tryPassword",
   ]);
   for (const [name, lock] of locks) {
     if ("account" in lock) assert.deepEqual(lock, { account: 7 }, name);

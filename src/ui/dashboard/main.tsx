@@ -9,8 +9,10 @@ import { App } from "./app.tsx";
 import "./kit/leaving.ts";
 import { LANGUAGE } from "./kit/texts.ts";
 import { applyTheme } from "./kit/theme.ts";
+import { showAsKept } from "./kit/zone.ts";
 
 applyTheme();
+showAsKept();
 document.documentElement.lang = LANGUAGE;
 const root = document.getElementById("app");
 if (root) render(<App />, root);

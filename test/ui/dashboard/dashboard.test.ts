@@ -102,7 +102,7 @@ test("[DB420] Ctrl+K goes to a page or an assistant by its name, and ? says whic
     await page.keyboard.press("Control+k");
     const box = page.getByRole("combobox", { name: "Page, assistant, number or person" });
     await box.fill("night");
-    await page.getByRole("option", { name: /Night porter/ }).waitFor();
+    await page.getByRole("option", { name: "Night porter Assistant" }).waitFor();
     await look();
     await box.press("Enter");
     await page.getByRole("heading", { level: 1, name: "Night porter" }).waitFor();

@@ -31,7 +31,7 @@ test("[DB10] a document is uploaded, an assistant is given it, and answers from 
     await page.getByLabel("Knowledgebase", { exact: true }).selectOption({ label: "Lighthouse" });
     await page.getByLabel("How it is used").selectOption("prompt");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("Saved").waitFor();
+    await page.getByText("Saved", { exact: true }).first().waitFor();
 
     model.script(({ messages }) => ({
       tokens: JSON.stringify(messages).includes("Thursdays from four")

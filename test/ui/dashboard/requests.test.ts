@@ -70,8 +70,9 @@ test("[DB257] signing in and walking through all pages asks little, and less aga
     };
     await page.reload();
     await isWhole("Overview");
-    // A session, its stream, the account; and what the overview shows.
-    assert.ok(asked.length <= 7, asked.join(", "));
+    // A session, its stream, the account; what the overview shows, and the assistants its charts
+    // are narrowed to.
+    assert.ok(asked.length <= 8, asked.join(", "));
     assert.equal(new Set(asked).size, asked.length, asked.join(", "));
     for (const round of ["first", "again"] as const) {
       for (const [path, heading, first, again] of pages) {

@@ -1,6 +1,6 @@
 // The time zone of the account, which everything that is shown is shown in; the browser's, where
 // nobody has chosen one. Kept in this browser, so that the first page stands in it at once. Set by
-// app.tsx; used by format.ts and by what is narrowed to days.
+// main.tsx and app.tsx; used by format.ts and by what is narrowed to days.
 import { LOCALE } from "./texts.ts";
 
 const KEPT = "parley-time-zone";
@@ -28,8 +28,11 @@ export function showIn(zone: string | null): void {
   else localStorage.setItem(KEPT, zone);
 }
 
-shown = localStorage.getItem(KEPT) ?? OWN;
-if (!isKnown(shown)) shown = OWN;
+/** Before anything is shown: as this browser showed it last. */
+export function showAsKept(): void {
+  const kept = localStorage.getItem(KEPT);
+  if (kept !== null && isKnown(kept)) shown = kept;
+}
 
 /** The day it is there: `YYYY-MM-DD`. */
 export const today = (): string =>

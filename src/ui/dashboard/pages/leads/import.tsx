@@ -99,6 +99,9 @@ function Sending({ share }: { share: number }) {
   );
 }
 
+const mapped = (mapping: object | null) =>
+  mapping ? { mapping: JSON.stringify(mapping) } : {};
+
 function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns: Campaign[] }) {
   const { apiKey } = useSession();
   const [campaign, setCampaign] = useState(campaignId || String(campaigns.at(-1)?.id ?? ""));
@@ -121,10 +124,7 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
     try {
       const { data } = await upload<Answer>({
         path: "/user/leads/import", apiKey, file: sent,
-        fields: {
-          campaign_id: campaign, duplicates,
-          ...(mapping ? { mapping: JSON.stringify(mapping) } : {}),
-        },
+        fields: { campaign_id: campaign, duplicates, ...mapped(mapping) },
         onProgress: (done) => run === key.current && setShare(done),
       });
       setReport(data);
