@@ -29,8 +29,8 @@ interface Many {
 /** Each is one transaction; conversations the account has not are passed over. */
 export interface BulkStore {
   /**
-   * Messages, turns, notes, labels, callbacks, words in the search and what events said go; the
-   * ledger, the audit log and records of calls stay.
+   * What messages and events said, notes, labels, callbacks and words in the search go; the ledger
+   * with the turns it names, the audit log and records of calls stay.
    */
   delete(args: Many): Promise<Deleted>;
   label(args: Many & { labelId: number; isTaken: boolean }): Promise<Labelled>;
