@@ -15,8 +15,8 @@ export function createAttachmentStore(reader: Reader, writer: Writer): Attachmen
   const left = reader.prepare<object, { accountId: number; id: string }>(`
     SELECT a.account_id AS "accountId", a.uuid AS id FROM attachments a
     WHERE (a.sent_at IS NULL AND a.created_at < @before)
-      OR EXISTS (SELECT 1 FROM conversations c
-        WHERE c.id = a.conversation_id AND c.type = '${DELETED}')
+      OR NOT EXISTS (SELECT 1 FROM conversations c
+        WHERE c.id = a.conversation_id AND c.type <> '${DELETED}')
     ORDER BY a.id LIMIT (@rows + 0)`);
   return {
     add: (args) => writer.write("attachments.add", args),
