@@ -69,7 +69,7 @@ test("[DB257] signing in and walking through all pages asks little, and less aga
         requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve)))));
     };
     // What the page before it still asks is not counted.
-    await page.goto("about:blank");
+    await page.goto(`${server.url}/livez`);
     asked.length = 0;
     await page.goto(server.url);
     await isWhole("Overview");
