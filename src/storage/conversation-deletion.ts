@@ -54,7 +54,7 @@ function createRemoval(sql: Sql, search: SearchCommands) {
     UPDATE messages SET content = '', function_calls = NULL, author = NULL, idempotency_key = NULL,
       rating = NULL, attachments = NULL
     WHERE conversation_id = @id`, `
-    UPDATE turns SET idempotency_key = NULL, request_hash = NULL, error = NULL
+    UPDATE turns SET idempotency_key = NULL, request_hash = NULL, error = NULL, failure = NULL
     WHERE conversation_id = @id`, `
     UPDATE conversations SET uuid = '${DELETED}-' || CAST(id AS TEXT), type = '${DELETED}',
       state = 'ended', variables = '{}', external_identifier = NULL, visitor_id = NULL, page = NULL,
