@@ -284,3 +284,16 @@ export async function assertAccessible({ page }: Seen): Promise<void> {
   });
   assert.deepEqual(result.value, []);
 }
+
+/** A visitor in a browser of his own who has opened the chat and asked for a person. */
+export async function askForPerson(
+  browser: Browser, url: string,
+): Promise<Seen & { uuid: string }> {
+  const seen = await openPage(browser, url);
+  const made = seen.page.waitForRequest(/\/stream\?after=/);
+  await open(seen);
+  const uuid = /conversations\/([\w-]{36})/.exec((await made).url())?.[1] ?? "";
+  await seen.page.getByRole("button", { name: "Talk to a person" }).click();
+  await seen.panel.locator(".desk").getByText("A person has been asked to join.").waitFor();
+  return { ...seen, uuid };
+}

@@ -11,7 +11,7 @@ import { freePorts } from "#support/free-ports.ts";
 import { startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
-import { open, openPage, startHost, type Seen } from "#support/widget-page.ts";
+import { askForPerson, type Seen, startHost } from "#support/widget-page.ts";
 
 // The suite has its quiet form in inbox.test.ts and the kill over HTTP in desk-crash.test.ts.
 const skip = noBrowser() || (process.env.PROOF !== "long" && "it is long: npm run prove");
@@ -95,15 +95,7 @@ test("[DB357] the server is killed while two operators and three visitors write 
       status: "active", initial_message: "Hi!", desk: { visitor_may_ask: true },
     }));
   const widget = host.add({ attributes: { "data-assistant": assistant } });
-  const visit = async () => {
-    const seen = await openPage(browser, widget);
-    const made = seen.page.waitForRequest(/\/stream\?after=/);
-    await open(seen);
-    const uuid = /conversations\/([\w-]{36})/.exec((await made).url())?.[1] ?? "";
-    await seen.page.getByRole("button", { name: "Talk to a person" }).click();
-    await seen.panel.locator(".desk").getByText("A person has been asked to join.").waitFor();
-    return { ...seen, uuid };
-  };
+  const visit = () => askForPerson(browser, widget);
   const visitors = [await visit(), await visit(), await visit()] as const;
   const desks = await Promise.all(NAMES.map(async (name) => {
     const made = await ask<{ api_key: { token: string } }>(url, key, "/user/api-keys", { name });

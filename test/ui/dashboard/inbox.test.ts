@@ -10,7 +10,7 @@ import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
 import { memberOf } from "#support/members.ts";
 import { startPushService, type PushBrowser } from "#support/push-service.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
-import { isAnswered, open, openPage, openTab, startHost } from "#support/widget-page.ts";
+import { askForPerson, isAnswered, openTab, startHost } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const dashboard = await startDashboard();
@@ -216,15 +216,7 @@ test("[DB354] two operators and three visitors in their browsers: queue, claim, 
   const browser = dashboard.browser;
   assert.ok(browser);
   model.script(() => ({ tokens: ["I am ", "the assistant."] }));
-  const visit = async () => {
-    const seen = await openPage(browser, url);
-    const made = seen.page.waitForRequest(/\/stream\?after=/);
-    await open(seen);
-    const uuid = /conversations\/([\w-]{36})/.exec((await made).url())?.[1] ?? "";
-    await seen.page.getByRole("button", { name: "Talk to a person" }).click();
-    await seen.panel.locator(".desk").getByText("A person has been asked to join.").waitFor();
-    return { ...seen, uuid };
-  };
+  const visit = () => askForPerson(browser, url);
   const visitors = [await visit(), await visit(), await visit()] as const;
   const [one, two, three] = visitors;
   const heard = ({ log }: { log: Locator }, text: string) =>
