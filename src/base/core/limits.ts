@@ -8,6 +8,8 @@ const MINUTE_MS = 60 * SECOND_MS;
 export const LIMITS = {
   /** Words a speech recogniser receives: those of the assistant's list, and all together. */
   recogniserHintsMax: 100,
+  /** Values of a call's jitter over time; an even count. Longer calls have longer stretches. */
+  jitterStretchesMax: 120,
   /** Transfers a call's record keeps, the newest. */
   callTransfersMax: 50,
   /** Times a call's colleagues are called. */

@@ -1,5 +1,6 @@
 // Sound that a page sends over a socket, and how evenly it comes. Used by web-call.ts for who calls
 // and by desk-routes.ts for a person of the account.
+import { Jitter } from "#audio/jitter.ts";
 import type { System } from "#core/system.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
@@ -21,22 +22,21 @@ export function createIntake(system: System, rate: number) {
   let startedMs = 0;
   let heardMs = 0;
   let transitMs = Number.NaN;
-  const jitter = { nowMs: 0, sumMs: 0, maxMs: 0, count: 0 };
+  const jitter = new Jitter();
   /** As RFC 3550 has it of packets. */
   const measure = (nowMs: number): void => {
     const differenceMs = Math.abs(nowMs - heardMs - transitMs);
     transitMs = nowMs - heardMs;
-    if (Number.isNaN(differenceMs)) return;
-    jitter.nowMs += (differenceMs - jitter.nowMs) / 16;
-    jitter.sumMs += jitter.nowMs;
-    jitter.maxMs = Math.max(jitter.maxMs, jitter.nowMs);
-    jitter.count += 1;
+    if (!Number.isNaN(differenceMs)) jitter.push(differenceMs, nowMs);
   };
   const tenth = (ms: number): number => Math.round(10 * ms) / 10;
   return {
-    quality: (): LegQuality | null => jitter.count === 0 ? null : {
-      ...UNKNOWN,
-      jitterMs: tenth(jitter.sumMs / jitter.count), jitterMaxMs: tenth(jitter.maxMs),
+    quality: (): LegQuality | null => {
+      const { meanMs, maxMs } = jitter;
+      const jitterOverTime = jitter.overTime(system.monotonicMs(), system.now());
+      return meanMs === null || jitterOverTime === null
+        ? null
+        : { ...UNKNOWN, jitterMs: tenth(meanMs), jitterMaxMs: tenth(maxMs), jitterOverTime };
     },
     start: (): void => {
       startedMs = system.monotonicMs();

@@ -112,6 +112,8 @@ export interface TranscriptEntry {
 
 /** How long each stage of one reply took, in milliseconds since the customer stopped speaking. */
 export interface TurnLatency {
+  /** When that was, in milliseconds since the answer; absent: the record is older. */
+  atMs?: number;
   endpointMs: number | null;
   finalTranscriptMs: number | null;
   firstTokenMs: number | null;

@@ -19,6 +19,9 @@ const Stage = (description: string, example: number) =>
   Nullable(Type.Integer(about(`${description}, in milliseconds; null: not known.`, example)));
 
 const LatencySchema = Type.Object({
+  at_ms: Nullable(Type.Integer(about(
+    "When the caller stopped speaking, in milliseconds since the answer; null: a call of before it "
+      + "was kept.", 4200))),
   endpoint_ms: Stage("Until the end of the turn was decided", 320),
   final_transcript_ms: Stage("Until the words were final", 340),
   first_token_ms: Stage("Until the model's first word", 610),
@@ -199,13 +202,14 @@ export function wireCall(
     recording_url: call.recordingFile === null ? null : urlOf(call.recordingFile),
     transfers: wireTransfers(call, entries, urlOf),
     latency: call.turns.map((turn) => ({
+      at_ms: turn.atMs ?? null,
       endpoint_ms: turn.endpointMs,
       final_transcript_ms: turn.finalTranscriptMs,
       first_token_ms: turn.firstTokenMs,
       first_audio_ms: turn.firstAudioMs,
       heard_ms: turn.heardMs,
     })),
-    quality: call.quality && wireQuality(call.quality),
+    quality: call.quality && wireQuality(call.quality, call.answeredAt),
     ...callDeskItem(call.desk),
     created_at: plainSeconds(call.createdAt),
     updated_at: plainSeconds(call.updatedAt),

@@ -61,7 +61,7 @@ export function postCallBody(call: PostCallFacts): Record<string, unknown> {
     finished_at: isoMicros(call.finishedAt),
     lead: call.lead && { ...call.lead, campaign: call.campaign },
     campaign: call.campaign,
-    ...(call.quality ? { quality: wireQuality(call.quality) } : {}),
+    ...(call.quality ? { quality: wireQuality(call.quality, call.answeredAt) } : {}),
     ...(call.transfers.length > 0 ? {
       transfers: wireTransfers(call, spoken, () => null),
     } : {}),

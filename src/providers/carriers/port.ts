@@ -1,6 +1,7 @@
 // The ports calls come and go through. A carrier brings legs: one end of one call, as PCM frames of
 // 20 ms and a few signals. Legs live in the media thread. Playout is the mixer's for every carrier:
 // a leg only forwards frames in real time. Adaptors are in this folder.
+import type { JitterOverTime } from "#audio/jitter.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 
 export const FRAME_MS = 20;
@@ -35,6 +36,8 @@ export interface LegQuality {
   /** Interarrival jitter (RFC 3550): on average, and at its worst. */
   jitterMs: number | null;
   jitterMaxMs: number | null;
+  /** Absent: nothing was measured, or nobody kept it then. */
+  jitterOverTime?: JitterOverTime;
   /** Each counted once; late ones came, too late to be heard. */
   packetsReceived: number | null;
   packetsLost: number | null;

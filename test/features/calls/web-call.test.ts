@@ -58,7 +58,13 @@ test("[WC1] [CR350] a web call is heard, answered, recorded and paid for", async
   const { codec, jitter_ms: jitterMs, packets_lost: lost, mos } = call.quality;
   assert.deepEqual([codec, lost, mos], ["pcm", null, null]);
   assert.ok(jitterMs >= 0 && jitterMs < 1000, `${jitterMs}`);
-  assert.ok(call.latency[0].heard_ms >= call.latency[0].endpoint_ms);
+  const [turn] = call.latency;
+  assert.ok(turn.heard_ms >= turn.endpoint_ms);
+  const [, question, answer] = call.transcript_entries;
+  assert.ok(Math.abs(turn.at_ms - question.end_ms) <= 1 && turn.at_ms < answer.start_ms);
+  const { from_ms: fromMs, step_ms: stepMs, values } = call.quality.jitter_over_time;
+  assert.ok(Math.abs(fromMs) < 5000 && stepMs === 5000, JSON.stringify(call.quality));
+  assert.ok(values.length >= 1 && values.every((one: number) => one >= 0), JSON.stringify(values));
   const recording = await fetch(call.recording_url);
   assert.equal(recording.status, 200);
   const sound = parseWav(Buffer.from(await recording.arrayBuffer()));

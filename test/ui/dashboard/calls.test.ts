@@ -1,16 +1,14 @@
 // The dashboard's pages about calls in a real browser: live cards, the list, new calls, one call
-// while it lasts and afterwards; through a lost network, a restart of the server and a reload.
+// while it lasts; through a lost network, a restart of the server and a reload. Calls that are over
+// are in call-record.test.ts.
 import assert from "node:assert/strict";
-import { mkdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { createStereoRecorder } from "#audio/wav.ts";
-import type { FunctionCall } from "#events/events.ts";
-import type { LegQuality } from "#providers/carriers/port.ts";
 import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { openFrontDoor } from "#support/front-door.ts";
+import { placedCalls } from "#support/placed-calls.ts";
 import { newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
 
 const skip = noBrowser();
@@ -36,61 +34,7 @@ const ask: TestServer["call"] = (method, path, options) =>
   server.call(method, path, { key, ...options });
 const calls = () => server.app.features.calls;
 
-interface Made {
-  phone?: string;
-  variables?: Record<string, string>;
-}
-
-/** A call nobody carries: what happens on it is up to the test. */
-async function begin({ phone = "+15550109999", variables = {} }: Made = {}): Promise<number> {
-  const assistant = await server.app.features.assistants.find(accountId, outbound.id);
-  assert.ok(assistant);
-  const { call } = await calls().begin({
-    assistant, type: "outbound", conversationUuid: null, assistantPhone: "+15550101111",
-    customerPhone: phone, variables,
-  });
-  return call.id;
-}
-
-async function answered(made?: Made): Promise<number> {
-  const id = await begin(made);
-  await calls().change({ id, accountId }, "ringing", {});
-  await calls().change({ id, accountId }, "in-progress", {});
-  return id;
-}
-
-type Speaker = "assistant" | "customer";
-let clockMs = 0;
-async function said(
-  id: number, speaker: Speaker, text: string, functionCalls: FunctionCall[] = [],
-): Promise<void> {
-  clockMs += 1000;
-  await calls().addTranscript({ id, accountId }, {
-    speaker, text, startMs: clockMs, endMs: clockMs + 900, interrupted: false, functionCalls,
-  });
-}
-
-const saying = (id: number, speaker: Speaker, text: string): void =>
-  calls().transcriptDelta({ id, accountId }, { speaker, text });
-
-async function end(
-  id: number, rest: { hasRecording?: boolean; evaluation?: object; quality?: LegQuality } = {},
-): Promise<void> {
-  await calls().end({ id, accountId }, {
-    finalStatus: "ended_by_customer", reason: "customer_hung_up",
-    turns: [
-      {
-        endpointMs: 200, finalTranscriptMs: 210, firstTokenMs: 420, firstAudioMs: 530, heardMs: 560,
-      },
-    ],
-    hasRecording: rest.hasRecording ?? false,
-    quality: rest.quality ?? null,
-  });
-  await calls().finish({ id, accountId }, {
-    evaluation: { ...rest.evaluation }, evaluationError: null,
-  });
-}
-
+const { begin, answered, said, saying, end } = placedCalls(() => server, outbound.id);
 const live = (page: Page): Locator => page.getByRole("list", { name: "Live calls" });
 const entries = (page: Page): Locator =>
   page.getByRole("list", { name: "Transcript" }).getByRole("listitem");
@@ -102,10 +46,10 @@ test("[DB40] live calls are cards that come, tell each word and go by themselves
     const early = await answered({ phone: "+15550104001" });
     await said(early, "assistant", "Here before you.");
     await go("/calls");
-    const old = live(page).getByRole("listitem").filter({ hasText: "+15550104001" });
+    const old = live(page).getByRole("listitem").filter({ hasText: "+1 555 010 4001" });
     await old.getByText("Here before you.").waitFor();
     const id = await begin({ phone: "+15550104002" });
-    const card = live(page).getByRole("listitem").filter({ hasText: "+15550104002" });
+    const card = live(page).getByRole("listitem").filter({ hasText: "+1 555 010 4002" });
     await card.getByText("Initiated").waitFor();
     await card.getByText("Sales desk").waitFor();
     await calls().change({ id, accountId }, "ringing", {});
@@ -120,7 +64,7 @@ test("[DB40] live calls are cards that come, tell each word and go by themselves
     const before = await clock.textContent();
     assert.match(before ?? "", /^0:0\d$/);
     await until(page, `[...document.querySelectorAll(".calls-card")]
-      .find((card) => card.textContent.includes("+15550104002"))
+      .find((card) => card.textContent.includes("+1 555 010 4002"))
       .querySelector("time").textContent !== ${JSON.stringify(before)}`);
     await look();
     await said(id, "customer", "When are you open?");
@@ -134,7 +78,7 @@ test("[DB40] live calls are cards that come, tell each word and go by themselves
   });
 });
 
-test("[DB41] the list narrows by status, number and day, and is there again on coming back", { skip }, async () => {
+test("[DB41] the list narrows by status, number and day, and is there again on coming back; a call is headed by its number", { skip }, async () => {
   for (let index = 0; index < 130; index += 1) {
     const id = await begin({ phone: `+155502${String(10_000 + index)}` });
     await calls().change({ id, accountId }, index % 13 === 0 ? "busy" : "no-answer", {});
@@ -153,7 +97,7 @@ test("[DB41] the list narrows by status, number and day, and is there again on c
     await page.getByLabel("Phone number").fill("+15550210013");
     await until(page, `document.querySelector("table.list")?.getAttribute("aria-rowcount") === "2"`);
     await table.getByRole("link", { name: "+1 555 021 0013" }).click();
-    await page.getByRole("heading", { name: "Outbound: +15550210013" }).waitFor();
+    await page.getByRole("heading", { name: "Outbound: +1 555 021 0013" }).waitFor();
     await page.goBack();
     await table.getByText("+1 555 021 0013").waitFor();
     assert.equal(await page.getByLabel("Status").inputValue(), "busy");
@@ -180,7 +124,7 @@ test("[DB42] a new call: the server's complaint, then the call with its variable
     await look();
     await dialog.getByLabel("Phone number").fill("+15550100006");
     await dialog.getByRole("button", { name: "Call", exact: true }).click();
-    await page.getByRole("heading", { name: "Outbound: +15550100006" }).waitFor();
+    await page.getByRole("heading", { name: "Outbound: +1 555 010 0006" }).waitFor();
     const made = Number(new URL(page.url()).hash.split("/").at(-1));
     const { body } = await ask("GET", `/user/calls/${made}`);
     assert.deepEqual(body.variables, { name: "Ada" });
@@ -197,7 +141,7 @@ test("[DB42] a new call: the server's complaint, then the call with its variable
     assert.deepEqual((await sent).postDataJSON(), {
       assistant_id: inbound.id, lines: ["First.", "Second."], variables: {},
     });
-    await page.getByRole("heading", { name: "Inbound: +15550100000" }).waitFor();
+    await page.getByRole("heading", { name: "Inbound: +1 555 010 0000" }).waitFor();
     const tried = Number(new URL(page.url()).hash.split("/").at(-1));
     await ask("POST", `/user/calls/${tried}/end`);
     await page.getByRole("button", { name: "Delete" }).waitFor();
@@ -248,129 +192,6 @@ test("[DB43] one live call: each word, saying, muting and ending it; its record 
   });
 });
 
-/** Six seconds of a tone, as the media thread writes recordings. */
-async function record(uuid: string): Promise<void> {
-  const rate = 16_000;
-  mkdirSync(join(dataDir, "recordings"), { recursive: true });
-  const recorder = createStereoRecorder({ file: join(dataDir, "recordings", `${uuid}.wav`), rate });
-  const tone = Int16Array.from({ length: 6 * rate }, (_, at) => 8000 * Math.sin(at / 20));
-  recorder.write(tone, tone);
-  await recorder.close();
-}
-
-test("[DB44] one that is over: recording and transcript go together, functions open, deletion asks", { skip }, async () => {
-  const uuid = "0b1f6b7e-3f0c-4c5e-9a54-0d6a4f1f2c11";
-  await record(uuid);
-  const id = await begin({ variables: { name: LONG } });
-  await calls().change({ id, accountId }, "ringing", {});
-  await calls().change({ id, accountId }, "in-progress", {
-    recordingFile: `${uuid}.wav`, answeredBy: "human",
-  });
-  clockMs = -1000;
-  await said(id, "assistant", "Good morning.");
-  await said(id, "customer", "<img src=x onerror=alert(1)>", []);
-  await said(id, "assistant", "I have booked it.", [
-    { name: "book_table", arguments: { seats: 4 }, result: { ok: true, note: LONG } },
-  ]);
-  clockMs = 4000;
-  await said(id, "customer", "Thank you.");
-  await end(id, { hasRecording: true, evaluation: { outcome: "booked", score: 9 } });
-  await withDashboard(async ({ page, go, look }) => {
-    await go(`/calls/${id}`);
-    await page.getByText("booked", { exact: true }).waitFor();
-    await page.getByText("Customer hung up").waitFor();
-    await page.getByText("Time line", { exact: true }).click();
-    await page.getByRole("list", { name: "What happened" }).getByText("Ended: Customer hung up").waitFor();
-    await page.getByText("Time line", { exact: true }).click();
-    await page.getByText("560 ms").first().waitFor();
-    await page.getByText("<img src=x").waitFor();
-    await page.getByText("0:00 / 0:06").waitFor();
-    await page.getByText("book_table").click();
-    await page.getByText('"seats": 4').waitFor();
-    await page.getByText('"ok": true').waitFor();
-    assert.equal(await page.evaluate("document.querySelector('audio').paused"), true);
-    await entries(page).getByText("I have booked it.").click();
-    const current = page.locator(".calls-entry.current");
-    await current.getByText("I have booked it.").waitFor();
-    await until(page, "document.querySelector('audio').currentTime > 2.2");
-    await page.getByRole("button", { name: "Pause" }).click();
-    await page.getByLabel("Place in the recording").fill("0.5");
-    await current.getByText("Good morning.").waitFor();
-    assert.ok(Number(await page.evaluate("document.querySelector('audio').currentTime")) < 1);
-    await page.getByLabel("Speed").selectOption("2");
-    // Standing still: a busy machine may look later than the words last.
-    await page.getByLabel("Place in the recording").fill("1.4");
-    await current.getByText("<img src=x").waitFor();
-    await look();
-    await page.getByRole("button", { name: "Delete" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Delete call" }).click();
-    await page.getByText("Call deleted successfully").waitFor();
-    await page.getByRole("heading", { name: "Calls", level: 1 }).waitFor();
-    assert.equal((await ask("GET", `/user/calls/${id}`)).status, 404);
-  });
-});
-
-test("[DB323] each transfer that was tried: to whom, how, its outcome and why it failed", { skip }, async () => {
-  const id = await answered({ phone: "+15550104400" });
-  const call = { id, accountId };
-  const tried = { assistantUuid: null, status: "in-progress", failureReason: null } as const;
-  await calls().addTransfer(call, { ...tried, type: "call_transfer", to: "+15550177" });
-  await calls().failTransfer(call, "The far end answered 603.");
-  await calls().addTransfer(call, {
-    ...tried, type: "assistant_transfer", to: "Front desk", assistantUuid: inbound.uuid,
-    status: "completed",
-  });
-  await calls().addTransfer(call, {
-    ...tried, type: "warm_call_transfer", to: `sip:${LONG}@pbx.example`,
-  });
-  await end(id);
-  await withDashboard(async ({ page, go, look }) => {
-    await go(`/calls/${id}`);
-    const rows = page.getByRole("list", { name: "Transfers" }).getByRole("listitem");
-    await rows.nth(2).waitFor();
-    const [first, second, third] = await rows.allTextContents();
-    assert.match(first ?? "", /^\+15550177FailedPut through, .+The far end answered 603\.$/);
-    assert.match(second ?? "", /^Front deskCompletedHanded over to an assistant, /);
-    assert.match(third ?? "", /^sip:.+FailedPut through with a briefing, .+The call ended before/);
-    await look();
-    await rows.nth(1).getByRole("link", { name: "Front desk" }).click();
-    await page.getByRole("heading", { name: "Front desk" }).waitFor();
-    const plain = await answered();
-    await end(plain);
-    await go(`/calls/${plain}`);
-    await page.getByText("Customer hung up").waitFor();
-    assert.equal(await page.getByText("Transfers").count(), 0);
-  });
-});
-
-test("[DB340] how a call sounded stands on its page, with units; where nobody knows, nothing does", { skip }, async () => {
-  const quality: LegQuality = {
-    codec: "pcmu", jitterMs: 1.8, jitterMaxMs: 6.2, packetsReceived: 3184, packetsLost: 5,
-    packetsLate: 1, packetsDuplicate: 0, lossPercent: 0.19, framesConcealed: 6, packetsSent: 3190,
-    delayMs: 52, roundTripMs: 24.5, remoteJitterMs: null, remotePacketsLost: 2,
-    remoteLossPercent: 0.06, rFactor: 91.4, mos: 4.38,
-  };
-  const [known, unknown] = [
-    await answered({ phone: "+15550104401" }), await answered({ phone: "+15550104402" }),
-  ];
-  await end(known, { quality });
-  await end(unknown);
-  await withDashboard(async ({ page, go, look }) => {
-    await go(`/calls/${known}`);
-    const card = page.locator("section").filter({ has: page.getByRole("heading", { name: "Sound" }) });
-    await card.getByText("4.38 of 4.5").waitFor();
-    assert.match(await card.textContent() ?? "",
-      /very good.*Jitter1\.8 ms6\.2 ms at worst.*Not heard0\.19 %lost or too late/);
-    await card.getByText("In detail").click();
-    await card.getByText("120 ms", { exact: true }).waitFor();
-    await card.getByText("2 (0.06 %)").waitFor();
-    await look();
-    await go(`/calls/${unknown}`);
-    await page.getByText("Customer hung up").waitFor();
-    assert.equal(await page.getByRole("heading", { name: "Sound" }).count(), 0);
-  });
-});
-
 test("[DB45] a lost network is told; what was missed follows once, on the page and on the cards", { skip }, async () => {
   const id = await answered({ phone: "+15550104500" });
   await said(id, "assistant", "One.");
@@ -392,7 +213,7 @@ test("[DB45] a lost network is told; what was missed follows once, on the page a
     assert.deepEqual(await texts(page), ["One.", "Two.", "Three."]);
 
     await go("/calls");
-    const card = live(page).getByRole("listitem").filter({ hasText: "+15550104500" });
+    const card = live(page).getByRole("listitem").filter({ hasText: "+1 555 010 4500" });
     await card.getByText("Three.").waitFor();
     await page.context().setOffline(true);
     server.app.features.streams.closeAll();

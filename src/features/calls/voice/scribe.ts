@@ -10,7 +10,7 @@ const NO_LATENCY: TurnLatency = {
   endpointMs: null, finalTranscriptMs: null, firstTokenMs: null, firstAudioMs: null, heardMs: null,
 };
 
-type Stage = Exclude<keyof TurnLatency, "endpointMs" | "finalTranscriptMs">;
+type Stage = Exclude<keyof TurnLatency, "atMs" | "endpointMs" | "finalTranscriptMs">;
 
 /** What the scribe must know of something that is said. */
 export interface Spoken {
@@ -127,7 +127,10 @@ export class Scribe<Said extends Spoken = Spoken> {
   replyBegins(lastVoiceMs: number | null): void {
     this.#latency = null;
     if (lastVoiceMs === null) return;
-    const turn = { ...NO_LATENCY, endpointMs: Math.round(this.#nowMs() - lastVoiceMs) };
+    const turn = {
+      ...NO_LATENCY,
+      atMs: this.callMs(lastVoiceMs), endpointMs: Math.round(this.#nowMs() - lastVoiceMs),
+    };
     if (this.#finalAtMs >= lastVoiceMs) {
       turn.finalTranscriptMs = Math.round(this.#finalAtMs - lastVoiceMs);
     }

@@ -97,7 +97,7 @@ function Plot(props: ChartProps & { at: number | null; onPoint(at: number | null
     <div class="plot" aria-hidden="true">
       <div class="ticks">{ticks.toReversed().map((tick) => <span key={tick}>{format(tick)}</span>)}</div>
       <div
-        class="area" onPointerMove={point} onPointerDown={point}
+        class={`area ${onOpen ? "opens" : ""}`} onPointerMove={point} onPointerDown={point}
         onPointerLeave={(event) => event.pointerType === "mouse" && onPoint(null)}
         onPointerCancel={() => onPoint(null)}
         onClick={() => at !== null && onOpen?.(at)}

@@ -370,5 +370,5 @@ test("[SI71] what was lost is counted over reordering, doubles, turns and new st
   for (let index = 0; index < 500; index += 1) {
     shaken.push(1, index, index * 160, index * 20 + (index % 2) * 10);
   }
-  assert.ok(Math.abs(shaken.jitterMs - 10) < 0.1, `${shaken.jitterMs}`);
+  assert.ok(Math.abs(shaken.jitter.ms - 10) < 0.1, `${shaken.jitter.ms}`);
 });

@@ -168,6 +168,10 @@ test("[SC101] the record of a call says how it sounded, and so does the webhook 
   assert.ok((quality.frames_concealed as number) >= lost - 1);
   assert.ok((quality.loss_percent as number) > 2 && (quality.loss_percent as number) < 12);
   assert.ok((quality.jitter_ms as number) >= 0 && (quality.jitter_ms as number) < 30);
+  const { step_ms: stepMs, values } = quality.jitter_over_time as unknown as
+    { step_ms: number; values: number[] };
+  assert.equal(stepMs, 5000);
+  assert.ok(values.length > 0 && Math.max(...values) <= (quality.jitter_max_ms as number));
   assert.ok((quality.mos as number) > 2.5 && (quality.mos as number) < 4.4);
   assert.equal(quality.codec, "pcmu");
   assert.deepEqual([quality.round_trip_ms, quality.remote_packets_lost], [null, null]);

@@ -96,7 +96,9 @@ export class Reports {
 
   quality(codec: string, playout: Playout, sent: number): LegQuality {
     const { late, concealedFrames, frames, depthMsSum } = playout;
-    const { received, duplicate, lost, jitterMsSum, jitterMsMax, measured } = this.reception;
+    const { received, duplicate, lost, jitter } = this.reception;
+    const jitterMs = rounded(jitter.meanMs, 1);
+    const overTime = jitter.overTime(this.#system.monotonicMs(), this.#system.now());
     const came = received - duplicate;
     const unheard = came + lost > 0 ? (100 * (lost + late)) / (came + lost) : null;
     const roundTripMs = this.#roundTripMs();
@@ -108,8 +110,9 @@ export class Reports {
     const remote = this.#remote;
     return {
       codec,
-      jitterMs: measured === 0 ? null : rounded(jitterMsSum / measured, 1),
-      jitterMaxMs: measured === 0 ? null : rounded(jitterMsMax, 1),
+      jitterMs,
+      jitterMaxMs: jitterMs === null ? null : rounded(jitter.maxMs, 1),
+      ...(overTime ? { jitterOverTime: overTime } : {}),
       packetsReceived: came,
       packetsLost: lost,
       packetsLate: late,

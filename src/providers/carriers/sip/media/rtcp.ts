@@ -1,5 +1,6 @@
 // RTCP (RFC 3550, 6): sender and receiver reports, what has been received and lost. Reading never
 // throws and is bounded by the datagram. Used by rtp-session.ts.
+import { Jitter } from "#audio/jitter.ts";
 import type { Instant } from "#core/system.ts";
 import { sequenceDistance } from "./rtp.ts";
 
@@ -176,11 +177,8 @@ export class Reception {
   received = 0;
   duplicate = 0;
   ssrc: number | null = null;
-  jitterMs = 0;
   /** Over all packets that say something of it. */
-  jitterMsSum = 0;
-  jitterMsMax = 0;
-  measured = 0;
+  readonly jitter = new Jitter();
   /** Ticks of the timestamps in a second. */
   clockRate = 8000;
   #lostBefore = 0;
@@ -223,7 +221,7 @@ export class Reception {
       fractionLost: missing > 0 ? Math.min(255, Math.floor((missing * 256) / expected)) : 0,
       lost: this.lost,
       highestSequence: this.#highest,
-      jitter: (this.jitterMs * this.clockRate) / 1000,
+      jitter: (this.jitter.ms * this.clockRate) / 1000,
     };
   }
 
@@ -249,11 +247,7 @@ export class Reception {
     const differenceMs = Math.abs(transitMs - this.#transitMs);
     this.#transitMs = transitMs;
     // Also where there is no packet before it.
-    if (!(differenceMs < 1000)) return;
-    this.jitterMs += (differenceMs - this.jitterMs) / 16;
-    this.jitterMsSum += this.jitterMs;
-    this.jitterMsMax = Math.max(this.jitterMsMax, this.jitterMs);
-    this.measured += 1;
+    if (differenceMs < 1000) this.jitter.push(differenceMs, nowMs);
   }
 
   #watchDoubles(number: number): void {

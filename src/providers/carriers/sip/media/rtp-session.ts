@@ -198,8 +198,8 @@ class Session implements RtpSession {
   }
 
   stats(): ReturnType<RtpSession["stats"]> {
-    const { received, lost, jitterMs } = this.#reports.reception;
-    return { received, lost, jitterMs, sent: this.#sent };
+    const { received, lost, jitter } = this.#reports.reception;
+    return { received, lost, jitterMs: jitter.ms, sent: this.#sent };
   }
 
   quality(): LegQuality | null {

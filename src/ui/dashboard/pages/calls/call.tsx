@@ -6,6 +6,7 @@ import { MISSED, useEvents } from "#ui/dashboard/data/live.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { Empty, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
+import { usePhone } from "#ui/dashboard/later.tsx";
 import type { PageProps } from "#ui/dashboard/page.ts";
 import { customerOf, isFinal, typeWords } from "./call-state.ts";
 import { LiveCallView } from "./live-call.tsx";
@@ -26,6 +27,7 @@ function OneCall({ id }: { id: number }) {
   const data = useData(`calls/${id}`, () => unwrap(api.GET("/user/calls/{id}", {
     params: { path: { id } },
   })));
+  const phone = usePhone();
   const [isDeleted, setDeleted] = useState(false);
   const { value: call, reload } = data;
   useEvents(["call_ended", "call_deleted"], useCallback((frame: Frame) => {
@@ -34,7 +36,7 @@ function OneCall({ id }: { id: number }) {
     else reload();
   }, [id, reload]));
   useEffect(() => setDeleted(false), [id]);
-  const title = call ? `${typeWords(call.type)}: ${customerOf(call)}` : `Call ${id}`;
+  const title = call ? `${typeWords(call.type)}: ${phone(customerOf(call))}` : `Call ${id}`;
   if (isDeleted) {
     return (
       <Page title={title} back={BACK}><Empty icon="calls" title="This call was deleted." /></Page>

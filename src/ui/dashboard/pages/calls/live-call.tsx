@@ -6,6 +6,7 @@ import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { duration, timeOfDay, when, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Failure, Notice, Page, Status } from "#ui/dashboard/kit/layout.tsx";
+import { usePhone } from "#ui/dashboard/later.tsx";
 import { customerOf, isFinal, isLive, type CallRecord } from "./call-state.ts";
 import { AssistantLink, Values } from "./facts.tsx";
 import { ListenIn } from "./listen-in.tsx";
@@ -29,6 +30,7 @@ interface LiveCallProps {
 export function LiveCallView({ title, back, record, onOver, error }: LiveCallProps) {
   const watch = useWatch(record);
   const { call, lostAt } = watch;
+  const phone = usePhone();
   const isOver = isFinal(call.status);
   useEffect(() => {
     if (isOver) onOver();
@@ -54,9 +56,9 @@ export function LiveCallView({ title, back, record, onOver, error }: LiveCallPro
           <Transfers transfers={call.transfers} />
           <Card title="About">
             <Facts rows={[
-              ["Customer", customerOf(call)],
+              ["Customer", phone(customerOf(call))],
               ["Assistant", <AssistantLink uuid={call.assistant_id} name={call.assistant_name} />],
-              ["Assistant's number", call.assistant_phone_number],
+              ["Assistant's number", call.assistant_phone_number && phone(call.assistant_phone_number)],
               ["Begun", when(call.created_at)],
               ["Answered by", call.answered_by === "unknown" ? null : words(call.answered_by)],
             ]} />

@@ -2,6 +2,7 @@
 import { useFreshness } from "#ui/dashboard/data/live.tsx";
 import { duration, timeOfDay } from "#ui/dashboard/kit/format.ts";
 import { Card, Failure, Notice, Skeleton, Status } from "#ui/dashboard/kit/layout.tsx";
+import { usePhone } from "#ui/dashboard/later.tsx";
 import { customerOf, speakerOf, typeWords } from "./call-state.ts";
 import { useLiveCalls, type LiveCall } from "./live-calls.ts";
 import { useNow } from "#ui/dashboard/data/use-now.ts";
@@ -35,11 +36,12 @@ export function LiveCards() {
 }
 
 function LiveCard({ live: { call, answeredAt, saying }, now }: { live: LiveCall; now: number }) {
+  const phone = usePhone();
   const last = saying ?? call.transcript.findLast(({ text }) => text !== "");
   return (
     <a class="calls-card" href={`#/calls/${call.id}`}>
       <span class="calls-card-top">
-        <strong>{customerOf(call)}</strong>
+        <strong>{phone(customerOf(call))}</strong>
         <Status code={call.status} />
       </span>
       <span class="calls-card-top">

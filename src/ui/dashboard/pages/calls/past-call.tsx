@@ -7,7 +7,9 @@ import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { duration, money, moneyExactly, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Failure, Notice, Page, Status } from "#ui/dashboard/kit/layout.tsx";
+import { usePhone } from "#ui/dashboard/later.tsx";
 import { customerOf, recordingPath, typeWords, type CallRecord } from "./call-state.ts";
+import { Course } from "./course.tsx";
 import { AssistantLink, Values } from "./facts.tsx";
 import { LatencyCard } from "./latency.tsx";
 import { Player, usePlayer } from "./player.tsx";
@@ -72,9 +74,12 @@ function Talk({ call, reload }: { call: CallRecord; reload(): void }) {
   const url = source ?? call.recording_url;
   return url === null
     ? (
-      <Card title="Transcript">
-        <Transcript entries={call.transcript_entries} empty="Nothing was said." />
-      </Card>
+      <>
+        <Card title="Transcript">
+          <Transcript entries={call.transcript_entries} empty="Nothing was said." />
+        </Card>
+        <Course call={call} />
+      </>
     )
     : <RecordedTalk key={url} call={call} url={recordingPath(url)} renew={renew} />;
 }
@@ -87,13 +92,16 @@ function RecordedTalk({ call, url, renew }: { call: CallRecord; url: string; ren
     ? entries.findLast(({ start_ms: startMs }) => startMs <= heardMs)?.number ?? null
     : null;
   return (
-    <Card title="Recording" class="calls-recorded">
-      <Player player={player} url={url} entries={entries} renew={renew} />
-      <Transcript
-        entries={entries} current={current} followsCurrent={player.isPlaying}
-        onSeek={({ start_ms: startMs }) => player.playFrom(startMs / 1000)} empty="Nothing was said."
-      />
-    </Card>
+    <>
+      <Card title="Recording" class="calls-recorded">
+        <Player player={player} url={url} entries={entries} renew={renew} />
+        <Transcript
+          entries={entries} current={current} followsCurrent={player.isPlaying}
+          onSeek={({ start_ms: startMs }) => player.playFrom(startMs / 1000)} empty="Nothing was said."
+        />
+      </Card>
+      <Course call={call} playFrom={player.playFrom} />
+    </>
   );
 }
 
@@ -106,12 +114,13 @@ const HEARD_BY: Record<NonNullable<CallRecord["hearing"]>, string> = {
 };
 
 function CallFacts({ call }: { call: CallRecord }) {
+  const phone = usePhone();
   return (
     <Facts rows={[
       ["Direction", typeWords(call.type)],
-      ["Customer", customerOf(call)],
+      ["Customer", phone(customerOf(call))],
       ["Assistant", <AssistantLink uuid={call.assistant_id} name={call.assistant_name} />],
-      ["Assistant's number", call.assistant_phone_number],
+      ["Assistant's number", call.assistant_phone_number && phone(call.assistant_phone_number)],
       ["Begun", whenExactly(call.created_at)],
       ["Duration", duration(call.duration)],
       ["Answered by", call.answered_by === "unknown" ? null : words(call.answered_by)],

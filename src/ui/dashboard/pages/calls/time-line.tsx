@@ -1,7 +1,6 @@
 // What happened on a call, in its order: ringing, answered, each turn with what was waited for it,
-// functions, transfers, and why it ended; and the waits as a chart.
+// functions, transfers, and why it ended.
 import { useState } from "preact/hooks";
-import { Chart } from "#ui/dashboard/kit/chart.tsx";
 import { duration, instant, words, decimal } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import { speakerOf, type CallRecord } from "./call-state.ts";
@@ -69,41 +68,21 @@ export function TimeLine({ call }: { call: CallRecord }) {
     <Card class="calls-time-line">
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>Time line</summary>
-        {isOpen && <Opened call={call} />}
+        {isOpen && <Moments call={call} />}
       </details>
     </Card>
   );
 }
 
-function Opened({ call }: { call: CallRecord }) {
-  const turns = call.latency.filter(({ heard_ms: heard }) => heard !== null);
+function Moments({ call }: { call: CallRecord }) {
   return (
-    <>
-      <ol aria-label="What happened" tabIndex={0}>
-        {momentsOf(call).map(({ at, text, note }, index) => (
-          <li key={index}>
-            <span class="calls-at">{duration(at / 1000)}</span>
-            <span>{text}{note !== undefined && <small> {note}</small>}</span>
-          </li>
-        ))}
-      </ol>
-      {turns.length > 0 && (
-        <Chart
-          title="Wait for each reply" kind="bars" format={(ms) => `${Math.round(ms)} ms`}
-          labels={turns.map((_, index) => `Reply ${index + 1}`)}
-          series={[
-            {
-              name: "Until the model’s first word", colour: 1,
-              values: turns.map((turn) => turn.first_token_ms),
-            },
-            {
-              name: "From there until heard", colour: 3,
-              values: turns.map(({ heard_ms: heard, first_token_ms: first }) =>
-                Math.max(0, (heard ?? 0) - (first ?? 0))),
-            },
-          ]}
-        />
-      )}
-    </>
+    <ol aria-label="What happened" tabIndex={0}>
+      {momentsOf(call).map(({ at, text, note }, index) => (
+        <li key={index}>
+          <span class="calls-at">{duration(at / 1000)}</span>
+          <span>{text}{note !== undefined && <small> {note}</small>}</span>
+        </li>
+      ))}
+    </ol>
   );
 }

@@ -2,6 +2,7 @@
 import { whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Status } from "#ui/dashboard/kit/layout.tsx";
 import type { CallRecord } from "./call-state.ts";
+import { usePhone } from "#ui/dashboard/later.tsx";
 import { AssistantLink } from "./facts.tsx";
 
 type Transfer = Pick<
@@ -24,6 +25,7 @@ const STAGES: Record<string, string> = {
 };
 
 export function Transfers({ transfers }: { transfers: readonly Transfer[] }) {
+  const phone = usePhone();
   if (transfers.length === 0) return null;
   return (
     <Card title="Transfers">
@@ -33,7 +35,7 @@ export function Transfers({ transfers }: { transfers: readonly Transfer[] }) {
             <span>
               <strong>
                 {one.assistant_id === null
-                  ? one.transfer_to
+                  ? phone(one.transfer_to)
                   : <AssistantLink uuid={one.assistant_id} name={one.transfer_to} />}
               </strong>
               <Status code={one.status} />

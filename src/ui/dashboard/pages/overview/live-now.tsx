@@ -2,6 +2,7 @@
 import { useFreshness } from "#ui/dashboard/data/live.tsx";
 import { duration } from "#ui/dashboard/kit/format.ts";
 import { Card, Failure, Skeleton, Status } from "#ui/dashboard/kit/layout.tsx";
+import { usePhone } from "#ui/dashboard/later.tsx";
 import { customerOf } from "#ui/dashboard/pages/calls/call-state.ts";
 import { useLiveCalls } from "#ui/dashboard/pages/calls/live-calls.ts";
 import { useNow } from "#ui/dashboard/data/use-now.ts";
@@ -11,6 +12,7 @@ const ROWS_MAX = 6;
 export function LiveNow() {
   const { calls, error, reload } = useLiveCalls();
   const { isLive } = useFreshness();
+  const phone = usePhone();
   const now = useNow(isLive && Boolean(calls?.length));
   const more = (calls?.length ?? 0) - ROWS_MAX;
   return (
@@ -23,7 +25,7 @@ export function LiveNow() {
           {calls.slice(0, ROWS_MAX).map(({ call, answeredAt }) => (
             <li key={call.id}>
               <a href={`#/calls/${call.id}`}>
-                <strong>{customerOf(call)}</strong>
+                <strong>{phone(customerOf(call))}</strong>
                 <small>{call.assistant_name}</small>
               </a>
               {answeredAt === null
