@@ -3,7 +3,7 @@
 import { open, readFile } from "node:fs/promises";
 import { workerData } from "node:worker_threads";
 import type {
-  ExtractionResult, ExtractionSource, SitePage,
+  ExtractionSource, ExtractorJob, ExtractorResult, SitePage,
 } from "#features/knowledgebases/extraction.ts";
 import { createOutbound } from "#outbound/request.ts";
 import { chunksOf, Unreadable, type BlockList } from "./documents/blocks.ts";
@@ -16,7 +16,7 @@ import { readPptx } from "./documents/pptx.ts";
 import { decodeText, readQuestions, readText } from "./documents/text.ts";
 import { USER_AGENT } from "./documents/site.ts";
 import { readWebsite } from "./documents/website.ts";
-import { readXlsx } from "./documents/xlsx.ts";
+import { readXlsx, writeSheet } from "./documents/xlsx.ts";
 
 const { allowPrivateNetworks } = workerData as { allowPrivateNetworks: string[] };
 const outbound = createOutbound({
@@ -67,8 +67,11 @@ async function read(source: ExtractionSource): Promise<ReadDocument> {
   }
 }
 
-export default async function extract(source: ExtractionSource): Promise<ExtractionResult> {
+export default async function extract(
+  source: ExtractorJob["source"],
+): Promise<ExtractorResult> {
   try {
+    if (source.type === "sheet") return { kind: "sheet", ...await writeSheet(source) };
     const { list, pages, site } = await read(source);
     list.forgetHeadings();
     // A question keeps its whole answer.

@@ -7,7 +7,7 @@ import { Piscina } from "piscina";
 import { LIMITS } from "#core/limits.ts";
 import { workerFile } from "#core/program.ts";
 import type {
-  ExtractionResult, ExtractorJob, ExtractorMessage,
+  ExtractorJob, ExtractorMessage, ExtractorResult,
 } from "#features/knowledgebases/extraction.ts";
 
 const HEAP_MIB_MAX = 256;
@@ -56,8 +56,8 @@ async function work({ id, source, limitMs }: ExtractorJob): Promise<void> {
   const cpu = cpuLimit(LIMITS.documentCpuMs);
   try {
     const signal = AbortSignal.any([AbortSignal.timeout(limitMs), cpu.signal]);
-    const result = (await pool.run(source, { signal })) as ExtractionResult;
-    if (result.kind === "failed") return send({ id, done: result });
+    const result = (await pool.run(source, { signal })) as ExtractorResult;
+    if (result.kind !== "extracted") return send({ id, done: result });
     const { chunks, ...done } = result;
     for (let at = 0; at < chunks.length; at += CHUNKS_PER_MESSAGE) {
       send({ id, chunks: chunks.slice(at, at + CHUNKS_PER_MESSAGE) });

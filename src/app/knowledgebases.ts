@@ -5,6 +5,7 @@ import { createKnowledgebases } from "#features/knowledgebases/knowledgebases.ts
 import { createDocumentProcessor } from "#features/knowledgebases/processing.ts";
 import { createRetrieval } from "#features/knowledgebases/retrieval.ts";
 import type { Config } from "#config/config.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -36,6 +37,10 @@ export function createKnowledge(options: KnowledgeOptions) {
   const extractor = createExtractor({
     log, system, documentsMax, allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
   });
+  // An import does not wait for documents: who sent it looks at it.
+  const sheets = createExtractor({
+    log, system, documentsMax: LIMITS.sheetsAtOnceMax, allowPrivateNetworks: [],
+  });
   const processor = createDocumentProcessor({
     store, extractor, embedder, files, removals, folder: uploadsDir, documentsMax, bus, system, log,
   });
@@ -46,10 +51,11 @@ export function createKnowledge(options: KnowledgeOptions) {
     }),
     processor,
     extractor,
+    sheets,
     uploadsDir,
     retrieval: createRetrieval({ store, embedder, log, onFound: options.onFound }),
     close: async (): Promise<void> => {
-      await processor.close();
+      await Promise.all([processor.close(), sheets.close()]);
       await embedder?.close();
     },
   };

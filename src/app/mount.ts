@@ -47,6 +47,7 @@ import { loadWidgetTexts } from "#features/conversations/widget-texts.ts";
 import { documentRoutes } from "#features/knowledgebases/document-routes.ts";
 import { knowledgebaseRoutes } from "#features/knowledgebases/routes.ts";
 import { searchRoutes } from "#features/knowledgebases/search-routes.ts";
+import { createImportFiles } from "#features/leads/import-file.ts";
 import { leadRoutes } from "#features/leads/routes.ts";
 import { phoneNumberRoutes } from "#features/phone-numbers/routes.ts";
 import { templateRoutes } from "#features/templates/routes.ts";
@@ -217,7 +218,10 @@ function serveResources({ features, system }: Parts, { voiceSample }: Admission)
     ...knowledgebaseRoutes(knowledge),
     ...documentRoutes(knowledge),
     ...searchRoutes(knowledge),
-    ...leadRoutes({ leads: features.leads, uploadsDir: knowledge.uploadsDir }),
+    ...leadRoutes({
+      leads: features.leads, files: createImportFiles(knowledge.sheets),
+      uploadsDir: knowledge.uploadsDir,
+    }),
     ...campaignRoutes({
       campaigns, callers,
       parallelMax: async (accountId) => (await planOf(accountId)).parallel_calls,

@@ -1,12 +1,17 @@
-// Excel workbooks: the sheets that are shown, each under its name, its rows as those of a table.
-// Sheets are read as a stream, so that a huge one costs no more memory than its longest row.
+// Excel workbooks: the sheets that are shown, each under its name, its rows as those of a table;
+// and the rows of the first of them, written out for an import. Sheets are read as a stream, so
+// that a huge one costs no more memory than its longest row.
+import { closeSync, openSync, writeSync } from "node:fs";
+import { LIMITS } from "#core/limits.ts";
+import type { SheetSource, WrittenSheet } from "#features/knowledgebases/extraction.ts";
 import { openArchive, referenceIn, type Archive } from "./archive.ts";
-import { BlockList } from "./blocks.ts";
+import { BlockList, Unreadable } from "./blocks.ts";
 import { addRow, COLUMNS_MAX } from "./rows.ts";
 import { cellText, readFormats, type Formats } from "./xlsx-values.ts";
 
 const WORKBOOK = "xl/workbook.xml";
 const NOT_XLSX = "The file is not a valid XLSX workbook.";
+const TOO_LARGE = "The workbook is too large to read.";
 const SHEETS_MAX = 200;
 /** Excel's own bound. */
 const CELL_CHARS_MAX = 32_767;
@@ -89,11 +94,18 @@ interface Book {
   is1904: boolean;
 }
 
+interface RowReader {
+  /** `number` as the workbook counts: the first row is 1. */
+  add(cells: string[], number: number): void;
+  /** True: the rest is not needed. */
+  isDone(): boolean;
+}
+
 async function readSheet(
-  archive: Archive, part: string, book: Book, list: BlockList,
+  archive: Archive, part: string, book: Book, reader: RowReader,
 ): Promise<void> {
-  const rows = rowWriter(list);
   let row: string[] = [];
+  let number = 0;
   let column = -1;
   let cell = { type: "n", style: 0 };
   let value = "";
@@ -102,6 +114,8 @@ async function readSheet(
     open: (name, { r, t, s }) => {
       if (name === "row") {
         row = [];
+        // Rows without a number follow the one above; none goes back.
+        number = Math.max(number + 1, Number(r) || 0);
         column = -1;
       } else if (name === "c") {
         column = columnOf(r) ?? column + 1;
@@ -114,31 +128,64 @@ async function readSheet(
       if (isValue && value.length < CELL_CHARS_MAX) value += part;
     },
     close: (name) => {
-      if (name === "row") rows.add(Array.from(row, (text: string | undefined) => text ?? ""));
-      else if (name === "c" && column >= 0 && column < COLUMNS_MAX) {
+      if (name === "row") {
+        reader.add(Array.from(row, (text: string | undefined) => text ?? ""), number);
+      } else if (name === "c" && column >= 0 && column < COLUMNS_MAX) {
         row[column] = cellText(value, cell, book);
       }
       isValue = false;
     },
-    isDone: () => list.truncated,
+    isDone: reader.isDone,
   });
-  rows.end();
 }
 
-export async function readXlsx(path: string): Promise<{ list: BlockList; pages: number }> {
+async function withBook<T>(
+  path: string, use: (book: Book & { archive: Archive; sheets: Sheet[] }) => Promise<T>,
+): Promise<T> {
   const archive = await openArchive(path, { invalid: NOT_XLSX, part: WORKBOOK });
   try {
-    const list = new BlockList();
     const { sheets, is1904 } = await sheetsOf(archive);
     const texts = await sharedTexts(archive);
-    const book = { texts, formats: await readFormats(archive), is1904 };
-    for (const { name, part } of sheets) {
-      list.forgetHeadings();
-      list.heading(0, name);
-      await readSheet(archive, part, book, list);
-    }
-    return { list, pages: sheets.length };
+    return await use({ archive, sheets, texts, formats: await readFormats(archive), is1904 });
   } finally {
     archive.close();
   }
 }
+
+export const readXlsx = (path: string): Promise<{ list: BlockList; pages: number }> =>
+  withBook(path, async ({ archive, sheets, ...book }) => {
+    const list = new BlockList();
+    for (const { name, part } of sheets) {
+      list.forgetHeadings();
+      list.heading(0, name);
+      const rows = rowWriter(list);
+      await readSheet(archive, part, book, { add: rows.add, isDone: () => list.truncated });
+      rows.end();
+    }
+    return { list, pages: sheets.length };
+  });
+
+/** Rows that have anything in them, a line of JSON each, of the first sheet that is shown. */
+export const writeSheet = ({ path, to, rowsMax }: SheetSource): Promise<WrittenSheet> =>
+  withBook(path, async ({ archive, sheets: [first], ...book }) => {
+    if (!first) throw new Unreadable("The workbook has no sheet that is shown.");
+    const file = openSync(to, "wx", 0o600);
+    let rows = 0;
+    let bytes = 0;
+    const isDone = (): boolean => rows === rowsMax;
+    try {
+      await readSheet(archive, first.part, book, {
+        add: (cells, row) => {
+          if (isDone() || cells.every((cell) => cell === "")) return;
+          rows += 1;
+          bytes += writeSync(file, `${JSON.stringify({ row, cells })}\n`);
+          // One long text may stand in every cell.
+          if (bytes > LIMITS.sheetBytesMax) throw new Unreadable(TOO_LARGE);
+        },
+        isDone,
+      });
+    } finally {
+      closeSync(file);
+    }
+    return { name: first.name, rows };
+  });

@@ -225,7 +225,12 @@ export const LIMITS = {
   /** A cell in quotes that goes on for longer is taken for a quote nobody closed. */
   csvRowLinesMax: 20,
   csvRowCharsMax: 64 * 1024,
+  /** What a sheet of a workbook may become when it is written out. */
+  sheetBytesMax: 64 * 1024 * 1024,
+  sheetsAtOnceMax: 2,
   leadImportBatchRows: 200,
+  /** How often the progress of an import is published. */
+  leadImportTellMs: 100,
   leadImportErrorsMax: 100,
   leadPreviewBytesMax: 256 * 1024,
   leadPreviewRows: 5,

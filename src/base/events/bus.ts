@@ -2,12 +2,14 @@
 // that misses a notice finds what it missed in the log, by sequence number.
 import { accountTopic, callTopic, conversationTopic, type CommittedEvent, type Topic } from "./events.ts";
 
-export const PASSING_TYPES = ["transcript_delta", "typing_started", "typing_ended"] as const;
+export const PASSING_TYPES = [
+  "transcript_delta", "typing_started", "typing_ended", "lead_import_progress",
+] as const;
 type PassingType = (typeof PASSING_TYPES)[number];
 
 /**
  * `committed`: a row was committed. `live`: the reply in flight grew or changed state. `passing`:
- * something that is in no log and may be missed, of a call or conversation of the
+ * something that is in no log and may be missed, of a call, a conversation or an import of the
  * account.
  */
 export type Notice =

@@ -1,4 +1,5 @@
-// Runs the extractor processes (workers/extractor.ts), which read documents no one vouches for.
+// Runs the extractor processes (workers/extractor.ts), which read documents no one vouches for, and
+// workbooks of an import (features/leads/import-file.ts).
 // They are capped by the system, started when first needed, let go when idle, and replaced when
 // they die: a bomb costs one document, never the server nor another document.
 import { spawn, type ChildProcess } from "node:child_process";
@@ -39,6 +40,23 @@ export interface SitePage extends KnownPage {
   isKept: boolean;
 }
 
+/** A workbook whose first sheet is written out, and not cut into chunks. */
+export interface SheetSource {
+  type: "sheet";
+  path: string;
+  /** A file that is not there yet; it may be half there after a failure. */
+  to: string;
+  /** Rows after these are not needed. */
+  rowsMax?: number;
+}
+
+/** Each row that has anything in it is a line: `{"row", "cells"}`, the first row being 1. */
+export interface WrittenSheet {
+  /** As the workbook calls it. */
+  name: string;
+  rows: number;
+}
+
 export type ExtractionSource =
   | { type: FileType; path: string }
   | Written
@@ -50,9 +68,14 @@ export type ExtractionResult =
   /** `reason`: a sentence for the document's owner. */
   | { kind: "failed"; reason: string };
 
+type SheetResult = WrittenSheet & { kind: "sheet" } | Extract<ExtractionResult, { kind: "failed" }>;
+export type ExtractorResult = ExtractionResult | SheetResult;
+
 export interface Extractor {
   /** Never rejects, but for an aborted signal; every document ends with a result. */
   extract(source: ExtractionSource, signal?: AbortSignal): Promise<ExtractionResult>;
+  /** Never rejects. */
+  writeSheet(source: SheetSource): Promise<SheetResult>;
   /** The id of a process while there is one, for tests. */
   pid(): number | null;
   /** Ends the processes; what is being read fails. Idempotent. */
@@ -70,7 +93,7 @@ interface ExtractorOptions {
 /** What a process is given. `limitMs`: when the document's thread is stopped. */
 export interface ExtractorJob {
   id: number;
-  source: ExtractionSource;
+  source: ExtractionSource | SheetSource;
   limitMs: number;
 }
 
@@ -78,11 +101,11 @@ export interface ExtractorJob {
 export type ExtractorMessage =
   | { id: number; chunks: Chunk[] }
   | { id: number; done: Omit<Extract<ExtractionResult, { kind: "extracted" }>, "chunks"> }
-  | { id: number; done: { kind: "failed"; reason: string } };
+  | { id: number; done: SheetResult };
 
 interface Job extends ExtractorJob {
   chunks: Chunk[];
-  resolve(result: ExtractionResult): void;
+  resolve(result: ExtractorResult): void;
 }
 
 /** How long pages are fetched. */
@@ -114,6 +137,14 @@ class Supervisor implements Extractor {
   }
 
   extract(source: ExtractionSource, signal?: AbortSignal): Promise<ExtractionResult> {
+    return this.#run(source, signal) as Promise<ExtractionResult>;
+  }
+
+  writeSheet(source: SheetSource): Promise<SheetResult> {
+    return this.#run(source) as Promise<SheetResult>;
+  }
+
+  #run(source: ExtractorJob["source"], signal?: AbortSignal): Promise<ExtractorResult> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) return resolve({ kind: "failed", reason: STOPPING });
       if (signal?.aborted) return reject(signal.reason as Error);
@@ -240,10 +271,10 @@ class Reader {
     // Libraries never give back all they took: a new process now and then.
     if (this.#jobsDone >= LIMITS.extractorJobsMax) this.#retire();
     else this.#keepIdle(from);
-    this.#settle(done.kind === "failed" ? done : { ...done, chunks: job.chunks });
+    this.#settle(done.kind === "extracted" ? { ...done, chunks: job.chunks } : done);
   }
 
-  #settle(result: ExtractionResult): void {
+  #settle(result: ExtractorResult): void {
     const job = this.#job;
     this.#job = null;
     this.#deadline?.cancel();

@@ -1,5 +1,5 @@
 // Reads the CSV file of an import, row by row: a bad row costs that row, never those behind it.
-// Called by import-route.ts and preview-route.ts.
+// Called by import-file.ts.
 import { CsvError } from "csv-parse";
 import { parse } from "csv-parse/sync";
 import { createReadStream } from "node:fs";
@@ -117,11 +117,13 @@ interface CsvOptions {
   isCut?: boolean;
   /** Called before the first row is returned. */
   onFormat?(format: CsvFormat): void;
+  /** Cells are not wanted where the end of a row is plain without them. */
+  isForCount?: boolean;
 }
 
 /** The first row is the header. The file is read as it is asked for. */
 export async function* readCsv(
-  path: string, { isCut = false, onFormat }: CsvOptions = {},
+  path: string, { isCut = false, onFormat, isForCount = false }: CsvOptions = {},
 ): AsyncGenerator<CsvRow> {
   const encoding = await encodingOf(path, isCut);
   const stream = createReadStream(path);
@@ -138,6 +140,10 @@ export async function* readCsv(
         onFormat?.({ encoding, delimiter });
       }
       if (line.trim() === "") continue;
+      if (isForCount && isWhole(line)) {
+        yield { kind: "cells", row, cells: [] };
+        continue;
+      }
       const cells = isTooLong(line)
         ? null
         : cellsOf(line, delimiter, true) ?? await continued(line, lines, delimiter);

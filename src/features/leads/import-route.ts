@@ -1,4 +1,5 @@
-// The import of leads from a CSV file: read while it is written in batches, every row counted.
+// The import of leads from a file: read while it is written in batches, every row counted. Who
+// watches the account is told how far it is.
 import { Type } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -8,8 +9,9 @@ import { json, type MultipartForm } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { tooLargeFile } from "#http/server.ts";
 import { assertMapping, columnsOf, leadOf, MappingField, type Columns } from "./columns-wire.ts";
-import { readCsv, type CsvRow } from "./csv.ts";
-import { DUPLICATES, type Leads, type NewLead } from "./leads.ts";
+import type { CsvRow } from "./csv.ts";
+import type { ImportFile, ImportFiles } from "./import-file.ts";
+import { DUPLICATES, type ImportProgress, type Leads, type NewLead } from "./leads.ts";
 
 const TEXT_CHARS_MAX = 64;
 
@@ -23,6 +25,11 @@ const ImportBody = Type.Object({
       + "`update` gives their variables to the lead there is. Left out: as `allow_dupplicate` says.",
     "skip"))),
   mapping: MappingField,
+  import_id: Type.Optional(Type.String({
+    minLength: 1, maxLength: 64, ...about(
+      "A name of your own for this import: the account's stream then has `lead_import_progress` with "
+        + "it, so many times a second as it is worth: `rows` of `rows_total` are done.", "import-7"),
+  })),
 });
 const ReportSchema = Type.Object({
   imported: Type.Integer(about("Rows that became leads.", 98)),
@@ -40,17 +47,19 @@ const ReportSchema = Type.Object({
 type Report = typeof ReportSchema.static;
 
 export function importRoute(
-  { leads, uploadsDir }: { leads: Leads; uploadsDir: string },
+  { leads, files, uploadsDir }: { leads: Leads; files: ImportFiles; uploadsDir: string },
 ): Route {
   return keyRoute({
     tag: "Leads",
     errorShape: "message",
     method: "POST",
     path: "/user/leads/import",
-    summary: "Import leads from a CSV file",
+    summary: "Import leads from a CSV or XLSX file",
     description: "Its first row names the columns: `phone_number`, `phone` or `number`; every other "
-      + "column is a variable; `mapping` says otherwise. UTF-8, UTF-16 and Windows files are read, "
-      + "with commas, semicolons, tabs or bars between columns.",
+      + "column is a variable; `mapping` says otherwise. CSV is read as UTF-8, UTF-16 or as Windows "
+      + "wrote it, with commas, semicolons, tabs or bars between columns; of a workbook the first "
+      + "sheet that is shown. An import goes on when its request is given up, once all of the file "
+      + "has come; one that was cut off is sent once more, with `duplicates` as `skip`.",
     body: ImportBody,
     upload: { folder: uploadsDir, fileBytesMax: LIMITS.uploadBytesMax },
     responses: {
@@ -64,12 +73,17 @@ export function importRoute(
     handle: async ({ caller, body, http }) => {
       const { accountId } = caller;
       const { campaign_id: campaignId, allow_dupplicate: allowsDuplicates = false } = body;
-      const { duplicates = allowsDuplicates ? "add" : "skip" } = body;
+      const { duplicates = allowsDuplicates ? "add" : "skip", import_id: importId } = body;
       assertMapping(body.mapping);
       await leads.assertCampaign(accountId, campaignId);
-      const { path } = uploadOf(http.form, LIMITS.uploadBytesMax);
-      const data = await importFile(path, (header) => columnsOf(header, body.mapping), (batch) =>
-        leads.addAll({ accountId, campaignId, leads: batch, duplicates }));
+      const uploaded = uploadOf(http.form, LIMITS.uploadBytesMax);
+      const data = await files.with(uploaded, {}, (file) => importFile(file, {
+        columnsIn: (header) => columnsOf(header, body.mapping),
+        add: (batch) => leads.addAll({ accountId, campaignId, leads: batch, duplicates }),
+        tell: importId === undefined
+          ? null
+          : leads.progressTeller(accountId, { import_id: importId, campaign_id: campaignId }),
+      }));
       return json(200, { message: "Leads imported successfully", data });
     },
   });
@@ -83,36 +97,60 @@ export function uploadOf(form: MultipartForm | undefined, bytesMax: number): For
   return form.file;
 }
 
-async function importFile(
-  path: string, columnsIn: (header: CsvRow) => Columns,
-  add: (batch: NewLead[]) => ReturnType<Leads["addAll"]>,
-): Promise<Report> {
+/** Counts what becomes of the rows. */
+function createReport() {
   const report: Report = {
     imported: 0, duplicates: 0, updated: 0, failed: 0, errors: [], errors_truncated: false,
   };
-  const fail = (row: number, text: string, message: string): void => {
-    report.failed += 1;
-    if (report.errors.length < LIMITS.leadImportErrorsMax) {
-      report.errors.push({ row, phone_number: text.slice(0, TEXT_CHARS_MAX), message });
-    } else report.errors_truncated = true;
+  return {
+    report,
+    added: ({ ids, updated }: Awaited<ReturnType<Leads["addAll"]>>): void => {
+      const imported = ids.filter((id) => id !== null).length;
+      report.imported += imported;
+      report.duplicates += ids.length - imported;
+      report.updated += updated;
+    },
+    fail: (row: number, text: string, message: string): void => {
+      report.failed += 1;
+      if (report.errors.length < LIMITS.leadImportErrorsMax) {
+        report.errors.push({ row, phone_number: text.slice(0, TEXT_CHARS_MAX), message });
+      } else report.errors_truncated = true;
+    },
+    progress: (total: number): ImportProgress => {
+      const { imported, duplicates, failed } = report;
+      const rows = imported + duplicates + failed;
+      return { rows, rows_total: total, imported, duplicates, failed };
+    },
   };
+}
+
+interface ImportDeeds {
+  columnsIn(header: CsvRow): Columns;
+  add(batch: NewLead[]): ReturnType<Leads["addAll"]>;
+  /** Null: nobody wants to know. */
+  tell: ((progress: ImportProgress) => void) | null;
+}
+
+async function importFile(
+  file: ImportFile, { columnsIn, add, tell }: ImportDeeds,
+): Promise<Report> {
+  const { report, added, fail, progress } = createReport();
+  const total = tell ? await file.count() - 1 : 0;
+  const broken = file.sheet === null ? "The row is not valid CSV." : "The row is too long.";
   let columns: Columns | null = null;
   let batch: NewLead[] = [];
   const write = async (): Promise<void> => {
-    const { ids, updated } = await add(batch);
-    report.updated += updated;
-    const imported = ids.filter((id) => id !== null).length;
-    report.imported += imported;
-    report.duplicates += ids.length - imported;
+    if (batch.length > 0) added(await add(batch));
     batch = [];
+    tell?.(progress(total));
   };
-  for await (const row of readCsv(path)) {
+  for await (const row of file.rows()) {
     if (!columns) {
       columns = columnsIn(row);
       continue;
     }
     if (row.kind === "broken") {
-      fail(row.row, row.text, "The row is not valid CSV.");
+      fail(row.row, row.text, broken);
       continue;
     }
     const lead = leadOf(columns, row.cells);
@@ -121,6 +159,6 @@ async function importFile(
     if (batch.length === LIMITS.leadImportBatchRows) await write();
   }
   if (!columns) throw fieldFault("file", "The file field is required.");
-  if (batch.length > 0) await write();
+  await write();
   return report;
 }

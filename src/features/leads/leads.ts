@@ -1,9 +1,10 @@
 // Leads: the people a campaign calls, and the numbers nobody may call. Records, store port, rules.
 // Who is called when is decided by src/campaigns.
 import { Fault, fieldFault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
-import type { CommittedEvent } from "#events/events.ts";
+import { accountTopic, type CommittedEvent } from "#events/events.ts";
 import type { ReadNumber } from "./phone.ts";
 
 export const LEAD_STATUSES = [
@@ -126,6 +127,16 @@ export interface BlockedNumber {
   createdAt: Instant;
 }
 
+/** How far an import is; the names are those of its event. */
+export interface ImportProgress {
+  /** Those below, together. */
+  rows: number;
+  rows_total: number;
+  imported: number;
+  duplicates: number;
+  failed: number;
+}
+
 /** Each write is one transaction. A number on the do-not-call list is never in a queue. */
 export interface LeadStore {
   /** Leads of blocked numbers are stored as blacklisted. */
@@ -189,6 +200,22 @@ function refusalOf(kind: Exclude<UpdateLeadOutcome["kind"], "updated">): Fault {
   }
 }
 
+/** Publishes how far an import is: now and then, and its last row in any case. */
+const createProgressTeller = (bus: EventBus, system: System) =>
+  (accountId: number, names: { import_id: string; campaign_id: number }) => {
+    let told = -Infinity;
+    return (progress: ImportProgress): void => {
+      const now = system.monotonicMs();
+      const isLast = progress.rows === progress.rows_total;
+      if (!isLast && now - told < LIMITS.leadImportTellMs) return;
+      told = now;
+      bus.publish(accountTopic(accountId), {
+        kind: "passing", accountId, type: "lead_import_progress",
+        members: { ...names, ...progress },
+      });
+    };
+  };
+
 export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions) {
   const get = async (accountId: number, leadId: number): Promise<WholeLead> => {
     const lead = await store.find(accountId, leadId);
@@ -205,7 +232,7 @@ export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions)
     return outcome;
   };
   return {
-    get, addAll, now: () => system.now(),
+    get, addAll, now: () => system.now(), progressTeller: createProgressTeller(bus, system),
     /** Fault 404 without the campaign. */
     assertCampaign: async (accountId: number, campaignId: number): Promise<void> => {
       if (!await store.ownsCampaign(accountId, campaignId)) throw campaignNotFound();

@@ -3,19 +3,24 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { about, named } from "#core/schema.ts";
+import { about, named, Nullable } from "#core/schema.ts";
 import { firstChars } from "#core/values.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { GuessSchema, guessMapping, namesOf, numbersIn } from "./columns-wire.ts";
-import { readCsv, type CsvFormat } from "./csv.ts";
+import type { CsvFormat } from "./csv.ts";
+import type { ImportFile, ImportFiles } from "./import-file.ts";
 import { uploadOf } from "./import-route.ts";
 import { literals } from "./wire.ts";
 
 const PreviewSchema = Type.Object({
-  encoding: literals(
-    ["utf-8", "utf-16le", "utf-16be", "windows-1252"], "How the file's characters are written."),
-  delimiter: literals([",", ";", "\t", "|"], "What stands between its columns."),
+  encoding: Nullable(literals(
+    ["utf-8", "utf-16le", "utf-16be", "windows-1252"],
+    "How the characters of a CSV file are written; null: it is a workbook.")),
+  delimiter: Nullable(literals(
+    [",", ";", "\t", "|"], "What stands between the columns of a CSV file.")),
+  sheet: Nullable(Type.String(about(
+    "The sheet of a workbook that is read: the first that is shown; null: it is CSV.", "Kunden"))),
   columns: Type.Array(Type.Object({
     name: Type.String(about("What stands in the header.", "first_name")),
     numbers: Type.Integer(about("In how many of `rows` it has a telephone number.", 0)),
@@ -23,15 +28,17 @@ const PreviewSchema = Type.Object({
   rows: Type.Array(Type.Object({
     row: Type.Integer(about("As spreadsheets count: the header is 1.", 2)),
     cells: Type.Array(Type.String(), about("What stands in each column; long texts are cut.", ["Ada"])),
-  }), about("Its first rows that are valid CSV.")),
+  }), about("Its first rows that can be read.")),
   mapping: GuessSchema,
 }, named("ImportPreview", "The beginning of a file as the import would read it."));
 
-async function previewOf(path: string, isCut: boolean): Promise<Static<typeof PreviewSchema>> {
-  let format: CsvFormat | null = null;
+async function previewOf(
+  { sheet, rows: readRows }: ImportFile,
+): Promise<Static<typeof PreviewSchema>> {
+  let format = null as CsvFormat | null;
   let names: string[] | null = null;
   const rows: { row: number; cells: string[] }[] = [];
-  for await (const row of readCsv(path, { isCut, onFormat: (found) => (format = found) })) {
+  for await (const row of readRows((found) => (format = found))) {
     if (names === null) {
       names = namesOf(row);
       if (names.length > LIMITS.leadPreviewColumnsMax) {
@@ -41,28 +48,31 @@ async function previewOf(path: string, isCut: boolean): Promise<Static<typeof Pr
     } else if (row.kind === "cells") rows.push(row);
     if (rows.length === LIMITS.leadPreviewRows) break;
   }
-  if (names === null || format === null) throw fieldFault("file", "The file field is required.");
+  if (names === null) throw fieldFault("file", "The file field is required.");
   const read = rows.map(({ cells }) => cells);
   const width = names.length;
   const short = (text: string): string => firstChars(text, LIMITS.leadPreviewCellChars);
   return {
-    ...format as CsvFormat,
+    ...format ?? { encoding: null, delimiter: null }, sheet,
     columns: names.map((name, at) => ({ name: short(name), numbers: numbersIn(read, at) })),
     rows: rows.map(({ row, cells }) => ({ row, cells: cells.slice(0, width).map(short) })),
     mapping: guessMapping(names, read),
   };
 }
 
-export function previewRoute({ uploadsDir }: { uploadsDir: string }): Route {
-  const fileBytesMax = LIMITS.leadPreviewBytesMax;
+export function previewRoute(
+  { files, uploadsDir }: { files: ImportFiles; uploadsDir: string },
+): Route {
+  const { leadPreviewBytesMax: csvBytesMax, uploadBytesMax: fileBytesMax } = LIMITS;
   return keyRoute({
     tag: "Leads",
     errorShape: "message",
     method: "POST",
     path: "/user/leads/import/preview",
     summary: "Preview an import of leads",
-    description: `Takes the beginning of the file, at most ${fileBytesMax / 1024} KB, and stores `
-      + "nothing. `mapping` is what the columns seem to be; the import takes it as it is or changed.",
+    description: `Takes the beginning of a CSV file, at most ${csvBytesMax / 1024} KB, or all of an `
+      + "XLSX file, and stores nothing. `mapping` is what the columns seem to be; the import takes it "
+      + "as it is or changed.",
     body: Type.Object({}),
     upload: { folder: uploadsDir, fileBytesMax },
     responses: {
@@ -73,8 +83,9 @@ export function previewRoute({ uploadsDir }: { uploadsDir: string }): Route {
       422: { description: "No such file, or one with too many columns" },
     },
     handle: async ({ http }) => {
-      const { path, bytes } = uploadOf(http.form, fileBytesMax);
-      return json(200, { data: await previewOf(path, bytes === fileBytesMax) });
+      const uploaded = uploadOf(http.form, fileBytesMax);
+      const wanted = { rowsMax: LIMITS.leadPreviewRows + 1, csvBytesMax };
+      return json(200, { data: await files.with(uploaded, wanted, previewOf) });
     },
   });
 }

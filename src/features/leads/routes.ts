@@ -11,6 +11,7 @@ import {
 } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { blockRoutes } from "./block-routes.ts";
+import type { ImportFiles } from "./import-file.ts";
 import { importRoute } from "./import-route.ts";
 import { previewRoute } from "./preview-route.ts";
 import {
@@ -74,6 +75,7 @@ const busy = { 409: { description: "It is being called" } };
 
 interface LeadRoutesOptions {
   leads: Leads;
+  files: ImportFiles;
   /** Where uploads are put while they arrive. */
   uploadsDir: string;
 }

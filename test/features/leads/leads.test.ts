@@ -341,7 +341,7 @@ test("[LD133] the beginning of a file is shown as the import would read it, with
   assert.equal(status, 200, JSON.stringify(body));
   const { columns, rows, ...rest } = body.data;
   assert.deepEqual(rest, {
-    encoding: "utf-8", delimiter: ";", mapping: {
+    encoding: "utf-8", delimiter: ";", sheet: null, mapping: {
       phone_number: 3,
       variables: [{ column: 1, name: "Vorname" }, { column: 2, name: "Kundennummer" }],
     },

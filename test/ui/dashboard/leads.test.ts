@@ -5,6 +5,7 @@ import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
+import { makeXlsx } from "#support/office.ts";
 import { newAssistant } from "#support/server.ts";
 
 const skip = noBrowser();
@@ -151,8 +152,8 @@ test("[DB75] an import tells what became of every row", { skip }, async () => {
     ({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
   await withDashboard(async ({ page, go, look }) => {
     await go(`/campaigns/${id}`);
-    await page.getByRole("button", { name: "Import CSV" }).click();
-    const file = page.getByLabel("Drop a CSV file here");
+    await page.getByRole("button", { name: "Import leads" }).click();
+    const file = page.getByLabel("Drop a CSV or XLSX file here");
     await file.setInputFiles(csv("wrong.csv", "a,b\n1,2\n"));
     await dialogButton(page, "Import").click();
     await page.getByText("Say which column has the phone numbers.").waitFor();
@@ -180,6 +181,35 @@ test("[DB75] an import tells what became of every row", { skip }, async () => {
     const { total, data } = await leadsOf(key);
     assert.equal(total, 2);
     assert.deepEqual(data[0]?.variables, { first_name: "New" });
+  }, { key });
+});
+
+test("[DB511] an import of a workbook or CSV says how many rows of how many are done, and goes on when its dialog is closed", { skip }, async () => {
+  const caller = await newCaller();
+  const { key } = caller;
+  const id = await newCampaign(caller);
+  const book = makeXlsx([{ name: "A", rows: [["Tel", "Who"], ["+15550100011", "Ada"]] }]);
+  const many = Array.from({ length: 30_000 }, (_, at) => `+4915${200_000_000 + at}`).join("\n");
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/campaigns/${id}`);
+    await page.getByRole("button", { name: "Import leads" }).click();
+    const file = page.getByLabel("Drop a CSV or XLSX file here");
+    await file.setInputFiles({ name: "people.xlsx", mimeType: "", buffer: book });
+    await page.getByRole("region", { name: "First rows" }).getByText("+15550100011").waitFor();
+    await dialogButton(page, "Import").click();
+    await page.getByText("Every row was taken.").waitFor();
+    await dialogButton(page, "Import another").click();
+    await file.setInputFiles({
+      name: "many.csv", mimeType: "text/csv", buffer: Buffer.from(`phone\n${many}`),
+    });
+    await page.getByText("many.csv").waitFor();
+    await dialogButton(page, "Import").click();
+    await page.getByText(/^[1-9][\d,]* of 30,000 rows are done\.$/).waitFor();
+    await look();
+    await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByText("Import: 30,000 imported, 0 there already, 0 refused.").waitFor();
+    assert.equal((await leadsOf(key)).total, 30_001);
   }, { key });
 });
 

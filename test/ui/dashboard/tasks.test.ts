@@ -152,7 +152,7 @@ const CAMPAIGN: Task = [9, async ({ page, click, navigate, file }) => {
   await page.getByLabel("Name", { exact: true }).fill("Autumn");
   await click("button", "Create");
   await page.getByRole("heading", { name: "Autumn", level: 1 }).waitFor();
-  await click("button", "Import CSV");
+  await click("button", "Import leads");
   await file(path);
   await click("button", "Import");
   await page.getByRole("dialog").getByText("Imported").waitFor();

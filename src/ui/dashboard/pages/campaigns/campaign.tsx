@@ -119,7 +119,7 @@ function Leads({ campaignId: id, shown, onAll, onChange }: {
             {shown.outcome && (
               <RetryButton campaignId={id} outcome={shown.outcome} onDone={reload} />
             )}
-            <Button needs="build" icon="upload" onClick={() => setDialog("import")}>Import CSV</Button>
+            <Button needs="build" icon="upload" onClick={() => setDialog("import")}>Import leads</Button>
             <Button needs="answer" icon="add" onClick={() => setDialog("new")}>Add lead</Button>
           </>
         )}
@@ -128,7 +128,7 @@ function Leads({ campaignId: id, shown, onAll, onChange }: {
           rows={rows} hasCampaign={false}
           empty={isNarrowed ? <Empty icon="search" title="No lead is in this state" /> : (
             <Empty icon="leads" title="No leads yet">
-              Add the people to call one by one, or import a CSV file.
+              Add the people to call one by one, or import a CSV or XLSX file.
             </Empty>
           )}
         />

@@ -1,4 +1,4 @@
-// Importing leads from a CSV file, and what became of its rows.
+// Importing leads from a CSV or XLSX file, and what became of its rows.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
@@ -7,14 +7,17 @@ import { FILE_BYTES_MAX, upload } from "#ui/dashboard/data/upload.ts";
 import { csvLine } from "#core/csv.ts";
 import { download } from "#ui/dashboard/kit/download.ts";
 import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
-import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
-import { DropZone, SentBar } from "#ui/dashboard/kit/drop.tsx";
+import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { DropZone } from "#ui/dashboard/kit/drop.tsx";
 import { bytes, count } from "#ui/dashboard/kit/format.ts";
 import { Figure, Notice } from "#ui/dashboard/kit/layout.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
+import { newKey } from "#ui/dashboard/pages/assistants/chat.ts";
 import { CampaignField, WithCampaigns } from "./choose-campaign.tsx";
 import {
   guessedColumns, ImportColumns, mappingOf, PREVIEW_BYTES, type Columns, type PreviewAnswer,
 } from "./import-columns.tsx";
+import { Sending, useProgress } from "./import-progress.tsx";
 import "./leads.css";
 
 type Answer = paths["/user/leads/import"]["post"]["responses"][200]["content"]["application/json"];
@@ -35,11 +38,17 @@ export function ImportDialog(props: Props) {
   );
 }
 
+const ACCEPTED = ".csv,text/csv,.xlsx,"
+  + "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 const DUPLICATES = [
   { value: "skip", label: "Leave them out" },
   { value: "update", label: "Update their variables" },
   { value: "add", label: "Add them once more" },
 ];
+
+/** All of a workbook is needed to read its first rows. */
+const beginningOf = (file: File): Blob =>
+  /\.xlsx$/i.test(file.name) ? file : file.slice(0, PREVIEW_BYTES);
 
 const problemOf = ({ size }: File): string | null =>
   size > FILE_BYTES_MAX ? "The file is larger than 20 MB." : null;
@@ -62,7 +71,7 @@ function usePreview(file: File | null, apiKey: string | null) {
     const { signal, abort } = controller();
     upload<PreviewAnswer>({
       path: "/user/leads/import/preview", apiKey, fields: {}, signal, onProgress: () => undefined,
-      file: new File([file.slice(0, PREVIEW_BYTES)], file.name),
+      file: new File([beginningOf(file)], file.name),
     }).then(
       ({ data }) => setChosen({ preview: data, columns: guessedColumns(data) }),
       (error: unknown) => void (signal.aborted || setFailure(error)),
@@ -88,52 +97,74 @@ function textOf(wrong: unknown): string | null {
   return wrong ? fieldErrors(wrong).file ?? messageOf(wrong) : null;
 }
 
-function Sending({ share }: { share: number }) {
-  return (
-    <>
-      <SentBar label="Import" share={share} />
-      <p class="soft" role="status">
-        {share < 1 ? "Sending…" : "Sent. The rows are being read…"}
-      </p>
-    </>
-  );
-}
-
 const mapped = (mapping: object | null) =>
   mapping ? { mapping: JSON.stringify(mapping) } : {};
+
+interface Sent {
+  /** From 0 to 1, of the file. */
+  share: number;
+  /** Under which the server says how far it is. */
+  importId: string;
+  /** While the file is on its way nothing is stored, and it can be called back. */
+  abort(): void;
+}
+
+/** One import at a time; who closes the dialog while rows are stored is told of its end. */
+function useImport(apiKey: string | null, onDone: (report: Report) => void) {
+  const toasts = useToasts();
+  const [sent, setSent] = useState<Sent | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const isOpen = useRef(true);
+  const current = useRef<Sent | null>(null);
+  current.current = sent;
+  useEffect(() => () => {
+    isOpen.current = false;
+    if (current.current && current.current.share < 1) current.current.abort();
+  }, []);
+  const send = async (file: File, fields: Record<string, string>): Promise<void> => {
+    const { signal, abort } = controller();
+    const importId = newKey();
+    setError(null);
+    setSent({ share: 0, importId, abort });
+    try {
+      const { data } = await upload<Answer>({
+        path: "/user/leads/import", apiKey, file, fields: { ...fields, import_id: importId }, signal,
+        onProgress: (share) => setSent({ share, importId, abort }),
+      });
+      if (!isOpen.current) toasts.notify(inWords(data));
+      onDone(data);
+    } catch (failure) {
+      if (!signal.aborted) setError(failure);
+      if (!signal.aborted && !isOpen.current) toasts.fail(failure);
+    }
+    setSent(null);
+  };
+  return { sent, progress: useProgress(sent?.importId), error, setError, send };
+}
+
+const inWords = ({ imported, duplicates, failed }: Report): string =>
+  t(`Import: ${count(imported)} imported, ${count(duplicates)} there already, ${count(failed)} refused.`);
 
 function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns: Campaign[] }) {
   const { apiKey } = useSession();
   const [campaign, setCampaign] = useState(campaignId || String(campaigns.at(-1)?.id ?? ""));
   const [duplicates, setDuplicates] = useState("skip");
   const [file, setFile] = useState<File | null>(null);
-  const [share, setShare] = useState<number | null>(null);
-  const [error, setError] = useState<unknown>(null);
   const [report, setReport] = useState<Report | null>(null);
-  const key = useRef(0);
   const isSmall = file !== null && problemOf(file) === null;
   const { chosen, isReading, failure, shown } = usePreview(isSmall ? file : null, apiKey);
+  const { sent, progress, error, setError, send } = useImport(apiKey, (data) => {
+    setReport(data);
+    setFile(null);
+    onDone();
+  });
   if (report) return <Outcome report={report} onAgain={() => setReport(null)} onClose={onClose} />;
+  if (sent && sent.share >= 1) return <Sending share={1} progress={progress} onClose={onClose} />;
   const problem = file && problemOf(file);
-  const send = async (sent: File): Promise<void> => {
-    const run = (key.current += 1);
+  const begin = (): void => {
     const mapping = chosen && mappingOf(chosen.columns);
     if (chosen && !mapping) return setError(new NoNumber());
-    setError(null);
-    setShare(0);
-    try {
-      const { data } = await upload<Answer>({
-        path: "/user/leads/import", apiKey, file: sent,
-        fields: { campaign_id: campaign, duplicates, ...mapped(mapping) },
-        onProgress: (done) => run === key.current && setShare(done),
-      });
-      setReport(data);
-      setFile(null);
-      onDone();
-    } catch (failure) {
-      setError(failure);
-    }
-    setShare(null);
+    if (file) void send(file, { campaign_id: campaign, duplicates, ...mapped(mapping) });
   };
   const errors = fieldErrors(error);
   const text = problem ?? textOf(error ?? failure);
@@ -143,8 +174,8 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
         campaigns={campaigns} value={campaign} onInput={setCampaign} error={errors.campaign_id}
       />
       <DropZone
-        label={file ? `${file.name}, ${bytes(file.size)}` : "Drop a CSV file here, or choose it"}
-        accept=".csv,text/csv" disabled={share !== null}
+        label={file ? `${file.name}, ${bytes(file.size)}` : "Drop a CSV or XLSX file here, or choose it"}
+        accept={ACCEPTED} disabled={sent !== null}
         onFiles={([first]) => {
           setFile(first ?? null);
           setError(null);
@@ -158,12 +189,12 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
         options={DUPLICATES}
       />
       {text && <p class="form-error" role="alert">{text}</p>}
-      {share !== null && <Sending share={share} />}
+      {sent && <Sending share={sent.share} progress={null} onClose={null} />}
       <div class="form-actions">
         <Button onClick={onClose}>Cancel</Button>
         <Button
-          kind="main" disabled={!file || problem !== null || isReading} isBusy={share !== null}
-          onClick={() => void (file && send(file))}
+          kind="main" disabled={!file || problem !== null || isReading} isBusy={sent !== null}
+          onClick={begin}
         >
           Import
         </Button>

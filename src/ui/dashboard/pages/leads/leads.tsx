@@ -37,7 +37,7 @@ export function Leads() {
       title="Leads"
       actions={(
         <>
-          <Button needs="build" icon="upload" onClick={() => setDialog("import")}>Import CSV</Button>
+          <Button needs="build" icon="upload" onClick={() => setDialog("import")}>Import leads</Button>
           <Button kind="main" needs="answer" icon="add" onClick={() => setDialog("new")}>New lead</Button>
         </>
       )}
@@ -60,7 +60,8 @@ export function Leads() {
           rows={rows} hasCampaign
           empty={isFiltered ? <Empty icon="search" title="No lead fits these filters" /> : (
             <Empty icon="leads" title="No leads yet">
-              Leads are the people a campaign calls. Add them one by one or import a CSV file.
+              Leads are the people a campaign calls. Add them one by one or import a CSV or XLSX
+              file.
             </Empty>
           )}
         />

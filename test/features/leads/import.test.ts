@@ -1,0 +1,157 @@
+// The import of leads over HTTP: workbooks beside CSV, and who watches how far it is.
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { accountEvent } from "#support/account-events.ts";
+import { makeXlsx, xlsxAround } from "#support/office.ts";
+import { newAssistant, startTestServer } from "#support/server.ts";
+
+const server = await startTestServer({ env: { PARLEY_SPEECH: "loopback" } });
+after(() => server.close());
+const assistant = await newAssistant(server, { type: "outbound", status: "active" });
+
+async function newCampaign(): Promise<number> {
+  const { body } = await server.call("POST", "/user/campaigns", {
+    body: { name: "Spring", assistant_id: assistant.id },
+  });
+  return body.data.id as number;
+}
+
+function formOf(file: Buffer | string, name: string, fields: object): FormData {
+  const form = new FormData();
+  for (const [field, value] of Object.entries(fields)) form.set(field, String(value));
+  form.set("file", new Blob([new Uint8Array(Buffer.from(file as string))]), name);
+  return form;
+}
+
+async function send(path: string, file: Buffer | string, fields: object = {}, name = "leads.xlsx") {
+  const response = await fetch(`${server.url}/api/user/leads/${path}`, {
+    method: "POST", headers: { Authorization: `Bearer ${server.key}` },
+    body: formOf(file, name, fields),
+  });
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  return { status: response.status, body: await response.json() as any };
+}
+
+const leadsOf = async (campaignId: number) =>
+  (await server.call("GET", `/user/leads?campaign_id=${campaignId}&per_page=100`)).body as {
+    total: number; data: { phone_number: string; variables: object }[];
+  };
+
+test("[LD135] a workbook is imported and previewed like CSV: its first shown sheet, rows numbered as in it", async () => {
+  const book = makeXlsx([
+    { name: "Notes", isHidden: true, rows: [["phone"], ["+15550100900"]] },
+    {
+      name: "Kunden; 2026", rows: [
+        [], ["Name, first;last|x", "Mobil", "Since", "Points"],
+        ["Zoë \"Z\"\nMüller", "+49 151 11111111", { value: 45_292, style: 1 }, 4.5], [],
+        ["Bo", 15550100204, null, null], ["", "+15550100205", null, 7],
+        ["x".repeat(32_000), "+15550100206", ...Array<string>(2).fill("x".repeat(32_000))],
+      ],
+    },
+    { name: "More", rows: [["phone"], ["+15550100901"]] },
+  ]);
+  const { status, body } = await send("import/preview", book);
+  assert.equal(status, 200, JSON.stringify(body));
+  const { rows, columns, ...rest } = body.data;
+  const others = [{ column: 3, name: "Since" }, { column: 4, name: "Points" }];
+  assert.deepEqual(rest, {
+    encoding: null, delimiter: null, sheet: "Kunden; 2026", mapping: {
+      phone_number: 2, variables: [{ column: 1, name: "Name, first;last|x" }, ...others],
+    },
+  });
+  assert.deepEqual(columns.map(({ name }: { name: string }) => name),
+    ["Name, first;last|x", "Mobil", "Since", "Points"]);
+  assert.deepEqual(rows, [
+    { row: 3, cells: ["Zoë \"Z\"\nMüller", "+49 151 11111111", "2024-01-01", "4.5"] },
+    { row: 5, cells: ["Bo", "15550100204"] }, { row: 6, cells: ["", "+15550100205", "", "7"] },
+  ]);
+
+  const campaignId = await newCampaign();
+  const imported = await send("import", book, {
+    campaign_id: campaignId, mapping: JSON.stringify({
+      phone_number: 2, variables: [{ column: 1, name: "name" }, ...others],
+    }),
+  });
+  assert.deepEqual([imported.status, imported.body.data], [200, {
+    imported: 2, duplicates: 0, updated: 0, failed: 2, errors_truncated: false, errors: [
+      { row: 5, phone_number: "15550100204", message: "Invalid phone number" },
+      { row: 7, phone_number: "x".repeat(64), message: "The row is too long." },
+    ],
+  }]);
+  assert.deepEqual((await leadsOf(campaignId)).data.map(({ variables }) => variables), [
+    { Points: "7" }, { name: "Zoë \"Z\"\nMüller", Since: "2024-01-01", Points: "4.5" },
+  ]);
+  // The header says it where nobody else does, and a repetition adds nobody.
+  const plain = makeXlsx([{ name: "A", rows: [["phone", "name"], ["+15550100205", "Al"]] }]);
+  const again = await send("import", plain, { campaign_id: campaignId, duplicates: "update" });
+  assert.deepEqual([again.body.data.duplicates, again.body.data.updated], [1, 1]);
+  assert.equal((await leadsOf(campaignId)).total, 2);
+});
+
+test("[LD136] what is no workbook, or a hostile one, is refused with why, and leaves nothing behind", async () => {
+  const campaign_id = await newCampaign();
+  const refused = async (file: Buffer | string) => {
+    const said = await Promise.all(["import", "import/preview"].map(async (path) => {
+      const { status, body } = await send(path, file, { campaign_id });
+      assert.equal(status, 422, JSON.stringify(body));
+      return String(body.errors?.file?.[0] ?? body.message);
+    }));
+    return said[0];
+  };
+  const cell = (text: string) => `<c t="inlineStr"><is><t>${text}</t></is></c>`;
+  assert.equal(await refused(Buffer.from("PK\x03\x04 and no more")), "The file is not a valid XLSX workbook.");
+  assert.equal(await refused(makeXlsx([{ name: "A", isHidden: true, rows: [["phone"]] }])),
+    "The workbook has no sheet that is shown.");
+  assert.equal(await refused(makeXlsx([{ name: "A", rows: [] }])), "The file field is required.");
+  assert.equal(await refused(Buffer.from("d0cf11e0a1b11ae1", "hex")),
+    "The workbook is encrypted or of an old Excel: save it as XLSX or CSV.");
+  assert.equal(await refused(xlsxAround(" ".repeat(60 * 1024 * 1024))),
+    "The document is too large to read once it is unpacked.");
+  const long = "y".repeat(30_000);
+  const laughs = `<row>${'<c t="s"><v>0</v></c>'.repeat(100)}</row>`.repeat(100);
+  const { status, body } = await send("import", xlsxAround(
+    `<row>${cell("phone")}</row>${laughs}`, `<sst><si><t>${long}</t></si></sst>`), { campaign_id });
+  assert.deepEqual([status, body.errors.file], [422, ["The workbook is too large to read."]]);
+  assert.equal((await leadsOf(campaign_id)).total, 0);
+  const left = readdirSync(join(server.dataDir, "uploads"));
+  assert.deepEqual(left.filter((name) => name.endsWith(".rows")), []);
+});
+
+interface Progress { import_id: string; rows: number; rows_total: number }
+
+test("[LD137] who watches the account is told how many rows of an import are done, of how many; given up, it goes on to its end", async () => {
+  const rows = Array.from({ length: 5000 }, (_, at) => at % 50 === 7
+    ? `nobody,"Two\r\nlines ${at}"`
+    : `+4915${String(200_000_000 + at)},${at % 50 === 8 ? "5\" pipe" : at}`);
+  const file = `phone,name\r\n${rows.join("\r\n\r\n")}\r\n`;
+  const told = (id: string, holds: (progress: Progress) => boolean) =>
+    accountEvent(server, (event) => event.type === "lead_import_progress"
+      && event.import_id === id && holds(event as unknown as Progress));
+  const campaignId = await newCampaign();
+  const last = told("one", ({ rows: done, rows_total: all }) => done === all);
+  const begun = told("one", () => true);
+  const { body } = await send(
+    "import", file, { campaign_id: campaignId, import_id: "one" }, "leads.csv");
+  assert.deepEqual([body.data.imported, body.data.failed], [4900, 100]);
+  const { id: _, ...first } = await begun;
+  assert.ok(Number(first.rows) > 0 && Number(first.rows) < 5000, JSON.stringify(first));
+  assert.equal(first.campaign_id, campaignId);
+  const { rows: done, imported, duplicates, failed } = await last;
+  assert.deepEqual([done, imported, duplicates, failed], [5000, 4900, 0, 100]);
+
+  const other = await newCampaign();
+  const abort = new AbortController();
+  const middle = told("two", ({ rows: some }) => some > 0);
+  const end = told("two", ({ rows: some, rows_total: all }) => some === all);
+  const asked = fetch(`${server.url}/api/user/leads/import`, {
+    method: "POST", headers: { Authorization: `Bearer ${server.key}` }, signal: abort.signal,
+    body: formOf(file, "leads.csv", { campaign_id: other, import_id: "two" }),
+  });
+  await middle;
+  abort.abort();
+  await assert.rejects(asked);
+  await end;
+  assert.equal((await leadsOf(other)).total, 4900);
+});
