@@ -26,6 +26,8 @@ export interface Capabilities {
 
 export interface VoiceAvailability {
   whyVoiceMissing(voice: Voice): string | null;
+  /** Why nobody can call in the language; `iso`: `iso_2`. */
+  whyLanguageMissing(iso: string): string | null;
   whyProviderMissing(kind: "synthesizer" | "transcriber", provider: SpeechProvider): string | null;
   /** Why the voice itself cannot be heard, apart from calls that a realtime model speaks. */
   whyUnspoken(voice: Voice): string | null;
@@ -34,6 +36,8 @@ export interface VoiceAvailability {
 }
 
 const ENGLISH = "en";
+const UNSPOKEN = "Nothing on this server speaks it.";
+const UNHEARD = "Nothing on this server understands it.";
 const NOTHING_SPEAKS = "Nothing on this server speaks the language of the voice.";
 
 export function createVoiceAvailability(
@@ -56,6 +60,10 @@ export function createVoiceAvailability(
   return {
     engineOf,
     whyVoiceMissing,
+    whyLanguageMissing: (iso) => {
+      if (can.synthesizerFor(iso, null) === null) return UNSPOKEN;
+      return can.transcriberFor(iso, null) === null ? UNHEARD : null;
+    },
     whyProviderMissing: (kind, { code }) => kind === "synthesizer"
       ? can.whySynthesizerMissing(code, null)
       : can.whyTranscriberMissing(code, null),

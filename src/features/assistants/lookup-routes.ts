@@ -17,7 +17,9 @@ import type { VoicePreviews } from "./voice-previews.ts";
 interface LookupRouteOptions {
   catalogs: Catalogs;
   assistants: Assistants;
-  capabilities: Pick<VoiceAvailability, "whyVoiceMissing" | "whyProviderMissing"> & {
+  capabilities: Pick<
+    VoiceAvailability, "whyVoiceMissing" | "whyProviderMissing" | "whyLanguageMissing"
+  > & {
     previews: VoicePreviews;
   };
   models(type: ModelType): { id: number; name: string; code?: string; missing: string | null }[];
@@ -40,6 +42,12 @@ const LanguageItem = Type.Object({
   id: Type.Integer(about("For `language_id` of an assistant.", 1)),
   name: Type.String(about("The language in English.", "German")),
   iso_2: Type.String(about("Its two letters of ISO 639-1.", "de")),
+  available: Type.Boolean(about(
+    "Whether this server's own engines speak and understand it on calls. Chats are in any language, "
+      + "realtime models and callers' browsers may know more.", true)),
+  missing: Nullable(Type.String(about(
+    "What calls in it lack, in one sentence; null when it is available.",
+    "Nothing on this server understands it."))),
 });
 const ModelItem = Type.Object({
   id: Type.Integer(about("For `llm_model_id` or `multimodal_model_id` of an assistant.", 1)),
@@ -119,7 +127,8 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
     keyRoute({
       ...lookup("languages", "List languages", Type.Object({}), LanguageItem),
       handle: async () =>
-        json(200, catalogs.languages().map(({ id, name, iso_2 }) => ({ id, name, iso_2 }))),
+        json(200, catalogs.languages().map(({ id, name, iso_2 }) =>
+          ({ id, name, iso_2, ...availability(capabilities.whyLanguageMissing(iso_2)) }))),
     }),
     keyRoute({
       ...lookup("models", "List models of one type", ModelQuery, ModelItem),

@@ -21,7 +21,7 @@ const named = (rows: Record<string, unknown>[]) =>
   rows.map(({ available: _, missing: __, ...row }) => row);
 const ids = (rows: Record<string, unknown>[]) => rows.map(({ id }) => id);
 
-test("[AS40] languages have id, name and two-letter code; the documented ids stand", async () => {
+test("[AS40] languages have id, name, two-letter code and what calls in them lack; the documented ids stand", async () => {
   const languages = await lookup("languages");
   assert.equal(languages.length, 40);
   assert.deepEqual(languages.slice(0, 10).map(({ id, name, iso_2 }) => [id, name, iso_2]), [
@@ -29,7 +29,8 @@ test("[AS40] languages have id, name and two-letter code; the documented ids sta
     [5, "German", "de"], [6, "Lithuanian", "lt"], [7, "Italian", "it"], [8, "Arabic", "ar"],
     [9, "Portuguese", "pt"], [10, "Danish", "da"],
   ]);
-  assert.ok(languages.every((row) => Object.keys(row).join() === "id,name,iso_2"));
+  assert.ok(languages.every((row) => Object.keys(row).join() === "id,name,iso_2,available,missing"));
+  assert.ok(languages.every(({ available, missing }) => available === (missing === null)));
   assert.equal(new Set(languages.map(({ iso_2 }) => iso_2)).size, 40);
 });
 

@@ -53,6 +53,14 @@ test("[DB259] what has no effect is said at its field, what is not available is 
       models.map((model) => model.id === 1
         ? { ...model, available: true, missing: null }
         : { ...model, available: false, missing: "OPENAI_API_KEY" }));
+    await answered<Item[]>(page, "**/api/user/assistants/models?type=dualplex", (models) =>
+      models.map((model) => ({ ...model, available: false, missing: "GEMINI_API_KEY" })));
+    await answered<Item[]>(page, "**/api/user/assistants/models?type=multimodal", (models) =>
+      models.map((model, at) => ({ ...model, available: at === 1, missing: at === 1 ? null : "A_KEY" })));
+    await answered<Item[]>(page, "**/api/user/assistants/languages", (languages) =>
+      languages.map((one) => one.name === "Danish"
+        ? { ...one, available: false, missing: "Nothing on this server speaks it." }
+        : { ...one, available: true, missing: null }));
     await go(`/assistants/${id}`);
     await section(page, "Voice and speech").getByText("2 without effect").waitFor();
     await section(page, "Functions").getByText("1 without effect").waitFor();
@@ -61,7 +69,7 @@ test("[DB259] what has no effect is said at its field, what is not available is 
     assert.equal(await emotion.evaluate((one) =>
       document.getElementById(one.getAttribute("aria-describedby") ?? "")?.textContent),
     "The voice of this server has no emotions.");
-    await section(page, "Voice and speech").getByText("Nothing on this server speaks").waitFor();
+    await section(page, "Voice and speech").getByText("Nothing on this server speaks with").waitFor();
     await section(page, "Functions").getByText("Cal.com is not reached.").waitFor();
     const options = await section(page, "Model").getByLabel("Model", { exact: true })
       .locator("option").evaluateAll((all) =>
@@ -70,6 +78,17 @@ test("[DB259] what has no effect is said at its field, what is not available is 
     assert.ok(greyed.length > 0 && greyed.every(({ disabled }) => disabled));
     // The first chooses none, the second is the one that is there.
     assert.deepEqual(options.slice(0, 2).map(({ disabled }) => disabled), [false, false]);
+    const modes = section(page, "Model").getByLabel("Mode", { exact: true }).locator("option");
+    assert.deepEqual(await modes.evaluateAll((all) =>
+      (all as HTMLOptionElement[]).map(({ value, disabled }) => [value, disabled])),
+    [["pipeline", false], ["multimodal", false], ["dualplex", true]]);
+    await modes.getByText("GEMINI_API_KEY").waitFor({ state: "attached" });
+    const danish = section(page, "Voice and speech").getByLabel("Language", { exact: true })
+      .locator("option").filter({ hasText: "Danish" });
+    assert.equal(await danish.textContent(), "Danish (chats only: Nothing on this server speaks it.)");
+    assert.deepEqual([await danish.isDisabled(), await danish.getAttribute("class")], [false, "soft"]);
+    await page.getByText("Other languages it understands").click();
+    await section(page, "Voice and speech").getByLabel("Danish (chats only:").waitFor();
     await look();
     await emotion.click();
     await page.getByText("The voice of this server has no emotions.").waitFor({ state: "detached" });

@@ -159,6 +159,8 @@ export interface Option {
   label: string;
   /** Shown, and not to be chosen. */
   isDisabled?: boolean;
+  /** Can be chosen, and lacks something for most. */
+  isGrey?: boolean;
 }
 
 export function SelectField({ value, onInput, options, disabled, ...field }: FieldProps & {
@@ -173,7 +175,10 @@ export function SelectField({ value, onInput, options, disabled, ...field }: Fie
           onChange={(event) => onInput(event.currentTarget.value)}
         >
           {options.map((option) => (
-            <option key={option.value} value={option.value} disabled={option.isDisabled ?? false}>
+            <option
+              key={option.value} value={option.value} disabled={option.isDisabled ?? false}
+              class={option.isGrey ? "soft" : undefined}
+            >
               {option.label}
             </option>
           ))}

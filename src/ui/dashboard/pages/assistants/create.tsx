@@ -5,7 +5,7 @@ import { fieldErrors } from "#ui/dashboard/data/session.tsx";
 import { Form, SelectField, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import {
-  idOf, optionsOf, timezoneOptions, useLanguages, useModels, useVoices,
+  idOf, isAvailable, languageRows, optionsOf, timezoneOptions, useLanguages, useModels, useVoices,
 } from "./lookups.ts";
 
 type Creation = NonNullable<paths["/user/assistant"]["post"]["requestBody"]>;
@@ -43,12 +43,14 @@ function useChoices(fields: Fields, set: (changes: Partial<Fields>) => void) {
     if (found) set({ language_id: found.id });
   }, [languages, fields.language_id]);
   useEffect(() => {
-    if (fields.llm_model_id === null && models?.[0]) set({ llm_model_id: models[0].id });
+    if (fields.llm_model_id === null && models?.[0]) {
+      set({ llm_model_id: (models.find(isAvailable) ?? models[0]).id });
+    }
   }, [models, fields.llm_model_id]);
   useEffect(() => {
     if (!voices || fields.language_id === null) return;
     const fits = voices.some(({ id }) => id === fields.voice_id);
-    if (!fits && voices[0]) set({ voice_id: voices[0].id });
+    if (!fits && voices[0]) set({ voice_id: (voices.find(isAvailable) ?? voices[0]).id });
   }, [voices, fields.voice_id, fields.language_id]);
   return { languages, models, voices };
 }
@@ -100,7 +102,7 @@ export function CreateAssistant({ create, onClose }: {
           />
         </div>
         <div class="form-row">
-          {row("Language", "language_id", languages)}
+          {row("Language", "language_id", languageRows(languages, "pipeline"))}
           {row("Voice", "voice_id", voices)}
           {row("Model", "llm_model_id", models)}
           <SelectField

@@ -81,6 +81,7 @@ interface Named {
   /** False: this server cannot use it for want of what is `missing`. */
   available?: boolean;
   missing?: string | null;
+  isGrey?: boolean;
 }
 
 export const isAvailable = ({ available }: Named): boolean =>
@@ -90,11 +91,22 @@ export const isAvailable = ({ available }: Named): boolean =>
 export const lackOf = (item: Named): string =>
   isAvailable(item) ? "" : ` (${item.missing ?? t("not set up on this server")})`;
 
+/** As rows of a select; what calls in a language lack is said, and chats can be in it all the same. */
+export function languageRows(
+  languages: ReturnType<typeof useLanguages>["value"], mode: Mode,
+): { id: number; name: string; isGrey: boolean }[] | null {
+  return languages && languages.map(({ id, name, missing }) => {
+    // Realtime models know languages of their own.
+    const isGrey = mode === "pipeline" && missing !== null;
+    return { id, name: isGrey ? `${name} (${t("chats only")}: ${t(missing)})` : name, isGrey };
+  });
+}
+
 /** For selects; what is chosen already is offered even when the catalog does not have it. */
 export function optionsOf(items: Named[] | null, chosen: number | null, none?: string): Option[] {
   const options = (items ?? []).map((item) => ({
     value: String(item.id), label: `${item.name}${lackOf(item)}`,
-    isDisabled: !isAvailable(item) && item.id !== chosen,
+    isDisabled: !isAvailable(item) && item.id !== chosen, isGrey: item.isGrey ?? false,
   }));
   const isKnown = chosen === null || options.some(({ value }) => value === String(chosen));
   return [

@@ -1,11 +1,11 @@
 // Section: which model thinks, and in which of the three ways it talks.
-import { SelectField } from "#ui/dashboard/kit/controls.tsx";
+import { SelectField, type Option } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Row, Slider } from "#ui/dashboard/pages/assistants/fields.tsx";
 import { about } from "#ui/dashboard/pages/assistants/labels.ts";
-import { useModels } from "#ui/dashboard/pages/assistants/lookups.ts";
+import { isAvailable, lackOf, useModels } from "#ui/dashboard/pages/assistants/lookups.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 
 function Summary() {
@@ -22,16 +22,30 @@ const MODES = [
   { value: "dualplex", label: "Dualplex: one model hears, a voice speaks" },
 ];
 
+/** A mode all of whose models lack something is greyed with what the first of them needs. */
+function useModes(chosen: string): Option[] {
+  const multimodal = useModels("multimodal").value;
+  const dualplex = useModels("dualplex").value;
+  const models: Record<string, typeof multimodal> = { multimodal, dualplex };
+  return MODES.map(({ value, label }) => {
+    const [first, ...rest] = models[value] ?? [];
+    return first && ![first, ...rest].some(isAvailable)
+      ? { value, label: `${label}${lackOf(first)}`, isDisabled: value !== chosen }
+      : { value, label };
+  });
+}
+
 function Body() {
   const { values, record, errors, set } = useDraft();
   const mode = values.mode ?? "pipeline";
   const chat = useModels("llm").value;
+  const modes = useModes(mode);
   const spoken = useModels(mode === "dualplex" ? "dualplex" : "multimodal").value;
   return (
     <>
       <div class="form-row">
         <SelectField
-          {...about("mode")} value={mode} options={MODES} error={errors.mode}
+          {...about("mode")} value={mode} options={modes} error={errors.mode}
           onInput={(next) => set("mode", next as Values["mode"])}
         />
         {mode === "pipeline"

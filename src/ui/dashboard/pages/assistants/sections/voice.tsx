@@ -9,7 +9,7 @@ import { Row, Slider, Switch } from "#ui/dashboard/pages/assistants/fields.tsx";
 import { about, labelOf } from "#ui/dashboard/pages/assistants/labels.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
 import {
-  isAvailable, lackOf, useLanguages, useSynthesizers, useTranscribers, useVoices,
+  isAvailable, lackOf, languageRows, useLanguages, useSynthesizers, useTranscribers, useVoices,
 } from "#ui/dashboard/pages/assistants/lookups.ts";
 import { VoiceSample } from "#ui/dashboard/pages/assistants/voice-sample.tsx";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
@@ -28,7 +28,7 @@ function Body() {
   const { values, errors, warnings, set } = useDraft();
   const language = values.language_id ?? 0;
   const mode = values.mode ?? "pipeline";
-  const languages = useLanguages().value;
+  const languages = languageRows(useLanguages().value, mode);
   const synthesizers = useSynthesizers(language).value;
   const transcribers = useTranscribers(language).value;
   const told = about("recogniser_hints");
@@ -45,8 +45,8 @@ function Body() {
           <small class="assistants-warning">{warnings.secondary_language_ids}</small>
         )}
         <div class="assistants-chips">
-          {(languages ?? []).filter(({ id }) => id !== language).map(({ id, name }) => (
-            <label key={id} class="assistants-check">
+          {(languages ?? []).filter(({ id }) => id !== language).map(({ id, name, isGrey }) => (
+            <label key={id} class={`assistants-check ${isGrey ? "soft" : ""}`}>
               <input
                 type="checkbox" checked={others.includes(id)}
                 onChange={(event) => set("secondary_language_ids", event.currentTarget.checked
