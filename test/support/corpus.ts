@@ -61,6 +61,11 @@ const SHOP: Sections = [
   ["Pick-up", "Collect online orders at the counter after two hours; bring the number of your order."],
 ];
 
+/** The same without their formats: by document, section by section. */
+export const SECTIONS: [document: string, sections: Sections][] = [
+  ["Owner's manual", MANUAL], ["Rental terms", POLICY], ["Staff handbook", STAFF], ["Web shop", SHOP],
+];
+
 const plain = (sections: Sections): string =>
   sections.map(([heading, ...text]) => `# ${heading}\n\n${text.join("\n\n")}`).join("\n\n");
 

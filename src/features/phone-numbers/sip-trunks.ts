@@ -237,6 +237,8 @@ function createRoster(
     // What is being read may be from before: who asks from now on has it read anew.
     known = null;
     changes += 1;
+    // Read now, so that the look tells of what else has changed, and not of all there is.
+    if (nodes) void all().catch(() => undefined);
     await tell([id]);
     nodes?.announce();
     look().catch((error: unknown) => log.error({ err: error }, "the SIP trunks cannot be looked at"));
