@@ -91,7 +91,7 @@ export const isAvailable = ({ available }: Named): boolean =>
 export const lackOf = (item: Named): string =>
   isAvailable(item) ? "" : ` (${item.missing ?? t("not set up on this server")})`;
 
-/** As rows of a select; what calls in a language lack is said, and chats can be in it all the same. */
+/** As rows of a select: chats can be in languages that calls lack something for. */
 export function languageRows(
   languages: ReturnType<typeof useLanguages>["value"], mode: Mode,
 ): { id: number; name: string; isGrey: boolean }[] | null {
