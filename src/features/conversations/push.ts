@@ -1,17 +1,10 @@
 // Notifications to the browsers of an account's people, also while no page of the dashboard is
-// open: somebody waits, somebody wants to be called. As with mails, the node that commits the event
-// sends them, and who must not miss one has webhooks. Store port → factory. Called by
-// push-routes.ts and the composition root.
-import type { Assistant } from "#features/assistants/assistants.ts";
-import { LIMITS } from "#core/limits.ts";
-import type { Logger } from "#core/logger.ts";
-import { createRateLimiter } from "#core/rate-limit.ts";
-import type { Instant, System, Timer } from "#core/system.ts";
-import type { EventBus } from "#events/bus.ts";
+// open: somebody waits, somebody wants to be called. Store port → factory. Called by push-routes.ts
+// and the composition root.
+import type { Instant, Timer } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import type { Pusher, PushTarget } from "#providers/push/port.ts";
-import { reportedIn, visitorOf, type Reported } from "./notifications.ts";
-import type { Conversation } from "./records.ts";
+import { reportWaiting, visitorOf, type Report, type ReportOptions } from "./who-waits.ts";
 
 export interface PushSubscription extends PushTarget {
   id: number;
@@ -29,21 +22,14 @@ export interface PushStore {
   remove(args: { accountId: number; endpoint: string }): Promise<void>;
 }
 
-interface PushOptions {
+interface PushOptions extends ReportOptions {
   store: PushStore;
   pusher: Pusher;
-  bus: EventBus;
-  findConversation(uuid: string): Promise<Conversation | null>;
-  findAssistant(assistantId: number): Promise<Assistant | null>;
   /** Null: nobody who is in force and may answer. */
   findAuthor(accountId: number, id: string): Promise<Author | null>;
-  system: System;
-  log: Logger;
 }
 
-/** Strangers can make conversations wait: for an assistant there are no more messages than that. */
-const MESSAGES_PER_HOUR = 60;
-const HOUR_MS = 3_600_000;
+const NOTIFICATIONS_PER_HOUR = 60;
 const BROWSERS_PER_PERSON_MAX = 10;
 /** Seconds until the second, third … attempt; whoever waits longer is seen in the inbox. */
 const RETRY_SECONDS = [5, 30, 120];
@@ -57,7 +43,7 @@ interface Shown {
   conversation_id: string;
 }
 
-function shownOf(data: Reported, { name }: Assistant, conversation: Conversation): Shown {
+function shownOf({ data, assistant: { name }, conversation }: Report): Shown {
   const title = data.type === "callback_requested"
     ? `${data.callback.name} wants to be reached`
     : `${visitorOf(conversation)} waits for a person`;
@@ -68,34 +54,18 @@ function shownOf(data: Reported, { name }: Assistant, conversation: Conversation
 }
 
 export function createPush(options: PushOptions) {
-  const { store, pusher, bus, system, log } = options;
-  const rates = createRateLimiter([{ count: MESSAGES_PER_HOUR, windowMs: HOUR_MS }], {
-    system, keysMax: LIMITS.rateLimiterKeysMax,
-  });
+  const { store, pusher, system } = options;
   const sending = createSending(options);
-  const notify = async (accountId: number, data: Reported): Promise<void> => {
-    const subscriptions = await store.list(accountId);
-    if (subscriptions.length === 0) return;
-    const conversation = await options.findConversation(data.conversation_id);
-    const assistant = conversation && await options.findAssistant(conversation.assistantId);
-    if (!conversation || !assistant) return;
-    if (!rates.take(String(assistant.id)).allowed) {
-      log.warn({ assistant_id: assistant.id },
-        "too many notifications about who waits: one was not sent");
-      return;
-    }
-    const text = JSON.stringify(shownOf(data, assistant, conversation));
-    const topic = conversation.uuid.replaceAll("-", "");
-    await Promise.all(subscriptions.map((one) => sending.send(accountId, one, { text, topic })));
-  };
-  const end = bus.watch((events) => {
-    for (const event of events) {
-      const data = reportedIn(event);
-      if (data) {
-        notify(event.accountId, data).catch((error: unknown) =>
-          log.error({ err: error }, "no browser was notified of who waits"));
-      }
-    }
+  const end = reportWaiting(options, {
+    name: "notifications",
+    perHour: NOTIFICATIONS_PER_HOUR,
+    recipients: ({ accountId }) => store.list(accountId),
+    send: async (report, subscriptions) => {
+      const text = JSON.stringify(shownOf(report));
+      const topic = report.conversation.uuid.replaceAll("-", "");
+      await Promise.all(subscriptions.map((one) =>
+        sending.send(report.accountId, one, { text, topic })));
+    },
   });
   return {
     publicKey: pusher.publicKey,
