@@ -21,6 +21,8 @@ import { calendarRoutes } from "#features/calendar/routes.ts";
 import { hostedRoutes } from "#features/calls/hosted/routes.ts";
 import { callDeskRoutes, speakSocket } from "#features/calls/desk-routes.ts";
 import { callSocket, listenSocket, liveCallRoutes } from "#features/calls/live-routes.ts";
+import { createPersonData } from "#features/calls/person-data.ts";
+import { personRoutes } from "#features/calls/person-routes.ts";
 import { recordingRoutes } from "#features/calls/recording-routes.ts";
 import { callRoutes } from "#features/calls/routes.ts";
 import { createTrialCall } from "#features/calls/trial-call.ts";
@@ -350,7 +352,11 @@ function serveCalls(parts: Parts, { api, access }: Admission): Served {
     ...callDeskRoutes(desk),
     ...recordingRoutes(recordings),
     ...callRoutes({
-      calls, calling, tryCall, recordingLink, ...placing,
+      calls, calling, tryCall, recordingLink, ...placing, byOf: people.byOf,
+    }),
+    ...personRoutes({
+      byOf: people.byOf,
+      personData: createPersonData({ ...features, store: storage.personData, system }),
     }),
     ...templateRoutes(createTemplates({
       store: storage.templates, assistants, system,

@@ -163,6 +163,8 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "POST /user/calls/{id}/take-over": ["answer", "call.take_over"],
   "POST /user/calls/{id}/hand-back": ["answer", "call.hand_back"],
   "DELETE /user/calls/{id}": ["build", "call.delete"],
+  "POST /user/calls/bulk-delete": ["build"],
+  "POST /user/people/delete": ["build"],
   "POST /user/make_call": ["build", "call.create"],
   "POST /user/try_call": ["build", "call.create"],
 

@@ -8,12 +8,13 @@ import type {
 } from "#features/calls/records.ts";
 import { senderOf } from "#features/calls/transcript.ts";
 import {
-  legCarrierCost, legSeconds, recordingsOf, settled, type Transfer,
+  legCarrierCost, legSeconds, settled, type Transfer,
 } from "#features/calls/transfers.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import { barredReason } from "#features/phone-numbers/dial-guard.ts";
+import { callDeletionCommands } from "./call-deletion.ts";
 import { callDeskCommands, createCallDeskMove, type MoveCallDesk } from "./call-desk.ts";
 import { callSweepCommands } from "./call-sweeps.ts";
 import { callTransferCommands, publishStep } from "./call-transfers.ts";
@@ -54,7 +55,7 @@ export function callCommands(sql: Sql) {
     "calls.end": end,
     "calls.finish": createFinish(sql, rows),
     ...callSweepCommands(sql, rows, end),
-    "calls.delete": createDelete(sql, rows),
+    ...callDeletionCommands(sql, rows),
   };
 }
 
@@ -419,29 +420,5 @@ function createFinish(sql: Sql, rows: CallRows) {
     const changed = await rows.change(
       call, { to, answeredBy: null, reason: null, failureReason: null, now });
     return [changed, await rows.publishEnded(args, now)];
-  };
-}
-
-function createDelete(sql: Sql, rows: CallRows) {
-  // The account's numbering must have no holes: events it received stay, what they said goes.
-  const blankEvents = sql.prepare(`
-    UPDATE events SET call_id = NULL, sequence = 0, type = 'call_deleted', data = @data
-    WHERE call_id = @callId`);
-  const remove = sql.prepare("DELETE FROM calls WHERE id = @callId");
-  return async ({ accountId, callId, now }: Args<"delete">) => {
-    const call = await rows.find({ accountId, callId });
-    if (!call) return { kind: "not_found" as const };
-    if (!isFinal(call.status)) return { kind: "live" as const };
-    const data = { type: "call_deleted", call_id: callId } as const;
-    await blankEvents.run({ callId, data: JSON.stringify(data) });
-    const event = await rows.append({
-      accountId,
-      accountSequence: await rows.nextAccountSequence(accountId, 1),
-      conversation: null,
-      data,
-      now,
-    });
-    await remove.run({ callId });
-    return { kind: "deleted" as const, recordings: recordingsOf(call), events: [event] };
   };
 }

@@ -248,6 +248,7 @@ export function createCallStore(reader: Reader, writer: Writer): CallStore {
     finish: (args) => writer.write("calls.finish", args),
     ...createCallSweeps(reader, writer),
     delete: (args) => writer.write("calls.delete", args),
+    deleteMany: (args) => writer.write("calls.deleteMany", args),
   };
 }
 

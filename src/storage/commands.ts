@@ -24,6 +24,7 @@ import { knowledgebaseCommands } from "./knowledgebases.ts";
 import { leadCommands } from "./lead-commands.ts";
 import { messageSearchCommands } from "./message-search.ts";
 import { nodeCommands } from "./nodes.ts";
+import { personCommands } from "./person-deletion.ts";
 import { phoneNumberCommands } from "./phone-number-commands.ts";
 import { passwordTryCommands } from "./password-tries.ts";
 import { pushCommands } from "./push.ts";
@@ -40,7 +41,10 @@ import { userCommands } from "./user-commands.ts";
 import { webhookCommands } from "./webhooks.ts";
 
 export function createCommands(sql: Sql, search: SearchCommands) {
+  const records = { ...callCommands(sql), ...bulkCommands(sql, search), ...leadCommands(sql) };
   return withDeeds(sql, {
+    ...records,
+    ...personCommands(sql, records),
     ...accountCommands(sql),
     ...assistantCommands(sql),
     ...attachmentCommands(sql),
@@ -48,9 +52,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...balanceCommands(sql),
     ...calendarCommands(sql),
     ...callbackCommands(sql),
-    ...callCommands(sql),
     ...campaignCommands(sql),
-    ...bulkCommands(sql, search),
     ...conversationCommands(sql),
     ...costCommands(sql),
     ...evaluationCommands(sql),
@@ -62,7 +64,6 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...identityCommands(sql),
     ...inboxCommands(sql),
     ...knowledgebaseCommands(sql, search),
-    ...leadCommands(sql),
     ...messageSearchCommands(sql, search),
     ...nodeCommands(sql),
     ...phoneNumberCommands(sql),

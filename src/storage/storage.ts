@@ -19,6 +19,7 @@ import type { CalendarStore } from "#features/calendar/calendar.ts";
 import type { CampaignStore } from "#features/campaigns/campaigns.ts";
 import type { CallbackStore } from "#features/conversations/callbacks.ts";
 import type { ReadingStore } from "#features/conversations/reading.ts";
+import type { PersonStore } from "#features/calls/person-data.ts";
 import type { BulkStore } from "#features/conversations/bulk.ts";
 import type { ConversationStore, DeskStore } from "#features/conversations/records.ts";
 import type { InboxStore } from "#features/conversations/inbox.ts";
@@ -73,6 +74,7 @@ export interface Storage {
   campaigns: CampaignStore;
   conversations: ConversationStore;
   bulk: BulkStore;
+  personData: PersonStore;
   desk: DeskStore;
   deskView: DeskViewStore;
   callbacks: CallbackStore;

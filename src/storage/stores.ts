@@ -24,6 +24,7 @@ import { createLeadStore } from "./leads.ts";
 import { createLedgerReader, createStatementStore } from "./ledger.ts";
 import { createNodeStore, NOBODY } from "./nodes.ts";
 import { createOverviewStore } from "./overview.ts";
+import { createPersonStore } from "./person-deletion.ts";
 import { createNumberInventory, createPhoneNumberStore } from "./phone-numbers.ts";
 import { createPushStore } from "./push.ts";
 import { createReadingStore } from "./reading.ts";
@@ -81,6 +82,7 @@ export function storesOver(
     campaigns: createCampaignStore(reader, writer),
     conversations: createConversationStore(reader, writer, search),
     bulk: createBulkStore(writer),
+    personData: createPersonStore(reader, writer),
     desk: createDeskStore(writer),
     deskView: createDeskViewStore(reader, writer),
     push: createPushStore(reader, writer),

@@ -220,6 +220,9 @@ export const LIMITS = {
   inboundWebhookMs: 2 * SECOND_MS,
   eventsPageRowsMax: 500,
 
+  /** Conversations, calls and leads of one person that are deleted in one transaction. */
+  personRecordsPerWrite: 50,
+
   // Leads and campaigns
   secondaryContactsMax: 10,
   /** A cell in quotes that goes on for longer is taken for a quote nobody closed. */

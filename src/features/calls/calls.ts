@@ -1,5 +1,6 @@
 // Calls as records: begins them within money and plan, takes their transitions, keeps what was
 // said, publishes every committed event. What happens while people talk is in calling.ts.
+import { publishNoted, type By } from "#features/accounts/audit.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import { Fault } from "#core/faults.ts";
@@ -15,7 +16,7 @@ import { senderOf } from "./transcript.ts";
 import type { CallStatus } from "./status.ts";
 import type {
   AnsweredBy, BeginTransfer, BeginTransferOutcome, Call, CallFilter, CallRef, CallStore, CallType,
-  EndReason, Hearing, TranscriptEntry,
+  DeletedCalls, EndReason, Hearing, TranscriptEntry,
 } from "./records.ts";
 import type { Transfer } from "./transfers.ts";
 
@@ -241,6 +242,12 @@ export function createCalls(options: CallsOptions) {
       bus.publishCommitted(events);
       return unfinished;
     },
+    ...createRemovals(options),
+  };
+}
+
+function createRemovals({ store, bus, system, recordings }: CallsOptions) {
+  return {
     /** Throws Fault 404, or 409 while the call is live. */
     remove: async (accountId: number, callId: number): Promise<void> => {
       const outcome = await store.delete({ accountId, callId, now: system.now() });
@@ -250,6 +257,16 @@ export function createCalls(options: CallsOptions) {
       if (outcome.kind === "live") throw new Fault(409, "The call has not ended yet.");
       bus.publishCommitted(outcome.events);
       for (const file of outcome.recordings) await recordings.remove(file);
+    },
+    /** What became of them, each as if it were deleted alone. */
+    removeMany: async (
+      accountId: number, callIds: number[], by: By,
+    ): Promise<Pick<DeletedCalls, "deleted" | "live">> => {
+      const done = await store.deleteMany({ accountId, callIds, by, now: system.now() });
+      bus.publishCommitted(done.events);
+      if (done.deleted.length > 0) publishNoted(bus, accountId);
+      for (const file of done.recordings) await recordings.remove(file);
+      return done;
     },
     /** Removes recordings past their retention; resolves to how many. */
     expireRecordings: async (before: number, rows: number): Promise<number> => {

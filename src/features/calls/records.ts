@@ -1,5 +1,6 @@
 // Records and the store port of calls. The states are in status.ts, the rules in calls.ts, what
 // happens while people talk in voice/.
+import type { By } from "#features/accounts/audit.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
@@ -191,6 +192,15 @@ type DeleteCallOutcome =
   /** It has not ended, or the work after it runs. */
   | { kind: "live" };
 
+export interface DeletedCalls {
+  deleted: number[];
+  /** Those that have not ended: they stay. */
+  live: number[];
+  /** Files, which nothing names any more. */
+  recordings: string[];
+  events: CommittedEvent[];
+}
+
 export interface CallFilter {
   status?: CallStatus;
   type?: CallType;
@@ -336,6 +346,9 @@ export interface CallStore {
   hasRecording(file: string): Promise<boolean>;
   /** Record, transcript and what its events said go; its ledger entry stays. */
   delete(args: { accountId: number; callId: number; now: Instant }): Promise<DeleteCallOutcome>;
+  /** Each is noted; calls the account has not are passed over. */
+  deleteMany(args: { accountId: number; callIds: number[]; by: By; now: Instant }):
+    Promise<DeletedCalls>;
   /** Recordings older than `before`: their files' names, forgotten by the records. */
   expireRecordings(args: { before: Instant; rows: number }): Promise<string[]>;
 }

@@ -1,16 +1,17 @@
 // The wire of call records: list, read, delete, and placing a call. Live streams and control are in
 // live-routes.ts, web calls in web-call.ts.
 import { Type } from "@sinclair/typebox";
+import type { By } from "#features/accounts/audit.ts";
 import { isE164 } from "#core/values.ts";
 import { Fault } from "#core/faults.ts";
 import { variablesFrom } from "#core/variables.ts";
 import { about, named, prepared } from "#core/schema.ts";
 import { IdOf, MessageSchema } from "#http/answers.ts";
-import { json } from "#http/exchange.ts";
+import { json, type HttpRequest } from "#http/exchange.ts";
 import {
   dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT,
 } from "#http/pagination.ts";
-import { keyRoute, type Route } from "#http/route.ts";
+import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import type { Calling } from "./calling.ts";
 import type { Calls } from "./calls.ts";
 import { activeAssistant, type AskedCall, type PlacedCall, type PlacingOptions } from "./placing.ts";
@@ -29,6 +30,7 @@ interface CallRouteOptions {
   findAssistant: PlacingOptions["findAssistant"];
   findAssistantByUuid: PlacingOptions["findAssistantByUuid"];
   tryCall: TrialCall;
+  byOf(caller: Caller, http: HttpRequest): Promise<By>;
 }
 
 const NOT_FOUND = "Call not found";
@@ -70,6 +72,7 @@ const MakeCallBody = Type.Object({
   variables: Type.Optional(VARIABLES),
 });
 const LINES_MAX = 20;
+const MANY_MAX = 100;
 const TryCallBody = Type.Object({
   assistant_id: MakeCallBody.properties.assistant_id,
   phone_number: Type.Optional(Type.String({
@@ -93,7 +96,8 @@ const MadeSchema = Type.Object({
 
 export function callRoutes(options: CallRouteOptions): Route[] {
   return [
-    listRoute(options), readRoute(options), deleteRoute(options), makeCallRoute(options),
+    listRoute(options), readRoute(options), deleteRoute(options), bulkDeleteRoute(options),
+    makeCallRoute(options),
     tryCallRoute(options),
   ];
 }
@@ -164,6 +168,36 @@ function deleteRoute({ calls }: CallRouteOptions): Route {
     handle: async ({ caller, id }) => {
       await calls.remove(caller.accountId, id);
       return json(200, { message: "Call deleted successfully" });
+    },
+  });
+}
+
+function bulkDeleteRoute({ calls, byOf }: CallRouteOptions): Route {
+  const ids = (what: string) => Type.Array(Type.Integer(), about(what, [12]));
+  return keyRoute({
+    ...COMMON,
+    method: "POST",
+    path: "/user/calls/bulk-delete",
+    summary: `Delete up to ${MANY_MAX} calls`,
+    description: "Each as if it were deleted alone; those that have not ended are named.",
+    body: Type.Object({
+      call_ids: {
+        ...ids("Which calls; those the account has not are passed over."),
+        minItems: 1, maxItems: MANY_MAX,
+      },
+    }),
+    responses: {
+      200: {
+        description: "What became of them",
+        schema: Type.Object({
+          deleted: ids("Those that are gone."), live: ids("Those that have not ended: they stay."),
+        }),
+      },
+    },
+    handle: async ({ caller, body, http }) => {
+      const { deleted, live } = await calls.removeMany(
+        caller.accountId, [...new Set(body.call_ids)], await byOf(caller, http));
+      return json(200, { deleted, live });
     },
   });
 }

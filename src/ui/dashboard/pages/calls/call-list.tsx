@@ -2,6 +2,7 @@
 import { addressOf, fieldsFrom, useAddressed } from "#ui/dashboard/data/address.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { usePages } from "#ui/dashboard/data/rows.ts";
+import { useChosen } from "#ui/dashboard/kit/chosen.tsx";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
 import { duration, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
@@ -14,6 +15,7 @@ import { assistantOptions } from "./assistants.ts";
 import {
   customerOf, isLive, STATUSES, TYPES, typeWords, type CallRecord,
 } from "./call-state.ts";
+import { DeleteCalls } from "./delete.tsx";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 
 const ANY = { value: "", label: "Any" };
@@ -72,6 +74,12 @@ export function CallList() {
     }));
     return { rows: data, total };
   }, CHANGES);
+  const phone = usePhone();
+  const nameOf = (call: CallRecord): string => `${phone(customerOf(call))}, ${when(call.created_at)}`;
+  const chosen = useChosen({
+    key: JSON.stringify({ ...settled, columns: "" }), nameOf,
+    gone: { event: "call_deleted", member: "call_id" },
+  });
   const isFiltered = addressOf({ ...filter, columns: "" }) !== "";
   const clear = () => setFilter({ ...NO_FILTER, columns: filter.columns });
   return (
@@ -89,9 +97,10 @@ export function CallList() {
           return { rows: data, next: next === null ? null : Number(page ?? 1) + 1 };
         }}
       />
+      <DeleteCalls chosen={chosen} nameOf={nameOf} />
       <Table
         label="Calls" columns={chosenColumns(COLUMNS, filter.columns)} rows={rows} rowKey={({ id }) => id}
-        href={({ id }) => `#/calls/${id}`}
+        choice={chosen.choice} href={({ id }) => `#/calls/${id}`}
         empty={isFiltered
           ? <Empty icon="search" title="No call fits these filters." />
           : (

@@ -1,15 +1,14 @@
 // One call that is over: its recording beside what was said, what it came to, and its deletion.
 import { useRef, useState } from "preact/hooks";
-import { useLocation } from "wouter-preact";
-import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import type { Data } from "#ui/dashboard/data/use-data.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
-import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { duration, money, moneyExactly, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Failure, Notice, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { usePhone } from "#ui/dashboard/later.tsx";
 import { customerOf, recordingPath, typeWords, type CallRecord } from "./call-state.ts";
+import { DeleteCall } from "./delete.tsx";
 import { Course } from "./course.tsx";
+import { DeletePerson } from "#ui/dashboard/pages/conversations/delete-person.tsx";
 import { AssistantLink, Values } from "./facts.tsx";
 import { LatencyCard } from "./latency.tsx";
 import { Player, usePlayer } from "./player.tsx";
@@ -27,6 +26,7 @@ interface PastCallProps {
 export function PastCallView({ title, back, data }: PastCallProps) {
   const { value: call, error, reload } = data;
   const [isDeleting, setDeleting] = useState(false);
+  const number = call.client_phone_number;
   return (
     <Page
       title={title} back={back}
@@ -34,6 +34,9 @@ export function PastCallView({ title, back, data }: PastCallProps) {
         <>
           <Status code={call.status} />
           <Button needs="build" onClick={() => setDeleting(true)}>Delete</Button>
+          {number?.startsWith("+") && (
+            <DeletePerson person={{ phone_number: number }} home="/calls" />
+          )}
         </>
       )}
     >
@@ -144,21 +147,5 @@ function Evaluation({ call: { evaluation, evaluation_error: error } }: { call: C
       title="Evaluation" values={evaluation}
       note={error && <Notice tone="warn">{error}</Notice>}
     />
-  );
-}
-
-function DeleteCall({ id, onClose }: { id: number; onClose(): void }) {
-  const api = useApi();
-  const toasts = useToasts();
-  const [, navigate] = useLocation();
-  const remove = async (): Promise<void> => {
-    const { message } = await unwrap(api.DELETE("/user/calls/{id}", { params: { path: { id } } }));
-    toasts.notify(message);
-    navigate("/calls");
-  };
-  return (
-    <Confirm title="Delete this call?" action="Delete call" onConfirm={remove} onClose={onClose}>
-      Its transcript and recording go too and cannot be had back. What it cost stays in the ledger.
-    </Confirm>
   );
 }

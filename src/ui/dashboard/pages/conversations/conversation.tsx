@@ -12,6 +12,7 @@ import { Answers, usagesOf, useRecord } from "./answers.tsx";
 import { AssistantLink, Values } from "#ui/dashboard/pages/calls/facts.tsx";
 import { titleOf, typeName, type Summary } from "./conversations.tsx";
 import { DeleteConversation } from "./delete.tsx";
+import { DeletePerson } from "./delete-person.tsx";
 import { Messages } from "./messages.tsx";
 import { Suggest } from "./suggest.tsx";
 import { useWatch, type Watch } from "./watch-conversation.ts";
@@ -44,6 +45,7 @@ function OneConversation({ uuid }: { uuid: string }) {
         <>
           <Button needs="answer" onClick={() => setSuggesting(true)}>Suggest a reply</Button>
           <DeleteConversation uuid={uuid} />
+          <DeletePerson person={{ conversation_id: uuid }} home="/conversations" />
         </>
       )}
     >

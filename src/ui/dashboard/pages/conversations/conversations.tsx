@@ -6,6 +6,7 @@ import { addressOf, fieldsFrom, useAddressed } from "#ui/dashboard/data/address.
 import { useEvents } from "#ui/dashboard/data/live.tsx";
 import { useCursor } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { useChosen } from "#ui/dashboard/kit/chosen.tsx";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
 import { count, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
@@ -17,7 +18,7 @@ import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { assistantOptions } from "#ui/dashboard/pages/calls/assistants.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
-import { BulkBar, useChosen } from "./bulk.tsx";
+import { BulkBar } from "./bulk.tsx";
 import "./conversations.css";
 
 type ListPage =
@@ -120,7 +121,10 @@ export function Conversations() {
   const { hasNews, show } = useNews(rows.reload);
   const phone = usePhone();
   const nameOf = (row: Listed): string => phone(titleOf(row));
-  const chosen = useChosen(JSON.stringify({ ...settled, columns: "" }), nameOf);
+  const chosen = useChosen({
+    key: JSON.stringify({ ...settled, columns: "" }), nameOf,
+    gone: { event: "conversation_deleted", member: "conversation_id" },
+  });
   const isFiltered = addressOf({ ...filter, columns: "" }) !== "";
   const clear = (): void => setFilter({ ...NO_FILTER, columns: filter.columns });
   return (

@@ -10,6 +10,7 @@ import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { count, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Loaded, Page, Status } from "#ui/dashboard/kit/layout.tsx";
+import { DeletePerson } from "#ui/dashboard/pages/conversations/delete-person.tsx";
 import { useCalmly } from "./calmly.ts";
 import { EditLead } from "./edit-lead.tsx";
 import { dueWords, type Lead } from "./live-leads.ts";
@@ -39,7 +40,8 @@ function One({ id }: { id: number }) {
   return (
     <Page
       title={lead?.phone_number ?? "Lead"} back={BACK}
-      actions={lead && <><Status code={lead.status} /><Delete lead={lead} /></>}
+      actions={lead && <><Status code={lead.status} /><Delete lead={lead} />
+        <DeletePerson person={{ phone_number: lead.phone_number }} home="/leads" /></>}
     >
       <Loaded data={data}>
         {(found) => (

@@ -1,0 +1,101 @@
+// Deletes all that is kept of one person: conversations, calls with their recordings, leads. Who it
+// is, a conversation or a telephone number says. The ledger, the audit log and the do-not-call list
+// stay. Records → store port → factory.
+import { publishNoted, type By } from "#features/accounts/audit.ts";
+import type { Attachments } from "#features/conversations/attachments.ts";
+import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Instant, System } from "#core/system.ts";
+import type { EventBus } from "#events/bus.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import type { Recordings } from "./recordings.ts";
+
+/**
+ * Whoever had the conversation: its other conversations with the same assistant under the same id,
+ * and the number where that id is one. Or whoever has the number, in all of the account.
+ */
+export type Person = { conversationId: string } | { phoneNumber: string };
+
+interface PersonRecords {
+  conversations: string[];
+  calls: number[];
+  /** Without secondary contacts, which go with their leads. */
+  leads: number[];
+}
+
+export interface PersonStore {
+  /** Null: there is no such conversation. */
+  find(accountId: number, person: Person): Promise<PersonRecords | null>;
+  /** One transaction, noted with how many there were of each. */
+  delete(args: PersonRecords & { accountId: number; by: By; now: Instant }): Promise<{
+    deleted: PersonCounts;
+    /** Files of calls, which nothing names any more. */
+    recordings: string[];
+    events: CommittedEvent[];
+  }>;
+}
+
+export interface PersonCounts {
+  conversations: number;
+  calls: number;
+  leads: number;
+  /** In them somebody is spoken or written with just now: they stay. */
+  busy: number;
+}
+
+interface PersonDataOptions {
+  store: PersonStore;
+  recordings: Pick<Recordings, "remove">;
+  attachments: Pick<Attachments, "sweep">;
+  bus: EventBus;
+  system: System;
+}
+
+export type PersonData = ReturnType<typeof createPersonData>;
+
+export function createPersonData({
+  store, recordings, attachments, bus, system,
+}: PersonDataOptions) {
+  const find = async (accountId: number, person: Person): Promise<PersonRecords> => {
+    const found = await store.find(accountId, person);
+    if (!found) throw new Fault(404, "Conversation not found");
+    return found;
+  };
+  return {
+    /** What would go; throws Fault 404, like `remove`. */
+    count: async (accountId: number, person: Person): Promise<PersonCounts> => {
+      const { conversations, calls, leads } = await find(accountId, person);
+      return {
+        conversations: conversations.length, calls: calls.length, leads: leads.length, busy: 0,
+      };
+    },
+    remove: async (accountId: number, person: Person, by: By): Promise<PersonCounts> => {
+      const found = await find(accountId, person);
+      const counts: PersonCounts = { conversations: 0, calls: 0, leads: 0, busy: 0 };
+      for (const part of partsOf(found)) {
+        const done = await store.delete({ accountId, ...part, by, now: system.now() });
+        for (const kind of ["conversations", "calls", "leads", "busy"] as const) {
+          counts[kind] += done.deleted[kind];
+        }
+        bus.publishCommitted(done.events);
+        for (const file of done.recordings) await recordings.remove(file);
+      }
+      publishNoted(bus, accountId);
+      // Their files are in no conversation any more.
+      await attachments.sweep();
+      return counts;
+    },
+  };
+}
+
+/** So that no charge waits behind a regular customer. */
+function* partsOf({ conversations, calls, leads }: PersonRecords): Generator<PersonRecords> {
+  const most = Math.max(conversations.length, calls.length, leads.length);
+  for (let at = 0; at < most; at += LIMITS.personRecordsPerWrite) {
+    const end = at + LIMITS.personRecordsPerWrite;
+    yield {
+      conversations: conversations.slice(at, end), calls: calls.slice(at, end),
+      leads: leads.slice(at, end),
+    };
+  }
+}

@@ -1,0 +1,87 @@
+// The wire of deleting all that is kept of one person.
+import { Type, type Static } from "@sinclair/typebox";
+import type { By } from "#features/accounts/audit.ts";
+import { fieldFault } from "#core/faults.ts";
+import { about } from "#core/schema.ts";
+import { isUuid } from "#core/values.ts";
+import { json, type HttpRequest } from "#http/exchange.ts";
+import { keyRoute, type Caller, type Route } from "#http/route.ts";
+import { readPhoneNumber } from "#features/leads/phone.ts";
+import type { Person, PersonData } from "./person-data.ts";
+
+interface PersonRouteOptions {
+  personData: PersonData;
+  byOf(caller: Caller, http: HttpRequest): Promise<By>;
+}
+
+const Body = Type.Object({
+  conversation_id: Type.Optional(Type.String({
+    maxLength: 64, ...about(
+      "A conversation of theirs. With it go those of the same visitor or customer with the same "
+        + "assistant, and the calls held in them; where the customer's identifier is a telephone "
+        + "number, also what `phone_number` would name.", "9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f"),
+  })),
+  phone_number: Type.Optional(Type.String({
+    maxLength: 64, ...about(
+      "Their number, in place of a conversation: calls with it, leads with it and their calls, and "
+        + "conversations whose customer's identifier it is.", "+4915112345678"),
+  })),
+  dry_run: Type.Optional(Type.Boolean({
+    default: false, ...about("True: it is only counted, nothing is deleted."),
+  })),
+});
+const count = (what: string, example: number) => Type.Integer(about(what, example));
+
+function personOf(
+  { conversation_id: uuid, phone_number: text }: Pick<
+    Static<typeof Body>, "conversation_id" | "phone_number">,
+): Person {
+  if ((uuid === undefined) === (text === undefined)) {
+    throw fieldFault("conversation_id", "Name a conversation_id or a phone_number.");
+  }
+  if (uuid !== undefined) {
+    if (isUuid(uuid)) return { conversationId: uuid.toLowerCase() };
+    throw fieldFault("conversation_id", "The conversation id must be a valid UUID.");
+  }
+  const number = readPhoneNumber(text ?? "");
+  if (!number) throw fieldFault("phone_number", "Invalid phone number");
+  return { phoneNumber: number.phoneNumber };
+}
+
+export function personRoutes({ personData, byOf }: PersonRouteOptions): Route[] {
+  return [keyRoute({
+    tag: "Conversations",
+    errorShape: "message",
+    method: "POST",
+    path: "/user/people/delete",
+    summary: "Delete all that is kept of one person",
+    description: "Conversations with their messages, files and notes, calls with their transcripts "
+      + "and recordings, leads with their secondary contacts. What it cost stays in the ledger, who "
+      + "did it in the audit log, and a number that nobody may call on its list. Repeating it "
+      + "deletes what was busy before.",
+    body: Body,
+    responses: {
+      200: {
+        description: "What is gone, or would be",
+        schema: Type.Object({
+          dry_run: Type.Boolean(about("Whether it was only counted.", false)),
+          conversations: count("Conversations that are gone.", 3),
+          calls: count("Calls that are gone.", 1),
+          leads: count("Leads that are gone.", 1),
+          busy: count(
+            "Those of them that stay, as somebody is written or spoken with there just now.", 0),
+        }),
+      },
+      404: { description: "No such conversation" },
+    },
+    handle: async ({ caller, body, http }) => {
+      const { accountId } = caller;
+      const { dry_run: isDry = false } = body;
+      const person = personOf(body);
+      const counts = isDry
+        ? await personData.count(accountId, person)
+        : await personData.remove(accountId, person, await byOf(caller, http));
+      return json(200, { dry_run: isDry, ...counts });
+    },
+  })];
+}

@@ -1,0 +1,61 @@
+// Deletes calls with what was said in them: one, or many at once, each noted in the audit log. What
+// they cost stays in the ledger.
+import type { CallStore, DeletedCalls } from "#features/calls/records.ts";
+import { isFinal } from "#features/calls/status.ts";
+import { recordingsOf } from "#features/calls/transfers.ts";
+import { createNoteAudit } from "./audit-log.ts";
+import type { CallRows } from "./call-commands.ts";
+import type { Sql } from "./sql.ts";
+
+type Args<Name extends keyof CallStore> = Parameters<CallStore[Name]>[0];
+
+export function callDeletionCommands(sql: Sql, rows: CallRows) {
+  const remove = createDelete(sql, rows);
+  return { "calls.delete": remove, "calls.deleteMany": createDeleteMany(sql, remove) };
+}
+
+function createDelete(sql: Sql, rows: CallRows) {
+  // The account's numbering must have no holes: events it received stay, what they said goes.
+  const blankEvents = sql.prepare(`
+    UPDATE events SET call_id = NULL, sequence = 0, type = 'call_deleted', data = @data
+    WHERE call_id = @callId`);
+  const remove = sql.prepare("DELETE FROM calls WHERE id = @callId");
+  return async ({ accountId, callId, now }: Args<"delete">) => {
+    const call = await rows.find({ accountId, callId });
+    if (!call) return { kind: "not_found" as const };
+    if (!isFinal(call.status)) return { kind: "live" as const };
+    const data = { type: "call_deleted", call_id: callId } as const;
+    await blankEvents.run({ callId, data: JSON.stringify(data) });
+    const event = await rows.append({
+      accountId,
+      accountSequence: await rows.nextAccountSequence(accountId, 1),
+      conversation: null,
+      data,
+      now,
+    });
+    await remove.run({ callId });
+    return { kind: "deleted" as const, recordings: recordingsOf(call), events: [event] };
+  };
+}
+
+function createDeleteMany(sql: Sql, remove: ReturnType<typeof createDelete>) {
+  const note = createNoteAudit(sql);
+  return async ({ accountId, callIds, by, now }: Args<"deleteMany">): Promise<DeletedCalls> => {
+    const done: DeletedCalls = { deleted: [], live: [], recordings: [], events: [] };
+    for (const callId of callIds) {
+      const one = await remove({ accountId, callId, now });
+      if (one.kind === "live") done.live.push(callId);
+      if (one.kind !== "deleted") continue;
+      done.deleted.push(callId);
+      done.recordings.push(...one.recordings);
+      done.events.push(...one.events);
+      await note({
+        accountId, now,
+        note: {
+          ...by, action: "call.delete", object: { type: "call", id: String(callId) }, details: {},
+        },
+      });
+    }
+    return done;
+  };
+}

@@ -1,0 +1,188 @@
+// Deleting many calls at once, and all that is kept of one person, over HTTP and over the records.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { after, test } from "node:test";
+import { auditBeside } from "#support/beside.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
+
+const model = await startScriptedModel();
+const server = await startTestServer({
+  env: { PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback" },
+});
+after(async () => {
+  await server.close();
+  await model.close();
+});
+const { calls, assistants, accounts } = server.app.features;
+
+async function fresh() {
+  const account = await server.newAccount({ balance: "20" });
+  const { token: ana } = await accounts.createKey(account.accountId, "Ana");
+  const { id, uuid } = await newAssistant(
+    server, { type: "outbound", status: "active" }, account.key);
+  const assistant = await assistants.find(account.accountId, id);
+  assert.ok(assistant);
+  const begin = async (number: string | null, conversationUuid: string | null = null) => {
+    const { call } = await calls.begin({
+      assistant, type: number ? "outbound" : "web", conversationUuid,
+      assistantPhone: null, customerPhone: number, variables: {},
+    });
+    return call;
+  };
+  const talk = async (
+    number: string | null, conversationUuid: string | null = null, text = "plum",
+  ): Promise<number> => {
+    const call = await begin(number, conversationUuid);
+    await calls.change(call, "in-progress", { answeredBy: "human" });
+    await calls.addTranscript(call, {
+      speaker: "customer", text, startMs: 0, endMs: 1, interrupted: false,
+      functionCalls: [],
+    });
+    await calls.end(call, {
+      finalStatus: "ended_by_customer", reason: "customer_hung_up", turns: [], hasRecording: false,
+    });
+    await calls.finish(call, { evaluation: {}, evaluationError: null });
+    return call.id;
+  };
+  const ask = (path: string, body: object) => server.call("POST", path, { key: ana, body });
+  const ids = async (list: string): Promise<unknown[]> => {
+    const { data } = (await server.call("GET", `/user/${list}?per_page=100`, account)).body;
+    return (data as { id: unknown }[]).map((row) => row.id).toReversed();
+  };
+  /** Money is right, numbers have no holes, and nothing says what was said. */
+  const assertSound = async (): Promise<void> => {
+    const { body } = await server.call("GET", "/user/ledger/verification", account);
+    assert.equal(body.ok, true);
+    assert.deepEqual((await auditBeside(server.dataDir)).problems, []);
+    const storage = await openBeside(server.dataDir);
+    const events = await storage.events.ofAccount(account.accountId, 0, 10_000);
+    await storage.close();
+    assert.deepEqual(
+      events.map(({ accountSequence }) => accountSequence), events.map((_, index) => index + 1));
+    assert.ok(events.every(({ json }) => !json.includes("plum")), "no event says it");
+  };
+  const audit = async (action: string) =>
+    (await server.call("GET", `/user/audit?action=${action}`, account)).body.data as {
+      actor: { name: string }; object: object; details: object;
+    }[];
+  return { ...account, id, uuid, begin, talk, ask, ids, assertSound, audit };
+}
+
+test("[CR440] many calls are deleted at once, each noted; those that have not ended are named, another account's are not touched", async () => {
+  const { begin, talk, ask, ids, assertSound, audit } = await fresh();
+  const other = await fresh();
+  const [kept, one, two] = [
+    await talk("+15550100001", null, "pear"), await talk("+15550100002"), await talk("+15550100003"),
+  ];
+  const live = await begin("+15550100004");
+  const theirs = await other.talk("+15550100005");
+  const gone = await ask("/user/calls/bulk-delete", { call_ids: [one, live.id, two, one, theirs, 999_999] });
+  assert.deepEqual([gone.status, gone.body], [200, { deleted: [one, two], live: [live.id] }]);
+  assert.deepEqual(await ids("calls"), [kept, live.id]);
+  assert.deepEqual(await other.ids("calls"), [theirs]);
+  assert.deepEqual((await audit("call.delete")).map(({ actor, object }) => [actor.name, object]), [
+    ["Ana", { type: "call", id: String(two) }], ["Ana", { type: "call", id: String(one) }],
+  ]);
+  for (const wrong of [[], Array<number>(101).fill(1), ["x"], 1]) {
+    assert.equal((await ask("/user/calls/bulk-delete", { call_ids: wrong })).status, 422);
+  }
+  await calls.change(live, "busy", {});
+  const again = await ask("/user/calls/bulk-delete", { call_ids: [live.id, kept] });
+  assert.deepEqual(again.body, { deleted: [live.id, kept], live: [] });
+  await assertSound();
+});
+
+test("[CR441] all that is kept of a person goes as one deed with its counts: conversations, calls, leads; the ledger, who did it and the do-not-call list stay", async () => {
+  const { key, accountId, id, uuid, begin, talk, ask, ids, assertSound, audit } = await fresh();
+  const secret = (await server.call("POST", `/user/assistants/${id}/identity-secret`, { key }))
+    .body.secret as string;
+  const visitor = (name: string) => ({
+    id: name, hash: createHmac("sha256", secret).update(name).digest("hex"), name,
+  });
+  const say = async (conversation: string, message: string): Promise<void> => {
+    const { status } = await server.call(
+      "POST", `/conversations/${conversation}/messages`, { body: { message } });
+    assert.equal(status, 200);
+  };
+  const talks = [
+    await newConversation(server, uuid, { visitor: visitor("ada") }),
+    await newConversation(server, uuid, { visitor: visitor("ada"), anew: true }),
+    await newConversation(server, uuid, { visitor: visitor("bo") }),
+    await newConversation(server, uuid), await newConversation(server, uuid),
+  ];
+  const [first = "", second = "", bo = "", nobody = ""] = talks;
+  for (const conversation of talks) {
+    await say(conversation, [first, second, nobody].includes(conversation) ? "plum" : "pear");
+  }
+  const inChat = await talk(null, second);
+  const balance = async () => (await server.call("GET", "/user/me", { key })).body.total_balance;
+  const before = await balance();
+
+  // One visitor: counted first, then deleted; an unsigned one is one conversation.
+  const person = { conversation_id: first };
+  const counted = await ask("/user/people/delete", { ...person, dry_run: true });
+  const counts = { conversations: 2, calls: 1, leads: 0, busy: 0 };
+  assert.deepEqual([counted.status, counted.body], [200, { dry_run: true, ...counts }]);
+  assert.equal((await ids("calls")).length, 1);
+  const gone = await ask("/user/people/delete", person);
+  assert.deepEqual([gone.status, gone.body], [200, { dry_run: false, ...counts }]);
+  assert.deepEqual([(await ids("conversations")).includes(bo), await ids("calls")], [true, []]);
+  assert.equal((await server.call("GET", `/user/calls/${inChat}`, { key })).status, 404);
+  assert.equal((await ask("/user/people/delete", person)).status, 404);
+  assert.equal((await ask("/user/people/delete", { conversation_id: nobody })).body.conversations, 1);
+  assert.equal(await balance(), before);
+
+  // One number: its calls, its leads with their other numbers, what those were called, its chats.
+  const number = "+15550100010";
+  const campaign = (await server.call("POST", "/user/campaigns", {
+    key, body: { name: "Autumn", assistant_id: id },
+  })).body.data.id as number;
+  const add = (phone_number: string, others: string[]) => server.call("POST", "/user/lead", {
+    key, body: {
+      campaign_id: campaign, phone_number, allow_dupplicate: true,
+      secondary_contacts: others.map((other) => ({ phone_number: other })),
+    },
+  });
+  await add(number, ["+15550100011"]);
+  await add("+15550100012", [number]);
+  await add("+15550100013", []);
+  const chat = await server.call("POST", "/user/ai/generate-reply", {
+    key, body: { assistant_id: id, customer_identifier: number, message: "plum" },
+  });
+  assert.equal(chat.status, 200, JSON.stringify(chat.body));
+  const stays = await talk("+15550100014", null, "pear");
+  await talk(number);
+  const live = await begin(number);
+  await server.call("POST", "/user/blocked-numbers", { key, body: { phone_number: number } });
+  const most = await ask("/user/people/delete", { phone_number: "+1 555 010 0010" });
+  assert.deepEqual(most.body,
+    { dry_run: false, conversations: 1, calls: 1, leads: 2, busy: 1 }, JSON.stringify(most.body));
+  assert.deepEqual(await ids("calls"), [stays, live.id]);
+  await calls.change(live, "failed", { reason: "carrier_failed" });
+  const rest = await ask("/user/people/delete", { phone_number: number });
+  assert.deepEqual(rest.body, { dry_run: false, conversations: 0, calls: 1, leads: 0, busy: 0 });
+  const { data: left } = (await server.call("GET", "/user/leads", { key })).body;
+  assert.deepEqual(left.map((lead: { phone_number: string }) => lead.phone_number), ["+15550100013"]);
+  const { data: blocked } = (await server.call("GET", "/user/blocked-numbers", { key })).body;
+  assert.deepEqual(blocked.map((one: { phone_number: string }) => one.phone_number), [number]);
+
+  // The log says who and how many, and not whose it was.
+  const deeds = await audit("person.delete");
+  assert.equal(deeds.length, 4);
+  assert.deepEqual([deeds.at(-1)?.actor.name, deeds.at(-1)?.object, deeds.at(-1)?.details],
+    ["Ana", { type: "person", id: null }, counts]);
+  assert.ok(!JSON.stringify(deeds).includes(number));
+  await assertSound();
+
+  const stranger = await server.newAccount();
+  const refused = await server.call("POST", "/user/people/delete", {
+    key: stranger.key, body: { conversation_id: bo },
+  });
+  assert.equal(refused.status, 404);
+  for (const wrong of [
+    {}, { conversation_id: bo, phone_number: number }, { conversation_id: "x" },
+    { phone_number: "nobody" },
+  ]) assert.equal((await ask("/user/people/delete", wrong)).status, 422, JSON.stringify(wrong));
+  assert.ok(accountId > 0 && (await ids("conversations")).includes(bo));
+});

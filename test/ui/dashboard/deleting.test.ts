@@ -1,0 +1,81 @@
+// Deleting in the dashboard what cannot be had back: many calls at once, all that is kept of a
+// person.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { noBrowser } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { placedCalls } from "#support/placed-calls.ts";
+import { newAssistant } from "#support/server.ts";
+
+const skip = noBrowser();
+const { server, withDashboard, close } = await startDashboard();
+after(close);
+const outbound = await newAssistant(server, {
+  status: "active", type: "outbound", name: "Sales desk", post_call_evaluation: false,
+});
+const { begin, answered, said, end } = placedCalls(() => server, outbound.id);
+
+async function talked(phone: string): Promise<number> {
+  const id = await answered({ phone });
+  await said(id, "customer", "Hello there");
+  await end(id);
+  return id;
+}
+const statusOf = async (id: number): Promise<number> =>
+  (await server.call("GET", `/user/calls/${id}`)).status;
+
+test("[DB512] the calls chosen in the list are deleted together, those that have not ended named", { skip }, async () => {
+  const kept = await talked("+14155550101");
+  const some = [await talked("+14155550102"), await talked("+14155550103")];
+  const live = await begin({ phone: "+14155550104" });
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/calls");
+    const table = page.getByRole("table", { name: "Calls" });
+    for (const number of ["0102", "0103", "0104"]) {
+      await table.getByRole("checkbox", { name: new RegExp(`Choose .*${number}`) }).check();
+    }
+    const bar = page.getByRole("group", { name: "Chosen calls" });
+    await bar.getByText("3 chosen").waitFor();
+    await look();
+    await bar.getByRole("button", { name: "Delete" }).click();
+    const dialog = page.getByRole("dialog", { name: "Delete 3 calls?" });
+    await dialog.getByText("their transcripts and recordings go too and cannot be had back.").waitFor();
+    await dialog.getByText("What they cost stays in the ledger.").waitFor();
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await page.getByText("2 calls are deleted.").waitFor();
+    await page.getByText(/These have not ended, so they stay: .*0104/).waitFor();
+    await table.getByRole("row", { name: "0102" }).waitFor({ state: "detached" });
+    await bar.getByText("1 chosen").waitFor();
+    assert.deepEqual(
+      await Promise.all([...some, kept, live].map(statusOf)), [404, 404, 200, 200]);
+  });
+});
+
+test("[DB513] all that is kept of a person is erased from a page of theirs, after what goes and what stays was said", { skip }, async () => {
+  const number = "+14155550111";
+  const { body: campaign } = await server.call("POST", "/user/campaigns", {
+    body: { name: "Autumn", assistant_id: outbound.id },
+  });
+  const { body: lead } = await server.call("POST", "/user/lead", {
+    body: { campaign_id: campaign.data.id, phone_number: number },
+  });
+  const calls = [await talked(number), await talked(number)];
+  const other = await talked("+14155550112");
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/leads/${lead.data.id}`);
+    await page.getByRole("button", { name: "Erase this person" }).click();
+    const dialog = page.getByRole("dialog", { name: "Erase all of this person’s data?" });
+    await dialog.getByText("0 conversations, 2 calls, 1 lead go for good").waitFor();
+    await dialog.getByText("What they cost stays in the ledger").waitFor();
+    await look();
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    assert.equal(await statusOf(calls[0] ?? 0), 200);
+    await go(`/calls/${calls[0]}`);
+    await page.getByRole("button", { name: "Erase this person" }).click();
+    await dialog.getByRole("button", { name: "Erase all" }).click();
+    await page.getByText("Erased: 0 conversations, 2 calls, 1 lead.").waitFor();
+    await page.getByRole("heading", { name: "Calls", level: 1 }).waitFor();
+    assert.deepEqual(await Promise.all([...calls, other].map(statusOf)), [404, 404, 200]);
+    assert.equal((await server.call("GET", `/user/leads/${lead.data.id}`)).status, 404);
+  });
+});
