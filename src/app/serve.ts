@@ -1,4 +1,5 @@
 // Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
+import { setFlagsFromString } from "node:v8";
 import type { App, Reached } from "./app.ts";
 import { EXIT_CONFIG, readConfig, type Config } from "#config/config.ts";
 import { MisconfiguredStart, StartFailure } from "#core/faults.ts";
@@ -16,12 +17,19 @@ const EXIT_UNAVAILABLE = 69;
 /** It is to be started again. */
 const EXIT_LOST = 75;
 
+/**
+ * By how much the heap of each thread grows before what is dead in it is looked for. Left to itself
+ * V8 has it grow by more: 46 MB under load (`bench messages`), for no speed that could be measured.
+ */
+const HEAP_GROWS_PERCENT = 100;
+
 function refuse(lines: string[]): void {
   for (const line of lines) process.stderr.write(`parley: ${line}\n`);
 }
 
 /** Resolves to the exit code once the server has stopped. */
 export async function serve(): Promise<number> {
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWS_PERCENT}`);
   const outcome = readConfig();
   for (const warning of outcome.warnings) refuse([warning]);
   if (outcome.kind === "invalid") {
