@@ -18,7 +18,7 @@ const EXIT_UNAVAILABLE = 69;
 const EXIT_LOST = 75;
 
 /**
- * By how much the heap of each thread grows before what is dead in it is looked for. Left to itself
+ * The heap of each thread grows by so much before what is dead in it is looked for. Left to itself
  * V8 has it grow by more: 46 MB under load (`bench messages`), for no speed that could be measured.
  */
 const HEAP_GROWS_PERCENT = 100;
