@@ -8,7 +8,7 @@ const HELPERS = new Set([
   "run.ts", "report.ts", "ears.ts", "sip-calls.ts", "load.ts", "voice-default.ts", "voice-phone.ts",
   "voice-server.ts", "voice-thread.ts", "voice-timer.ts",
   "heard-gaps.ts", "message-servers.ts", "slow-tcp.ts", "threads.ts",
-  "cluster-world.ts", "path-probe.ts", "publish.ts", "serving.ts", "ticking-model.ts",
+  "cluster-world.ts", "path-probe.ts", "reports-fill.ts", "publish.ts", "serving.ts", "ticking-model.ts",
   "watching.ts",
 ]);
 const names = readdirSync(import.meta.dirname)

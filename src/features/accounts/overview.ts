@@ -180,7 +180,9 @@ function createMeasure(store: OverviewStore) {
       await nextTurn();
       const ids = await store.conversations(scope, conversationsLeft);
       conversationsLeft -= ids.length;
-      for (const id of ids) replies.push(...await store.replyTimes(id, LATENCY_MESSAGES_MAX));
+      const times = await Promise.all(
+        ids.map((id) => store.replyTimes(id, LATENCY_MESSAGES_MAX)));
+      replies.push(...times.flat());
     }
     return { figures, turns, replies };
   };

@@ -154,7 +154,9 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   });
   const { send, idle, lose, isLost, onLost } = createPipeline(client, socket, options);
   const ask: Ask = async ({ name, text, values }, parameters) => {
-    const { rows, rowCount } = await send({ name, text, values: values(parameters) });
+    const { rows, rowCount } = await send({
+      ...(name === null ? {} : { name }), text, values: values(parameters),
+    });
     return { rows, changes: rowCount ?? 0 };
   };
   try {

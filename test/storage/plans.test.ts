@@ -1,0 +1,77 @@
+// How PostgreSQL reads for lists and searches: by an index, however often they were asked before.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { test } from "node:test";
+import { fill } from "#bench/reports-fill.ts";
+import { createSystem } from "#core/system.ts";
+import { openSession } from "#storage/engines/postgres/session.ts";
+import { openPostgres } from "#storage/engines/postgres/storage.ts";
+import type { Storage } from "#storage/storage.ts";
+import { createWorld } from "#support/contract-world.ts";
+import { databaseAt, withoutPostgres } from "#support/engines.ts";
+import { testDataDir } from "#support/server.ts";
+
+/** After the fifth time a plan for all values may take the place of one for these. */
+const TIMES = 8;
+const MINUTE_MS = 60_000;
+/** Whole tables that were read, and rows met on the way from the newest message to the oldest. */
+const READ = `
+  SELECT relname AS name, seq_scan AS times FROM pg_stat_user_tables
+  WHERE relname IN ('messages', 'call_entries')
+  UNION ALL SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes
+  WHERE indexrelname = 'message_index_pkey' ORDER BY 1`;
+
+async function ask(storage: Storage, accountId: number, search: string | null): Promise<void> {
+  await storage.conversations.list(accountId, search === null ? {} : { search }, 0, 25);
+  await storage.inbox.page({
+    accountId, queue: "waiting", search, holderId: "", filter: {}, after: null, rows: 25,
+  });
+  if (search === null) return;
+  await storage.calls.list(accountId, { search }, 0, 25);
+  await storage.calls.count(accountId, { search });
+}
+
+test("[SO42] lists and searches over PostgreSQL never read all messages or transcripts there are, however often they are asked", {
+  skip: withoutPostgres,
+}, async () => {
+  const place = testDataDir();
+  const database = await databaseAt(place);
+  const system = createSystem();
+  const open = () => openPostgres({
+    url: database.url, writesMax: 1000, isSmall: true, mayForget: true,
+  });
+  const first = await open();
+  const { newConversation } = createWorld(first);
+  const [{ accountId, assistantId }, other] =
+    [await newConversation(0), await newConversation(0)];
+  const session = await openSession({
+    url: database.url, purpose: "test", statementMs: MINUTE_MS, idleMs: MINUTE_MS, system,
+  });
+  const size = { conversations: 1500, calls: 1500, leads: 10, days: 90 };
+  for (const one of [{ accountId, assistantId }, other]) {
+    await fill(session.sql, size, {
+      id: one.accountId, assistantIds: [one.assistantId], now: system.now(),
+    });
+  }
+  while (await first.inbox.indexMessages(5000) > 0);
+  // What was seen is settled by the next looks.
+  for (let look = 0; look < 3; look += 1) await first.inbox.indexMessages(5000);
+  await first.close();
+  await session.run("ANALYZE");
+  await session.close();
+  const read = () => database.query<{ name: string; times: string }>(READ);
+  const before = await read();
+  assert.equal(before.length, 3);
+  const storage = await open();
+  for (let times = 0; times < TIMES; times += 1) {
+    for (const search of [null, "refund", "bike", "hovercraft"]) {
+      await ask(storage, accountId, search);
+    }
+  }
+  assert.notDeepEqual(await storage.calls.list(accountId, { search: "refund" }, 0, 25), []);
+  // A session that ends tells what it counted.
+  await storage.close();
+  assert.deepEqual(await read(), before);
+  await database.drop();
+  rmSync(place, { recursive: true });
+});
