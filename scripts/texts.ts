@@ -5,7 +5,7 @@
 //   npm run texts -- tidy             takes out what nothing says any more
 import { globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { CODES } from "#ui/codes.ts";
+import { CODES, SENTENCES } from "#ui/codes.ts";
 import { hasTexts, translatable } from "#ui/translatable.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -31,6 +31,9 @@ export function keysOfDashboard(): Keys {
   }
   for (const code of CODES) {
     const text = wordsOf(code);
+    if (!keys.has(text)) keys.set(text, { file: "src/ui/codes.ts", one: null });
+  }
+  for (const text of SENTENCES) {
     if (!keys.has(text)) keys.set(text, { file: "src/ui/codes.ts", one: null });
   }
   return keys;

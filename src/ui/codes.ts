@@ -37,3 +37,27 @@ export const CODES: readonly string[] = [
   "phone_number_renewed", "phone_number_suspended", "reply_failed", "reply_failure_explained",
   "reply_rated", "transcript_added", "post_call", "inbound_call",
 ];
+
+/** What the server says to people and the dashboard shows as it is (dashboard/kit/said.ts). */
+export const SENTENCES: readonly string[] = [
+  "Insufficient balance. Please top up your account.",
+  "Insufficient balance to make call. Please top up your account.",
+  "Insufficient balance to start the campaign. Please top up your account.",
+  "You do not have permission for this resource",
+  "Your API key does not have permission for this resource",
+  "Insufficient permissions", "Unauthenticated.", "The given data was invalid.",
+  "The server is overloaded.", "The server is restarting. Please try again.",
+  "Invalid phone number", "Invalid phone number format.",
+  "Invalid phone number format. Please use E.164 format (e.g. +1234567890)",
+  "The phone number is on the do-not-call list.", "This phone number is already in use.",
+  "Too many calls of the account are live.", "The call has not ended yet.",
+  "The lead is being called at the moment.", "The conversation is being answered.",
+  "The document is being read. Please try again in a moment.",
+  "The e-mail address or the password is wrong.", "The current password is wrong.",
+  "The password is too easy to guess.", "This link was used, taken back, or has expired.",
+  "Assistant not found", "Conversation not found", "Campaign not found", "Tool not found",
+  "Nothing on this server speaks it.", "Nothing on this server understands it.",
+  "Call deleted successfully", "Lead created successfully", "Lead updated successfully",
+  "Lead deleted successfully", "Phone number blocked successfully",
+  "Phone number unblocked successfully",
+];

@@ -1,7 +1,7 @@
 // Figures as the dashboard writes them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { money, moneyExactly } from "#ui/dashboard/kit/format.ts";
+import { inOneLine, money, moneyExactly } from "#ui/dashboard/kit/format.ts";
 
 test("[DB460] money has one form, cents, and what is less than a cent is not shown as nothing", () => {
   assert.deepEqual(
@@ -11,4 +11,11 @@ test("[DB460] money has one form, cents, and what is less than a cent is not sho
   assert.deepEqual([0.0015, -0.000_012].map(money), ["$0.0015", "-$0.000012"]);
   assert.equal(moneyExactly(104.6517), "$104.6517");
   assert.equal(moneyExactly(-0.000_012), "-$0.000012");
+});
+
+test("[DB522] a message in Markdown is one plain line in lists", () => {
+  assert.equal(
+    inOneLine("## Prices\n\n| Bike | A day |\n|---|:---:|\n| City | $20 |\n\nSee `order_status`, **today**."),
+    "Prices Bike A day City $20 See order_status, today.");
+  assert.equal(inOneLine("5 - 3 = 2 # really\n- one"), "5 - 3 = 2 # really - one");
 });

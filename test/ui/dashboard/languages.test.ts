@@ -192,7 +192,48 @@ test("[DB445] the page people talk from is read in the visitor's language", { sk
   await context.close();
 });
 
-test("[DB444] on every page nothing but content is left in English", { skip, timeout }, async () => {
+const DIALOGS = [
+  ["/assistants", "New assistant"], ["/calls", "New call"], ["/calls", "Try an assistant"],
+  ["/knowledgebases", "New knowledgebase"], ["/knowledgebases/KB", "Rename"],
+  ["/knowledgebases/KB", "Delete"], ["/knowledgebases/KB", "Add a website"],
+  ["/knowledgebases/KB", "Write a text"], ["/knowledgebases/KB", "Add questions"],
+  ["/numbers/sip-trunks", "New trunk"], ["/leads", "Import leads"], ["/leads", "New lead"],
+  ["/webhooks", "New endpoint"], ["/keys", "New key"], ["/team", "Invite"],
+] as const;
+
+test("[DB521] what the server minds, refuses and confirms is in the reader's language", { skip, timeout }, async () => {
+  assert.ok(browser);
+  const context = await browser.newContext({ locale: "de" });
+  const page = await context.newPage();
+  await page.goto(server.url);
+  await page.evaluate(`sessionStorage.setItem("parley-api-key", ${JSON.stringify(server.key)})`);
+  await page.goto(`${server.url}/#/leads/blocked`);
+  await page.reload();
+  const number = page.getByLabel("Telefonnummer");
+  const minded = async (typed: string, words: string): Promise<void> => {
+    await number.fill(typed);
+    await page.getByRole("button", { name: "Sperren", exact: true }).click();
+    await page.getByText(words, { exact: true }).waitFor();
+  };
+  await minded(" ", "„Telefonnummer“ fehlt.");
+  await minded("nobody", "Die Telefonnummer ist ungültig.");
+  await minded("+4930123456", "Die Nummer ist gesperrt.");
+  // A rule no catalog has the words for.
+  await page.route("**/api/user/blocked-numbers", (route) => route.fulfill({
+    status: 422, json: { message: "The moon is full.", errors: { phone_number: ["The moon is full."] } },
+  }));
+  await minded("+4930123457", "The moon is full.");
+  const { id } = await newAssistant(server);
+  await page.goto(`${server.url}/#/assistants/${id}`);
+  await page.getByRole("button", { name: "Alle Abschnitte öffnen" }).click();
+  const longest = page.getByLabel(String(readCatalog("de")["Longest call (s)"]), { exact: true });
+  await longest.fill("2000");
+  await page.getByRole("button", { name: "Speichern", exact: true }).click();
+  await page.getByText(/^„.+“ darf nicht größer als 1200 sein\.$/).waitFor();
+  await context.close();
+});
+
+test("[DB444] on every page and in its dialogs nothing but content is left in English", { skip, timeout }, async () => {
   assert.ok(browser);
   const { id, uuid } = await newAssistant(server);
   model.script(() => ({ tokens: ["Good day."] }));
@@ -232,6 +273,14 @@ test("[DB444] on every page nothing but content is left in English", { skip, tim
       await page.getByRole("button", { name: wide("Open all sections") }).click();
       await look(`${path}, all sections`);
     }
+  }
+  for (const [path, opener] of DIALOGS) {
+    await page.goto(`${server.url}/#${path.replace("KB", base)}`);
+    await page.getByRole("button", { name: wide(opener), exact: true }).first().click();
+    await page.getByRole("dialog").waitFor();
+    await look(`${path}, ${opener}`);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
   }
   await page.keyboard.press("?");
   await page.getByRole("dialog").waitFor();

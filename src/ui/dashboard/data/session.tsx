@@ -3,6 +3,7 @@
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { createParley, ParleyError, type Parley } from "#client/client.ts";
+import { said } from "#ui/dashboard/kit/said.ts";
 import { spoilSeen } from "./seen.ts";
 import { waitingFor } from "./waiting.ts";
 
@@ -130,7 +131,7 @@ export function fieldErrors(error: unknown): Record<string, string> {
 }
 
 export function messageOf(error: unknown): string {
-  if (error instanceof ParleyError) return error.message;
+  if (error instanceof ParleyError) return said(error.message);
   // What fetch throws has no words for people.
   return error instanceof TypeError ? "The server cannot be reached." : String((error as Error).message);
 }

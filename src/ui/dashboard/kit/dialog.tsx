@@ -3,6 +3,7 @@ import { createContext, type ComponentChildren } from "preact";
 import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Button } from "./controls.tsx";
+import { said } from "./said.ts";
 
 export function Dialog({ title, onClose, isWide = false, children }: {
   title: string; onClose(): void; isWide?: boolean; children: ComponentChildren;
@@ -81,7 +82,7 @@ export function ToastProvider({ children }: { children: ComponentChildren }) {
       setTimeout(() => setShown((before) => before.filter((toast) => toast.id !== id)), TOAST_MS);
     };
     return {
-      notify: (text, undo) => show(text, false, undo),
+      notify: (text, undo) => show(said(text), false, undo),
       fail: (error) => show(messageOf(error), true),
     };
   }, []);

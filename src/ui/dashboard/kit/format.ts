@@ -77,3 +77,8 @@ export function words(code: string): string {
   const text = code.replaceAll(/[-_]/g, " ");
   return t(text.charAt(0).toUpperCase() + text.slice(1));
 }
+
+/** What is written in Markdown as a line of a list shows it: without bars, stars and headings. */
+export const inOneLine = (markdown: string): string => markdown
+  .replaceAll(/^[ \t]*\|?[ \t]*:?-{2,}[-:| \t]*$|^[ \t]*#+[ \t]|\|/gm, " ")
+  .replaceAll(/```\w*|`|\*\*/g, "").replaceAll(/\s+/g, " ").trim();

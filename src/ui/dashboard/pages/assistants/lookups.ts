@@ -3,6 +3,7 @@
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData, type Data } from "#ui/dashboard/data/use-data.ts";
 import type { Option } from "#ui/dashboard/kit/controls.tsx";
+import { said } from "#ui/dashboard/kit/said.ts";
 import type { Values } from "./draft.ts";
 import { t } from "#ui/dashboard/kit/texts.ts";
 
@@ -98,7 +99,7 @@ export function languageRows(
   return languages && languages.map(({ id, name, missing }) => {
     // Realtime models know languages of their own.
     const isGrey = mode === "pipeline" && missing !== null;
-    return { id, name: isGrey ? `${name} (${t("chats only")}: ${t(missing)})` : name, isGrey };
+    return { id, name: isGrey ? `${name} (${t("chats only")}: ${said(missing)})` : name, isGrey };
   });
 }
 

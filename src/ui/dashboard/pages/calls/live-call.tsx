@@ -1,7 +1,7 @@
 // One call while it lasts: what is being said, and what an operator can do about it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
-import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { duration, timeOfDay, when, words } from "#ui/dashboard/kit/format.ts";
@@ -139,7 +139,7 @@ function Say({ callId }: { callId: number }) {
       toasts.notify("The assistant says it as soon as nobody speaks.");
     });
   };
-  const complaint = error ? fieldErrors(error).text ?? String((error as Error).message) : undefined;
+  const complaint = error ? fieldErrors(error).text ?? messageOf(error) : undefined;
   return (
     <form class="calls-say" onSubmit={say}>
       <TextField

@@ -127,9 +127,9 @@ function TryForm({ assistants, onClose }: DialogProps & { assistants: Assistant[
   );
 }
 
-const NoAssistant = ({ type }: { type: string }) => (
-  <p>No {type} assistant is active. <a href="#/assistants">Create or enable one</a> first.</p>
-);
+const NoAssistant = ({ type }: { type: "inbound" | "outbound" }) => type === "inbound"
+  ? <p>No inbound assistant is active. <a href="#/assistants">Create or enable one</a> first.</p>
+  : <p>No outbound assistant is active. <a href="#/assistants">Create or enable one</a> first.</p>;
 
 function Variables({ pairs, onInput, error }: {
   pairs: Pair[]; error: string | undefined; onInput(pairs: Pair[]): void;

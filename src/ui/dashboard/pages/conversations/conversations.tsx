@@ -9,7 +9,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useChosen } from "#ui/dashboard/kit/chosen.tsx";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
-import { count, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { count, inOneLine, money, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
 import { chosenColumns, ListTools } from "#ui/dashboard/kit/list-tools.tsx";
 import { usePhone } from "#ui/dashboard/later.tsx";
@@ -57,7 +57,7 @@ const isRoutine = ({ ai_enabled: isOn }: Listed): boolean => isOn;
 const stateOf = (row: Listed) => isRoutine(row)
   ? "AI answers"
   : <span class="badge warn">{STATES[row.desk] ?? "AI off"}</span>;
-const lastWords = ({ last_message: last }: Listed): string => last?.content ?? "–";
+const lastWords = ({ last_message: last }: Listed): string => last ? inOneLine(last.content) : "–";
 
 const COLUMNS: Column<Listed>[] = [
   { title: "Customer", grow: 2.1, cell: (row) => <Customer row={row} /> },

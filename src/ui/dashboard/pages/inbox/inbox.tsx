@@ -5,7 +5,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { TextField } from "#ui/dashboard/kit/controls.tsx";
-import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { count, inOneLine, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
 import type { PageProps } from "#ui/dashboard/page.ts";
 import { AlertChoices } from "./alerts.tsx";
@@ -121,7 +121,7 @@ function Row({ row, isChosen }: { row: InboxRow; isChosen: boolean }) {
           </strong>
           <time title={whenExactly(since)}>{when(since)}</time>
         </span>
-        <span class="inbox-last" dir="auto">{last ? last.content || "A file" : "Nothing has been written yet."}</span>
+        <span class="inbox-last" dir="auto">{last ? inOneLine(last.content) || "A file" : "Nothing has been written yet."}</span>
         <span class="inbox-foot">
           <span>{[assistant, ...row.labels.map(({ name }) => name)].join(" · ")}</span>
           {row.callback && <span class="badge">Callback</span>}

@@ -130,6 +130,8 @@ const totalsOf = (figures: Figures): Record<string, string> => figures
   ? { [t("Half of them within")]: seconds(figures.p50), [t("95% of them within")]: seconds(figures.p95) }
   : {};
 
+const middleOf = (figures: Figures): string => figures ? seconds(figures.p50) : "–";
+
 function ReplyTimes({ messages, range, labels, before }: Part<OverviewData["latency"]>) {
   const then = before?.messages;
   return (
@@ -138,7 +140,7 @@ function ReplyTimes({ messages, range, labels, before }: Part<OverviewData["late
       title="Time to a written reply" kind="lines" labels={labels}
       before={then ? {
         values: then.by_day.map((row) => halfOf(row.reply_ms)),
-        total: totalsOf(then.reply_ms)[t("Half within")] ?? "–",
+        total: middleOf(then.reply_ms),
       } : null}
       format={seconds} totals={totalsOf(messages.reply_ms)}
       series={percentiles(messages.by_day.map((row) => row.reply_ms))}
@@ -165,7 +167,7 @@ function CallTimes(latency: Part<OverviewData["latency"]>) {
         title="Time to an answer on calls" kind="lines" labels={labels} format={seconds}
         before={before ? {
           values: before.by_day.map((row) => halfOf(row.heard_ms)),
-          total: totalsOf(before.heard_ms)[t("Half within")] ?? "–",
+          total: middleOf(before.heard_ms),
         } : null}
         totals={totalsOf(latency.heard_ms)} series={percentiles(days.map((row) => row.heard_ms))}
         empty="Nobody was answered on a call in these days."

@@ -44,7 +44,7 @@ export function Picture({ label, value, onInput, needs }: {
         }}
       />
       <Button {...own} onClick={() => input.current?.click()}>
-        {value ? `Change: ${label}` : `Choose: ${label}`}
+        {value ? "Change the picture" : "Choose a picture"}
       </Button>
       {value && <Button {...own} kind="quiet" onClick={() => onInput(null)}>Take it away</Button>}
     </div>

@@ -32,7 +32,7 @@ function Summary() {
   return <>{words(widget_settings?.position ?? "")}, on {where}</>;
 }
 
-function Body() {
+export function WidgetFields() {
   const { values, errors, record, set } = useDraft();
   const widget = values.widget_settings ?? {};
   const change = (changes: Partial<Widget>): void =>
@@ -92,6 +92,15 @@ function Body() {
         />
       )}
       <ScriptTag uuid={record.uuid} />
+    </>
+  );
+}
+
+function Body() {
+  const { record } = useDraft();
+  return (
+    <>
+      <WidgetFields />
       <p>
         <a href={`#/assistants/${record.id}/widget`}>Edit it beside the widget itself</a>, or
         get it <a href={`#/assistants/${record.id}/embed`}>for HTML, React, WordPress or as a QR code</a>.

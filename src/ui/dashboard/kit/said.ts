@@ -1,0 +1,41 @@
+// What the server says in English (refusals, faults of fields, what a command did) in the reader's
+// language. Whole sentences stand in ../../codes.ts; faults of fields are built of a subject and
+// one of the rules below. What neither knows stays as the server has said it.
+import { words } from "./format.ts";
+import { LANGUAGE, t } from "./texts.ts";
+
+const SUBJECT = "^(?:The (?:selected )?(?<name>.+?)|“(?<label>.+?)”)(?: field| format)? ";
+
+/** What edge/http/validation.ts says of a field, and how: a text with the same places. */
+const RULES: [says: string, text: string][] = [
+  ["is required", t("“{field}” is required.")],
+  ["(?:format )?(?:is|are) invalid", t("“{field}” is not valid.")],
+  ["has already been taken", t("“{field}” is taken already.")],
+  ["has a duplicate value", t("“{field}” has something twice.")],
+  ["must be an? (?:integer|number)", t("“{field}” must be a number.")],
+  ["may not be greater than (?<bound>[\\d.]+)", t("“{field}” may not be greater than {bound}.")],
+  ["may not be greater than (?<bound>\\d+) characters",
+    t("“{field}” may not be longer than {bound} characters.")],
+  ["may not have more than (?<bound>\\d+) items", t("“{field}” may not have more than {bound}.")],
+  ["must be at least (?<bound>[\\d.-]+)", t("“{field}” must be at least {bound}.")],
+  ["must be at least (?<bound>\\d+) characters", t("“{field}” must have at least {bound} characters.")],
+  ["must have at least (?<bound>\\d+) items", t("“{field}” must have at least {bound}.")],
+  ["must be between (?<least>[\\d.-]+) and (?<bound>[\\d.]+)",
+    t("“{field}” must be between {least} and {bound}.")],
+];
+
+function faultOf(message: string): string | null {
+  for (const [says, text] of RULES) {
+    const found = new RegExp(`${SUBJECT}${says}\\.$`).exec(message)?.groups;
+    if (!found) continue;
+    const { name = "", label = words(name), bound = "", least = "" } = found;
+    return t(text, { field: label, bound, least });
+  }
+  return null;
+}
+
+export function said(message: string): string {
+  if (LANGUAGE === "en") return message;
+  const whole = t(message);
+  return whole === message ? faultOf(message) ?? message : whole;
+}
