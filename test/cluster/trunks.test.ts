@@ -131,13 +131,14 @@ test("[SC211] a free trunk goes to a node below its share at once, to any node a
   system.advance(LIMITS.trunkLookMs);
   await one.look();
   assert.deepEqual(owners(), [1, 1, 1, null], "nobody else took it");
+  assert.deepEqual(told.splice(0), ["1 announced", "1 announced"], "who takes some says so");
   const [registered] = trunks;
   await one.leave(async () => {
     told.push(`1 unregistered ${one.registerS(registered!)}`);
   });
   await two.look();
   assert.deepEqual(owners(), [2, 2, null, null]);
-  assert.deepEqual(told, ["1 unregistered null", "1 announced"]);
+  assert.deepEqual(told, ["1 unregistered null", "1 announced", "2 announced"]);
   await one.look();
   assert.deepEqual(owners(), [2, 2, null, null], "it takes none any more");
   const alone = createTrunkOwners({
@@ -158,7 +159,7 @@ test("[SC213] a node that comes back asks for its share: it is unregistered else
     told.push(`${ids.join()} registered ${times.join()}, owned by ${owners().join()}`);
   };
   await one.look();
-  assert.deepEqual(told, [], "who has the most asks for nothing");
+  assert.deepEqual(told, [], "who has the most asks for nothing, and took none");
   await two.look();
   assert.deepEqual(told.splice(0), ["2 asked"]);
   busy.add(5);
@@ -169,7 +170,7 @@ test("[SC213] a node that comes back asks for its share: it is unregistered else
   await one.look();
   assert.deepEqual(owners(), [1, 1, null, null, 1], "it does not take back what it gave");
   await two.look();
-  assert.deepEqual(owners(), [1, 1, 2, 2, 1]);
+  assert.deepEqual([owners(), told.splice(0)], [[1, 1, 2, 2, 1], ["2 announced"]]);
   await one.give(2, tell);
   await one.give(9, tell);
   await two.give(1, tell);

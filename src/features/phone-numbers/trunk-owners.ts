@@ -69,7 +69,10 @@ export function createTrunkOwners(
       const trunks = await store.all();
       if (!nodes?.hasSip || isLeaving) return trunks;
       const ids = wanted(trunks, nodes);
-      const seen = ids.length > 0 && await store.take(ids) > 0 ? await store.all() : trunks;
+      const taken = ids.length > 0 ? await store.take(ids) : 0;
+      // What another node took first is its own by now; what this one took, the others are told.
+      const seen = ids.length > 0 ? await store.all() : trunks;
+      if (taken > 0) nodes.announce();
       if (mostOf(seen, nodes) - ownedBy(seen, nodes.nodeId).length > 1) nodes.ask();
       return seen;
     },
