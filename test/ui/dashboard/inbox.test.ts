@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { noBrowser, until } from "#support/browser.ts";
+import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
 import { startDashboard, type Shown } from "#support/dashboard-page.ts";
 import { askUntil } from "#support/asking.ts";
 import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
@@ -343,5 +343,50 @@ test("[DB355] a browser that is to notify subscribes, shows who waits while no p
     assert.equal((await forgotten).status(), 200);
     await page.getByRole("button", { name: /Sign in/ }).first().waitFor();
     assert.equal(await page.evaluate(`sessionStorage.getItem("subscribed")`), null);
+  });
+});
+
+/** Counts what the page itself shows, while it is said to be out of sight and nothing is pushed. */
+const UNSEEN = `window.notices = [];
+  PushManager.prototype.subscribe = () => Promise.reject(new Error("no push here"));
+  window.Notification = class { static permission = "granted";
+    static requestPermission = async () => "granted"; constructor(title) { notices.push(title); } };
+  Object.defineProperty(document, "hidden", { get: () => true });`;
+
+test("[DB523] sound and notification when somebody begins to wait are off until they are chosen, kept in the browser, and off again", { skip }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    await ask(await begin("Number 0"));
+    await page.addInitScript(WATCH + UNSEEN);
+    await page.reload();
+    await go("/inbox");
+    let waiting = 0;
+    const heading = () => page.getByRole("heading", { name: `(${waiting})` }).waitFor();
+    const more = async (): Promise<[sounds: number, notices: number]> => {
+      await ask(await begin(`Number ${waiting}`));
+      waiting += 1;
+      await heading();
+      return [
+        Number(await page.evaluate("opened.contexts.length")),
+        Number(await page.evaluate("notices.length")),
+      ];
+    };
+    const title = await page.getByRole("heading", { name: /^Inbox \(/ }).textContent();
+    waiting = Number(/\((\d+)\)/.exec(title ?? "")?.[1]);
+    const sound = page.getByRole("switch", { name: "Sound when somebody waits" });
+    const notice = page.getByRole("switch", { name: "Notification of the browser" });
+    await page.getByText("Notifications", { exact: true }).click();
+    assert.deepEqual([await sound.isChecked(), await notice.isChecked()], [false, false]);
+    assert.deepEqual(await more(), [0, 0]);
+    await sound.click();
+    await notice.click();
+    await page.reload();
+    await heading();
+    await page.getByText("Notifications", { exact: true }).click();
+    assert.deepEqual([await sound.isChecked(), await notice.isChecked()], [true, true]);
+    assert.deepEqual(await more(), [1, 1]);
+    await until(page, ALL_FREE);
+    await sound.click();
+    await notice.click();
+    assert.deepEqual(await more(), [1, 1]);
   });
 });
