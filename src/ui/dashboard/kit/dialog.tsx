@@ -57,17 +57,19 @@ export function Confirm({ title, action, children, onConfirm, onClose }: {
 interface Toast {
   id: number;
   text: string;
-  undo?: (() => void) | undefined;
+  undo?: (() => unknown) | undefined;
   isError: boolean;
 }
 
 interface Toasts {
-  /** `undo` takes it back while the words stand there. */
-  notify(text: string, undo?: () => void): void;
+  /** `undo` takes it back while the words stand there; what it throws is shown. */
+  notify(text: string, undo?: () => unknown): void;
   fail(error: unknown): void;
 }
 
 const TOAST_MS = 6000;
+/** Who wants to take it back has to read it first. */
+const UNDO_MS = 12_000;
 const ToastContext = createContext<Toasts>({ notify: () => undefined, fail: () => undefined });
 
 export const useToasts = (): Toasts => useContext(ToastContext);
@@ -76,10 +78,11 @@ export function ToastProvider({ children }: { children: ComponentChildren }) {
   const [shown, setShown] = useState<Toast[]>([]);
   const toasts = useMemo<Toasts>(() => {
     let newest = 0;
-    const show = (text: string, isError: boolean, undo?: () => void): void => {
+    const show = (text: string, isError: boolean, undo?: () => unknown): void => {
       const id = (newest += 1);
       setShown((before) => [...before.slice(-2), { id, text, isError, undo }]);
-      setTimeout(() => setShown((before) => before.filter((toast) => toast.id !== id)), TOAST_MS);
+      const ms = undo ? UNDO_MS : TOAST_MS;
+      setTimeout(() => setShown((before) => before.filter((toast) => toast.id !== id)), ms);
     };
     return {
       notify: (text, undo) => show(said(text), false, undo),
@@ -97,7 +100,7 @@ export function ToastProvider({ children }: { children: ComponentChildren }) {
               <button
                 type="button" onClick={() => {
                   setShown((before) => before.filter((toast) => toast.id !== id));
-                  undo();
+                  Promise.resolve().then(undo).catch(toasts.fail);
                 }}
               >
                 Undo

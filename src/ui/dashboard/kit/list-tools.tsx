@@ -97,7 +97,7 @@ function OpenViews({ list, fields, show }: ViewsProps) {
   const remove = (view: (typeof own)[number]): void => run(async () => {
     await unwrap(api.DELETE("/user/views/{id}", { params: { path: { id: view.id } } }));
     views.reload();
-    toasts.notify(`The view “${view.name}” is gone.`, () => run(() => save(view)));
+    toasts.notify(`The view “${view.name}” is gone.`, () => save(view));
   });
   return (
     <div>

@@ -95,11 +95,12 @@ function Actions({ draft, reload }: { draft: Draft; reload(): void }) {
   const { record } = draft;
   const params = { path: { id: record.id } };
   const isActive = record.status === "active";
-  const toggle = async (): Promise<void> => {
-    const status = isActive ? "inactive" : "active";
+  const turn = async (status: "active" | "inactive"): Promise<void> => {
     await unwrap(api.PATCH("/user/assistant/{id}", { params, body: { status } }));
     reload();
-    toasts.notify(isActive ? "Disabled: it takes no calls" : "Enabled");
+    const isOn = status === "active";
+    toasts.notify(
+      isOn ? "Enabled" : "Disabled: it takes no calls", () => turn(isOn ? "inactive" : "active"));
   };
   const duplicate = async (): Promise<void> => {
     const { id: _id, ...copied } = record;
@@ -114,7 +115,7 @@ function Actions({ draft, reload }: { draft: Draft; reload(): void }) {
   return (
     <>
       <Status code={record.status} />
-      <Button needs="build" isBusy={work.isBusy} onClick={() => work.run(toggle)}>
+      <Button needs="build" isBusy={work.isBusy} onClick={() => work.run(() => turn(isActive ? "inactive" : "active"))}>
         {isActive ? "Disable" : "Enable"}
       </Button>
       <Button needs="build" icon="copy" isBusy={work.isBusy} onClick={() => work.run(duplicate)}>

@@ -91,15 +91,18 @@ function LabelMany({ ids, onClose }: { ids: string[]; onClose(): void }) {
   const [label, setLabel] = useState("");
   const { isBusy, run } = useWork((error) => toasts.fail(error));
   const id = Number(label || labels?.[0]?.id);
-  const give = (remove: boolean) => run(async () => {
-    const { changed } = await unwrap(api.POST("/user/conversations/bulk-label", {
-      body: { conversation_ids: ids, label_id: id, remove },
+  const set = (some: string[], remove: boolean) =>
+    unwrap(api.POST("/user/conversations/bulk-label", {
+      body: { conversation_ids: some, label_id: id, remove },
     }));
+  const give = (remove: boolean) => run(async () => {
+    const { changed } = await set(ids, remove);
     toasts.notify(remove
       ? plural(changed.length,
         "{count} conversation lost the label.", "{count} conversations lost the label.")
       : plural(changed.length,
-        "{count} conversation got the label.", "{count} conversations got the label."));
+        "{count} conversation got the label.", "{count} conversations got the label."),
+    changed.length > 0 ? () => set(changed, !remove) : undefined);
     onClose();
   });
   return (

@@ -20,20 +20,22 @@ export function Labels({ uuid, onChanged }: { uuid: string; onChanged(): void })
     unwrap(api.GET("/user/conversations/{uuid}/labels", path)));
   if (labels.length === 0 || !own.value) return null;
   const has = new Set(own.value.data.map(({ id }) => id));
-  const set = (id: number, isOn: boolean): void => run(async () => {
-    const ids = [...has].filter((one) => one !== id);
-    await unwrap(api.PUT("/user/conversations/{uuid}/labels", {
-      ...path, body: { label_ids: isOn ? [...ids, id] : ids },
+  const set = async ({ id, name }: { id: number; name: string }, isOn: boolean): Promise<void> => {
+    await unwrap(api.POST("/user/conversations/bulk-label", {
+      body: { conversation_ids: [uuid], label_id: id, remove: !isOn },
     }));
     own.reload();
     onChanged();
-  });
+    toasts.notify(
+      isOn ? `It has the label “${name}”.` : `It has the label “${name}” no more.`,
+      () => set({ id, name }, !isOn));
+  };
   return (
     <Card title="Labels">
-      {labels.map(({ id, name }) => (
+      {labels.map((label) => (
         <Toggle
-          key={id} label={name} needs="answer" value={has.has(id)} disabled={isBusy}
-          onInput={(isOn) => set(id, isOn)}
+          key={label.id} label={label.name} needs="answer" value={has.has(label.id)}
+          disabled={isBusy} onInput={(isOn) => run(() => set(label, isOn))}
         />
       ))}
     </Card>

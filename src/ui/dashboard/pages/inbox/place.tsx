@@ -127,6 +127,16 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
   const toasts = useToasts();
   const { isBusy, run } = useWork((error) => toasts.fail(error));
   const params = { params: { path: { uuid: row.id } } };
+  const takeOver = () => unwrap(api.POST("/user/conversations/{uuid}/take-over", params));
+  const handBack = () => unwrap(api.POST("/user/conversations/{uuid}/hand-back", params));
+  const give = (to: string) =>
+    unwrap(api.POST("/user/conversations/{uuid}/assign", { ...params, body: { to } }));
+  /** Undone, whoever had it has it again; nobody can wait once more without asking. */
+  const does = (work: () => Promise<unknown>, text: string): void => run(async () => {
+    await work();
+    const back = desk === "assistant" ? handBack : holder && (() => give(holder.id));
+    toasts.notify(text, back ?? undefined);
+  });
   const { desk, desk_holder: holder, desk_reason: reason, desk_at: at } = row;
   const others = isOthers(row, me);
   const says = {
@@ -141,16 +151,19 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
         {(desk !== "person" || !holder) && (
           <Button
             kind="main" needs="answer" isBusy={isBusy} shortcut="t"
-            onClick={() => run(() => unwrap(api.POST("/user/conversations/{uuid}/take-over", params)))}
+            onClick={() => does(takeOver, "You have it now.")}
           >Take over</Button>
         )}
         {desk !== "assistant" && (
           <Button
             needs="answer" isBusy={isBusy} shortcut="h"
-            onClick={() => run(() => unwrap(api.POST("/user/conversations/{uuid}/hand-back", params)))}
+            onClick={() => does(handBack, "The assistant has it again.")}
           >Hand back</Button>
         )}
-        <Give uuid={row.id} holderId={holder?.id ?? null} onChosen={run} />
+        <Give
+          holderId={holder?.id ?? null}
+          onChosen={(to, name) => does(() => give(to), `Given to ${name}.`)}
+        />
         {desk === "person" && !others && (
           <Button
             needs="answer" isBusy={isBusy}
@@ -163,8 +176,8 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
 }
 
 /** The members who answer, and whoever has it not. */
-function Give({ uuid, holderId, onChosen }: {
-  uuid: string; holderId: string | null; onChosen(work: () => Promise<unknown>): void;
+function Give({ holderId, onChosen }: {
+  holderId: string | null; onChosen(to: string, name: string): void;
 }) {
   const api = useApi();
   const may = useMay();
@@ -181,10 +194,8 @@ function Give({ uuid, holderId, onChosen }: {
         ...others.map(({ author_id: value, name: label }) => ({ value, label })),
       ]}
       onInput={(to) => {
-        if (to === "") return;
-        onChosen(() => unwrap(api.POST("/user/conversations/{uuid}/assign", {
-          params: { path: { uuid } }, body: { to },
-        })));
+        const chosen = others.find(({ author_id: id }) => id === to);
+        if (chosen) onChosen(to, chosen.name);
       }}
     />
   );

@@ -15,14 +15,19 @@ export function Users({ knowledgebaseId, onChange }: {
   const toasts = useToasts();
   const assistants = useAssistants({ freshMs: 0 });
   const { isBusy, run } = useWork(toasts.fail);
-  const give = (assistant: Assistant, to: number | null): void => run(async () => {
+  const give = async (assistant: Assistant, to: number | null): Promise<void> => {
     await unwrap(api.PATCH("/user/assistant/{id}", {
       params: { path: { id: assistant.id } }, body: { knowledgebase_id: to },
     }));
-    toasts.notify(to === null ? t(`${assistant.name} no longer uses it`) : t(`${assistant.name} uses it`));
+    const before = assistant.knowledgebase_id;
+    toasts.notify(
+      to === knowledgebaseId
+        ? t(`${assistant.name} uses it`)
+        : t(`${assistant.name} no longer uses it`),
+      () => give({ ...assistant, knowledgebase_id: to }, before));
     assistants.reload();
     onChange();
-  });
+  };
   return (
     <Card title="Used by">
       <Loaded data={assistants}>
@@ -38,7 +43,7 @@ export function Users({ knowledgebaseId, onChange }: {
                     <a href={`#/assistants/${one.id}`}>{one.name}</a>
                     <Button
                       needs="build" kind="quiet" icon="close" label={`Take it away from ${one.name}`}
-                      disabled={isBusy} onClick={() => give(one, null)}
+                      disabled={isBusy} onClick={() => run(() => give(one, null))}
                     />
                   </li>
                 ))}
@@ -46,7 +51,8 @@ export function Users({ knowledgebaseId, onChange }: {
               {others.length > 0 && (
                 <Needs right="build">
                   <Choose
-                    others={others} isBusy={isBusy} onChoose={(one) => give(one, knowledgebaseId)}
+                    others={others} isBusy={isBusy}
+                    onChoose={(one) => run(() => give(one, knowledgebaseId))}
                   />
                 </Needs>
               )}

@@ -15,7 +15,7 @@ import "./leads.css";
 type BlockedGet = paths["/user/blocked-numbers"]["get"];
 type Blocked = BlockedGet["responses"][200]["content"]["application/json"]["data"][number];
 
-const columnsFor = (remove: (number: string) => void): Column<Blocked>[] => [
+const columnsFor = (remove: (blocked: Blocked) => void): Column<Blocked>[] => [
   {
     title: "Number", grow: 2.2,
     cell: ({ phone_number: number, reason }) => <TwoLines main={number} sub={reason} />,
@@ -26,9 +26,10 @@ const columnsFor = (remove: (number: string) => void): Column<Blocked>[] => [
   },
   {
     title: "Remove", align: "end",
-    cell: ({ phone_number: number }) => (
+    cell: (blocked) => (
       <Button
-        kind="quiet" needs="answer" label={`Remove ${number}`} onClick={() => remove(number)}
+        kind="quiet" needs="answer" label={`Remove ${blocked.phone_number}`}
+        onClick={() => remove(blocked)}
       >
         Remove
       </Button>
@@ -39,13 +40,23 @@ const columnsFor = (remove: (number: string) => void): Column<Blocked>[] => [
 export function BlockedNumbers() {
   const api = useApi();
   const toasts = useToasts();
-  const [removing, setRemoving] = useState<string | null>(null);
+  const [removing, setRemoving] = useState<Blocked | null>(null);
   const rows = usePages<Blocked>("blocked numbers", async (page, perPage) => {
     const { data, total } = await unwrap(api.GET("/user/blocked-numbers", {
       params: { query: { page, per_page: perPage } },
     }));
     return { rows: data, total };
   });
+  const remove = async ({ phone_number: number, reason }: Blocked): Promise<void> => {
+    const { message } = await unwrap(api.DELETE("/user/blocked-numbers", {
+      params: { query: { phone_number: number } },
+    }));
+    toasts.notify(message, async () => {
+      await unwrap(api.POST("/user/blocked-numbers", { body: { phone_number: number, reason } }));
+      rows.reload();
+    });
+    rows.reload();
+  };
   return (
     <Page title="Blocked numbers">
       <Tabs tabs={TABS} current="blocked" />
@@ -63,15 +74,9 @@ export function BlockedNumbers() {
       </Card>
       {removing !== null && (
         <Confirm
-          title={`Take ${removing} off the list?`} action="Remove"
+          title={`Take ${removing.phone_number} off the list?`} action="Remove"
           onClose={() => setRemoving(null)}
-          onConfirm={async () => {
-            const { message } = await unwrap(api.DELETE("/user/blocked-numbers", {
-              params: { query: { phone_number: removing } },
-            }));
-            toasts.notify(message);
-            rows.reload();
-          }}
+          onConfirm={() => remove(removing)}
         >
           It may be called again. Its leads stay blacklisted until you put them back in the queue.
         </Confirm>

@@ -45,9 +45,44 @@ function changesOf(draft: Draft, lead: Lead) {
   };
 }
 
-export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): void }) {
+/**
+ * What brings the lead back to where it was; null: nothing does. Variables it did not have cannot
+ * be taken away, and a queue it was in only begins anew.
+ */
+function inverseOf(changes: ReturnType<typeof changesOf>, lead: Lead) {
+  const names = Object.keys(changes.variables ?? {});
+  const isKnown = names.every((name) => Object.hasOwn(lead.variables, name));
+  const isFresh = lead.status === "created" && lead.call_tries === 0;
+  if (!isKnown || (changes.status && !isFresh)) return null;
+  return {
+    ...changes.phone_number === undefined ? {} : { phone_number: lead.phone_number },
+    ...changes.campaign_id === undefined ? {} : { campaign_id: lead.campaign_id },
+    ...changes.status ? { status: "created" as const } : {},
+    ...names.length > 0
+      ? { variables: Object.fromEntries(names.map((name) => [name, lead.variables[name] ?? ""])) }
+      : {},
+  };
+}
+
+function useSaving(lead: Lead, onSaved: (lead: Lead) => void) {
   const api = useApi();
   const toasts = useToasts();
+  const patch = async (body: ReturnType<typeof changesOf>): Promise<string> => {
+    const { message, data } = await unwrap(api.PATCH("/user/leads/{id}", {
+      params: { path: { id: lead.id } }, body,
+    }));
+    onSaved(data);
+    return message;
+  };
+  return async (changes: ReturnType<typeof changesOf>): Promise<void> => {
+    const back = inverseOf(changes, lead);
+    const message = await patch(changes);
+    toasts.notify(message, back ? () => patch(back) : undefined);
+  };
+}
+
+export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): void }) {
+  const saveLead = useSaving(lead, onSaved);
   const campaigns = useCampaigns().value ?? [{ id: lead.campaign_id, name: lead.campaign.name }];
   const [draft, setDraft] = useState<Draft>({});
   const [error, setError] = useState<unknown>(null);
@@ -56,13 +91,9 @@ export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): v
   const changes = changesOf(draft, lead);
   const errors = fieldErrors(error);
   const save = async (): Promise<void> => {
-    const { message, data } = await unwrap(api.PATCH("/user/leads/{id}", {
-      params: { path: { id: lead.id } }, body: changes,
-    }));
+    await saveLead(changes);
     setDraft({});
     setError(null);
-    onSaved(data);
-    toasts.notify(message);
   };
   const discard = (): void => {
     setDraft({});

@@ -72,12 +72,18 @@ function Rename({ number, onChange }: Pick<Props, "number" | "onChange">) {
   const [nickname, setNickname] = useState(number.nickname ?? "");
   const [error, setError] = useState<unknown>(null);
   const work = useWork(setError);
+  const put = (name: string) => unwrap(api.PUT("/user/phone-numbers/{id}", {
+    params: { path: { id: number.id } }, body: { nickname: name },
+  }));
   const save = async (): Promise<void> => {
-    await unwrap(api.PUT("/user/phone-numbers/{id}", {
-      params: { path: { id: number.id } }, body: { nickname: nickname.trim() },
-    }));
+    const before = number.nickname ?? "";
+    await put(nickname.trim());
     setError(null);
-    toasts.notify("Name saved");
+    toasts.notify("Name saved", async () => {
+      await put(before);
+      setNickname(before);
+      onChange();
+    });
     onChange();
   };
   const isSame = nickname.trim() === (number.nickname ?? "");

@@ -22,7 +22,7 @@ export function FirstSteps({ steps: { steps, dismissed }, onChange }: {
   const put = (isDismissed: boolean) => async (): Promise<void> => {
     await unwrap(api.PUT("/user/first-steps", { body: { dismissed: isDismissed } }));
     onChange();
-    if (isDismissed) toasts.notify("The first steps are put away.", () => run(put(false)));
+    if (isDismissed) toasts.notify("The first steps are put away.", put(false));
   };
   if (dismissed || steps.every(({ done }) => done)) return null;
   const of = (name: Step["step"]): Step | undefined => steps.find(({ step }) => step === name);

@@ -116,7 +116,8 @@ function Actions({ endpoint, onChanged }: {
   const turn = async (status: Endpoint["status"]): Promise<void> => {
     const { data } = await unwrap(api.PUT("/user/webhook-endpoints/{id}", { ...path, body: { status } }));
     onChanged(data);
-    toasts.notify(status === "active" ? "Enabled" : "Disabled");
+    const isOn = status === "active";
+    toasts.notify(isOn ? "Enabled" : "Disabled", () => turn(isOn ? "disabled" : "active"));
   };
   const test = async (): Promise<void> => {
     const { data } = await unwrap(api.POST("/user/webhook-endpoints/{id}/test", path));
