@@ -96,8 +96,8 @@ test("[DB501] charts by hour, day or week of any range, of one assistant, compar
   const db = openWriter(server.dataDir, { migrate: false });
   const call = db.prepare(`
     INSERT INTO calls (account_id, assistant_id, type, status, answered_at, duration_seconds,
-      price_per_minute, created_at, updated_at, variables)
-    VALUES (?, ?, 'outbound', 'completed', 1, 60, 0, ?, 0, '{}')`);
+      price_per_minute, created_at, updated_at, variables, turns)
+    VALUES (?, ?, 'outbound', 'completed', 1, 60, 0, ?, 0, '{}', '[{"heardMs":800}]')`);
   // Two calls on the 20th of March, one in the two days before.
   for (const at of ["2026-03-20T14:10:00Z", "2026-03-20T14:50:00Z", "2026-03-18T09:00:00Z"]) {
     call.run(accountId, assistantId, Date.parse(at) * 1000);
@@ -115,6 +115,8 @@ test("[DB501] charts by hour, day or week of any range, of one assistant, compar
     assert.equal(await chart.locator(".day").count(), 48);
     assert.equal(await chart.locator("path.before").count(), 1);
     await look();
+    const latency = page.getByRole("figure", { name: "Time to an answer on calls" });
+    await latency.locator(".legend span").filter({ hasText: "Period before" }).getByText("800 ms").waitFor();
     await page.reload();
     await legend("1 (+100%)");
     await page.getByLabel("By", { exact: true }).selectOption("day");
