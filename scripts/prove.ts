@@ -65,9 +65,9 @@ const ONE_NODES_OWN: Record<string, string> = {
   CV8: "messages that wait for a reply wait at their node, which bounds them",
 };
 
-/** Of each a few seconds: rights, keys and lists; then money and streams. */
+/** A few seconds each: money and who is told, lists; then replies and streams. */
 const SHORT = {
-  postgres: ["test/features/accounts/members.test.ts", "test/features/assistants/groups.test.ts"],
+  postgres: ["test/features/accounts/balance.test.ts", "test/features/assistants/groups.test.ts"],
   nodes: ["test/features/conversations/replies.test.ts"],
 };
 

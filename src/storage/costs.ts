@@ -54,14 +54,15 @@ export function costCommands(sql: Sql) {
     ON CONFLICT (account_id, at, kind, channel, assistant_id, campaign_id, model_id) DO UPDATE
     SET micros = costs.micros + excluded.micros, entries = costs.entries + excluded.entries`);
   return {
-    /** Nothing where somebody else has counted on from there. */
+    /** False, and nothing, where somebody else has counted on from there. */
     "costs.count": async (args: {
       accountId: number; after: number; upTo: number; counted: Counted[];
-    }): Promise<void> => {
+    }): Promise<boolean> => {
       const { accountId, after, counted } = args;
       if (after === 0) await begin.run({ accountId });
-      if ((await mark.run(args)).changes === 0) return;
+      if ((await mark.run(args)).changes === 0) return false;
       for (const one of counted) await add.run({ accountId, ...one });
+      return true;
     },
   };
 }
@@ -185,8 +186,10 @@ export function createCostStore(reader: Reader, writer: Writer): CostStore {
       const known = await read(accountId, entries);
       const found = entries.map((entry) => countedFrom(entry, known))
         .filter((one) => one !== null);
-      await writer.write("costs.count", { accountId, after, upTo, counted: together(found) });
-      return entries.length === rows;
+      const isCounted = await writer.write(
+        "costs.count", { accountId, after, upTo, counted: together(found) });
+      // Whoever came first may have stopped before the newest of these.
+      return !isCounted || entries.length === rows;
     },
     uncounted: async (rows) => (await uncounted.all({ rows })).map(({ id }) => id),
     sum: async (accountId, range, by) => sums[by].all({ accountId, ...range }),

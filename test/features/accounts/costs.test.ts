@@ -137,6 +137,17 @@ const totalOf = async (costs: Costs, accountId: number, now: number, by: CostGro
   (await costs.report(accountId, lastDays(now, 30), by)).groups
     .reduce((sum, { micros }) => sum + micros, 0);
 
+test("[BL241] who counts while another counts less knows that there is more", async () => {
+  const { accountId, costs, storage, now, close } = await ledgerOf(4);
+  const more = await Promise.all(
+    [2, 100].map((rows) => storage.costs.count(accountId, rows)));
+  assert.deepEqual(more, [true, true]);
+  const [less, report] = await Promise.all(
+    [storage.costs.count(accountId, 1), totalOf(costs, accountId, now, "kind")]);
+  assert.deepEqual([less, report], [true, 30_000]);
+  await close();
+});
+
 test("[BL90] whoever counts, and however many at once, each entry is counted once", async () => {
   const { accountId, costs, storage, now, close } = await ledgerOf(1301);
   await Promise.all([
