@@ -69,5 +69,5 @@ export function usePhone(): (text: string) => string {
     const keep = (): void => undefined;
     if (phone === null) loadMore().then(() => draw(true), keep);
   }, []);
-  return (text) => (text.startsWith("+") ? phone?.(text) ?? text : text);
+  return (text) => phone?.(text) ?? text;
 }

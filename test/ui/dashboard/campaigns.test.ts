@@ -106,20 +106,20 @@ test("[DB71] starting asks first and says why not; calling shows lead by lead, a
     await page.getByRole("button", { name: "Add lead" }).click();
     await page.getByLabel("Phone number").fill("+15550100001");
     await dialogButton(page, "Add").click();
-    await rowOf(page, "+15550100001").getByText("Created").waitFor();
+    await rowOf(page, "+1 555 010 0001").getByText("Created").waitFor();
     await page.getByRole("button", { name: "Created 1" }).waitFor();
     await add(key, id, "+15550110006", { variables: { name: "Ada" } });
     await page.getByRole("button", { name: "Start" }).click();
     assert.equal(await statusNow(), "draft");
     await dialogButton(page, "Start calling").click();
     // The busy one is to be tried again, the other one is on the line; nobody reloads.
-    await rowOf(page, "+15550100001").getByText("Rescheduled").waitFor();
+    await rowOf(page, "+1 555 010 0001").getByText("Rescheduled").waitFor();
     await page.getByRole("button", { name: "Rescheduled 1" }).waitFor();
     await page.getByRole("button", { name: "Processing 1" }).waitFor();
     await page.getByRole("button", { name: "Processing 1" }).click();
-    await rowOf(page, "+15550110006").getByRole("link", { name: /^Call \d/ }).waitFor();
-    await rowOf(page, "+15550100001").waitFor({ state: "detached" });
-    await page.getByRole("list", { name: "Being called now" }).getByText("+15550110006").waitFor();
+    await rowOf(page, "+1 555 011 0006").getByRole("link", { name: /^Call \d/ }).waitFor();
+    await rowOf(page, "+1 555 010 0001").waitFor({ state: "detached" });
+    await page.getByRole("list", { name: "Being called now" }).getByText("+1 555 011 0006").waitFor();
     await look();
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByLabel("Reason").fill("Wrong list");
@@ -140,7 +140,7 @@ test("[DB71] starting asks first and says why not; calling shows lead by lead, a
       key, body: { status: "reached-max-retries" },
     });
     await page.getByRole("button", { name: "Busy 1" }).click();
-    await rowOf(page, "+15550100001").getByText("Reached max retries").waitFor();
+    await rowOf(page, "+1 555 010 0001").getByText("Reached max retries").waitFor();
     await page.getByRole("button", { name: "Call again" }).click();
     await look();
     await dialogButton(page, "Call again").click();

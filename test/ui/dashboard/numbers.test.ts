@@ -62,7 +62,7 @@ test("[DB65] a number is found and bought once, though the answer to the first t
     await dialog.getByRole("button", { name: "Buy for $3.99" }).click();
     await dialog.getByText("The server cannot be reached.").waitFor();
     await dialog.getByRole("button", { name: "Buy for $3.99" }).click();
-    await page.getByRole("row", { name: "+14155550101" }).getByText("paid until").waitFor();
+    await page.getByRole("row", { name: "+1 415 555 0101" }).getByText("paid until").waitFor();
     await page.getByRole("link", { name: "$16.01" }).waitFor();
     assert.equal(keys.length, 2);
     assert.match(keys[0] ?? "", /^[0-9a-f]{32}$/);
@@ -93,7 +93,7 @@ test("[DB67] a number says who uses it, takes a name, and is released only after
   await withDashboard(async ({ page, go, look }) => {
     await go("/numbers");
     await page.getByRole("link", { name: "Front desk" }).waitFor();
-    await page.getByRole("button", { name: "+14155550104" }).click();
+    await page.getByRole("button", { name: "+1 415 555 0104" }).click();
     await page.getByLabel("Name").fill("Main entrance");
     await page.getByRole("button", { name: "Save name" }).click();
     await page.getByRole("row", { name: "Main entrance" }).waitFor({ state: "attached" });
@@ -140,7 +140,7 @@ test("[DB68] a SIP trunk is made, changed and deleted; faults stand beside their
     assert.deepEqual(
       [made?.phone_number, made?.sip_address, made?.allowed_inbound_ips, made?.country_code],
       ["+4930901820", "sip.example.com", ["192.0.2.1"], "DE"]);
-    await page.getByRole("button", { name: "+4930901820", exact: true }).click();
+    await page.getByRole("button", { name: "+49 30 901820", exact: true }).click();
     assert.equal(await page.getByLabel("Password", { exact: true }).inputValue(), "");
     await page.getByLabel("Transport").selectOption("tls");
     await page.getByLabel("Port", { exact: true }).fill("5071");

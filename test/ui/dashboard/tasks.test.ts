@@ -126,7 +126,7 @@ const NUMBER: Task = [7, async ({ page, click, navigate }) => {
   await click("link", /Buy a number/);
   await click("button", "Buy +1 415 555 0199");
   await click("button", /^Buy for/);
-  await page.getByRole("row", { name: "+14155550199" }).waitFor();
+  await page.getByRole("row", { name: "+1 415 555 0199" }).waitFor();
   await page.keyboard.press("Control+k");
   const box = page.getByRole("combobox", { name: "Page, assistant, number or person" });
   await box.fill("Night porter");

@@ -1,6 +1,5 @@
 // The pages of a second script, which the dashboard loads when one of them is opened (later.tsx).
 // Bundled by ../../build.ts beside the first.
-import { parsePhoneNumberFromString } from "libphonenumber-js/min";
 import { AssistantPage } from "./assistants/assistant.tsx";
 import { Assistants } from "./assistants/assistants.tsx";
 import { Audit } from "./audit/audit.tsx";
@@ -24,9 +23,7 @@ import { Tools } from "./tools/tools.tsx";
 import { EndpointPage } from "./webhooks/endpoint.tsx";
 import { Webhooks } from "./webhooks/endpoints.tsx";
 
-/** `+4930123456` as people there write it; what is no number stays as it is. */
-export const formatPhone = (text: string): string =>
-  parsePhoneNumberFromString(text)?.formatInternational() ?? text;
+export { formatPhone } from "./phone.ts";
 
 export const PAGES = {
   AssistantPage, Assistants, Audit, BlockedNumbers, CampaignPage,

@@ -6,6 +6,7 @@ import { Button, SelectField, TextField, type Option } from "#ui/dashboard/kit/c
 import { when, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { CreateAssistant } from "./create.tsx";
 import type { Assistant } from "./draft.ts";
 import { TemplateGallery } from "./templates.tsx";
@@ -142,8 +143,10 @@ function useColumns(): Column<Assistant>[] {
     },
     {
       title: "Number", priority: 2, grow: 1.1,
-      cell: ({ phone_number_id: id }) =>
-        numbers?.find((number) => number.id === id)?.phone_number ?? "–",
+      cell: ({ phone_number_id: id }) => {
+        const number = numbers?.find((one) => one.id === id)?.phone_number;
+        return number ? formatPhone(number) : "–";
+      },
     },
     { title: "Updated", priority: 2, align: "end", cell: ({ updated_at }) => when(updated_at) },
   ];

@@ -4,6 +4,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { NumberField, SelectField, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
+import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import type { Fields } from "./fields.ts";
 import { WEEKDAYS } from "./words.ts";
 import "./campaigns.css";
@@ -170,7 +171,7 @@ function From({ fields, errors, set }: Props) {
                   phone_number_ids: checked ? [...chosen, id] : chosen.filter((one) => one !== id),
                 })}
               />
-              {number} <small>{type}</small>
+              {formatPhone(number)} <small>{type}</small>
             </label>
           ))}
         </div>

@@ -6,6 +6,7 @@ import {
   count, day, duration, instant, money, timeOfDay, when, whenExactly,
 } from "#ui/dashboard/kit/format.ts";
 import { Card, Figure, Loaded, Status } from "#ui/dashboard/kit/layout.tsx";
+import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { outcomeWords } from "#ui/dashboard/pages/leads/outcome-words.ts";
 import { failedOf, percent, type Figures, type Width } from "./figures.ts";
 import { useClock } from "./words.ts";
@@ -72,7 +73,7 @@ function Called(called: Figures["calling"][number]) {
   const seconds = (now.getTime() - instant(answered ?? since).getTime()) / 1000;
   return (
     <li>
-      <a href={`#/calls/${call}`}>{number}</a>
+      <a href={`#/calls/${call}`}>{formatPhone(number)}</a>
       <span class="soft campaigns-who">{nameOf(called)}</span>
       <Status code={status} />
       <span class="campaigns-since">{duration(seconds)}</span>

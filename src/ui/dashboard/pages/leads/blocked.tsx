@@ -9,6 +9,7 @@ import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page, Tabs } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
+import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { TABS } from "./leads.tsx";
 import "./leads.css";
 
@@ -18,7 +19,9 @@ type Blocked = BlockedGet["responses"][200]["content"]["application/json"]["data
 const columnsFor = (remove: (blocked: Blocked) => void): Column<Blocked>[] => [
   {
     title: "Number", grow: 2.2,
-    cell: ({ phone_number: number, reason }) => <TwoLines main={number} sub={reason} />,
+    cell: ({ phone_number: number, reason }) => (
+      <TwoLines main={formatPhone(number)} sub={reason} />
+    ),
   },
   {
     title: "Since", priority: 2, align: "end",
@@ -74,7 +77,7 @@ export function BlockedNumbers() {
       </Card>
       {removing !== null && (
         <Confirm
-          title={`Take ${removing.phone_number} off the list?`} action="Remove"
+          title={`Take ${formatPhone(removing.phone_number)} off the list?`} action="Remove"
           onClose={() => setRemoving(null)}
           onConfirm={() => remove(removing)}
         >

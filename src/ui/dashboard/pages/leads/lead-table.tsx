@@ -5,6 +5,7 @@ import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
+import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { dueWords, type Lead } from "./live-leads.ts";
 import { outcomeWords } from "./outcome-words.ts";
 
@@ -15,7 +16,7 @@ const knownOf = ({ variables }: Lead): string =>
 
 const NUMBER: Column<Lead> = {
   title: "Number", grow: 1.65,
-  cell: (lead) => <TwoLines main={lead.phone_number} sub={knownOf(lead)} />,
+  cell: (lead) => <TwoLines main={formatPhone(lead.phone_number)} sub={knownOf(lead)} />,
 };
 const CAMPAIGN: Column<Lead> = {
   title: "Campaign", grow: 1.3, priority: 2,

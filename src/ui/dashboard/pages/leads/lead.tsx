@@ -10,6 +10,7 @@ import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { count, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Loaded, Page, Status } from "#ui/dashboard/kit/layout.tsx";
+import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { DeletePerson } from "#ui/dashboard/pages/conversations/delete-person.tsx";
 import { useCalmly } from "./calmly.ts";
 import { EditLead } from "./edit-lead.tsx";
@@ -39,7 +40,7 @@ function One({ id }: { id: number }) {
   useEvents(EVENTS, hear);
   return (
     <Page
-      title={lead?.phone_number ?? "Lead"} back={BACK}
+      title={lead ? formatPhone(lead.phone_number) : "Lead"} back={BACK}
       actions={lead && <><Status code={lead.status} /><Delete lead={lead} />
         <DeletePerson person={{ phone_number: lead.phone_number }} home="/leads" /></>}
     >
@@ -91,7 +92,7 @@ function Contacts({ lead }: { lead: Lead }) {
           <tbody>
             {lead.secondary_contacts.map((contact) => (
               <tr key={contact.id}>
-                <td>{contact.phone_number}</td>
+                <td>{formatPhone(contact.phone_number)}</td>
                 <td><Status code={contact.status} /></td>
                 <td>{count(contact.call_tries)}</td>
                 <td>{callLink(contact.last_call_id)}</td>
@@ -114,7 +115,7 @@ function Delete({ lead }: { lead: Lead }) {
       <Button kind="quiet" needs="build" onClick={() => setAsking(true)}>Delete</Button>
       {isAsking && (
         <Confirm
-          title={`Delete ${lead.phone_number}?`} action="Delete" onClose={() => setAsking(false)}
+          title={`Delete ${formatPhone(lead.phone_number)}?`} action="Delete" onClose={() => setAsking(false)}
           onConfirm={async () => {
             const { message } = await unwrap(
               api.DELETE("/user/leads/{id}", { params: { path: { id: lead.id } } }));

@@ -6,6 +6,7 @@ import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { day, instant, money, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Facts, Notice } from "#ui/dashboard/kit/layout.tsx";
+import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { countryName } from "./countries.ts";
 import { NumberStatus, untilOf, type User } from "./own-numbers.tsx";
 
@@ -30,7 +31,7 @@ export function NumberDialog(props: Props) {
   }
   const { phone_number: text, monthly_price: price, paid_until: paid, status } = number;
   return (
-    <Dialog title={text} onClose={onClose}>
+    <Dialog title={formatPhone(text)} onClose={onClose}>
       {(status === "grace" || status === "suspended") && (
         <Notice tone={status === "grace" ? "warn" : "bad"}>
           <span>It is {untilOf(number)}. Top up the balance and it is paid by itself.</span>
@@ -114,7 +115,7 @@ function Release({ number, onChange, onClose, onBack }: Omit<Props, "users"> & {
   const isBought = type === "normal";
   return (
     <Confirm
-      title={isBought ? `Release ${text}?` : `Delete ${text}?`}
+      title={isBought ? `Release ${formatPhone(text)}?` : `Delete ${formatPhone(text)}?`}
       action={isBought ? "Release" : "Delete"} onClose={onBack}
       onConfirm={async () => {
         const { message } = await unwrap(

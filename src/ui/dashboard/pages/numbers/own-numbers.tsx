@@ -11,6 +11,7 @@ import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { countryName } from "./countries.ts";
 import { NumberDialog } from "./number-dialog.tsx";
 import { t } from "#ui/dashboard/kit/texts.ts";
+import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 
 export interface User {
   href: string;
@@ -48,7 +49,7 @@ const columnsFor = (usersOf: (numberId: number) => User[]): Column<OwnNumber>[] 
   {
     title: "Number", grow: 1.6,
     cell: ({ phone_number: text, nickname }) => (
-      <TwoLines main={<span class="numbers-number">{text}</span>} sub={nickname} />
+      <TwoLines main={<span class="numbers-number">{formatPhone(text)}</span>} sub={nickname} />
     ),
   },
   { title: "Type", cell: ({ type_label: type }) => type, priority: 3, grow: 1.2 },

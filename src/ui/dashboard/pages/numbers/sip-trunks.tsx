@@ -9,6 +9,7 @@ import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
+import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { AUTHS, type Trunk } from "./trunk-fields.ts";
 import { TrunkDialog } from "./trunk-form.tsx";
 
@@ -22,7 +23,7 @@ const columnsFor = (remove: (trunk: Trunk) => void): Column<Trunk>[] => [
   {
     title: "Number", grow: 1.5,
     cell: ({ phone_number: text, nickname }) => (
-      <TwoLines main={<span class="numbers-number">{text}</span>} sub={nickname} />
+      <TwoLines main={<span class="numbers-number">{formatPhone(text)}</span>} sub={nickname} />
     ),
   },
   { title: "Server", grow: 1.8, priority: 2, cell: serverOf },
@@ -79,7 +80,7 @@ export function SipTrunks() {
       )}
       {deleting && (
         <Confirm
-          title={`Delete ${deleting.phone_number}?`} action="Delete"
+          title={`Delete ${formatPhone(deleting.phone_number)}?`} action="Delete"
           onClose={() => setDeleting(null)}
           onConfirm={async () => {
             const { message } = await unwrap(api.DELETE("/user/phone-numbers/{id}", {

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Form, NumberField, SelectField, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { ALL_OPTIONS } from "./countries.ts";
 import {
   AUTHS, bodyOf, codecChoices, formOf, FORMATS, networksOf, NEW_TRUNK, TRANSPORTS, TYPES,
@@ -37,7 +38,7 @@ export function TrunkDialog({ trunk, onSaved, onClose }: {
   };
   const part = { form, errors, set };
   return (
-    <Dialog title={trunk ? trunk.phone_number : "New SIP trunk"} isWide onClose={onClose}>
+    <Dialog title={trunk ? formatPhone(trunk.phone_number) : "New SIP trunk"} isWide onClose={onClose}>
       <Form
         submit={trunk ? "Save" : "Create"} needs="buy" error={error} onCancel={onClose}
         onSubmit={() => save().catch(setError)}

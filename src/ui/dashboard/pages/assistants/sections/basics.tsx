@@ -6,6 +6,7 @@ import { labelOf } from "#ui/dashboard/pages/assistants/labels.ts";
 import { timezoneOptions, useFolders, useLabels, useNumbers } from "#ui/dashboard/pages/assistants/lookups.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { words } from "#ui/dashboard/kit/format.ts";
+import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 
 function Summary() {
   const { type, timezone } = useDraft().values;
@@ -31,7 +32,7 @@ function Body() {
         <Row
           name="phone_number_id" none="None"
           items={usable?.map(({ id, phone_number, type_label }) =>
-            ({ id, name: `${phone_number} (${type_label})` })) ?? null}
+            ({ id, name: `${formatPhone(phone_number)} (${type_label})` })) ?? null}
         />
         <Row name="folder_id" none="None" items={folders} />
       </div>
