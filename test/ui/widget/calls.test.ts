@@ -50,7 +50,8 @@ const whenThere = ({ log }: Seen, selector: string): Promise<void> =>
     const seen = (): void => {
       if (element.querySelector(wanted)) resolve();
     };
-    new MutationObserver(seen).observe(element, { childList: true, subtree: true, attributes: true });
+    const all = { childList: true, subtree: true, attributes: true };
+    new MutationObserver(seen).observe(element, all);
   }), selector);
 
 test("[WG20] a call begins in the chat, on the conversation that is open, and the chat goes on after it", { skip, timeout }, async () => {
