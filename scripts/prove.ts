@@ -60,6 +60,7 @@ const ONE_NODES_OWN: Record<string, string> = {
   KB15: "it counts what waits at the first node; another may read it",
   KB116: "it counts what waits at the first node; another may read it",
   TL116: "it starts again with another secret, which nodes of one database may not have",
+  TL86: "nodes that have just started do not know of each other, and count for themselves",
   CV9: "stopped as soon as the model is asked, before others can know of the reply",
   PR86: "rejoined as soon as the model is asked, before others can know of the reply",
   CV8: "messages that wait for a reply wait at their node, which bounds them",
