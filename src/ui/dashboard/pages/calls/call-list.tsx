@@ -27,9 +27,9 @@ type Filter = typeof NO_FILTER;
 const CHANGES = ["call_created", "call_status_changed", "call_ended", "call_deleted"];
 
 const COLUMNS: Column<CallRecord>[] = [
-  { title: "Customer", grow: 1.9, cell: (call) => <Customer call={call} /> },
+  { title: "Customer", grow: 2.3, cell: (call) => <Customer call={call} /> },
   {
-    title: "Last words", priority: 3, grow: 2,
+    title: "Last words", priority: 3, grow: 1.7,
     cell: ({ transcript_entries: entries }) =>
       <span class="last-words">{entries.findLast(({ text }) => text !== "")?.text ?? "–"}</span>,
   },
@@ -37,11 +37,11 @@ const COLUMNS: Column<CallRecord>[] = [
     title: "Started", grow: 1.45, priority: 2,
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
-  { title: "Direction", cell: ({ type }) => typeWords(type), priority: 3, grow: 0.95 },
-  { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.6 },
+  { title: "Direction", cell: ({ type }) => typeWords(type), priority: 3, grow: 1.1 },
+  { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.3 },
   { title: "Status", cell: ({ status }) => <Status code={status} />, grow: 1.8 },
   {
-    title: "Duration", align: "end", priority: 2, grow: 0.85,
+    title: "Duration", align: "end", priority: 2, grow: 0.95,
     cell: ({ status, duration: seconds }) => isLive(status) ? "–" : duration(seconds),
   },
   {
