@@ -205,7 +205,7 @@ const EVERYBODYS = [
   /^(Columns|Copy|Clear|Clear filters|Show all|Refresh|Today|\d+ days|As CSV|As JSON)$/,
   /^(Open all sections|Close all sections|Start the conversation|Send|Search|Talk by voice)$/,
   /^(Look it up|Sound when somebody waits|Notification of the browser|Listen in|Change password)$/,
-  /^(Waiting|Mine|All|Created|Due) \d+$/, /^\+\d+$/, /^(Add variable|Add header|Add parameter)$/,
+  /^(Waiting|Mine|All|Created|Due) \d+$/, /^\+[\d ]+$/, /^(Add variable|Add header|Add parameter)$/,
   /^(Add fixed field|[a-z]+_[a-z]+)$/, /^(Sign out|End) /,
 ];
 const OPERATORS = [
