@@ -72,17 +72,6 @@ export function Audit() {
   );
 }
 
-const plain = (value: unknown): string =>
-  (typeof value === "object" ? JSON.stringify(value) : String(value));
-
-/** Which fields were changed; or what is known of the deed, as `role: admin`. */
-function detailWords(details: Record<string, unknown>): string {
-  const { fields } = details;
-  if (Array.isArray(fields)) return fields.map((name) => String(name).replaceAll("_", " ")).join(", ");
-  return Object.entries(details).map(([name, value]) => `${name.replaceAll("_", " ")}: ${plain(value)}`)
-    .join(", ");
-}
-
 const COLUMNS: Column<Entry>[] = [
   {
     title: "When", grow: 1.1,
@@ -93,9 +82,10 @@ const COLUMNS: Column<Entry>[] = [
   { title: "Which", priority: 2, cell: ({ object }) => object?.id?.slice(0, 8) ?? "–" },
   {
     title: "Details", priority: 3, grow: 2,
-    cell: ({ details }) => (
-      <span title={JSON.stringify(details, null, 1)}>{detailWords(details) || "–"}</span>
-    ),
+    cell: ({ details }) => {
+      const text = Object.keys(details).length > 0 ? JSON.stringify(details) : "–";
+      return <span title={text}>{text}</span>;
+    },
   },
   { title: "From", priority: 3, cell: ({ ip }) => ip ?? "–" },
 ];
