@@ -81,6 +81,9 @@ async function other(name: string, path: string, args: string[]): Promise<Subjec
 export const baseline = (way: "fetch" | "ai"): Promise<Subject> =>
   other(way, "baseline/server.ts", [way]);
 
+/** What the libraries can do that Parley speaks through: nothing is stored or checked. */
+export const relay = (): Promise<Subject> => other("relay", "baseline/relay.ts", []);
+
 /** `folder`: where it was installed. */
 export const peer = (name: string, folder: string): Promise<Subject> =>
   other(name, join(folder, `${name}.js`), []);

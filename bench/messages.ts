@@ -1,16 +1,18 @@
 // Widget-billed, durable messages through the real server process: time to first token, replies a
 // second, CPU per reply and memory at 1, 32 and 256 conversations. Beside it, in turn within each
-// round: the model server asked directly, and two baselines of bench/baseline/ (Fastify with fetch,
-// Fastify with the `ai` package), both with SQLite at the same durability.
+// round: the model server asked directly, and three of bench/baseline/: Fastify with fetch and
+// with the `ai` package, both with SQLite at the same durability, and a relay that stores nothing.
 import type { Figures } from "./load.ts";
-import { baseline, direct, inTurn, parley, ratio, stopAll } from "./message-servers.ts";
+import { baseline, direct, inTurn, parley, ratio, relay, stopAll } from "./message-servers.ts";
 import { printResult } from "./report.ts";
 
 const clients = (process.env.BENCH_CLIENTS ?? "1,32,256").split(",").map(Number);
 const seconds = Number(process.env.BENCH_SECONDS ?? 3);
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 
-const subjects = [direct(), await parley(), await baseline("fetch"), await baseline("ai")];
+const subjects = [
+  direct(), await parley(), await baseline("fetch"), await baseline("ai"), await relay(),
+];
 const medians = await inTurn(subjects, { clients, seconds, rounds });
 const ok = await stopAll(subjects);
 
@@ -27,6 +29,8 @@ printResult("messages", {
   rate_1_to_fetch: ratio(rate("parley_1"), rate("fetch_1")),
   rate_32_to_fetch: ratio(rate("parley_32"), rate("fetch_32")),
   rate_32_to_ai: ratio(rate("parley_32"), rate("ai_32")),
+  rate_1_relay_to_fetch: ratio(rate("relay_1"), rate("fetch_1")),
+  rate_32_relay_to_fetch: ratio(rate("relay_32"), rate("fetch_32")),
   cpu_32_fetch_to_parley: ratio(cpu("fetch_32"), cpu("parley_32")),
   cpu_32_ai_to_parley: ratio(cpu("ai_32"), cpu("parley_32")),
 });

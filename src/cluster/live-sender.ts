@@ -1,5 +1,6 @@
 // Replies that this node writes, for watchers at others: the first words of each are published, the
-// rest for as long as somebody asks. The other half is remote-reply.ts; made in app/cluster.ts.
+// rest for as long as somebody asks; once more all of it when the wire is back. The other half is
+// remote-reply.ts; made in app/cluster.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -51,13 +52,25 @@ export function createLiveSender({ questions, wire, bus, system }: LiveSenderOpt
     const { turnId, baseSequence, shown: chars, calls } = offered.live;
     offered.sent = { turnId, baseSequence, chars, calls: calls.length };
   };
+  const publish = (uuid: string, offered: Offered): void => {
+    wire.publish(liveSubject(uuid), encode({ part: partOf(offered.live, offered.sent) }));
+    reached(offered);
+  };
   const untap = bus.tap((topic, notice) => {
     if (notice.kind !== "live" || !topic.startsWith(TOPIC)) return;
     const uuid = topic.slice(TOPIC.length);
     const offered = offers.get(uuid);
     if (!offered || (offered.sent && offered.untilMs <= system.monotonicMs())) return;
-    wire.publish(liveSubject(uuid), encode({ part: partOf(offered.live, offered.sent) }));
-    reached(offered);
+    publish(uuid, offered);
+  });
+  // Who watches may have asked while nobody heard it here, and would not ask again.
+  const untold = wire.onState((state) => {
+    if (state === "down") return;
+    for (const [uuid, offered] of offers) {
+      if (!offered.sent) continue;
+      offered.sent = null;
+      publish(uuid, offered);
+    }
   });
   return {
     offer: (uuid, live, stop) => {
@@ -77,6 +90,9 @@ export function createLiveSender({ questions, wire, bus, system }: LiveSenderOpt
       };
     },
     isOffered: (uuid) => offers.has(uuid),
-    close: untap,
+    close: () => {
+      untap();
+      untold();
+    },
   };
 }

@@ -34,12 +34,13 @@ export function createPersonStore(reader: Reader, writer: Writer): PersonStore {
   const leads = reader.prepare<object, { id: number }>(`
     SELECT DISTINCT coalesce(main_id, id) AS id FROM leads
     WHERE account_id = @accountId AND phone_number = @phoneNumber`);
-  const calls = [
-    "c.account_id = @accountId AND c.customer_phone = @phoneNumber",
-    "c.account_id = @accountId AND c.conversation_uuid = @uuid",
-    "c.lead_id IN (SELECT id FROM leads WHERE id = @leadId OR main_id = @leadId)",
-  ].map((which) => reader.prepare<object, { id: number }>(`SELECT c.id FROM calls c WHERE ${which}`));
-  const [byNumber, byConversation, byLead] = calls;
+  const callsOfNumber = reader.prepare<object, { id: number }>(
+    "SELECT id FROM calls WHERE account_id = @accountId AND customer_phone = @phoneNumber");
+  const callsOfConversation = reader.prepare<object, { id: number }>(
+    "SELECT id FROM calls WHERE account_id = @accountId AND conversation_uuid = @uuid");
+  const callsOfLead = reader.prepare<object, { id: number }>(`
+    SELECT id FROM calls
+    WHERE lead_id IN (SELECT id FROM leads WHERE id = @leadId OR main_id = @leadId)`);
 
   const namesOf = async (accountId: number, uuid: string) => {
     const known = await conversation.get({ accountId, uuid });
@@ -63,14 +64,14 @@ export function createPersonStore(reader: Reader, writer: Writer): PersonStore {
       const callIds = new Set<number>();
       const leadIds: number[] = [];
       const { phoneNumber } = names;
-      const add = (rows: { id: number }[] = []): void => rows.forEach(({ id }) => callIds.add(id));
+      const add = (rows: { id: number }[]): void => rows.forEach(({ id }) => callIds.add(id));
       if (phoneNumber !== null) {
         for (const { uuid } of await ofNumber.all({ accountId, phoneNumber })) uuids.add(uuid);
         leadIds.push(...(await leads.all({ accountId, phoneNumber })).map(({ id }) => id));
-        add(await byNumber?.all({ accountId, phoneNumber }));
+        add(await callsOfNumber.all({ accountId, phoneNumber }));
       }
-      for (const uuid of uuids) add(await byConversation?.all({ accountId, uuid }));
-      for (const leadId of leadIds) add(await byLead?.all({ leadId }));
+      for (const uuid of uuids) add(await callsOfConversation.all({ accountId, uuid }));
+      for (const leadId of leadIds) add(await callsOfLead.all({ leadId }));
       return { conversations: [...uuids], calls: [...callIds], leads: leadIds };
     },
     delete: (args) => writer.write("personData.delete", args),

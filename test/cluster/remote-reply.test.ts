@@ -56,7 +56,7 @@ function createWorld(chance: () => number) {
       return notices.close();
     };
     const running = (): LiveReplyView | null => (nodeId === 1 ? reply : null);
-    return { bus, sender, close, live: () => running() ?? remote.live(UUID) };
+    return { bus, wire, sender, close, live: () => running() ?? remote.live(UUID) };
   });
   const [owner, other] = nodes;
   assert.ok(owner && other);
@@ -305,6 +305,27 @@ test("[WI24] a piece that is none of this version is not heard", async () => {
   }
   await all(world.wires);
   assert.deepEqual([world.other.live(), there.frames], [null, []]);
+  there.end();
+  await world.close();
+});
+
+test("[WI25] a reply that began while its owner was cut off is there at other nodes once it is not", async () => {
+  const world = quiet();
+  const { system, wires, owner, other } = world;
+  const there = watch(world, other, 0);
+  await all(wires);
+  owner.wire.cut();
+  world.begin(false);
+  world.write("Ni");
+  await settle(world);
+  assert.deepEqual([other.live(), textOf(there.frames)], [null, ""]);
+  owner.wire.mend();
+  await all(wires);
+  assert.equal(textOf(there.frames), "Ni");
+  system.advance(LIMITS.deltaCoalesceMs);
+  world.write("ne");
+  await all(wires);
+  assert.equal(textOf(there.frames), "Nine");
   there.end();
   await world.close();
 });

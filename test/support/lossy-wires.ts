@@ -5,8 +5,19 @@ import { WireFault, type Wire } from "#cluster/wire.ts";
 
 type Hear = Parameters<Wire["subscribe"]>[1];
 
+interface LossyWire extends Wire {
+  /** Nothing comes or goes until the wire is mended. */
+  cut(): void;
+  mend(): void;
+}
+
+interface Member {
+  heard: Map<string, Set<Hear>>;
+  state: "up" | "down";
+}
+
 export interface LossyWires {
-  connect(): Wire;
+  connect(): LossyWire;
   /** Something under way arrives, or is lost, or arrives and is under way once more. */
   move(): void;
   underWay(): number;
@@ -16,27 +27,37 @@ export interface LossyWires {
 
 /** `chance` gives numbers from 0 up to 1. */
 export function createLossyWires(system: System, chance: () => number): LossyWires {
-  const members = new Set<Map<string, Set<Hear>>>();
+  const members = new Set<Member>();
   const underWay: (() => void)[] = [];
   let isCalm = false;
   return {
     connect: () => {
-      const heard = new Map<string, Set<Hear>>();
-      members.add(heard);
+      const self: Member = { heard: new Map(), state: "up" };
+      const { heard } = self;
+      const told = new Set<(state: "up" | "down") => void>();
+      members.add(self);
       const hearersOf = (subject: string): Hear[] => [...members]
-        .filter((member) => member !== heard).flatMap((member) => [...member.get(subject) ?? []]);
+        .filter((member) => member !== self && member.state === "up")
+        .flatMap((member) => [...member.heard.get(subject) ?? []]);
+      const change = (to: "up" | "down"): void => {
+        self.state = to;
+        for (const tell of told) tell(to);
+      };
       const send = (subject: string, data: Uint8Array, reply: Parameters<Hear>[1]): void =>
         void underWay.push(() => {
           for (const hear of hearersOf(subject)) hear(data.slice(), reply);
         });
       return {
-        publish: (subject, data) => send(subject, data.slice(), null),
+        publish: (subject, data) => {
+          if (self.state === "up") send(subject, data.slice(), null);
+        },
         subscribe: (subject, hear) => {
           const all = heard.get(subject) ?? new Set();
           heard.set(subject, all.add(hear));
           return () => void all.delete(hear);
         },
         request: (subject, data, timeoutMs) => new Promise((resolve, reject) => {
+          if (self.state === "down") return reject(new WireFault("down"));
           if (hearersOf(subject).length === 0) return reject(new WireFault("nobody"));
           const late = system.after(timeoutMs, () => reject(new WireFault("late")));
           send(subject, data.slice(), (answer) => void underWay.push(() => {
@@ -44,9 +65,14 @@ export function createLossyWires(system: System, chance: () => number): LossyWir
             resolve(answer.slice());
           }));
         }),
-        state: () => "up",
-        onState: () => () => undefined,
-        close: async () => void members.delete(heard),
+        state: () => self.state,
+        onState: (tell) => {
+          told.add(tell);
+          return () => void told.delete(tell);
+        },
+        close: async () => void members.delete(self),
+        cut: () => change("down"),
+        mend: () => change("up"),
       };
     },
     move: () => {

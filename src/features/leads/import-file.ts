@@ -30,7 +30,6 @@ export type ImportFiles = ReturnType<typeof createImportFiles>;
 const ZIP = Buffer.from("PK\x03\x04", "latin1");
 /** Workbooks from before XLSX, and encrypted ones. */
 const OLE = Buffer.from("d0cf11e0", "hex");
-const TEXT_CHARS_MAX = 64;
 
 async function signatureOf(path: string): Promise<Buffer> {
   const file = await open(path);
@@ -48,7 +47,7 @@ async function* readSheet(path: string): AsyncGenerator<CsvRow> {
     for await (const line of createInterface({ input, crlfDelay: Infinity })) {
       const { row, cells } = JSON.parse(line) as { row: number; cells: string[] };
       if (line.length <= LIMITS.csvRowCharsMax) yield { kind: "cells", row, cells };
-      else yield { kind: "broken", row, text: cells.join(" ").slice(0, TEXT_CHARS_MAX) };
+      else yield { kind: "broken", row, text: cells.join(" ") };
     }
   } finally {
     input.destroy();
