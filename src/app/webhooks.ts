@@ -85,7 +85,10 @@ export function createDelivery(options: DeliveryOptions) {
         relay.wake(null);
         evaluations.wake();
       };
-      ends.push(bus.watch(wake));
+      ends.push(bus.watch((events) => {
+        relay.wake(null);
+        if (events.some(({ type }) => type === "conversation_ended")) evaluations.wake();
+      }));
       if (wire) {
         const looks = system.every(LIMITS.outboxLookMs, relay.look);
         ends.push(looks.cancel, wire.subscribe(wakes(nodes.nodeId), (data) =>

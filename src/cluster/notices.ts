@@ -49,7 +49,10 @@ const Passing = Type.Object({
 const decodeCommitted = decoderOf(Committed);
 const decodePassing = decoderOf(Passing);
 
-/** How far one account was published here. */
+/**
+ * How far one account was published here. It is followed until a look finds nobody watching: whose
+ * replies are streamed one after the other is not begun with anew for each.
+ */
 class Followed {
   readonly topics = new Set<Topic>();
   /** Everything up to here was published; null: not known yet. */
@@ -58,7 +61,7 @@ class Followed {
   newest = 0;
   timer: Timer | null = null;
   isReading = false;
-  end = (): void => undefined;
+  unsubscribe = (): void => undefined;
   /** Published beyond a gap. */
   readonly #beyond = new Set<number>();
 
@@ -77,6 +80,11 @@ class Followed {
 
   knows(sequence: number): boolean {
     return this.#beyond.has(sequence) || (this.through !== null && sequence <= this.through);
+  }
+
+  end(): void {
+    this.timer?.cancel();
+    this.unsubscribe();
   }
 
   get hasGap(): boolean {
@@ -109,10 +117,6 @@ export function createNotices(options: NoticesOptions): Notices {
       const followed = following.get(accountId) ?? begin(accountId);
       if (isWatched) followed.topics.add(topic);
       else followed.topics.delete(topic);
-      if (followed.topics.size > 0) return;
-      following.delete(accountId);
-      followed.timer?.cancel();
-      followed.end();
     }),
     ...wire ? [sendPassing(bus, wire, foreign)] : [],
   ];
@@ -124,7 +128,7 @@ export function createNotices(options: NoticesOptions): Notices {
         wire.subscribe(`events.${accountId}`, (data) => hear(accountId, followed, data)),
         wire.subscribe(`passing.${accountId}`, (data) => hearPassing(bus, foreign, accountId, data)),
       ];
-      followed.end = () => unsubscribe.forEach((end) => end());
+      followed.unsubscribe = () => unsubscribe.forEach((end) => end());
     }
     reader.begin(accountId, followed, wire !== null);
     return followed;
@@ -144,10 +148,7 @@ export function createNotices(options: NoticesOptions): Notices {
     close: async () => {
       for (const end of ends) end();
       look.close();
-      for (const followed of following.values()) {
-        followed.timer?.cancel();
-        followed.end();
-      }
+      for (const followed of following.values()) followed.end();
       following.clear();
       await reader.settled();
     },
@@ -204,12 +205,17 @@ function createCatchUp({ bus, events, system, log }: NoticesOptions, foreign: We
 /** Asks for the newest numbers of all accounts that are watched, again and again. */
 function createLook(
   { wire, events, system, log }: NoticesOptions,
-  following: ReadonlyMap<number, Followed>,
+  following: Map<number, Followed>,
   reader: Reader,
 ): { close(): void } {
   let timer: Timer | null = null;
   let isClosed = false;
   const look = async (): Promise<void> => {
+    for (const [accountId, followed] of following) {
+      if (followed.topics.size > 0) continue;
+      following.delete(accountId);
+      followed.end();
+    }
     if (following.size === 0) return;
     for (const [accountId, newest] of await events.heads([...following.keys()])) {
       const followed = following.get(accountId);

@@ -4,7 +4,7 @@ import type {
   Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
 } from "#features/webhooks/webhooks.ts";
 import { isFree, NOBODY, type AsNode } from "./nodes.ts";
-import { perSession, together, type Reader, type Sql } from "./sql.ts";
+import type { Reader, Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import { endpointsChanged } from "./webhook-outbox.ts";
 import type { Writer } from "./writer.ts";
@@ -103,13 +103,6 @@ const parametersOf = (accountId: number, filter: DeliveryFilter) => ({
   callId: filter.callId ?? null,
 });
 
-const waitingReads = perSession((sql) => ({
-  waiting: sql.prepare<object, { endpoint_id: number }>(`
-    SELECT DISTINCT endpoint_id FROM webhook_deliveries WHERE id > @afterId AND state = 'pending'`),
-  newest: sql.prepare<object, { id: number | null }>(
-    "SELECT max(id) AS id FROM webhook_deliveries"),
-}));
-
 export function createWebhookStore(reader: Reader, writer: Writer): WebhookStore {
   const endpoint = reader.prepare<object, EndpointRow>(
     "SELECT * FROM webhook_endpoints WHERE id = @endpointId AND account_id = @accountId");
@@ -130,6 +123,10 @@ export function createWebhookStore(reader: Reader, writer: Writer): WebhookStore
       AND finished_at < CASE WHEN state = 'delivered'
         THEN CAST(@deliveredBefore AS BIGINT) ELSE CAST(@deadBefore AS BIGINT) END
     ORDER BY finished_at LIMIT (@rows + 0)`);
+  const newest = reader.prepare<object, { id: number | null }>(
+    "SELECT max(id) AS id FROM webhook_deliveries");
+  const waiting = reader.prepare<object, { endpoint_id: number }>(`
+    SELECT DISTINCT endpoint_id FROM webhook_deliveries WHERE id > @afterId AND state = 'pending'`);
   const head = reader.prepare<object, DeliveryRow>(`
     ${DELIVERY} WHERE d.endpoint_id = +@endpointId AND d.state = 'pending' ORDER BY d.id LIMIT 1`);
   return {
@@ -154,11 +151,13 @@ export function createWebhookStore(reader: Reader, writer: Writer): WebhookStore
       (await count.get(parametersOf(accountId, filter)))?.total ?? 0,
     replay: (args) => writer.write("webhooks.replay", args),
     enqueue: (args) => writer.write("webhooks.enqueue", args),
-    waiting: (afterId) => reader.snapshot(async (sql) => {
-      const { waiting, newest } = waitingReads(sql);
-      const [rows, last] = await together(waiting.all({ afterId }), newest.get({}));
-      return { endpointIds: rows.map(({ endpoint_id: id }) => id), newestId: last?.id ?? 0 };
-    }),
+    waiting: async (afterId) => {
+      // Read first: what is written between the two is found, and found again.
+      const newestId = (await newest.get({}))?.id ?? 0;
+      if (newestId === afterId) return { endpointIds: [], newestId };
+      const rows = await waiting.all({ afterId });
+      return { endpointIds: rows.map(({ endpoint_id: id }) => id), newestId };
+    },
     head: async (endpointId) => {
       const row = await head.get({ endpointId });
       const found = row && await byId.get({ endpointId });
