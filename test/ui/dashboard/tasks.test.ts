@@ -127,6 +127,8 @@ const NUMBER: Task = [7, async ({ page, click, navigate }) => {
   await click("button", "Buy +1 415 555 0199");
   await click("button", /^Buy for/);
   await page.getByRole("row", { name: "+1 415 555 0199" }).waitFor();
+  // The palette does not open over a dialog, and the one just answered goes a moment later.
+  await page.locator("dialog[open]").waitFor({ state: "detached" });
   await page.keyboard.press("Control+k");
   const box = page.getByRole("combobox", { name: "Page, assistant, number or person" });
   await box.fill("Night porter");

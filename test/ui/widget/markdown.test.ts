@@ -64,11 +64,14 @@ test("[WG211] a hundred thousand brackets, stars or quotes do not hold the page 
     const marks = ["[", "![", "[a](", "](", "*", "**a ", "_a", "`a", ">", "- ", "| a ", "<a ", "~~a", "[]", "&"];
     const slowest = await seen.page.evaluate(`import("${server.url}/widget-chat.js").then(({ renderMarkdown }) =>
       Math.max(...${JSON.stringify(marks)}.flatMap((mark) => [100000, 29000, 2000].map((chars) => {
-        const began = performance.now();
         const text = mark.repeat(chars / mark.length);
-        const shown = renderMarkdown(text, chars !== 29000, String);
-        if (chars > 30000 && shown[0].textContent !== text) throw new Error(mark);
-        return performance.now() - began;
+        // The best of three: a machine may be slow for a moment, a parser is each time.
+        return Math.min(...[1, 2, 3].map(() => {
+          const began = performance.now();
+          const shown = renderMarkdown(text, chars !== 29000, String);
+          if (chars > 30000 && shown[0].textContent !== text) throw new Error(mark);
+          return performance.now() - began;
+        }));
       }))))`);
     assert.ok((slowest as number) < 2000, `${slowest as number}`);
   });
