@@ -1,11 +1,13 @@
 // The wire of what an account's money went to.
 import { Type, type Static } from "@sinclair/typebox";
+import { dayAfter, daysBetween } from "#core/days.ts";
 import { fieldFault } from "#core/faults.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { about, named, Nullable } from "#core/schema.ts";
-import { DAY_MICROS, localDateTime, type System } from "#core/system.ts";
+import type { System } from "#core/system.ts";
+import { dayAt } from "#core/zones.ts";
 import { json } from "#http/exchange.ts";
-import { dayRange, dayQuery } from "#http/pagination.ts";
+import { dayQuery, dayRange, RangeDay } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import {
   COST_GROUPS, COST_GROUPS_MAX, type CostDay, type CostGroupFound, type Costs,
@@ -15,7 +17,9 @@ const DAYS_DEFAULT = 30;
 const DAYS_MAX = 366;
 
 const CostsQuery = Type.Object({
-  ...dayQuery,
+  date_from: Type.Optional(RangeDay("The first day; absent: 30 days with the last.")),
+  date_to: Type.Optional(RangeDay("The last day; absent: today.")),
+  timezone: dayQuery.timezone,
   group_by: Type.Optional(Type.Union(COST_GROUPS.map((group) => Type.Literal(group)), {
     default: "assistant", ...about("By what the costs are summed."),
   })),
@@ -46,25 +50,21 @@ const CostsSchema = Type.Object({
   groups: Type.Array(GroupSchema, about("The dearest first; days in their order.")),
 });
 
-const dateOf = (utcNoonMs: number): string => new Date(utcNoonMs).toISOString().slice(0, 10);
-
 /** Days of the range, each as long as it is in the zone; without a range the last thirty. */
 function daysOf(query: Static<typeof CostsQuery>, timezone: string, system: System): CostDay[] {
-  const today = localDateTime(system.now(), timezone).date;
-  const noon = (date: string): number => Date.parse(`${date}T12:00:00Z`);
-  const dayMs = DAY_MICROS / 1000;
+  const today = dayAt(system.now(), timezone);
   // Days that no calendar has are refused here.
   dayRange({ ...query, timezone });
   const { date_from: asked = "" } = query;
   const last = query.date_to ?? (asked > today ? asked : today);
-  const first = query.date_from ?? dateOf(noon(last) - (DAYS_DEFAULT - 1) * dayMs);
-  const count = Math.round((noon(last) - noon(first)) / dayMs) + 1;
+  const first = query.date_from ?? dayAfter(last, 1 - DAYS_DEFAULT);
+  const count = daysBetween(first, last) + 1;
   if (count < 1) throw fieldFault("date_to", "The date to must not be before the date from.");
   if (count > DAYS_MAX) {
     throw fieldFault("date_from", `The range may not be longer than ${DAYS_MAX} days.`);
   }
   return Array.from({ length: count }, (_, at) => {
-    const date = dateOf(noon(first) + at * dayMs);
+    const date = dayAfter(first, at);
     const { from = 0, to = 0 } = dayRange({ date_from: date, date_to: date, timezone });
     return { date, from, to };
   });

@@ -99,6 +99,7 @@ test("[BL89] a range is any days of any time zone, at most a year of them", asyn
     ["?date_from=2026-02-30", "date_from"], ["?timezone=Mars/Olympus", "timezone"],
     ["?group_by=colour", "group_by"], ["?date_from=2026-01-02&date_to=2026-01-01", "date_to"],
     ["?date_from=2024-01-01&date_to=2026-01-01", "date_from"],
+    ["?date_from=2026-01-01T14:00", "date_from"],
   ] as const) {
     const { status, body } = await server.call("GET", `/user/costs${query}`, { key });
     assert.equal(status, 422, query);
