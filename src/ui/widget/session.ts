@@ -1,8 +1,8 @@
 // The conversation with the server: made, watched, and handed the pending message under one key
 // until it is taken. The stream alone says what was said. Told of by controller.ts.
 import { Refusal, type Api } from "./api.ts";
-import type { CallState } from "./calling.ts";
 import { fieldsOf, type Options } from "./options.ts";
+import type { Shown } from "./shell.ts";
 import { chime } from "./sound.ts";
 import { apply, fromHistory, isStored, renewed, type Talk } from "./store.ts";
 import { watch, type Frame } from "./stream.ts";
@@ -13,18 +13,7 @@ const TYPING_MS = 6000;
 const PLACE_MS = 15_000;
 
 /** The one place where the talk is kept; `set` stores and draws it. */
-export interface State {
-  talk: Talk;
-  isOffline: boolean;
-  /** Files on their way. */
-  uploads: number;
-  /** Why the last file is not there; empty: it is. */
-  fileProblem: string;
-  /** Messages that came while the panel was closed. */
-  unread: number;
-  /** Until when the person was last known to type, by the page's clock. */
-  typingUntil: number;
-  call: CallState;
+export interface State extends Shown {
   set(next: Talk): void;
 }
 

@@ -44,9 +44,13 @@ export interface Actions {
 export interface Shown {
   talk: Talk;
   isOffline: boolean;
+  /** Files on their way. */
   uploads: number;
+  /** Why the last file is not there; empty: it is. */
   fileProblem: string;
+  /** Messages that came while the panel was closed. */
   unread: number;
+  /** Until when the person was last known to type, by the page's clock. */
   typingUntil: number;
   call: CallState;
 }
