@@ -306,15 +306,15 @@ function blockCommands(sql: Sql, rows: LeadRows) {
   return {
     "leads.block": async (args: Args<"block">) => {
       const { accountId, phoneNumber, now } = args;
+      const wasBlocked = await rows.isBlocked(accountId, phoneNumber);
       const isFull = ((await count.get({ accountId }))?.numbers ?? 0) >= args.blockedMax;
-      if (isFull && !await rows.isBlocked(accountId, phoneNumber)) return null;
+      if (isFull && !wasBlocked) return null;
       const row = await insert.one(args);
       const events: CommittedEvent[] = [];
-      for (const lead of await leads.all({ accountId, phoneNumber })) {
-        events.push(...await rows.blacklist(leadFromRow(lead), now));
-      }
+      const found = await leads.all({ accountId, phoneNumber });
+      for (const lead of found) events.push(...await rows.blacklist(leadFromRow(lead), now));
       const blocked = { phoneNumber, reason: row.reason, createdAt: row.created_at };
-      return { blocked, events };
+      return { blocked, wasBlocked, leads: found.length, events };
     },
     "leads.unblock": async (args: Args<"unblock">): Promise<boolean> =>
       (await remove.run(args)).changes > 0,

@@ -57,6 +57,7 @@ export const SENTENCES: readonly string[] = [
   "The password is too easy to guess.", "This link was used, taken back, or has expired.",
   "Assistant not found", "Conversation not found", "Campaign not found", "Tool not found",
   "Nothing on this server speaks it.", "Nothing on this server understands it.",
+  "The engine does not know the language.", "This server has no such engine.",
   "Call deleted successfully", "Lead created successfully", "Lead updated successfully",
   "Lead deleted successfully", "Phone number blocked successfully",
   "Phone number unblocked successfully",

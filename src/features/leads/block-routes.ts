@@ -18,6 +18,11 @@ const BlockBody = Type.Object({
     maxLength: 255, ...about("Why, in your words; null: not said.", "Asked us not to"),
   }))),
 });
+const BlockAnswer = Type.Object({
+  ...savedOf(BlockedSchema).properties,
+  was_blocked: Type.Boolean(about("Whether it was on the list before.", false)),
+  blacklisted_leads: Type.Integer(about("How many leads became blacklisted by it.", 1)),
+});
 /** Where a client cannot send a body with DELETE, the number is in the query. */
 const UnblockFields = Type.Object({ phone_number: Type.Optional(PhoneText) });
 
@@ -51,12 +56,14 @@ export function blockRoutes(leads: Leads): Route[] {
       description: "Nobody calls it any more; its leads become blacklisted.",
       body: BlockBody,
       responses: {
-        200: { description: "Blocked", schema: savedOf(BlockedSchema) },
+        200: { description: "Blocked", schema: BlockAnswer },
       },
       handle: async ({ caller, body: { phone_number: text, reason = null } }) => {
-        const blocked = await leads.block(caller.accountId, numberFrom(text), reason);
+        const { blocked, wasBlocked, leads: blacklisted } =
+          await leads.block(caller.accountId, numberFrom(text), reason);
         return json(200, {
           message: "Phone number blocked successfully", data: wireBlocked(blocked),
+          was_blocked: wasBlocked, blacklisted_leads: blacklisted,
         });
       },
     }),

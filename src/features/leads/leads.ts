@@ -1,5 +1,5 @@
 // Leads: the people a campaign calls, and the numbers nobody may call. Records, store port, rules.
-// Who is called when is decided by src/campaigns.
+// Who is called when is decided by features/campaigns.
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -127,6 +127,15 @@ export interface BlockedNumber {
   createdAt: Instant;
 }
 
+/** What blocking a number came to. */
+interface Blocking {
+  blocked: BlockedNumber;
+  /** Before, too. */
+  wasBlocked: boolean;
+  /** How many leads became blacklisted by it. */
+  leads: number;
+}
+
 /** How far an import is; the names are those of its event. */
 export interface ImportProgress {
   /** Those below, together. */
@@ -158,7 +167,7 @@ export interface LeadStore {
   block(args: {
     accountId: number; phoneNumber: string; reason: string | null; blockedMax: number;
     now: Instant;
-  }): Promise<{ blocked: BlockedNumber; events: CommittedEvent[] } | null>;
+  }): Promise<Blocking & { events: CommittedEvent[] } | null>;
   /** Leads stay blacklisted until somebody sets them anew. */
   unblock(args: { accountId: number; phoneNumber: string }): Promise<boolean>;
   /** Newest first. */
@@ -266,14 +275,14 @@ export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions)
     }),
     block: async (
       accountId: number, phoneNumber: string, reason: string | null,
-    ): Promise<BlockedNumber> => {
+    ): Promise<Blocking> => {
       const outcome = await store.block({
         accountId, phoneNumber, reason, blockedMax: BLOCKED_MAX, now: system.now(),
       });
       if (!outcome) throw new Fault(422, `The list may not have more than ${BLOCKED_MAX} numbers.`);
       bus.publishCommitted(outcome.events);
       onQueueChange();
-      return outcome.blocked;
+      return outcome;
     },
     unblock: async (accountId: number, phoneNumber: string): Promise<void> => {
       if (!await store.unblock({ accountId, phoneNumber })) {

@@ -421,6 +421,10 @@ test("[LD9] a blocked number is blacklisted in every campaign, refused to make_c
   const done = await block("POST", { body: { phone_number: "+1 555 010 0301", reason: "Asked" } });
   assert.equal(done.status, 200);
   assert.deepEqual([done.body.data.phone_number, done.body.data.reason], [number, "Asked"]);
+  assert.equal(done.body.was_blocked, false);
+  assert.ok(done.body.blacklisted_leads > 0);
+  const again = await block("POST", { body: { phone_number: number } });
+  assert.deepEqual([again.body.was_blocked, again.body.blacklisted_leads], [true, 0]);
   assert.equal((await lead(before.id)).status, "blacklisted");
   const { body: { data: later } } = await add(await newCampaign(), { phone_number: number });
   assert.deepEqual([later.status, later.next_try_at], ["blacklisted", null]);

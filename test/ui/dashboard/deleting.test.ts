@@ -1,6 +1,7 @@
-// Deleting in the dashboard what cannot be had back: many calls at once, all that is kept of a
+// Many calls at once in the dashboard, as a file or deleted for good; and all that is kept of a
 // person.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
@@ -48,6 +49,23 @@ test("[DB512] the calls chosen in the list are deleted together, those that have
     await bar.getByText("1 chosen").waitFor();
     assert.deepEqual(
       await Promise.all([...some, kept, live].map(statusOf)), [404, 404, 200, 200]);
+  });
+});
+
+test("[DB535] the calls chosen in the list are had as a file", { skip }, async () => {
+  const [one] = [await talked("+14155550105"), await talked("+14155550106")];
+  await withDashboard(async ({ page, go }) => {
+    await go("/calls");
+    await page.getByRole("table", { name: "Calls" })
+      .getByRole("checkbox", { name: /Choose .*0105/ }).check();
+    const [file] = await Promise.all([
+      page.waitForEvent("download"), page.getByRole("button", { name: "Export as CSV" }).click(),
+    ]);
+    assert.equal(file.suggestedFilename(), "calls.csv");
+    const [head = "", ...lines] = (await readFile(await file.path(), "utf8")).split("\n");
+    assert.match(head, /(^|,)id,/);
+    assert.equal(lines.length, 1);
+    assert.match(lines[0] ?? "", new RegExp(`(^|,)${one},`));
   });
 });
 

@@ -118,6 +118,38 @@ test("[DB351] the inbox by keys alone, with a draft of the assistant and answers
   assert.ok((await spoken(first)).includes("operator: Hello Ida, from nine to five."));
 });
 
+test("[DB533] an answer kept as a canned reply is not sent; what is written and not sent is there again, and what was replaced can be had back", { skip }, async () => {
+  const [mia, tom] = [await begin("Mia"), await begin("Tom")];
+  for (const uuid of [mia, tom]) await ask(uuid);
+  await withDashboard(async ({ page, go }) => {
+    const reply = page.getByLabel("Your reply");
+    await go(`/inbox/${mia}`);
+    await button(page, "Take over").click();
+    await reply.fill("Not finished yet");
+    await button(page, "Keep as canned reply").click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Text").press("Enter");
+    await dialog.getByLabel("Shortcut").fill("later");
+    await dialog.getByLabel("Text").fill("We come back to you.");
+    await dialog.getByRole("button", { name: "Keep", exact: true }).click();
+    await dialog.waitFor({ state: "detached" });
+    await page.getByLabel("Canned reply").selectOption("later");
+    assert.equal(await reply.inputValue(), "We come back to you.");
+    const note = page.locator(".toasts p", { hasText: "What you had written is replaced." });
+    await note.getByRole("button", { name: "Undo" }).click();
+    await until(page, `document.querySelector(".inbox-composer textarea").value === "Not finished yet"`);
+    await go(`/inbox/${tom}`);
+    await page.getByRole("heading", { name: "Tom" }).waitFor();
+    assert.equal(await reply.inputValue(), "");
+    await go(`/inbox/${mia}`);
+    await page.getByRole("heading", { name: "Mia" }).waitFor();
+    assert.equal(await reply.inputValue(), "Not finished yet");
+    await button(page, "Send").click();
+    await said(page).getByText("Not finished yet").waitFor();
+  }, { key: ana });
+  assert.deepEqual(await spoken(mia), ["assistant: Hello", "operator: Not finished yet"]);
+});
+
 test("[DB352] filters stay in the address over a reload; labels, read marks and callbacks are seen and changed beside the conversation", { skip }, async () => {
   await server.call("POST", "/user/label", { body: { name: "Urgent", color: "red" } });
   const desk = await newAssistant(server, {

@@ -213,7 +213,7 @@ test("[DB521] what the server minds, refuses and confirms is in the reader's lan
   const minded = async (typed: string, words: string): Promise<void> => {
     await number.fill(typed);
     await page.getByRole("button", { name: "Sperren", exact: true }).click();
-    await page.getByText(words, { exact: true }).waitFor();
+    await page.getByText(words).waitFor();
   };
   await minded(" ", "„Telefonnummer“ fehlt.");
   await minded("nobody", "Die Telefonnummer ist ungültig.");
@@ -229,7 +229,12 @@ test("[DB521] what the server minds, refuses and confirms is in the reader's lan
   const longest = page.getByLabel(String(readCatalog("de")["Longest call (s)"]), { exact: true });
   await longest.fill("2000");
   await page.getByRole("button", { name: "Speichern", exact: true }).click();
-  await page.getByText(/^„.+“ darf nicht größer als 1200 sein\.$/).waitFor();
+  // At the field, and in the bar that saves.
+  const minds = page.getByText(/^„.+“ darf nicht größer als 1200 sein\.$/);
+  await minds.nth(1).waitFor();
+  assert.equal(await minds.count(), 2);
+  await page.getByText("Die Einstellung PARLEY_REALTIME_URL ist auf diesem Server nicht gesetzt.").first()
+    .waitFor({ state: "attached" });
   await context.close();
 });
 

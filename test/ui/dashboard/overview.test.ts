@@ -211,7 +211,7 @@ test("[DB326] lately: an evaluated conversation, and why one could not be", { sk
 
 test("[DB461] costs stand in a chart, a table and a file, by whatever they are grouped", { skip }, async () => {
   const { key, accountId } = await server.newAccount();
-  const { uuid } = await newAssistant(server, { name: "=Front desk", status: "active" }, key);
+  const { id, uuid } = await newAssistant(server, { name: "=Front desk", status: "active" }, key);
   model.script(() => ({ tokens: ["Good day."] }));
   const talk = await newConversation(server, uuid);
   await server.call("POST", `/conversations/${talk}/messages`, { body: { message: "Hi" } });
@@ -224,7 +224,7 @@ test("[DB461] costs stand in a chart, a table and a file, by whatever they are g
     await table.getByRole("row", { name: "Total $1.24 2" }).waitFor();
     assert.equal(
       await table.getByRole("link", { name: "=Front desk" }).getAttribute("href"),
-      `#/assistants/${uuid}`);
+      `#/assistants/${id}`);
     await look();
     const [file] = await Promise.all([
       page.waitForEvent("download"), page.getByRole("button", { name: "Download as CSV" }).click(),
@@ -237,6 +237,20 @@ test("[DB461] costs stand in a chart, a table and a file, by whatever they are g
     await page.getByRole("table", { name: "Costs by channel" })
       .getByRole("row", { name: "Website chat $0.01 1% 1" }).waitFor();
   }, { key });
+});
+
+test("[DB537] days of the costs are those of the report, wherever the browser is", { skip }, async () => {
+  const { key, accountId } = await server.newAccount();
+  await accounts.credit(accountId, -1_000_000, `fee:${accountId}`);
+  await server.call("PUT", "/user/settings", { key, body: { time_zone: "Pacific/Pago_Pago" } });
+  const { date_from: from, date_to: to } = (await server.call("GET", "/user/costs?timezone=Pacific/Pago_Pago", { key })).body;
+  const shown = (day: string): string => new Intl.DateTimeFormat("en-US", {
+    day: "numeric", month: "short", timeZone: "UTC",
+  }).format(new Date(`${day}T00:00:00Z`));
+  await withDashboard(async ({ page, go }) => {
+    await go("/money");
+    await page.getByText(`${shown(from as string)} to ${shown(to as string)}, counted in Pacific/Pago_Pago`).waitFor();
+  }, { key, context: { timezoneId: "Pacific/Kiritimati" } });
 });
 
 test("[DB462] an empty balance is said on every page; the page Money keeps when to be told, and how to pay", { skip }, async () => {

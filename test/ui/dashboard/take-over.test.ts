@@ -53,3 +53,31 @@ test("[DB47] on a live call one whispers, takes the microphone by keyboard, is h
   });
   model.script(null);
 });
+
+test("[DB539] a microphone that is taken opens on no page that was left meanwhile", { skip }, async () => {
+  const assistant = await newAssistant(server, {
+    initial_message: "Hi there.", post_call_evaluation: false,
+  });
+  const conversation = await newConversation(server, assistant.uuid);
+  const caller = await WebCaller.open(server, conversation, await callTicket(server, conversation));
+  await withDashboard(async ({ page, go }) => {
+    await page.addInitScript(WATCH);
+    await page.reload();
+    const { promise: left, resolve: leave } = Promise.withResolvers<void>();
+    await page.route("**/take-over", async (route) => {
+      await left;
+      await route.continue();
+    });
+    await go(`/calls/${caller.callId}`);
+    const answered = page.waitForResponse((response) => response.url().endsWith("/take-over"));
+    await page.getByRole("button", { name: "Take the microphone" }).click();
+    await go("/tools");
+    await page.getByRole("heading", { name: "Tools" }).waitFor();
+    leave();
+    await (await answered).finished();
+    // What came of the answer has come before the page is drawn twice more.
+    await page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`);
+    assert.deepEqual(await page.evaluate("opened.order"), []);
+  });
+  caller.send({ type: "end" });
+});

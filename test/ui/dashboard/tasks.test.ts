@@ -126,6 +126,8 @@ const NUMBER: Task = [7, async ({ page, click, navigate }) => {
   await click("link", /Buy a number/);
   await click("button", "Buy +1 415 555 0199");
   await click("button", /^Buy for/);
+  // The number stands in the list of offers, too; while the dialog is open, keys are the dialog's.
+  await page.getByRole("dialog").waitFor({ state: "detached" });
   await page.getByRole("row", { name: "+1 415 555 0199" }).waitFor();
   // The palette does not open over a dialog, and the one just answered goes a moment later.
   await page.locator("dialog[open]").waitFor({ state: "detached" });

@@ -114,3 +114,46 @@ test("[DB515] a lead's changes, a number that was let go, an assistant's and an 
     assert.deepEqual(endpoints.map((one: { status: string }) => one.status), ["active"]);
   });
 });
+
+test("[DB534] ending a conversation, stopping a campaign and blocking a number are taken back by their note; a number that has leads, or was blocked before, is not", { skip }, async () => {
+  const talk = await newConversation(server, assistantUuid, { variables: { customer_name: "Ida" } });
+  await server.call("POST", `/user/conversations/${talk}/take-over`);
+  const [campaign, other] = [
+    await make("/user/campaigns", {
+      name: "Winter", assistant_id: assistantId, mark_complete_when_no_leads: false,
+    }),
+    await make("/user/campaigns", { name: "Spring", assistant_id: assistantId }),
+  ];
+  await make("/user/lead", { campaign_id: other, phone_number: "+14155550123" });
+  await server.call("POST", "/user/campaigns/update-status", {
+    body: { campaign_id: campaign, action: "start" },
+  });
+  await withDashboard(async ({ page, go }) => {
+    await go(`/inbox/${talk}`);
+    await page.getByRole("button", { name: "End", exact: true }).click();
+    await page.getByText("The conversation has ended.").waitFor();
+    await undo(page, "You ended it.");
+    await page.getByText("You have this conversation.").waitFor();
+    assert.equal((await read(`/user/conversations/${talk}`)).data.desk, "person");
+
+    await go(`/campaigns/${campaign}`);
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Stop calling" }).click();
+    await undo(page, "Campaign stopped successfully.");
+    await page.getByRole("button", { name: "Stop", exact: true }).waitFor();
+    assert.equal((await read(`/user/campaigns/${campaign}`)).status, "in-progress");
+
+    await go("/leads/blocked");
+    const block = async (number: string): Promise<void> => {
+      await page.getByLabel("Phone number").fill(number);
+      await page.getByRole("button", { name: "Block", exact: true }).click();
+    };
+    await block("+14155550124");
+    await undo(page, "Phone number blocked successfully");
+    const { data } = await read("/user/blocked-numbers");
+    assert.ok(!data.some((one: { phone_number: string }) => one.phone_number === "+14155550124"));
+    await block("+14155550123");
+    await page.getByText("Phone number blocked successfully").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Undo" }).count(), 0);
+  });
+});

@@ -21,6 +21,9 @@ function write(search: string): void {
   history.replaceState(history.state, "", `${pathname}${search && `?${search}`}${hash}`);
 }
 
+const differing = (fields: Fields, none: Fields): Fields => Object.fromEntries(
+  Object.entries(fields).filter(([name, value]) => value !== none[name]));
+
 /** `none`: what a list shows that nobody has narrowed. */
 export function useAddressed<F extends Fields>(list: string, none: F): [F, (fields: F) => void] {
   const [fields, setFields] = useState<F>(() => location.search.length > 1
@@ -29,7 +32,7 @@ export function useAddressed<F extends Fields>(list: string, none: F): [F, (fiel
   const written = useRef("");
   useEffect(() => {
     left.set(list, fields);
-    written.current = addressOf(fields);
+    written.current = addressOf(differing(fields, none));
     write(written.current);
   }, [fields]);
   useEffect(() => () => {

@@ -1,16 +1,10 @@
 // How many wait for a person, told on every page: in the window's title, in the menu, and by the
-// alerts somebody has chosen. Used by app.tsx; layout.tsx writes titles through `titled`.
+// alerts somebody has chosen. Used by app.tsx.
 import { useEffect } from "preact/hooks";
+import { titleWaiting } from "#ui/dashboard/kit/title.ts";
 import { useAlerts } from "#ui/dashboard/pages/inbox/alerts.tsx";
 import { unwrap, useApi } from "./session.tsx";
 import { useData } from "./use-data.ts";
-
-let waiting = 0;
-
-const COUNT = /^\(\d+\) /;
-
-export const titled = (title: string): string =>
-  (waiting > 0 ? `(${waiting}) ${title}` : title);
 
 /** Null: nobody waits, or nobody knows yet. */
 export function useDeskCount(): number | null {
@@ -21,11 +15,8 @@ export function useDeskCount(): number | null {
   const now = value?.counts.waiting;
   useAlerts(now);
   useEffect(() => {
-    waiting = now ?? 0;
-    document.title = titled(document.title.replace(COUNT, ""));
-    return () => {
-      waiting = 0;
-    };
+    titleWaiting(now ?? 0);
+    return () => titleWaiting(0);
   }, [now]);
   return now === undefined || now === 0 ? null : now;
 }

@@ -1,6 +1,7 @@
 // Lists as tables take them: so many rows, of which those in view are asked for. Lists in numbered
 // pages load just the pages in view, however far down; lists with a cursor load on from the end.
 import { useCallback, useEffect, useMemo, useReducer, useRef } from "preact/hooks";
+import { CursorPages, NumberedPages, type LoadBehind, type LoadPage } from "./pages.ts";
 import { useReloads } from "./use-data.ts";
 
 export interface Rows<T> {
@@ -21,83 +22,6 @@ export function rowsOf<T>(
   return {
     count: list?.length ?? null, at: (index) => list?.[index], show: () => undefined, error, reload,
   };
-}
-
-const PAGE_ROWS = 50;
-/** Scrolling fast passes many pages: those still in view after so long are loaded. */
-const SETTLE_MS = 80;
-
-interface NumberedPage<T> {
-  rows: T[];
-  /** How many rows all pages have. */
-  total: number;
-}
-
-type LoadPage<T> = (page: number, perPage: number) => Promise<NumberedPage<T>>;
-
-class NumberedPages<T> {
-  total: number | null = null;
-  error: unknown = null;
-  readonly #load: { current: LoadPage<T> };
-  readonly #changed: () => void;
-  readonly #pages = new Map<number, T[]>();
-  readonly #fresh = new Set<number>();
-  #view: [number, number] = [0, 1];
-  #timer: ReturnType<typeof setTimeout> | null = null;
-  #isOver = false;
-
-  constructor(load: { current: LoadPage<T> }, changed: () => void) {
-    this.#load = load;
-    this.#changed = changed;
-  }
-
-  at(index: number): T | undefined {
-    return this.#pages.get(Math.floor(index / PAGE_ROWS))?.[index % PAGE_ROWS];
-  }
-
-  show(first: number, last: number): void {
-    this.#view = [first, last];
-    this.#timer ??= setTimeout(() => {
-      this.#timer = null;
-      this.#fetch();
-    }, this.total === null ? 0 : SETTLE_MS);
-  }
-
-  /** What is shown stays until its successor is there. */
-  reload(): void {
-    this.#fresh.clear();
-    this.error = null;
-    this.#fetch();
-  }
-
-  close(): void {
-    this.#isOver = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-  }
-
-  #fetch(): void {
-    const [first, last] = this.#view;
-    const newest = Math.max(0, Math.ceil((this.total ?? 1) / PAGE_ROWS) - 1);
-    const lastPage = Math.min(newest, Math.floor(Math.max(first, last - 1) / PAGE_ROWS));
-    for (let page = Math.min(Math.floor(first / PAGE_ROWS), newest); page <= lastPage; page += 1) {
-      if (this.#fresh.has(page)) continue;
-      this.#fresh.add(page);
-      void this.#fetchPage(page);
-    }
-  }
-
-  async #fetchPage(page: number): Promise<void> {
-    try {
-      const { rows, total } = await this.#load.current(page + 1, PAGE_ROWS);
-      this.#pages.set(page, rows);
-      this.total = total;
-      this.error = null;
-    } catch (error) {
-      this.#fresh.delete(page);
-      this.error = error;
-    }
-    if (!this.#isOver) this.#changed();
-  }
 }
 
 /** `load` gives page `page`, from 1; another `key` is another list. */
@@ -123,61 +47,6 @@ export function usePages<T>(
     error: pages.error,
     reload,
   }), [pages, version, reload]);
-}
-
-interface CursorPage<T> {
-  rows: T[];
-  /** Null: it is the last. */
-  next: string | null;
-}
-
-type LoadBehind<T> = (cursor: string | null) => Promise<CursorPage<T>>;
-
-class CursorPages<T> {
-  rows: T[] | null = null;
-  error: unknown = null;
-  readonly #load: { current: LoadBehind<T> };
-  readonly #changed: () => void;
-  #next: string | null = null;
-  #run = 0;
-  #isLoading = false;
-
-  constructor(load: { current: LoadBehind<T> }, changed: () => void) {
-    this.#load = load;
-    this.#changed = changed;
-  }
-
-  /** Near the end, the next page is wanted. */
-  show(last: number): void {
-    const isNearEnd = this.rows !== null && last >= this.rows.length - PAGE_ROWS / 2;
-    const isIdle = !this.#isLoading && !this.error;
-    if (isNearEnd && isIdle && this.#next !== null) void this.#fetch(false);
-  }
-
-  reload(): void {
-    void this.#fetch(true);
-  }
-
-  close(): void {
-    this.#run += 1;
-  }
-
-  async #fetch(isAnew: boolean): Promise<void> {
-    const run = (this.#run += 1);
-    this.#isLoading = true;
-    try {
-      const { rows, next } = await this.#load.current(isAnew ? null : this.#next);
-      if (run !== this.#run) return;
-      this.rows = isAnew ? rows : [...this.rows ?? [], ...rows];
-      this.#next = next;
-      this.error = null;
-    } catch (error) {
-      if (run !== this.#run) return;
-      this.error = error;
-    }
-    this.#isLoading = false;
-    this.#changed();
-  }
 }
 
 /** `load` gives the page behind a cursor; null: the first. After an event the list begins anew. */

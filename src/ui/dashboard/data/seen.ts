@@ -14,13 +14,18 @@ class Entry {
   readonly shownBy = new Set<() => void>();
   #load: () => Promise<unknown> = () => Promise.resolve(null);
   #run = 0;
+  /** The newest load that has answered. */
+  #answered = 0;
+  /** It has changed since it was asked for. */
+  #isSpoilt = false;
   #loadedAt = -Infinity;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
   /** Loads it, but where somebody else does so just now, or has lately. */
   show(load: () => Promise<unknown>, freshMs: number): void {
     this.#load = load;
-    if (!this.isLoading && !(performance.now() - this.#loadedAt < freshMs)) this.reload();
+    const isComing = this.isLoading && !this.#isSpoilt;
+    if (!isComing && !(performance.now() - this.#loadedAt < freshMs)) this.reload();
   }
 
   /** It has changed: one reload for a burst of events. */
@@ -35,19 +40,23 @@ class Entry {
   /** Whoever shows it next asks for it again. */
   spoil(): void {
     this.#loadedAt = -Infinity;
+    this.#isSpoilt = true;
   }
 
+  /** What was asked for before is shown when it comes, until this is there. */
   reload(load = this.#load): void {
     const run = (this.#run += 1);
     this.#load = load;
     this.isLoading = true;
+    this.#isSpoilt = false;
     this.#notify();
     load().then(
       (value) => {
-        if (this.#run === run) this.set(value);
+        if (run > this.#answered) this.#take(value, run);
       },
       (error: unknown) => {
         if (this.#run !== run) return;
+        this.#answered = run;
         this.error = error;
         this.isLoading = false;
         this.#notify();
@@ -56,9 +65,15 @@ class Entry {
   }
 
   set(value: unknown): void {
-    this.#run += 1;
-    this.#loadedAt = performance.now();
-    Object.assign(this, { value, error: null, isLoading: false });
+    this.#isSpoilt = false;
+    this.#take(value, this.#run += 1);
+  }
+
+  #take(value: unknown, run: number): void {
+    const isNewest = run === this.#run;
+    this.#answered = run;
+    if (isNewest && !this.#isSpoilt) this.#loadedAt = performance.now();
+    Object.assign(this, { value, error: null, isLoading: !isNewest });
     this.#notify();
   }
 

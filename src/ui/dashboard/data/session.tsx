@@ -121,13 +121,19 @@ export async function unwrap<T>(
   return data as T;
 }
 
-/** The first message a 422 has for each field, by the field's name. */
-export function fieldErrors(error: unknown): Record<string, string> {
+/**
+ * The first message a 422 has for each field, by the field's name, in the reader's language.
+ * `reworded`: with what people call the field.
+ */
+export function fieldErrors(
+  error: unknown, reworded = (_name: string, message: string): string => message,
+): Record<string, string> {
   const { errors } = ((error instanceof ParleyError ? error.body : null) ?? {}) as {
     errors?: Record<string, string[]>;
   };
   return Object.fromEntries(
-    Object.entries(errors ?? {}).map(([field, texts]) => [field, texts[0] ?? ""]));
+    Object.entries(errors ?? {})
+      .map(([field, [text = ""]]) => [field, said(reworded(field, text))]));
 }
 
 export function messageOf(error: unknown): string {

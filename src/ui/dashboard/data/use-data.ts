@@ -1,7 +1,7 @@
 // One thing loaded from the server: asked for once however many show it, shown from memory at once
 // when it was seen before, loaded again when an event says that it has changed, kept on the screen
 // while that goes wrong.
-import { useCallback, useEffect, useReducer, useRef } from "preact/hooks";
+import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { useEvents } from "./live.tsx";
 import { entryOf } from "./seen.ts";
 
@@ -20,6 +20,8 @@ interface DataOptions {
   /** What was loaded so lately is not asked for again by the next page that shows it. */
   freshMs?: number;
 }
+
+const NOTHING = { value: null, error: null };
 
 /** Events come in bursts: a reload waits for so long for more of them. */
 const GATHER_MS = 200;
@@ -47,6 +49,24 @@ export function useData<T>(
   const set = useCallback((value: T) => entry.set(value), [entry]);
   const { value, error, isLoading } = entry;
   return { value: value as T | null, error, isLoading, reload, set };
+}
+
+/**
+ * Loaded once each time it is shown, and never from memory: what a form begins with has to be as it
+ * is, and to stay so under who writes.
+ */
+export function useFresh<T>(
+  load: () => Promise<T>,
+): { value: T | null; error: unknown; reload(): void } {
+  const [state, setState] = useState<{ value: T | null; error: unknown }>(NOTHING);
+  const reload = (): void => {
+    setState(NOTHING);
+    load().then(
+      (value) => setState({ value, error: null }),
+      (error: unknown) => setState({ value: null, error }));
+  };
+  useEffect(reload, []);
+  return { ...state, reload };
 }
 
 /** One reload for a burst of events. */

@@ -5,7 +5,6 @@ import { firstChars, unitsOf } from "#ui/characters.ts";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Icon, type IconName } from "./icons.tsx";
-import { said } from "./said.ts";
 
 interface ButtonProps {
   kind?: "main" | "plain" | "quiet" | "danger";
@@ -58,7 +57,7 @@ function Field({ label, hint, error, hidesLabel, setting, render }: FieldProps &
 }) {
   const id = useId();
   const noteId = `${id}-note`;
-  const note = error ? said(error) : hint;
+  const note = error || hint;
   return (
     <div class={`field ${error ? "wrong" : ""}`}>
       <label for={id} class={hidesLabel ? "hidden-visually" : undefined}>{label}</label>
@@ -197,7 +196,7 @@ export function Toggle(props: FieldProps & {
   const { label, hint, error, setting, value, onInput } = props;
   const id = useId();
   const whyNot = useMay()(props.needs);
-  const note = error ? said(error) : hint;
+  const note = error || hint;
   return (
     <div class="toggle">
       <input

@@ -1,11 +1,13 @@
-// Text to take elsewhere: shown as it is, with a button that copies it.
+// Text to take elsewhere: a button that copies what stands beside it.
 import { useRef } from "preact/hooks";
 import { Button } from "./controls.tsx";
 import { useToasts } from "./dialog.tsx";
 
-export function Copyable({ label, text }: { label: string; text: string }) {
+/** `shown`: where the text stands. */
+export function CopyButton({ text, shown }: {
+  text: string; shown: { current: HTMLElement | null };
+}) {
   const toasts = useToasts();
-  const shown = useRef<HTMLPreElement>(null);
   const copy = async (): Promise<void> => {
     // Pages of plain http from another machine have no clipboard: people copy what is marked.
     if (!globalThis.isSecureContext) {
@@ -16,10 +18,15 @@ export function Copyable({ label, text }: { label: string; text: string }) {
     await navigator.clipboard.writeText(text);
     toasts.notify("Copied");
   };
+  return <Button icon="copy" onClick={() => void copy().catch(toasts.fail)}>Copy</Button>;
+}
+
+export function Copyable({ label, text }: { label: string; text: string }) {
+  const shown = useRef<HTMLPreElement>(null);
   return (
     <div class="copyable">
       <pre ref={shown} tabIndex={0} role="group" aria-label={label}>{text}</pre>
-      <Button icon="copy" onClick={() => void copy().catch(toasts.fail)}>Copy</Button>
+      <CopyButton text={text} shown={shown} />
     </div>
   );
 }

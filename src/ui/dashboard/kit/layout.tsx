@@ -1,11 +1,11 @@
 // What pages are made of: head, cards, notices, badges, and the states before there is anything to
 // show.
-import { titled } from "#ui/dashboard/data/desk-count.ts";
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Icon, type IconName } from "./icons.tsx";
 import { words } from "./format.ts";
+import { titlePage } from "./title.ts";
 
 interface PageProps {
   title: string;
@@ -17,7 +17,7 @@ interface PageProps {
 
 export function Page({ title, back, actions, children }: PageProps) {
   useEffect(() => {
-    document.title = titled(`${title} · Parley`);
+    titlePage(`${title} · Parley`);
   }, [title]);
   return (
     <>
@@ -70,8 +70,8 @@ export function Figure({ label, value, note }: {
 export function Facts({ rows }: { rows: [string, ComponentChildren][] }) {
   return (
     <dl class="facts">
-      {rows.map(([name, value]) => (
-        <div key={name}><dt>{name}</dt><dd>{value ?? "–"}</dd></div>
+      {rows.map(([name, value], at) => (
+        <div key={at}><dt>{name}</dt><dd>{value ?? "–"}</dd></div>
       ))}
     </dl>
   );

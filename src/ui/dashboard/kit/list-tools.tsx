@@ -4,8 +4,10 @@ import { useState } from "preact/hooks";
 import { csvLine } from "#core/csv.ts";
 import { addressOf } from "#ui/dashboard/data/address.ts";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
+import type { Rows } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData } from "#ui/dashboard/data/use-data.ts";
+import { asListed, type Listed } from "./chosen.tsx";
 import { Button, TextField, useWork } from "./controls.tsx";
 import { useToasts } from "./dialog.tsx";
 import { download } from "./download.ts";
@@ -130,11 +132,20 @@ function OpenViews({ list, fields, show }: ViewsProps) {
 
 const EXPORTED_MAX = 5000;
 
-export function csvOf(rows: object[]): string {
+function csvOf(rows: object[]): string {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const lines = rows.map((row) =>
     csvLine(names.map((name) => (row as Record<string, unknown>)[name])));
   return [names.join(","), ...lines].join("\n");
+}
+
+/** Those that are chosen, as they are listed now. */
+export function ExportChosen<T extends Listed>({ name, rows, list }: {
+  name: ListToolsProps<T>["list"]; rows: T[]; list: Rows<T>;
+}) {
+  const save = (): void =>
+    download(new Blob([csvOf(asListed(rows, list))], { type: "text/csv" }), `${name}.csv`);
+  return <Button onClick={save}>Export as CSV</Button>;
 }
 
 function Export<T extends object>({ list, readOn }: ListToolsProps<T>) {

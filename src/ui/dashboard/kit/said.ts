@@ -34,8 +34,14 @@ function faultOf(message: string): string | null {
   return null;
 }
 
+const UNSET = /^The setting (?<setting>\w+) is not set on this server\.$/;
+
 export function said(message: string): string {
   if (LANGUAGE === "en") return message;
   const whole = t(message);
-  return whole === message ? faultOf(message) ?? message : whole;
+  if (whole !== message) return whole;
+  const { setting } = UNSET.exec(message)?.groups ?? {};
+  return setting === undefined
+    ? faultOf(message) ?? message
+    : t("The setting {setting} is not set on this server.", { setting });
 }

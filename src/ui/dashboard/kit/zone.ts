@@ -40,6 +40,13 @@ export const today = (): string =>
     timeZone: shown, year: "numeric", month: "2-digit", day: "2-digit",
   }).format();
 
+/** To choose from; the one that is chosen is offered whatever the browser knows. */
+export function zoneOptions(chosen: string): { value: string; label: string }[] {
+  const known = new Set(["UTC", ...Intl.supportedValuesOf("timeZone")]);
+  const zones = chosen === "" || known.has(chosen) ? known : [chosen, ...known];
+  return [...zones].map((value) => ({ value, label: value.replaceAll("_", " ") }));
+}
+
 /** A formatter in the zone that is shown. */
 export function zoned(options: Intl.DateTimeFormatOptions): (date: Date) => string {
   let of = "";

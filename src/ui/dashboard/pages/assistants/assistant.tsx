@@ -2,7 +2,7 @@
 // edited and the test live here, so that they survive going from one tab to another.
 import { useState } from "preact/hooks";
 import type { PageProps } from "#ui/dashboard/page.ts";
-import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData, type Data } from "#ui/dashboard/data/use-data.ts";
 import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
@@ -84,7 +84,7 @@ function complaintOf({ failure, errors }: Draft): string | null {
     const label = labelOf(name);
     return `${text.includes(label) ? "" : `${label}: `}${text}${others}`;
   }
-  return failure ? (failure as Error).message : null;
+  return failure ? messageOf(failure) : null;
 }
 
 function Actions({ draft, reload }: { draft: Draft; reload(): void }) {

@@ -24,10 +24,6 @@ export interface Kept {
   pending: { key: string; text: string } | null;
 }
 
-/** Not randomUUID: pages of plain http have none. */
-export const newKey = (): string =>
-  Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
-
 interface HistoryItem {
   role: "user" | "assistant" | "operator";
   content: string;

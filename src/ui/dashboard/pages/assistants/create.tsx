@@ -4,8 +4,9 @@ import type { paths } from "#client/client.ts";
 import { fieldErrors } from "#ui/dashboard/data/session.tsx";
 import { Form, SelectField, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
+import { zoneOptions } from "#ui/dashboard/kit/zone.ts";
 import {
-  idOf, isAvailable, languageRows, optionsOf, timezoneOptions, useLanguages, useModels, useVoices,
+  idOf, isAvailable, languageRows, optionsOf, useLanguages, useModels, useVoices,
 } from "./lookups.ts";
 
 type Creation = NonNullable<paths["/user/assistant"]["post"]["requestBody"]>;
@@ -107,7 +108,7 @@ export function CreateAssistant({ create, onClose }: {
           {row("Model", "llm_model_id", models)}
           <SelectField
             label="Time zone" value={fields.timezone} error={wrong.timezone}
-            options={timezoneOptions(fields.timezone)} onInput={(timezone) => set({ timezone })}
+            options={zoneOptions(fields.timezone)} onInput={(timezone) => set({ timezone })}
           />
         </div>
         <TextField

@@ -72,10 +72,6 @@ export function useDraft(): Draft {
 const same = (one: unknown, other: unknown): boolean =>
   JSON.stringify(one === "" ? null : one) === JSON.stringify(other === "" ? null : other);
 
-const complaints = (failure: unknown): Record<string, string> =>
-  Object.fromEntries(Object.entries(fieldErrors(failure))
-    .map(([name, message]) => [name, reworded(name, message)]));
-
 const within = (errors: Record<string, string>, name: string): string[] =>
   Object.keys(errors).filter((field) => field === name || field.startsWith(`${name}.`));
 
@@ -119,7 +115,8 @@ export function useNewDraft(record: Assistant, onSaved: (record: Assistant) => v
       send().then(
         () => setSaving((before) => ({ ...before, isSaving: false, failure: null, errors: {} })),
         (failure: unknown) => setSaving((before) => ({
-          isSaving: false, failure, errors: complaints(failure), failures: before.failures + 1,
+          isSaving: false, failure, errors: fieldErrors(failure, reworded),
+          failures: before.failures + 1,
         })));
     },
     discard: () => {

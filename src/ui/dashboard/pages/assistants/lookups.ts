@@ -89,8 +89,9 @@ export const isAvailable = ({ available }: Named): boolean =>
   available !== false;
 
 /** What the server lacks for it, in brackets. */
-export const lackOf = (item: Named): string =>
-  isAvailable(item) ? "" : ` (${item.missing ?? t("not set up on this server")})`;
+export const lackOf = (item: Named): string => isAvailable(item)
+  ? ""
+  : ` (${item.missing ? said(item.missing) : t("not set up on this server")})`;
 
 /** As rows of a select: chats can be in languages that calls lack something for. */
 export function languageRows(
@@ -118,8 +119,3 @@ export function optionsOf(items: Named[] | null, chosen: number | null, none?: s
 }
 
 export const idOf = (text: string): number | null => (text === "" ? null : Number(text));
-
-export function timezoneOptions(chosen: string): Option[] {
-  const zones = new Set([...(chosen === "" ? [] : [chosen]), "UTC", ...Intl.supportedValuesOf("timeZone")]);
-  return [...zones].map((zone) => ({ value: zone, label: zone.replaceAll("_", " ") }));
-}

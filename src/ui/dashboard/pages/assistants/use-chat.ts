@@ -2,9 +2,10 @@
 // takes up a reply whose connection broke; a page loaded again takes up the one it left.
 import { useEffect, useMemo, useReducer } from "preact/hooks";
 import { ParleyError, type Parley } from "#client/client.ts";
+import { newKey } from "#ui/dashboard/data/new-key.ts";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import {
-  apply, linesOf, newKey, remember, remembered, said, withoutUnfinished, type Kept, type Line,
+  apply, linesOf, remember, remembered, said, withoutUnfinished, type Kept, type Line,
 } from "./chat.ts";
 import { reworded } from "./labels.ts";
 
@@ -17,8 +18,8 @@ interface Tested {
 
 /** What is minded of a draft is about one of its fields. */
 export function problemOf(error: unknown): string {
-  const [first] = Object.entries(fieldErrors(error));
-  return first ? reworded(...first) : messageOf(error);
+  const [first] = Object.values(fieldErrors(error, reworded));
+  return first ?? messageOf(error);
 }
 
 export class Chat {

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi, useSession } from "#ui/dashboard/data/session.tsx";
+import { useCalmly } from "#ui/dashboard/data/use-calmly.ts";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { Button, SelectField, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
@@ -17,6 +18,8 @@ type Entry =
   paths["/user/audit"]["get"]["responses"][200]["content"]["application/json"]["data"][number];
 
 const ROWS = 100;
+/** What is done to many things at once is as many entries. */
+const RELOAD_MS = 1000;
 const KINDS = [
   "", "assistant.", "tool.", "knowledgebase.", "document.", "campaign.", "lead.", "call.",
   "conversation.", "phone_number.", "webhook.", "api_key.", "member.", "invitation.", "session.",
@@ -37,7 +40,7 @@ export function Audit() {
   };
   const page = useData(`audit/${action}/${settled}/${before ?? ""}`, () =>
     unwrap(api.GET("/user/audit", { params: { query: { ...query, per_page: ROWS } } })));
-  useGrowth(before === undefined ? page.reload : null);
+  useGrowth(before === undefined, useCalmly(page.reload, RELOAD_MS));
   const next = page.value?.next_before ?? null;
   return (
     <Page title="Audit" actions={<Exports action={action} actor={settled} />}>
@@ -90,11 +93,11 @@ const COLUMNS: Column<Entry>[] = [
   { title: "From", priority: 3, cell: ({ ip }) => ip ?? "–" },
 ];
 
-/** Calls `reload` when something is added, as long as the page is shown. */
-function useGrowth(reload: (() => void) | null): void {
+/** Calls `reload` when something is added, as long as the newest are shown. */
+function useGrowth(isNewest: boolean, reload: () => void): void {
   const api = useApi();
   useEffect(() => {
-    if (!reload) return;
+    if (!isNewest) return;
     const abort = new AbortController();
     const follow = async (): Promise<void> => {
       for await (const { type } of api.watchAudit({ signal: abort.signal })) {
@@ -104,7 +107,7 @@ function useGrowth(reload: (() => void) | null): void {
     // Without the stream the list is as of when it was loaded.
     follow().catch(() => undefined);
     return () => abort.abort();
-  }, [api, reload]);
+  }, [api, isNewest, reload]);
 }
 
 function Exports({ action, actor }: { action: string; actor: string }) {

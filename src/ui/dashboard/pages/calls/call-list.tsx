@@ -15,7 +15,7 @@ import { assistantOptions } from "./assistants.ts";
 import {
   customerOf, isLive, STATUSES, TYPES, typeWords, type CallRecord,
 } from "./call-state.ts";
-import { DeleteCalls } from "./delete.tsx";
+import { ChosenCalls } from "./delete.tsx";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 
 const ANY = { value: "", label: "Any" };
@@ -97,7 +97,7 @@ export function CallList() {
           return { rows: data, next: next === null ? null : Number(page ?? 1) + 1 };
         }}
       />
-      <DeleteCalls chosen={chosen} nameOf={nameOf} />
+      <ChosenCalls chosen={chosen} list={rows} nameOf={nameOf} />
       <Table
         label="Calls" columns={chosenColumns(COLUMNS, filter.columns)} rows={rows} rowKey={({ id }) => id}
         choice={chosen.choice} href={({ id }) => `#/calls/${id}`}

@@ -1,11 +1,14 @@
-// Deletes one call, or those that are chosen in the list, after a question.
+// Deletes one call after a question; and the bar for those that are chosen in the list, which
+// deletes them or gives them as a file.
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
+import type { Rows } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { ChosenBar, NAMED_MAX, namesOf, type Chosen } from "#ui/dashboard/kit/chosen.tsx";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
+import { ExportChosen } from "#ui/dashboard/kit/list-tools.tsx";
 import { plural } from "#ui/dashboard/kit/texts.ts";
 import type { CallRecord } from "./call-state.ts";
 
@@ -25,12 +28,13 @@ export function DeleteCall({ id, onClose }: { id: number; onClose(): void }) {
   );
 }
 
-interface DeleteCallsProps {
+interface ChosenCallsProps {
   chosen: Chosen<CallRecord>;
+  list: Rows<CallRecord>;
   nameOf(call: CallRecord): string;
 }
 
-export function DeleteCalls({ chosen, nameOf }: DeleteCallsProps) {
+export function ChosenCalls({ chosen, list, nameOf }: ChosenCallsProps) {
   const [asked, setAsked] = useState<CallRecord[] | null>(null);
   const [live, setLive] = useState<CallRecord[]>([]);
   return (
@@ -42,6 +46,7 @@ export function DeleteCalls({ chosen, nameOf }: DeleteCallsProps) {
         </Notice>
       )}
       <ChosenBar label="Chosen calls" chosen={chosen}>
+        <ExportChosen name="calls" rows={chosen.rows} list={list} />
         <Button needs="build" kind="danger" onClick={() => setAsked(chosen.rows)}>Delete</Button>
       </ChosenBar>
       {asked && (

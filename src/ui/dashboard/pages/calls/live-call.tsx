@@ -1,8 +1,8 @@
 // One call while it lasts: what is being said, and what an operator can do about it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
-import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { duration, timeOfDay, when, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Failure, Notice, Page, Status } from "#ui/dashboard/kit/layout.tsx";
@@ -10,7 +10,7 @@ import { usePhone } from "#ui/dashboard/later.tsx";
 import { customerOf, isFinal, isLive, type CallRecord } from "./call-state.ts";
 import { AssistantLink, Values } from "./facts.tsx";
 import { ListenIn } from "./listen-in.tsx";
-import { Microphone, Whisper } from "./take-part.tsx";
+import { Microphone, NOT_LIVE, Say, Whisper } from "./take-part.tsx";
 import { Transcript } from "./transcript.tsx";
 import { Transfers } from "./transfers.tsx";
 import { useNow } from "#ui/dashboard/data/use-now.ts";
@@ -115,39 +115,6 @@ function Controls({ watch: { call } }: { watch: Watch }) {
       </div>
       {isEnding && <EndCall callId={call.id} onClose={() => setEnding(false)} />}
     </Card>
-  );
-}
-
-const NOT_LIVE = "The call is not being talked on any more.";
-
-function Say({ callId }: { callId: number }) {
-  const api = useApi();
-  const toasts = useToasts();
-  const [text, setText] = useState("");
-  const [error, setError] = useState<unknown>(null);
-  const { isBusy, run } = useWork(setError);
-  const say = (event: Event): void => {
-    event.preventDefault();
-    if (text.trim() === "") return;
-    setError(null);
-    run(async () => {
-      const { ok } = await unwrap(api.POST("/user/calls/{id}/say", {
-        params: { path: { id: callId } }, body: { text: text.trim() },
-      }));
-      if (!ok) throw new Error(NOT_LIVE);
-      setText("");
-      toasts.notify("The assistant says it as soon as nobody speaks.");
-    });
-  };
-  const complaint = error ? fieldErrors(error).text ?? messageOf(error) : undefined;
-  return (
-    <form class="calls-say" onSubmit={say}>
-      <TextField
-        label="Have the assistant say" value={text} onInput={setText} maxLength={1000}
-        error={complaint} autoComplete="off"
-      />
-      <Button type="submit" isBusy={isBusy} disabled={text.trim() === ""}>Say</Button>
-    </form>
   );
 }
 

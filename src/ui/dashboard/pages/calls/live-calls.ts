@@ -28,8 +28,8 @@ class LiveCalls {
   error: unknown = null;
   readonly #api: Parley;
   readonly #changed: () => void;
-  /** Heard while a snapshot is on its way. */
-  #heard: Frame[] = [];
+  /** Heard while a snapshot is on its way; null: none is. */
+  #heard: Frame[] | null = null;
   #run = 0;
 
   constructor(api: Parley, changed: () => void) {
@@ -50,17 +50,18 @@ class LiveCalls {
       }]));
       this.error = null;
       const isNewer = (frame: Frame): boolean => Number(frame.id ?? 0) > Number(id);
-      for (const frame of this.#heard.filter(isNewer)) this.#apply(frame);
+      for (const frame of this.#heard?.filter(isNewer) ?? []) this.#apply(frame);
     } catch (error) {
       if (run !== this.#run) return;
       this.error = error;
     }
+    this.#heard = null;
     this.#changed();
   }
 
   hear(frame: Frame): void {
     if (frame.type === MISSED.type) return void this.load();
-    this.#heard.push(frame);
+    this.#heard?.push(frame);
     this.#apply(frame);
     this.#changed();
   }

@@ -1,5 +1,5 @@
-// Taking part in a call: a whisper for the assistant alone, and the microphone, by which a person
-// has the call until it is handed back.
+// Taking part in a call: a line the assistant says, a whisper for it alone, and the microphone, by
+// which a person has the call until it is handed back.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, TextField, Toggle, useWork } from "#ui/dashboard/kit/controls.tsx";
@@ -7,36 +7,66 @@ import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { startSpeaking, type SpeakState } from "./speaking.ts";
 import { t } from "#ui/dashboard/kit/texts.ts";
 
-const NOT_LIVE = "The call is not being talked on any more.";
+export const NOT_LIVE = "The call is not being talked on any more.";
 
-export function Whisper({ callId }: { callId: number }) {
-  const api = useApi();
+interface LineProps {
+  label: string;
+  action: string;
+  /** What is told once it was sent. */
+  done: string;
+  send(text: string): Promise<{ ok: boolean }>;
+}
+
+/** A line of text for the call; one that was not taken stays. */
+function Line({ label, action, done, send }: LineProps) {
   const toasts = useToasts();
   const [text, setText] = useState("");
   const [error, setError] = useState<unknown>(null);
   const { isBusy, run } = useWork(setError);
-  const whisper = (event: Event): void => {
+  const submit = (event: Event): void => {
     event.preventDefault();
     if (text.trim() === "") return;
     setError(null);
     run(async () => {
-      const { ok } = await unwrap(api.POST("/user/calls/{id}/whisper", {
-        params: { path: { id: callId } }, body: { text: text.trim() },
-      }));
+      const { ok } = await send(text.trim());
       if (!ok) throw new Error(NOT_LIVE);
-      setText("");
-      toasts.notify("The assistant knows it. The customer does not hear it.");
+      setText((now) => (now === text ? "" : now));
+      toasts.notify(done);
     });
   };
   const complaint = error ? fieldErrors(error).text ?? messageOf(error) : undefined;
   return (
-    <form class="calls-say" onSubmit={whisper}>
+    <form class="calls-say" onSubmit={submit}>
       <TextField
-        label="Whisper to the assistant" value={text} onInput={setText} maxLength={1000}
-        error={complaint} autoComplete="off"
+        label={label} value={text} onInput={setText} maxLength={1000} error={complaint}
+        autoComplete="off"
       />
-      <Button type="submit" isBusy={isBusy} disabled={text.trim() === ""}>Whisper</Button>
+      <Button type="submit" isBusy={isBusy} disabled={text.trim() === ""}>{action}</Button>
     </form>
+  );
+}
+
+export function Say({ callId: id }: { callId: number }) {
+  const api = useApi();
+  return (
+    <Line
+      label="Have the assistant say" action="Say"
+      done="The assistant says it as soon as nobody speaks."
+      send={(text) =>
+        unwrap(api.POST("/user/calls/{id}/say", { params: { path: { id } }, body: { text } }))}
+    />
+  );
+}
+
+export function Whisper({ callId: id }: { callId: number }) {
+  const api = useApi();
+  return (
+    <Line
+      label="Whisper to the assistant" action="Whisper"
+      done="The assistant knows it. The customer does not hear it."
+      send={(text) =>
+        unwrap(api.POST("/user/calls/{id}/whisper", { params: { path: { id } }, body: { text } }))}
+    />
   );
 }
 
@@ -56,12 +86,16 @@ export function Microphone({ callId, holder }: {
   const [problem, setProblem] = useState<unknown>(null);
   const [isBeside, setBeside] = useState(false);
   const { isBusy, run } = useWork(setProblem);
+  const isHere = useRef(true);
   const stop = (): void => {
     speaking.current?.stop();
     speaking.current = null;
     setState("over");
   };
-  useEffect(() => stop, [callId]);
+  useEffect(() => () => {
+    isHere.current = false;
+    stop();
+  }, []);
   const path = { params: { path: { id: callId } } };
   const take = (): void => {
     setProblem(null);
@@ -69,6 +103,8 @@ export function Microphone({ callId, holder }: {
       await unwrap(api.POST("/user/calls/{id}/take-over", {
         ...path, body: { with_assistant: isBeside },
       }));
+      // Nobody could close a microphone that opens on a page that was left.
+      if (!isHere.current) return;
       speaking.current = startSpeaking({
         callId,
         askTicket: async () => (await unwrap(api.POST("/user/stream-tickets"))).ticket,

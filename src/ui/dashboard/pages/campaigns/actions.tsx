@@ -21,7 +21,9 @@ export function Actions({ campaign, onChange }: { campaign: Campaign; onChange()
     const { message } = await unwrap(api.POST("/user/campaigns/update-status", {
       body: { campaign_id: id, action, ...why.trim() && { reason: why.trim() } },
     }));
-    toasts.notify(message);
+    setReason("");
+    // Whom a start has had called is not uncalled.
+    toasts.notify(message, action === "stop" ? () => act("start") : undefined);
     onChange();
   };
   const remove = async (): Promise<void> => {

@@ -4,6 +4,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { NumberField, SelectField, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
+import { zoneOptions } from "#ui/dashboard/kit/zone.ts";
 import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import type { Fields } from "./fields.ts";
 import { WEEKDAYS } from "./words.ts";
@@ -57,12 +58,9 @@ function Who({ fields, errors, assistants, set }: Props) {
   );
 }
 
-const zones = [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone")])];
-
 function When({ fields, errors, set }: Props) {
   const { allowed_days: days, timezone } = fields;
   const daysError = errorOf(errors, "allowed_days");
-  const offered = zones.includes(timezone) ? zones : [timezone, ...zones];
   return (
     <fieldset>
       <legend>When it may call</legend>
@@ -80,7 +78,7 @@ function When({ fields, errors, set }: Props) {
         <SelectField
           label="Time zone" value={timezone} error={errors.timezone}
           onInput={(zone) => set({ timezone: zone })}
-          options={offered.map((zone) => ({ value: zone, label: zone.replaceAll("_", " ") }))}
+          options={zoneOptions(timezone)}
         />
       </div>
       <div class="campaigns-checks" role="group" aria-label="Days">

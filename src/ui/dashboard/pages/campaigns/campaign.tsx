@@ -9,7 +9,7 @@ import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { count, timeOfDay, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { t } from "#ui/dashboard/kit/texts.ts";
 import { Card, Empty, Facts, Loaded, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
-import { useCalmly } from "#ui/dashboard/pages/leads/calmly.ts";
+import { useCalmly } from "#ui/dashboard/data/use-calmly.ts";
 import { ImportDialog } from "#ui/dashboard/pages/leads/import.tsx";
 import { LeadTable } from "#ui/dashboard/pages/leads/lead-table.tsx";
 import { NO_FILTER, useLeads } from "#ui/dashboard/pages/leads/live-leads.ts";

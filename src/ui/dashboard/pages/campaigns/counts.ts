@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Frame, Parley } from "#client/client.ts";
 import { useEvents } from "#ui/dashboard/data/live.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { useCalmly } from "#ui/dashboard/pages/leads/calmly.ts";
+import { useCalmly } from "#ui/dashboard/data/use-calmly.ts";
 import type { LeadStatus } from "#ui/dashboard/pages/leads/live-leads.ts";
 
 export type Counts = Record<LeadStatus, number>;

@@ -5,7 +5,7 @@ import { useEvents } from "#ui/dashboard/data/live.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData, type Data } from "#ui/dashboard/data/use-data.ts";
 import { decimal } from "#ui/dashboard/kit/format.ts";
-import { useCalmly } from "#ui/dashboard/pages/leads/calmly.ts";
+import { useCalmly } from "#ui/dashboard/data/use-calmly.ts";
 import { LEAD_STATUSES } from "#ui/dashboard/pages/leads/live-leads.ts";
 import type { Counts } from "./counts.ts";
 

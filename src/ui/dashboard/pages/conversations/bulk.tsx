@@ -4,13 +4,12 @@ import { useState } from "preact/hooks";
 import type { Rows } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import {
-  asListed, ChosenBar, NAMED_MAX, namesOf, type Chosen, type Listed,
+  ChosenBar, NAMED_MAX, namesOf, type Chosen, type Listed,
 } from "#ui/dashboard/kit/chosen.tsx";
 import { Button, SelectField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
-import { download } from "#ui/dashboard/kit/download.ts";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
-import { csvOf } from "#ui/dashboard/kit/list-tools.tsx";
+import { ExportChosen } from "#ui/dashboard/kit/list-tools.tsx";
 import { plural } from "#ui/dashboard/kit/texts.ts";
 import { useLabels } from "#ui/dashboard/pages/assistants/lookups.ts";
 
@@ -29,9 +28,6 @@ export function BulkBar<T extends Listed<string>>(props: BulkProps<T>) {
   const [asked, setAsked] = useState<Asked>(null);
   const [busy, setBusy] = useState<T[]>([]);
   const close = (): void => setAsked(null);
-  const save = (): void => {
-    download(new Blob([csvOf(asListed(rows, list))], { type: "text/csv" }), "conversations.csv");
-  };
   return (
     <>
       {busy.length > 0 && (
@@ -45,7 +41,7 @@ export function BulkBar<T extends Listed<string>>(props: BulkProps<T>) {
       )}
       <ChosenBar label="Chosen conversations" chosen={chosen}>
         <Button needs="answer" onClick={() => setAsked("label")}>Label</Button>
-        <Button onClick={save}>Export as CSV</Button>
+        <ExportChosen name="conversations" rows={rows} list={list} />
         <Button needs="build" kind="danger" onClick={() => setAsked("delete")}>Delete</Button>
       </ChosenBar>
       {asked === "delete" && <DeleteMany {...props} onBusy={setBusy} onClose={close} />}

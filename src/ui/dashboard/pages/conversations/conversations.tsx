@@ -188,6 +188,7 @@ function useNews(reload: () => void): { hasNews: boolean; show(): void } {
   useEffect(() => () => {
     if (timer.current !== null) clearTimeout(timer.current);
     timer.current = null;
+    setNews(false);
   }, [reload]);
   return {
     hasNews,

@@ -1,8 +1,9 @@
 // A reply the assistant would give to a customer's words, for people who answer themselves.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { Button, Form, TextArea } from "#ui/dashboard/kit/controls.tsx";
-import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Form, TextArea } from "#ui/dashboard/kit/controls.tsx";
+import { CopyButton } from "#ui/dashboard/kit/copy.tsx";
+import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import { Loaded, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { FunctionCalls } from "#ui/dashboard/pages/calls/facts.tsx";
@@ -82,18 +83,14 @@ function SuggestForm(props: SuggestProps & { assistantId: number }) {
 }
 
 function Suggested({ made }: { made: Suggestion }) {
-  const toasts = useToasts();
-  const copy = (): void => {
-    navigator.clipboard.writeText(made.reply)
-      .then(() => toasts.notify("Copied."), () => toasts.fail(new Error("The browser did not allow it.")));
-  };
+  const shown = useRef<HTMLParagraphElement>(null);
   if (made.ai_disabled) return <Notice tone="warn">The AI is off in that conversation: nothing was answered.</Notice>;
   return (
     <section class="conversations-suggestion" role="status" aria-label="Suggestion">
-      <p dir="auto">{made.reply}</p>
+      <p ref={shown} dir="auto">{made.reply}</p>
       <FunctionCalls calls={made.function_calls} />
       <div class="actions">
-        <Button icon="copy" onClick={copy}>Copy</Button>
+        <CopyButton text={made.reply} shown={shown} />
         <a href={`#/conversations/${made.conversation_id}`}>Its conversation</a>
       </div>
     </section>

@@ -77,6 +77,10 @@ export function applyFrames(talk: Talk, frames: readonly Frame[]): Talk {
     if (typeof frame.turn_id === "number") applyToReply(items, frame, frame.turn_id);
     else if (frame.type === "message_added") items.push(itemOf(frame.message as MessageBody));
     if (frame.type === "ai_toggled") next.aiEnabled = frame.ai_enabled === true;
+    // It goes on with the next message, and with whoever is asked for or takes it.
+    const goesOn = frame.type === "message_added"
+      || (frame.type === "desk_changed" && frame.desk !== "assistant");
+    if (goesOn) next.hasEnded = false;
     if (frame.type === "conversation_ended") next.hasEnded = true;
     if (frame.type === "conversation_created") {
       next.assistantUuid = frame.assistant_id as string;

@@ -5,11 +5,13 @@ import { beginPush, endPush, followClicks, isPushed } from "#ui/dashboard/data/p
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { useApi } from "#ui/dashboard/data/session.tsx";
 import { Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 
 const SOUND = "parley.inbox.sound";
 const NOTICE = "parley.inbox.notice";
 const BEEP_HZ = 660;
 const BEEP_S = 0.25;
+const CLOSED_AFTER_MS = 1000;
 
 const isOn = (name: string): boolean => localStorage.getItem(name) === "on";
 const keep = (name: string, on: boolean): void => localStorage.setItem(name, on ? "on" : "off");
@@ -23,7 +25,8 @@ function beep(): void {
   gain.gain.setValueAtTime(0.15, audio.currentTime);
   gain.gain.exponentialRampToValueAtTime(0.001, audio.currentTime + BEEP_S);
   tone.connect(gain).connect(audio.destination);
-  tone.onended = () => void audio.close();
+  // On a page that nobody has touched yet browsers play nothing, and the tone never ends.
+  setTimeout(() => void audio.close(), CLOSED_AFTER_MS);
   tone.start();
   tone.stop(audio.currentTime + BEEP_S);
 }
@@ -59,6 +62,7 @@ function useSubscribing(): () => Promise<boolean> {
 export function AlertChoices() {
   const subscribe = useSubscribing();
   const api = useApi();
+  const toasts = useToasts();
   const [sound, setSound] = useState(isOn(SOUND));
   const [notice, setNotice] = useState(isOn(NOTICE) && mayNotify());
   const [pushed, setPushed] = useState(isPushed());
@@ -85,7 +89,7 @@ export function AlertChoices() {
         hint={pushed
           ? "Also while no page of the dashboard is open"
           : "While a page of the dashboard is open"}
-        onInput={(on) => void ask(on)}
+        onInput={(on) => void ask(on).catch(toasts.fail)}
       />
     </details>
   );

@@ -1,13 +1,14 @@
 // What a person writes to a visitor: typed, drafted by the assistant, or taken from what is ready.
 // Nothing typed is lost to a message that could not be sent, and none is sent twice.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import type { Parley } from "#client/client.ts";
+import { newKey } from "#ui/dashboard/data/new-key.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { Button, SelectField, TextArea, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
-import { newKey } from "#ui/dashboard/pages/assistants/chat.ts";
 import type { Summary } from "#ui/dashboard/pages/conversations/conversations.tsx";
 import type { Talk } from "#ui/dashboard/pages/conversations/talk.ts";
 import { SaveReply } from "./save-reply.tsx";
@@ -15,6 +16,49 @@ import { SaveReply } from "./save-reply.tsx";
 const MESSAGE_CHARS_MAX = 2000;
 /** The visitor is shown this often that somebody types. */
 const TYPING_PAUSE_MS = 4000;
+
+interface Unsent {
+  text: string;
+  /** One message has one key until it is sent, however often that is tried. */
+  pending: { key: string; text: string } | null;
+}
+
+/** Kept for each conversation, so that it is there when somebody comes back from another one. */
+const unsent = new WeakMap<Parley, Map<string, Unsent>>();
+
+function useUnsent(uuid: string) {
+  const api = useApi();
+  const toasts = useToasts();
+  const [, draw] = useReducer((count: number) => count + 1, 0);
+  const all = unsent.get(api) ?? new Map<string, Unsent>();
+  unsent.set(api, all);
+  const kept = all.get(uuid) ?? { text: "", pending: null };
+  all.set(uuid, kept);
+  const setText = (text: string): void => {
+    kept.text = text;
+    draw(undefined);
+  };
+  /** What was ready takes the place of what was typed, which can be had back. */
+  const replace = (text: string): void => {
+    const before = kept.text;
+    setText(text);
+    if (before.trim() === "" || before === text) return;
+    toasts.notify("What you had written is replaced.", () => setText(before));
+  };
+  const send = async (): Promise<void> => {
+    const { text } = kept;
+    if (text.trim() === "") return;
+    const pending = kept.pending?.text === text ? kept.pending : { key: newKey(), text };
+    kept.pending = pending;
+    await unwrap(api.POST("/user/conversations/{uuid}/messages", {
+      params: { path: { uuid }, header: { "Idempotency-Key": pending.key } },
+      body: { message: text },
+    }));
+    kept.pending = null;
+    if (kept.text === text) setText("");
+  };
+  return { kept, setText, replace, send };
+}
 
 const filled = (text: string, variables: Record<string, string>): string =>
   text.replaceAll(/\{\{\s*([^{}]+?)\s*\}\}/g, (whole, name: string) => variables[name] ?? whole);
@@ -32,10 +76,9 @@ interface ComposerProps {
 export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
   const api = useApi();
   const toasts = useToasts();
-  const [text, setText] = useState("");
+  const { kept, setText, replace, send: sendWritten } = useUnsent(uuid);
+  const { text } = kept;
   const [isSaving, setSaving] = useState(false);
-  /** One message has one key until it is sent, however often that is tried. */
-  const pending = useRef<{ key: string; text: string } | null>(null);
   const sending = useWork((error) => toasts.fail(error));
   const drafting = useWork((error) => toasts.fail(error));
   const draft = useDraft(uuid, row, talk);
@@ -45,69 +88,56 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
     setText(next);
     if (next !== "") showTyping();
   };
-  const send = (): void => sending.run(async () => {
-    if (text.trim() === "") return;
-    if (pending.current?.text !== text) pending.current = { key: newKey(), text };
-    await unwrap(api.POST("/user/conversations/{uuid}/messages", {
-      params: { path: { uuid }, header: { "Idempotency-Key": pending.current.key } },
-      body: { message: text },
-    }));
-    pending.current = null;
-    setText((now) => (now === text ? "" : now));
-  });
-  useFound(found, setText);
+  const send = (): void => sending.run(sendWritten);
+  // What was looked up comes behind what is typed.
+  useEffect(() => {
+    const both = [kept.text, found?.text].filter(Boolean).join("\n");
+    if (found) setText(both.slice(0, MESSAGE_CHARS_MAX));
+  }, [found]);
   if (isOthers) {
     return <Notice>You can note something beside it, and write once it is handed back.</Notice>;
   }
   return (
-    <form
-      class="inbox-composer" aria-label="Reply"
-      onSubmit={(event) => {
-        event.preventDefault();
-        send();
-      }}
-      onKeyDown={(event) => {
-        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-        if (!(event.target instanceof HTMLTextAreaElement)) return;
-        event.preventDefault();
-        send();
-      }}
-    >
-      <TextArea
-        label="Your reply" value={text} onInput={type} rows={3} maxLength={MESSAGE_CHARS_MAX}
-        placeholder="Enter sends, Shift and Enter begins a line"
-      />
-      <div class="inbox-tools">
-        <CannedReplies replies={canned.value?.data ?? []} row={row} onChosen={setText} />
-        {text.trim() !== "" && (
-          <Button kind="quiet" needs="answer" onClick={() => setSaving(true)}>Keep as canned reply</Button>
-        )}
-        {draft && (
-          <Button
-            needs="answer" isBusy={drafting.isBusy}
-            onClick={() => drafting.run(async () => setText(await draft()))}
-          >
-            Draft by the AI
-          </Button>
-        )}
-        <Button kind="main" needs="answer" type="submit" isBusy={sending.isBusy}>Send</Button>
-      </div>
+    <>
+      <form
+        class="inbox-composer" aria-label="Reply"
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+          if (!(event.target instanceof HTMLTextAreaElement)) return;
+          event.preventDefault();
+          send();
+        }}
+      >
+        <TextArea
+          label="Your reply" value={text} onInput={type} rows={3} maxLength={MESSAGE_CHARS_MAX}
+          placeholder="Enter sends, Shift and Enter begins a line"
+        />
+        <div class="inbox-tools">
+          <CannedReplies replies={canned.value?.data ?? []} row={row} onChosen={replace} />
+          {text.trim() !== "" && (
+            <Button kind="quiet" needs="answer" onClick={() => setSaving(true)}>Keep as canned reply</Button>
+          )}
+          {draft && (
+            <Button
+              needs="answer" isBusy={drafting.isBusy}
+              onClick={() => drafting.run(async () => replace(await draft()))}
+            >
+              Draft by the AI
+            </Button>
+          )}
+          <Button kind="main" needs="answer" type="submit" isBusy={sending.isBusy}>Send</Button>
+        </div>
+      </form>
+      {/* Beside the form: what is sent in the dialog would be sent to the visitor too. */}
       {isSaving && (
         <SaveReply text={text} onClose={() => setSaving(false)} onSaved={() => canned.reload()} />
       )}
-    </form>
+    </>
   );
-}
-
-/** What was looked up comes behind what is typed. */
-function useFound(
-  found: { text: string } | null, setText: (change: (now: string) => string) => void,
-): void {
-  useEffect(() => {
-    if (!found) return;
-    const { text } = found;
-    setText((now) => (now === "" ? text : `${now}\n${text}`).slice(0, MESSAGE_CHARS_MAX));
-  }, [found]);
 }
 
 function CannedReplies({ replies, row, onChosen }: {

@@ -1,6 +1,5 @@
-// What the inbox shows: queue, search and filters, all kept in the address, so that a reload and a
-// bookmark find them again.
-import { useEffect, useState } from "preact/hooks";
+// What the inbox shows: queue, search and filters.
+import { useAddressed } from "#ui/dashboard/data/address.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { useLabels } from "#ui/dashboard/pages/assistants/lookups.ts";
@@ -10,49 +9,26 @@ export const QUEUES = [
 ] as const;
 export type Queue = (typeof QUEUES)[number]["id"];
 
-interface Shown {
-  queue: Queue;
-  search: string;
+const NO_FILTER = {
+  queue: "waiting", search: "",
   /** Its number; empty: any. */
-  label: string;
-  assistant: string;
+  label: "",
+  assistant: "",
   /** `callback` or `unread`; empty: whatever is there. */
-  only: string;
+  only: "",
+};
+type Shown = typeof NO_FILTER;
+
+export function useShown() {
+  const [fields, setFields] = useAddressed("inbox", NO_FILTER);
+  const queue = QUEUES.find(({ id }) => id === fields.queue)?.id ?? "waiting";
+  const change = (part: Partial<Shown>): void => setFields({ ...fields, ...part });
+  return { shown: { ...fields, queue }, change };
 }
 
-/** As it was when the inbox was left. */
-let last: Shown = { queue: "waiting", search: "", label: "", assistant: "", only: "" };
-
-function inAddress(): Shown | null {
-  const given = new URLSearchParams(location.search);
-  if (given.size === 0) return null;
-  const read = (name: string): string => given.get(name) ?? "";
-  const queue = QUEUES.find(({ id }) => id === read("queue"))?.id ?? "waiting";
-  return {
-    queue, search: read("search"), label: read("label"), assistant: read("assistant"),
-    only: read("only"),
-  };
-}
-
-function writeAddress(shown: Shown | null): void {
-  const said = Object.entries(shown ?? {}).filter(([name, value]) =>
-    value !== "" && !(name === "queue" && value === "waiting"));
-  const search = new URLSearchParams(said as [string, string][]).toString();
-  const { pathname, hash } = location;
-  history.replaceState(history.state, "", `${pathname}${search && `?${search}`}${hash}`);
-}
-
-export function useShown(): [Shown, (part: Partial<Shown>) => void] {
-  const [shown, setShown] = useState<Shown>(() => inAddress() ?? last);
-  useEffect(() => {
-    last = shown;
-    writeAddress(shown);
-  }, [shown]);
-  useEffect(() => () => writeAddress(null), []);
-  return [shown, (part) => setShown((before) => ({ ...before, ...part }))];
-}
-
-export const queryOf = ({ queue, label, assistant, only }: Shown, search: string) => ({
+export const queryOf = (
+  { queue, label, assistant, only }: ReturnType<typeof useShown>["shown"], search: string,
+) => ({
   queue,
   ...search === "" ? {} : { search },
   ...label === "" ? {} : { label_id: Number(label) },

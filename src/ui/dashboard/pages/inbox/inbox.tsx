@@ -31,7 +31,7 @@ export const nameOf = ({ id, variables, external_identifier: customer }: Pick<
 export function Inbox({ params }: PageProps) {
   const uuid = params.uuid ?? null;
   const api = useApi();
-  const [filter, change] = useShown();
+  const { shown: filter, change } = useShown();
   const { queue, search } = filter;
   const settled = useSettled(search).trim();
   const query = { ...queryOf(filter, settled), per_page: PAGE_ROWS };

@@ -18,7 +18,7 @@ export function Notes({ uuid }: { uuid: string }) {
     setError(null);
     try {
       await unwrap(api.POST("/user/conversations/{uuid}/notes", { ...path, body: { text } }));
-      setText("");
+      setText((now) => (now === text ? "" : now));
     } catch (failure) {
       setError(failure);
     }

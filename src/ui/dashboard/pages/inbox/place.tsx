@@ -129,6 +129,7 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
   const params = { params: { path: { uuid: row.id } } };
   const takeOver = () => unwrap(api.POST("/user/conversations/{uuid}/take-over", params));
   const handBack = () => unwrap(api.POST("/user/conversations/{uuid}/hand-back", params));
+  const end = () => unwrap(api.POST("/user/conversations/{uuid}/end", params));
   const give = (to: string) =>
     unwrap(api.POST("/user/conversations/{uuid}/assign", { ...params, body: { to } }));
   /** Undone, whoever had it has it again; nobody can wait once more without asking. */
@@ -165,10 +166,7 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
           onChosen={(to, name) => does(() => give(to), `Given to ${name}.`)}
         />
         {desk === "person" && !others && (
-          <Button
-            needs="answer" isBusy={isBusy}
-            onClick={() => run(() => unwrap(api.POST("/user/conversations/{uuid}/end", params)))}
-          >End</Button>
+          <Button needs="answer" isBusy={isBusy} onClick={() => does(end, "You ended it.")}>End</Button>
         )}
       </div>
     </div>

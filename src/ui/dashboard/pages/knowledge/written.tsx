@@ -1,7 +1,7 @@
 // Documents that are written by hand, new or changed: a text, or a table of questions and answers.
 import { useState } from "preact/hooks";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useFresh } from "#ui/dashboard/data/use-data.ts";
 import { Button, Form, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import { Loaded } from "#ui/dashboard/kit/layout.tsx";
@@ -65,13 +65,12 @@ export function ChangeWritten({ knowledgebaseId, document, onDone, onClose }: Di
   const api = useApi();
   const params = { path: { id: knowledgebaseId, document_id: document.id } };
   const type = document.type === "text" ? "text" : "faq";
-  const written = useData(`written ${document.id}`, async () =>
+  const written = useFresh(async () =>
     (await unwrap(api.GET("/user/knowledgebases/{id}/documents/{document_id}", { params }))).data);
   const save = async (draft: Draft): Promise<void> => {
     await unwrap(api.PATCH("/user/knowledgebases/{id}/documents/{document_id}", {
       params, body: { name: draft.name, ...writtenOf(type, draft) },
     }));
-    written.reload();
     onDone();
   };
   return (

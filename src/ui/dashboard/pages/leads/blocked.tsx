@@ -50,20 +50,30 @@ export function BlockedNumbers() {
     }));
     return { rows: data, total };
   });
-  const remove = async ({ phone_number: number, reason }: Blocked): Promise<void> => {
+  const unblock = async (number: string): Promise<string> => {
     const { message } = await unwrap(api.DELETE("/user/blocked-numbers", {
       params: { query: { phone_number: number } },
     }));
-    toasts.notify(message, async () => {
-      await unwrap(api.POST("/user/blocked-numbers", { body: { phone_number: number, reason } }));
-      rows.reload();
-    });
     rows.reload();
+    return message;
+  };
+  const block = async (body: Omit<Blocked, "created_at">) => {
+    const done = await unwrap(api.POST("/user/blocked-numbers", { body }));
+    rows.reload();
+    return done;
+  };
+  const remove = async ({ phone_number: number, reason }: Blocked): Promise<void> =>
+    toasts.notify(await unblock(number), () => block({ phone_number: number, reason }));
+  const add = async (given: Omit<Blocked, "created_at">): Promise<void> => {
+    const { message, data, was_blocked: wasBlocked, blacklisted_leads: leads } = await block(given);
+    // Leads that were in the queue would not be in it again.
+    const isAlone = !wasBlocked && leads === 0;
+    toasts.notify(message, isAlone ? () => unblock(data.phone_number) : undefined);
   };
   return (
     <Page title="Blocked numbers">
       <Tabs tabs={TABS} current="blocked" />
-      <Card title="Block a number"><Block onDone={rows.reload} /></Card>
+      <Card title="Block a number"><Block add={add} /></Card>
       <Card class="flush">
         <Table
           label="Blocked numbers" columns={columnsFor(setRemoving)} rows={rows}
@@ -88,23 +98,17 @@ export function BlockedNumbers() {
   );
 }
 
-function Block({ onDone }: { onDone(): void }) {
-  const api = useApi();
-  const toasts = useToasts();
+function Block({ add }: { add(given: Omit<Blocked, "created_at">): Promise<void> }) {
   const [number, setNumber] = useState("");
   const [reason, setReason] = useState("");
   const [error, setError] = useState<unknown>(null);
   const work = useWork(setError);
   const errors = fieldErrors(error);
   const save = async (): Promise<void> => {
-    const { message } = await unwrap(api.POST("/user/blocked-numbers", {
-      body: { phone_number: number.trim(), reason: reason.trim() || null },
-    }));
-    toasts.notify(message);
+    await add({ phone_number: number.trim(), reason: reason.trim() || null });
     setNumber("");
     setReason("");
     setError(null);
-    onDone();
   };
   return (
     <form

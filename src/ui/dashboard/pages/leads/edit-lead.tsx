@@ -92,7 +92,8 @@ export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): v
   const errors = fieldErrors(error);
   const save = async (): Promise<void> => {
     await saveLead(changes);
-    setDraft({});
+    // What was typed meanwhile stays unsaved.
+    setDraft((now) => (now === draft ? {} : now));
     setError(null);
   };
   const discard = (): void => {

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
+import { newKey } from "#ui/dashboard/data/new-key.ts";
 import { fieldErrors, messageOf, useSession } from "#ui/dashboard/data/session.tsx";
 import { FILE_BYTES_MAX, upload } from "#ui/dashboard/data/upload.ts";
 import { csvLine } from "#core/csv.ts";
@@ -12,7 +13,6 @@ import { DropZone } from "#ui/dashboard/kit/drop.tsx";
 import { bytes, count } from "#ui/dashboard/kit/format.ts";
 import { Figure, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { t } from "#ui/dashboard/kit/texts.ts";
-import { newKey } from "#ui/dashboard/pages/assistants/chat.ts";
 import { CampaignField, WithCampaigns } from "./choose-campaign.tsx";
 import {
   guessedColumns, ImportColumns, mappingOf, PREVIEW_BYTES, type Columns, type PreviewAnswer,

@@ -12,7 +12,7 @@ import { count, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Loaded, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { DeletePerson } from "#ui/dashboard/pages/conversations/delete-person.tsx";
-import { useCalmly } from "./calmly.ts";
+import { useCalmly } from "#ui/dashboard/data/use-calmly.ts";
 import { EditLead } from "./edit-lead.tsx";
 import { dueWords, type Lead } from "./live-leads.ts";
 import "./leads.css";

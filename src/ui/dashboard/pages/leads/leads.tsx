@@ -1,5 +1,6 @@
 // All leads, newest first, narrowed by what the API can filter by.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
+import { addressOf, useAddressed } from "#ui/dashboard/data/address.ts";
 import { useCampaigns } from "#ui/dashboard/data/lists.ts";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields } from "#ui/dashboard/kit/days.tsx";
@@ -8,7 +9,7 @@ import { Card, Empty, Page, Tabs } from "#ui/dashboard/kit/layout.tsx";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { ImportDialog } from "./import.tsx";
 import { LeadTable } from "./lead-table.tsx";
-import { LEAD_STATUSES, NO_FILTER, useLeads, type LeadFilter } from "./live-leads.ts";
+import { LEAD_STATUSES, NO_FILTER, useLeads } from "./live-leads.ts";
 import { NewLead } from "./new-lead.tsx";
 import "./leads.css";
 import { plural } from "#ui/dashboard/kit/texts.ts";
@@ -20,17 +21,14 @@ export const TABS = [
   { id: "blocked", href: "#/leads/blocked", label: "Blocked numbers" },
 ];
 
-/** As it was when the list was left, for whoever comes back from a lead. */
-let lastFilter = NO_FILTER;
+const ALL = { campaign: "", status: "", phone: "", from: "", to: "" };
+type Filter = typeof ALL;
 
 export function Leads() {
-  const [filter, setFilter] = useState(lastFilter);
+  const [filter, setFilter] = useAddressed("leads", ALL);
   const [dialog, setDialog] = useState<"new" | "import" | null>(null);
-  useEffect(() => {
-    lastFilter = filter;
-  }, [filter]);
-  const rows = useLeads(useSettled(filter));
-  const isFiltered = Object.values(filter).some(Boolean);
+  const rows = useLeads({ ...NO_FILTER, ...useSettled(filter) });
+  const isFiltered = addressOf(filter) !== "";
   const close = (): void => setDialog(null);
   return (
     <Page
@@ -46,7 +44,7 @@ export function Leads() {
       <Card class="flush leads-list">
         <Filters filter={filter} change={(part) => setFilter({ ...filter, ...part })}>
           {isFiltered && (
-            <Button kind="quiet" icon="close" onClick={() => setFilter(NO_FILTER)}>
+            <Button kind="quiet" icon="close" onClick={() => setFilter(ALL)}>
               Clear filters
             </Button>
           )}
@@ -77,7 +75,7 @@ export function Leads() {
 }
 
 function Filters({ filter, change, children }: {
-  filter: LeadFilter; change(part: Partial<LeadFilter>): void; children: preact.ComponentChildren;
+  filter: Filter; change(part: Partial<Filter>): void; children: preact.ComponentChildren;
 }) {
   const campaigns = useCampaigns().value ?? [];
   return (

@@ -7,7 +7,7 @@ import { usePages, type Rows } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { daysQuery } from "#ui/dashboard/kit/days.tsx";
 import { instant } from "#ui/dashboard/kit/format.ts";
-import { useCalmly } from "./calmly.ts";
+import { useCalmly } from "#ui/dashboard/data/use-calmly.ts";
 
 type LeadsGet = paths["/user/leads"]["get"];
 export type Lead = LeadsGet["responses"][200]["content"]["application/json"]["data"][number];
@@ -19,7 +19,7 @@ export const LEAD_STATUSES = [
   "blacklisted",
 ] as const satisfies readonly LeadStatus[];
 
-export interface LeadFilter {
+interface LeadFilter {
   campaign: string;
   status: string;
   phone: string;

@@ -80,8 +80,9 @@ function Alerts({ found: { alerts, sends_mail: sendsMail }, saved }: {
 }) {
   const api = useApi();
   const toasts = useToasts();
-  const [amounts, setAmounts] = useState(alerts.amounts.join(", "));
-  const [emails, setEmails] = useState(alerts.emails.join(", "));
+  // What nobody has written in follows what is kept.
+  const [written, setWritten] = useState<{ amounts?: string; emails?: string }>({});
+  const { amounts = alerts.amounts.join(", "), emails = alerts.emails.join(", ") } = written;
   const [error, setError] = useState<unknown>(null);
   const save = async (): Promise<void> => {
     setError(null);
@@ -90,6 +91,7 @@ function Alerts({ found: { alerts, sends_mail: sendsMail }, saved }: {
         body: { amounts: listed(amounts).map(Number), emails: listed(emails) },
       }));
       toasts.notify("Saved.");
+      setWritten((now) => (now === written ? {} : now));
       saved();
     } catch (failure) {
       setError(failure);
@@ -98,12 +100,14 @@ function Alerts({ found: { alerts, sends_mail: sendsMail }, saved }: {
   return (
     <Form onSubmit={save} error={error} submit="Save">
       <TextField
-        label="Amounts (USD)" value={amounts} onInput={setAmounts} placeholder="20, 5"
+        label="Amounts (USD)" value={amounts} placeholder="20, 5"
+        onInput={(text) => setWritten({ ...written, amounts: text })}
         hint={"When the balance falls to one of them, webhooks receive balance_low; once, until it "
           + "was above it again."}
       />
       <TextField
-        label="E-mails" value={emails} onInput={setEmails} placeholder="ada@example.org"
+        label="E-mails" value={emails} placeholder="ada@example.org"
+        onInput={(text) => setWritten({ ...written, emails: text })}
         hint={sendsMail
           ? "Each has a mail of it too."
           : "The server is not set up to send mail: ask your operator."}

@@ -9,9 +9,10 @@ import { Chart } from "#ui/dashboard/kit/chart.tsx";
 import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
 import { download } from "#ui/dashboard/kit/download.ts";
-import { count, day, money, moneyExactly } from "#ui/dashboard/kit/format.ts";
+import { calendarDay, count, money, moneyExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Loaded, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { shownZone } from "#ui/dashboard/kit/zone.ts";
+import { AssistantLink } from "#ui/dashboard/pages/calls/facts.tsx";
 
 type Found = paths["/user/costs"]["get"]["responses"][200]["content"]["application/json"];
 type Group = Found["groups"][number];
@@ -40,19 +41,19 @@ const WORDS: Record<string, string> = {
   message: "Messages", call: "Calls", other: "Taken by the operator",
 };
 
-const atNoon = (date: string): Date => new Date(`${date}T12:00:00`);
-
 function nameOf({ rest, id, name }: Group, by: GroupBy): string {
   if (rest) return "All others";
   if (id === null) return NONE[by];
-  if (by === "day") return day(atNoon(id));
+  if (by === "day") return calendarDay(id);
   return name ?? WORDS[id] ?? `No longer known (${id})`;
 }
 
-function hrefOf({ id }: Group, by: GroupBy): string | null {
-  if (id === null) return null;
-  if (by === "assistant") return `#/assistants/${id}`;
-  return by === "campaign" ? `#/campaigns/${id}` : null;
+function Name({ group, by }: { group: Group; by: GroupBy }) {
+  const { id } = group;
+  const name = nameOf(group, by);
+  if (id === null) return <>{name}</>;
+  if (by === "assistant") return <AssistantLink uuid={id} name={name} />;
+  return by === "campaign" ? <a href={`#/campaigns/${id}`}>{name}</a> : <>{name}</>;
 }
 
 function csvOf({ days, groups }: Found, by: GroupBy): string {
@@ -101,7 +102,7 @@ export function Costs() {
 
 function Report({ found, by }: { found: Found; by: GroupBy }) {
   const { groups, total, complete, timezone, date_from: from, date_to: to } = found;
-  const range = `${day(atNoon(from))} to ${day(atNoon(to))}`;
+  const range = `${calendarDay(from)} to ${calendarDay(to)}`;
   return (
     <div class="stack">
       {!complete && (
@@ -138,7 +139,7 @@ function CostChart({ found: { days, groups, total }, by }: { found: Found; by: G
   }];
   return (
     <Chart
-      title="Costs by day" kind="bars" labels={days.map((date) => day(atNoon(date)))}
+      title="Costs by day" kind="bars" labels={days.map(calendarDay)}
       format={(cents) => money(cents / CENTS)} isWhole
       series={all.map((one) => ({ ...one, values: one.values.map((dollars) => dollars * CENTS) }))}
       totals={Object.fromEntries(all.map((one) => [one.name, money(one.total)]))}
@@ -176,11 +177,9 @@ function CostTable({ groups, by, total }: { groups: Group[]; by: GroupBy; total:
 }
 
 function Row({ group, by, total }: { group: Group; by: GroupBy; total: number }) {
-  const href = hrefOf(group, by);
-  const name = nameOf(group, by);
   return (
     <tr>
-      <th scope="row">{href ? <a href={href}>{name}</a> : name}</th>
+      <th scope="row"><Name group={group} by={by} /></th>
       <td title={moneyExactly(group.total)}>{money(group.total)}</td>
       <td>{total > 0 ? `${Math.round((group.total / total) * 100)}%` : "–"}</td>
       <td>{count(group.entries)}</td>

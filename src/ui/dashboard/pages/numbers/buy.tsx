@@ -3,6 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { ParleyError } from "#client/client.ts";
+import { newKey } from "#ui/dashboard/data/new-key.ts";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useMe } from "#ui/dashboard/data/lists.ts";
@@ -131,11 +132,6 @@ function Balance() {
     <p class="numbers-balance">Balance <b>{money(value.total_balance)}</b></p>
   );
 }
-
-/** Works on plain `http` too, where `randomUUID` is not there. */
-const newKey = (): string =>
-  [...crypto.getRandomValues(new Uint8Array(16))]
-    .map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** The server has decided: another try is a new one. All else may have been bought. */
 const isDecided = (error: unknown): boolean =>

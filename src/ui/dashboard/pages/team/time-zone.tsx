@@ -6,9 +6,9 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
+import { zoneOptions } from "#ui/dashboard/kit/zone.ts";
 
 const BROWSERS = { value: "", label: "As in each browser; UTC in reports" };
-const ZONES = [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone")])];
 
 export function AccountTimeZone() {
   const api = useApi();
@@ -18,7 +18,6 @@ export function AccountTimeZone() {
   const [isBusy, setBusy] = useState(false);
   if (!me.value) return null;
   const zone = me.value.time_zone ?? "";
-  const offered = zone === "" || ZONES.includes(zone) ? ZONES : [zone, ...ZONES];
   const save = async (chosen: string): Promise<void> => {
     setBusy(true);
     try {
@@ -37,10 +36,7 @@ export function AccountTimeZone() {
         label="Time zone of the account" value={zone} disabled={isBusy || isLocked}
         onInput={(chosen) => void save(chosen)}
         hint="Days of lists, charts and reports begin and end there, and times are shown in it, for everybody."
-        options={[
-          BROWSERS,
-          ...offered.map((value) => ({ value, label: value.replaceAll("_", " ") })),
-        ]}
+        options={[BROWSERS, ...zoneOptions(zone)]}
       />
     </Card>
   );

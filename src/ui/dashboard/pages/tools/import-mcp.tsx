@@ -64,14 +64,19 @@ export function ImportMcp({ onRead }: { onRead(fields: ToolFields): void }) {
   );
 }
 
-/** What its server says of the tool now takes the place of what it said then. */
-export function RefreshMcp({ tool, onDone }: { tool: Tool; onDone(tool: Tool): void }) {
+/**
+ * What its server says of the tool now takes the place of what it said then. `isDisabled`: what is
+ * not saved would be lost.
+ */
+export function RefreshMcp({ tool, isDisabled, onDone }: {
+  tool: Tool; isDisabled: boolean; onDone(tool: Tool): void;
+}) {
   const api = useApi();
   const toasts = useToasts();
   const { isBusy, run } = useWork(toasts.fail);
   return (
     <Button
-      kind="quiet" needs="build" isBusy={isBusy}
+      kind="quiet" needs="build" isBusy={isBusy} disabled={isDisabled}
       onClick={() => run(async () => {
         const { data } = await unwrap(api.POST("/user/tools/{id}/refresh", {
           params: { path: { id: tool.id } },

@@ -84,7 +84,8 @@ function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
     const params = { path: { id: tool.id } };
     const { data } = await unwrap(api.PATCH("/user/tools/{id}", { params, body: changes }));
     onSaved(data);
-    setFields(fieldsOf(data));
+    // What was typed meanwhile stays unsaved.
+    setFields((now) => (now === fields ? fieldsOf(data) : now));
     setError(null);
     toasts.notify("Saved");
   };
@@ -98,7 +99,7 @@ function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
           <ToolForm fields={fields} errors={fieldErrors(error)} onChange={setFields} />
           {tool.mcp && (
             <RefreshMcp
-              tool={tool}
+              tool={tool} isDisabled={isDirty}
               onDone={(fresh) => {
                 onSaved(fresh);
                 setFields(fieldsOf(fresh));

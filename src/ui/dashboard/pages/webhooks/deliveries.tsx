@@ -1,5 +1,5 @@
 // All that was sent, newest first, and what became of it.
-import { useEffect, useState } from "preact/hooks";
+import { addressOf, useAddressed } from "#ui/dashboard/data/address.ts";
 import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
 import { Card, Page, Tabs } from "#ui/dashboard/kit/layout.tsx";
@@ -10,17 +10,11 @@ import "./webhooks.css";
 
 const STATES = ["pending", "delivered", "dead"];
 
-/** As it was when the list was left, for whoever comes back from a delivery. */
-let lastFilter: Filter = NO_FILTER;
-
 export function Deliveries() {
   const endpoints = useEndpoints();
-  const [filter, setFilter] = useState(lastFilter);
-  useEffect(() => {
-    lastFilter = filter;
-  }, [filter]);
+  const [filter, setFilter] = useAddressed("deliveries", NO_FILTER);
   const rows = useDeliveries(filter);
-  const isFiltered = Object.values(filter).some(Boolean);
+  const isFiltered = addressOf(filter) !== "";
   return (
     <Page
       title="Webhooks"
@@ -30,7 +24,7 @@ export function Deliveries() {
       <Card class="flush">
         <Filters
           filter={filter} endpoints={endpoints.value ?? []}
-          change={(part) => setFilter((before) => ({ ...before, ...part }))}
+          change={(part) => setFilter({ ...filter, ...part })}
         >
           {isFiltered && (
             <Button kind="quiet" icon="close" onClick={() => setFilter(NO_FILTER)}>Clear filters</Button>

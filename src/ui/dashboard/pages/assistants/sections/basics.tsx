@@ -3,9 +3,10 @@ import { TYPES } from "#ui/dashboard/pages/assistants/create.tsx";
 import { Choice, Row, Text } from "#ui/dashboard/pages/assistants/fields.tsx";
 import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
 import { labelOf } from "#ui/dashboard/pages/assistants/labels.ts";
-import { timezoneOptions, useFolders, useLabels, useNumbers } from "#ui/dashboard/pages/assistants/lookups.ts";
+import { useFolders, useLabels, useNumbers } from "#ui/dashboard/pages/assistants/lookups.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { words } from "#ui/dashboard/kit/format.ts";
+import { zoneOptions } from "#ui/dashboard/kit/zone.ts";
 import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 
 function Summary() {
@@ -27,7 +28,7 @@ function Body() {
       </div>
       <div class="form-row">
         <Choice
-          name="timezone" options={timezoneOptions(values.timezone ?? "")}
+          name="timezone" options={zoneOptions(values.timezone ?? "")}
         />
         <Row
           name="phone_number_id" none="None"

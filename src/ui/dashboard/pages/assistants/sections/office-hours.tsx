@@ -2,18 +2,17 @@
 // holidays, and what is said outside of them.
 import { useState } from "preact/hooks";
 import { TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { words } from "#ui/dashboard/kit/format.ts";
 import type { Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
+import { WEEKDAYS } from "#ui/dashboard/pages/campaigns/words.ts";
 
 type Office = NonNullable<NonNullable<Values["desk"]>["office_hours"]>;
 type Periods = NonNullable<Office["hours"]["monday"]>;
 
-const DAYS = [
-  "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
-] as const;
 const WEEK: Office["hours"] = Object.fromEntries(
-  DAYS.slice(0, 5).map((day) => [day, [{ from: "09:00", to: "17:00" }]]));
+  WEEKDAYS.slice(0, 5).map((day) => [day, [{ from: "09:00", to: "17:00" }]]));
 const MESSAGE_CHARS_MAX = 500;
 
 const spelt = (periods: Periods | undefined): string =>
@@ -45,7 +44,7 @@ export function OfficeHours({ value, errors, onInput }: {
             hint="Empty: the assistant's" error={errorOf("time_zone")}
             onInput={(zone) => onInput({ ...value, time_zone: zone === "" ? null : zone })}
           />
-          {DAYS.map((day) => (
+          {WEEKDAYS.map((day) => (
             <Hours
               key={day} day={day} periods={value.hours[day]} error={errorOf(`hours.${day}`)}
               onInput={(periods) => onInput({
@@ -73,7 +72,7 @@ export function OfficeHours({ value, errors, onInput }: {
 }
 
 function Hours({ day, periods, error, onInput }: {
-  day: (typeof DAYS)[number]; periods: Periods | undefined; error: string | undefined;
+  day: (typeof WEEKDAYS)[number]; periods: Periods | undefined; error: string | undefined;
   onInput(periods: Periods): void;
 }) {
   // Half a period is people's own while they type.
@@ -81,7 +80,7 @@ function Hours({ day, periods, error, onInput }: {
   const isSame = spelt(periodsOf(text)) === spelt(periods);
   return (
     <TextField
-      label={day.charAt(0).toUpperCase() + day.slice(1)} error={error}
+      label={words(day)} error={error}
       value={isSame ? text : spelt(periods)}
       placeholder="closed; 09:00-12:00, 13:00-17:00"
       onInput={(next) => {

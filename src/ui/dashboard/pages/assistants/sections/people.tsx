@@ -15,8 +15,8 @@ function Summary() {
   const desk = useDraft().values.desk ?? {};
   const who = [
     ...desk.visitor_may_ask ? [t("visitors")] : [], ...desk.assistant_may_ask ? [t("the assistant")] : [],
-    ...desk.words?.length ? ["words"] : [],
-    ...desk.after_tool_failures || desk.after_unanswered ? ["failures"] : [],
+    ...desk.words?.length ? [t("words")] : [],
+    ...desk.after_tool_failures || desk.after_unanswered ? [t("failures")] : [],
   ];
   return <>{who.length > 0 ? `Asked for by ${who.join(", ")}` : "Nobody is asked for"}</>;
 }

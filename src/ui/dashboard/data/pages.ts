@@ -1,0 +1,147 @@
+// Lists in pages, as they are loaded for the rows in view. Used by rows.ts.
+
+const PAGE_ROWS = 50;
+/** Scrolling fast passes many pages: those still in view after so long are loaded. */
+const SETTLE_MS = 80;
+
+interface NumberedPage<T> {
+  rows: T[];
+  /** How many rows all pages have. */
+  total: number;
+}
+
+export type LoadPage<T> = (page: number, perPage: number) => Promise<NumberedPage<T>>;
+
+/** So many rows, of which those in view are asked for. */
+export class NumberedPages<T> {
+  total: number | null = null;
+  error: unknown = null;
+  readonly #load: { current: LoadPage<T> };
+  readonly #changed: () => void;
+  readonly #pages = new Map<number, T[]>();
+  readonly #fresh = new Set<number>();
+  #reloads = 0;
+  /** The newest reload that anything has come of. */
+  #answered = 0;
+  #view: [number, number] = [0, 1];
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #isOver = false;
+
+  constructor(load: { current: LoadPage<T> }, changed: () => void) {
+    this.#load = load;
+    this.#changed = changed;
+  }
+
+  at(index: number): T | undefined {
+    return this.#pages.get(Math.floor(index / PAGE_ROWS))?.[index % PAGE_ROWS];
+  }
+
+  show(first: number, last: number): void {
+    const [from, to] = this.#view;
+    this.#view = [first, last];
+    // What failed is asked for again by people, or where they have scrolled on.
+    if (this.error !== null && first === from && last === to) return;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null;
+      this.#fetch();
+    }, this.total === null ? 0 : SETTLE_MS);
+  }
+
+  /** What is shown stays until its successor is there. */
+  reload(): void {
+    this.#reloads += 1;
+    this.#fresh.clear();
+    this.error = null;
+    this.#fetch();
+  }
+
+  close(): void {
+    this.#isOver = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+
+  #fetch(): void {
+    const [first, last] = this.#view;
+    const newest = Math.max(0, Math.ceil((this.total ?? 1) / PAGE_ROWS) - 1);
+    const lastPage = Math.min(newest, Math.floor(Math.max(first, last - 1) / PAGE_ROWS));
+    for (let page = Math.min(Math.floor(first / PAGE_ROWS), newest); page <= lastPage; page += 1) {
+      if (this.#fresh.has(page)) continue;
+      this.#fresh.add(page);
+      void this.#fetchPage(page, this.#reloads);
+    }
+  }
+
+  async #fetchPage(page: number, reload: number): Promise<void> {
+    try {
+      const { rows, total } = await this.#load.current(page + 1, PAGE_ROWS);
+      // Answers may overtake each other.
+      if (reload < this.#answered) return;
+      this.#answered = reload;
+      this.#pages.set(page, rows);
+      this.total = total;
+      this.error = null;
+    } catch (error) {
+      if (reload < this.#reloads) return;
+      this.#fresh.delete(page);
+      this.error = error;
+    }
+    if (!this.#isOver) this.#changed();
+  }
+}
+
+interface CursorPage<T> {
+  rows: T[];
+  /** Null: it is the last. */
+  next: string | null;
+}
+
+export type LoadBehind<T> = (cursor: string | null) => Promise<CursorPage<T>>;
+
+/** Loads on from the end. */
+export class CursorPages<T> {
+  rows: T[] | null = null;
+  error: unknown = null;
+  readonly #load: { current: LoadBehind<T> };
+  readonly #changed: () => void;
+  #next: string | null = null;
+  #run = 0;
+  #isLoading = false;
+
+  constructor(load: { current: LoadBehind<T> }, changed: () => void) {
+    this.#load = load;
+    this.#changed = changed;
+  }
+
+  /** Near the end, the next page is wanted. */
+  show(last: number): void {
+    const isNearEnd = this.rows !== null && last >= this.rows.length - PAGE_ROWS / 2;
+    const isIdle = !this.#isLoading && !this.error;
+    if (isNearEnd && isIdle && this.#next !== null) void this.#fetch(false);
+  }
+
+  reload(): void {
+    void this.#fetch(true);
+  }
+
+  close(): void {
+    this.#run += 1;
+  }
+
+  async #fetch(isAnew: boolean): Promise<void> {
+    const run = (this.#run += 1);
+    this.#isLoading = true;
+    try {
+      const { rows, next } = await this.#load.current(isAnew ? null : this.#next);
+      if (run !== this.#run) return;
+      this.rows = isAnew ? rows : [...this.rows ?? [], ...rows];
+      this.#next = next;
+      this.error = null;
+    } catch (error) {
+      if (run !== this.#run) return;
+      this.error = error;
+    }
+    this.#isLoading = false;
+    this.#changed();
+  }
+}
+
