@@ -40,12 +40,21 @@ function usage(): string {
 
 const write = (text: string): void => void process.stdout.write(text);
 
+const callOf = ({ name, takes }: Command): string => `parley ${name} ${takes}`.trim();
+
+/** The commands of two words that begin with this one. */
+const family = (word: string): Command[] => COMMANDS.filter(({ name }) => name.startsWith(`${word} `));
+
 /** Commands have one word or two. */
 function findCommand(argv: string[]): Command {
-  const names = [argv.slice(0, 2).join(" "), argv[0]];
+  const [first = "", second = ""] = argv;
+  const names = [`${first} ${second}`, first];
   const command = COMMANDS.find(({ name }) => names.includes(name));
-  if (!command) throw new UsageError(`unknown command: ${names[0] ?? ""}; see parley --help`);
-  return command;
+  if (command) return command;
+  const calls = family(first).map(callOf);
+  if (calls.length === 0) throw new UsageError(`unknown command: ${first}; see parley --help`);
+  const given = second === "" ? "" : `there is no command ${names[0] ?? ""}, but `;
+  throw new UsageError(`${given}${first} takes one of these:\n  ${calls.join("\n  ")}`);
 }
 
 async function runCommand(argv: string[]): Promise<number> {
@@ -57,9 +66,11 @@ async function runCommand(argv: string[]): Promise<number> {
     strict: true,
   });
   if (values.help === true) {
-    write(`parley ${command.name} ${command.takes}\n\n  ${command.summary}\n`);
+    write(`${callOf(command)}\n\n  ${command.summary}\n`);
     return 0;
   }
+  const extra = positionals[command.words ?? 0];
+  if (extra !== undefined) throw new UsageError(`nothing is known of ${extra}: ${callOf(command)}`);
   const outcome = readConfig();
   for (const warning of outcome.warnings) process.stderr.write(`parley: ${warning}\n`);
   if (outcome.kind === "invalid") {
@@ -82,8 +93,15 @@ async function main(argv: string[]): Promise<number> {
     write(`${VERSION}\n`);
     return 0;
   }
+  if (argv.at(-1) === "--help" && argv.length === 2) {
+    const calls = first === "serve" ? ["parley serve"] : family(first).map(callOf);
+    if (calls.length > 0) {
+      write(`${calls.join("\n")}\n`);
+      return 0;
+    }
+  }
   // Only this command needs the server, which takes ten times as long to load as the others.
-  if (first === "serve") return (await import("./app/serve.ts")).serve();
+  if (first === "serve") return (await import("./app/serve.ts")).serve(argv.slice(1));
   try {
     return await runCommand(argv);
   } catch (error) {

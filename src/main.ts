@@ -2,4 +2,4 @@
 import "./require-node.js";
 import { serve } from "./app/serve.ts";
 
-process.exitCode = await serve();
+process.exitCode = await serve(process.argv.slice(2));

@@ -27,10 +27,11 @@ of \`POST /user/stream-tickets\`:
 | Socket | What it carries | What it takes |
 |---|---|---|
 | \`/api/conversations/{uuid}/socket\` | the conversation's stream | \`{"type": "send", "message": "…"}\`, \`stop\`, \`resume\`, \`ping\` |
-| \`/api/conversations/{uuid}/call?ticket=\` | a web call: 16-bit PCM both ways, a ticket of \`POST /conversations/{uuid}/call-ticket\` | \`start\`, \`cleared\`, \`dtmf\`, \`ping\` |
+| \`/api/conversations/{uuid}/call?ticket=\` | a web call: 16-bit PCM both ways, a ticket of \`POST /conversations/{uuid}/call-ticket\` | PCM, \`start\`, \`mark\`, \`cleared\`, \`dtmf\`, \`words\`, \`offer\`, \`path\`, \`end\`, \`ping\` |
 | \`/api/user/socket\` | everything in the account | \`resume\`, \`ping\` |
 | \`/api/user/calls/{id}/socket\` | one call: a snapshot, then changes | \`say\`, \`mute\`, \`end\`, \`resume\`, \`ping\` |
 | \`/api/user/calls/{id}/listen\` | both sides of a call, mixed, as 16-bit PCM after one frame that names the rate | nothing |
+| \`/api/user/calls/{id}/speak\` | the call without you, for who has taken it over, in the same form | PCM of the microphone |
 `.trim();
 
 const Status = Type.Object({

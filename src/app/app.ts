@@ -11,7 +11,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { DAY_MICROS, nextTurn, wait, type Timer } from "#core/system.ts";
 import { renderFault, toFault } from "#http/errors.ts";
-import { listeningOrigin } from "#http/origins.ts";
+import { listeningOrigin } from "#core/networks.ts";
 import { createHttpServer } from "#http/server.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 import type { Storage } from "#storage/storage.ts";

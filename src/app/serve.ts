@@ -13,6 +13,7 @@ import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 
 /** From sysexits.h, as service managers know them. */
+const EXIT_USAGE = 64;
 const EXIT_UNAVAILABLE = 69;
 /** It is to be started again. */
 const EXIT_LOST = 75;
@@ -28,7 +29,12 @@ function refuse(lines: string[]): void {
 }
 
 /** Resolves to the exit code once the server has stopped. */
-export async function serve(): Promise<number> {
+export async function serve(argv: string[]): Promise<number> {
+  if (argv.length > 0) {
+    refuse([`the server takes no arguments (${argv.join(" ")}): what it is to do is said by`
+      + " environment variables, which `parley settings` lists"]);
+    return EXIT_USAGE;
+  }
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWS_PERCENT}`);
   const outcome = readConfig();
   for (const warning of outcome.warnings) refuse([warning]);

@@ -95,6 +95,7 @@ const setPlan: Command = {
   name: "account plan",
   takes: "PLAN --account ID",
   summary: "Give an account a plan: its caps of tools, campaigns and calls at a time",
+  words: 1,
   options: account,
   run: ({ config, values, positionals: [given] }) => {
     const plan = readPlan(config, given);
@@ -151,6 +152,7 @@ const revokeKey: Command = {
   name: "key revoke",
   takes: "KEY_ID [--account ID]",
   summary: "Revoke an API key; it stops working at once",
+  words: 1,
   options: account,
   run: ({ config, values, positionals }) =>
     withStorage(config, async (storage, accounts) => {
@@ -170,6 +172,7 @@ const addBalance: Command = {
   name: "balance add",
   takes: "--account ID AMOUNT [--reference R]",
   summary: "Add money; the same reference adds it once",
+  words: 1,
   options: { ...account, amount: { type: "string" }, reference: { type: "string" } },
   run: ({ config, values, positionals }) => {
     const micros = readAmount(positionals[0] ?? text(values, "amount"), "AMOUNT");

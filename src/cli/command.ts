@@ -28,6 +28,8 @@ export interface Command {
   /** Its arguments, for the help. */
   takes: string;
   summary: string;
+  /** How many words it takes beside its options; absent: none. */
+  words?: number;
   options: NonNullable<ParseArgsConfig["options"]>;
   run(invocation: Invocation): Promise<Result>;
 }
@@ -76,7 +78,10 @@ export async function chooseAccount(
   const given = text(values, "account");
   const all = await accounts.list();
   if (given === undefined && all.length === 1 && all[0]) return all[0];
-  if (given === undefined) throw new UsageError("--account ID is required");
+  if (all.length === 0) {
+    throw new Error("there is no account yet: `parley account create --name NAME` makes one");
+  }
+  if (given === undefined) throw new UsageError("--account ID is required: see `parley account list`");
   const account = /^\d+$/.test(given) ? await accounts.find(Number(given)) : null;
   if (!account) throw new Error(`there is no account ${given}`);
   return account;

@@ -59,6 +59,7 @@ const backup: Command = {
   name: "backup",
   takes: "FILE [--force]",
   summary: "Write a checked copy of the database, the secret, unread documents and recordings",
+  words: 1,
   options: { force: { type: "boolean" } },
   run: async ({ config, values, positionals: [file] }) => {
     if (file === undefined) throw new UsageError("FILE is required");
@@ -84,6 +85,7 @@ const restore: Command = {
   name: "restore",
   takes: "FILE [--force]",
   summary: "Put a backup in the data folder's place; the server must be stopped",
+  words: 1,
   options: { force: { type: "boolean" } },
   run: async ({ config, values, positionals: [file] }) => {
     if (file === undefined) throw new UsageError("FILE is required");

@@ -69,6 +69,7 @@ const importNumbers: Command = {
   name: "number import",
   takes: "FILE|- [--country US] [--price 3.99] [--sms] [--carrier telnyx]",
   summary: "Offer numbers of your own, one a line, E.164; of those already there only --carrier counts",
+  words: 1,
   options: {
     country: { type: "string" }, price: { type: "string" }, sms: { type: "boolean" },
     carrier: { type: "string" },
@@ -118,6 +119,7 @@ const approveNumber: Command = {
   name: "number approve",
   takes: "NUMBER --account ID",
   summary: "Say whose a SIP trunk's number is, where more than one account claims it",
+  words: 1,
   options: { account: { type: "string" } },
   run: ({ config, values, positionals: [given] }) => {
     const accountId = Number(text(values, "account"));

@@ -3,6 +3,8 @@ import { createMemoryBus } from "#events/bus.ts";
 import { BY_OPERATOR } from "#features/accounts/audit.ts";
 import { ROLES, type Role } from "#features/accounts/roles.ts";
 import { createUsers, emailOf, joinLink, type User, type Users } from "#features/accounts/users.ts";
+import { tlsFilesOf } from "#config/config.ts";
+import { listeningOrigin } from "#core/networks.ts";
 import { createSystem, isoMicros } from "#core/system.ts";
 import type { Storage } from "#storage/storage.ts";
 import {
@@ -36,8 +38,8 @@ async function findUser(users: Users, accountId: number, email: string): Promise
 }
 
 /** Where people reach the server, as far as it is known here. */
-const originOf = ({ PARLEY_PUBLIC_URL: url, PARLEY_PORT: port }: Invocation["config"]): string =>
-  url ?? `http://127.0.0.1:${port}`;
+const originOf = (config: Invocation["config"]): string => config.PARLEY_PUBLIC_URL
+  ?? listeningOrigin(tlsFilesOf(config) !== null, config.PARLEY_HOST, config.PARLEY_PORT);
 
 const shown = (link: string) => ({ value: { link }, text: link });
 
@@ -45,6 +47,7 @@ const invite: Command = {
   name: "user invite",
   takes: "EMAIL --role ROLE [--account ID]",
   summary: "Print a link with which somebody becomes a member; it works once, for a week",
+  words: 1,
   options: { ...account, role: { type: "string" } },
   run: ({ config, values, positionals }) => {
     const [email, role] = [readEmail(positionals), readRole(values)];
@@ -78,6 +81,7 @@ const reset: Command = {
   name: "user password",
   takes: "EMAIL [--account ID]",
   summary: "Print a link with which a member sets a new password; it works once, for a day",
+  words: 1,
   options: account,
   run: ({ config, values, positionals }) =>
     withStorage(config, async (storage, accounts) => {
@@ -94,6 +98,7 @@ const remove: Command = {
   name: "user remove",
   takes: "EMAIL [--account ID]",
   summary: "Remove a member; sessions end at once",
+  words: 1,
   options: account,
   run: ({ config, values, positionals }) =>
     withStorage(config, async (storage, accounts) => {

@@ -6,7 +6,7 @@ import type { Logger } from "#core/logger.ts";
 import { createQuestions, reaching } from "./questions.ts";
 import type { Wire } from "./wire.ts";
 
-type Refused = Pick<Fault, "status" | "message" | "code" | "retryAfterS" | "extra">;
+type Refused = Pick<Fault, "status" | "message" | "code" | "errors" | "retryAfterS" | "extra">;
 type PlaceFamily<Asked extends object, Placed extends object> = {
   place: { body: Asked; answer: { placed: Placed } | { refused: Refused } };
 };
@@ -30,8 +30,8 @@ export function sharePlacing<Asked extends object, Placed extends object>(
         return { placed: await place(asked) };
       } catch (error) {
         if (!(error instanceof Fault)) throw error;
-        const { status, message, code, retryAfterS, extra } = error;
-        return { refused: { status, message, code, retryAfterS, extra } };
+        const { status, message, code, errors, retryAfterS, extra } = error;
+        return { refused: { status, message, code, errors, retryAfterS, extra } };
       }
     },
   });
@@ -40,12 +40,13 @@ export function sharePlacing<Asked extends object, Placed extends object>(
       const answer = await reaching(
         "is registered for the number", questions.ask(String(owner), "place", asked));
       if (answer && "placed" in answer) return answer.placed;
-      const { status, message, code, retryAfterS, extra } = answer?.refused ?? {
+      const { status, message, code, errors, retryAfterS, extra } = answer?.refused ?? {
         status: 503, message: "No server is registered for the number at the moment.",
-        retryAfterS: LIMITS.capacityRetryS, code: undefined, extra: undefined,
+        retryAfterS: LIMITS.capacityRetryS, code: undefined, errors: undefined, extra: undefined,
       };
       throw new Fault(status, message, {
-        ...code === undefined ? {} : { code }, ...extra === undefined ? {} : { extra },
+        ...code === undefined ? {} : { code }, ...errors === undefined ? {} : { errors },
+        ...extra === undefined ? {} : { extra },
         ...retryAfterS === undefined ? {} : { retryAfterS },
       });
     },

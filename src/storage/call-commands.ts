@@ -4,7 +4,8 @@
 import type { Charge } from "#features/calls/failures.ts";
 import { isFinal, mayChange, type CallStatus } from "#features/calls/status.ts";
 import type {
-  AnsweredBy, Call, CallStore, CreateCallOutcome, EndReason, NewCall, TranscriptEntry,
+  AnsweredBy, AskedNewCall, Call, CallStore, CreateCallOutcome, EndReason, NewCall,
+  TranscriptEntry,
 } from "#features/calls/records.ts";
 import { senderOf } from "#features/calls/transcript.ts";
 import {
@@ -46,7 +47,7 @@ export function callCommands(sql: Sql) {
   const moveDesk = createCallDeskMove(sql, rows);
   const end = createEnd(sql, rows, moveDesk);
   return {
-    "calls.create": createCreate(sql, rows),
+    "calls.create": createOnce(sql, rows),
     "calls.change": createChange(sql, rows),
     "calls.setVariables": createSetVariables(sql),
     ...callTransferCommands(sql, rows),
@@ -160,6 +161,28 @@ export type CallRows = ReturnType<typeof createCallRows>;
 export const createCallBegin = (
   sql: Sql,
 ): (args: AsNode<NewCall>) => Promise<CreateCallOutcome> => createCreate(sql, createCallRows(sql));
+
+/** Asked for again under its key, a call is the one there is. */
+function createOnce(sql: Sql, rows: CallRows) {
+  const create = createCreate(sql, rows);
+  const known = sql.prepare<object, { id: number }>(
+    "SELECT id FROM calls WHERE account_id = @accountId AND idempotency_key = @key");
+  const mark = sql.prepare("UPDATE calls SET idempotency_key = @key WHERE id = @callId");
+  return async (
+    { idempotencyKey: key, ...args }: AsNode<AskedNewCall>,
+  ): Promise<CreateCallOutcome | { kind: "repeated"; call: Call }> => {
+    const { accountId } = args;
+    const earlier = key === null ? undefined : await known.get({ accountId, key });
+    if (earlier) {
+      return { kind: "repeated", call: await rows.known({ accountId, callId: earlier.id }) };
+    }
+    const outcome = await create(args);
+    if (key !== null && outcome.kind === "created") {
+      await mark.run({ key, callId: outcome.call.id });
+    }
+    return outcome;
+  };
+}
 
 function createCreate(
   sql: Sql, rows: CallRows,

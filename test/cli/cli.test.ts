@@ -176,3 +176,39 @@ test("[CL8] doctor and openapi answer; doctor says when a server runs", async ()
   assert.ok((document.paths as object)["/conversations" as never]);
   await server.close();
 });
+
+test("[CL94] what a command does not take is refused with what it takes, and serve shows its help", async () => {
+  const dir = testDataDir();
+  const [extra, family, familyHelp, none, serve, serveHelp] = await Promise.all([
+    parley(dir, ["account", "list", "everything"]),
+    parley(dir, ["account"]),
+    parley(dir, ["account", "--help"]),
+    parley(dir, ["account", "destroy"]),
+    parley(dir, ["serve", "--port", "9000"]),
+    parley(dir, ["serve", "--help"]),
+  ]);
+  assert.deepEqual([extra.code, family.code, none.code, serve.code], [64, 64, 64, 64]);
+  assert.equal(extra.err, "parley: nothing is known of everything: parley account list\n");
+  for (const text of [family.err, none.err, familyHelp.out]) assert.match(text, /parley account plan PLAN/);
+  assert.match(none.err, /there is no command account destroy/);
+  assert.match(serve.err, /takes no arguments \(--port 9000\).*environment variables/);
+  assert.deepEqual([familyHelp.code, serveHelp.code, serveHelp.out], [0, 0, "parley serve\n"]);
+  assert.deepEqual(readdirSync(dir), [], "nothing was made");
+  const early = await parley(dir, ["balance", "show"]);
+  assert.equal(early.code, 1);
+  assert.match(early.err, /there is no account yet: `parley account create/);
+  rmSync(dir, { recursive: true });
+});
+
+test("[CL95] a link for a member leads to where the server listens, with TLS as without", async () => {
+  const dir = testDataDir();
+  await parley(dir, ["account", "create", "--name", "A"]);
+  const invite = ["user", "invite", "a@example.com", "--role", "viewer"];
+  const there = await parley(dir, invite, { PARLEY_HOST: "::", PARLEY_PORT: "9443" });
+  assert.match(there.out, /^http:\/\/\[::1\]:9443\//);
+  const key = join(dir, "key.pem");
+  writeFileSync(key, "");
+  const sealed = { PARLEY_TLS_KEY_FILE: key, PARLEY_TLS_CERT_FILE: key };
+  assert.match((await parley(dir, invite, sealed)).out, /^https:\/\/127\.0\.0\.1:8080\//);
+  rmSync(dir, { recursive: true });
+});

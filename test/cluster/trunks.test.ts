@@ -198,7 +198,7 @@ test("[SC212] a call from an extension's number is placed by the node that is re
       calls: {
         begin: async ({ customerPhone }) => ({
           call: { id: dialled.length + 1, status: "initiated", customerPhone } as Call,
-          secondsMax: 60,
+          secondsMax: 60, replayed: false,
         }),
       },
       calling: {
@@ -209,11 +209,12 @@ test("[SC212] a call from an extension's number is placed by the node that is re
     const shared = sharePlacing(
       { nodeId, wire: wires.connect(), log: createLogger("silent") }, here);
     return (number: string) =>
-      anywhere({ accountId: 3, assistantId: 7, number, variables: {} }, shared.at);
+      anywhere(
+        { accountId: 3, assistantId: 7, number, variables: {}, idempotencyKey: null }, shared.at);
   };
   const [one, two] = [placeAt(1), placeAt(2)];
-  assert.deepEqual(await one("+1"), { id: 1, status: "initiated" });
-  assert.deepEqual(await two("+2"), { id: 2, status: "initiated" });
+  assert.deepEqual(await one("+1"), { id: 1, status: "initiated", replayed: false });
+  assert.deepEqual(await two("+2"), { id: 2, status: "initiated", replayed: false });
   owner = null;
   await one("+3");
   assert.deepEqual(dialled, ["2 dials +1", "2 dials +2", "1 dials +3"]);

@@ -48,6 +48,12 @@ export function isLoopback(host: string): boolean {
   return ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback";
 }
 
+/** Where who runs on this machine reaches a server that listens there. */
+export function listeningOrigin(isTls: boolean, host: string, port: number): string {
+  const name = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return `${isTls ? "https" : "http"}://${name.includes(":") ? `[${name}]` : name}:${port}`;
+}
+
 /** What rate limits count by: the address, for IPv6 its /64 network, which one customer owns. */
 export function addressKey(address: string): string {
   if (!ipaddr.isValid(address)) return address;

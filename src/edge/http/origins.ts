@@ -2,12 +2,6 @@
 // checks.
 import type { HttpRequest } from "./exchange.ts";
 
-/** Where who runs on this machine reaches a server that listens there. */
-export function listeningOrigin(isTls: boolean, host: string, port: number): string {
-  const name = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  return `${isTls ? "https" : "http"}://${name.includes(":") ? `[${name}]` : name}:${port}`;
-}
-
 const HOST = /^[A-Za-z0-9.\-_[\]:]{1,255}$/;
 
 /** `publicUrl` wins; else the Host header, which a client may choose but only for itself. */

@@ -3,7 +3,7 @@
 import { publishNoted, type By } from "#features/accounts/audit.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
-import { Fault } from "#core/faults.ts";
+import { fieldFault, Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Micros } from "#core/money.ts";
 import type { System } from "#core/system.ts";
@@ -39,6 +39,16 @@ interface NewCallArgs {
   assistantPhone: string | null;
   customerPhone: string | null;
   variables: Record<string, string>;
+  /** Absent: each time it is asked for is another call. */
+  idempotencyKey?: string | null;
+}
+
+interface BegunCall {
+  call: Call;
+  /** How long what is set aside lasts. */
+  secondsMax: number;
+  /** It was asked for before, under the same key: nothing is to be done. */
+  replayed: boolean;
 }
 
 const BILLED_SECONDS_MIN = 30;
@@ -92,18 +102,27 @@ function tooFast(waitMicros: number): Fault {
   return new Fault(429, message, { retryAfterS, extra: { retry_after: retryAfterS } });
 }
 
-/** `secondsMax`: how long what is set aside lasts. Throws Fault 422 or 429. */
+/** The call of an earlier request. Throws Fault 422 where that asked for another one. */
+function repeated(call: Call, { assistant, customerPhone }: NewCallArgs): BegunCall {
+  const isSame = call.assistantId === assistant.id && call.customerPhone === customerPhone;
+  if (isSame) return { call, secondsMax: 0, replayed: true };
+  throw fieldFault("idempotency_key", "The Idempotency-Key was used for another call.");
+}
+
+/** Throws Fault 422 or 429. */
 function createBegin(options: CallsOptions) {
   const { store, bus, system, priceMicrosPerMinute: perMinute } = options;
-  return async (args: NewCallArgs): Promise<{ call: Call; secondsMax: number }> => {
-    const { assistant, ...rest } = args;
+  return async (args: NewCallArgs): Promise<BegunCall> => {
+    const { assistant, idempotencyKey = null, ...rest } = args;
     const outcome = await store.create({
       ...rest,
+      idempotencyKey,
       accountId: assistant.accountId,
       assistant: { id: assistant.id, uuid: assistant.uuid },
       ...await termsOf(options, assistant),
       now: system.now(),
     });
+    if (outcome.kind === "repeated") return repeated(outcome.call, args);
     if (outcome.kind === "balance_too_low") {
       throw new Fault(422, "Insufficient balance to make call. Please top up your account.", {
         code: "INSUFFICIENT_BALANCE",
@@ -118,7 +137,8 @@ function createBegin(options: CallsOptions) {
       throw new Fault(429, "Too many calls of the account are live.", { retryAfterS: 10 });
     }
     bus.publishCommitted(outcome.events);
-    return { call: outcome.call, secondsMax: secondsFor(outcome.reservedMicros, perMinute) };
+    const secondsMax = secondsFor(outcome.reservedMicros, perMinute);
+    return { call: outcome.call, secondsMax, replayed: false };
   };
 }
 

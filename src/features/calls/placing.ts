@@ -15,9 +15,14 @@ export interface AskedCall {
   /** E.164. */
   number: string;
   variables: Record<string, string>;
+  /** Asked for again with the same one, no second call is placed. */
+  idempotencyKey: string | null;
 }
 
-export type PlacedCall = Pick<Call, "id" | "status">;
+export interface PlacedCall extends Pick<Call, "id" | "status"> {
+  /** It was placed by an earlier request. */
+  replayed: boolean;
+}
 
 export interface PlacingOptions extends Pick<Lines, "isScript" | "whyCannotCall"> {
   calls: Pick<Calls, "begin">;
@@ -49,7 +54,7 @@ export function createPlacing(options: PlacingOptions) {
   const { calls, calling } = options;
   /** This node does it, whoever is registered. Throws Fault. */
   const here = async (
-    { accountId, assistantId, number, variables }: AskedCall,
+    { accountId, assistantId, number, variables, idempotencyKey }: AskedCall,
   ): Promise<PlacedCall> => {
     const assistant = await activeAssistant(options, accountId, assistantId);
     const assistantPhone = await options.numberOf(assistant);
@@ -57,12 +62,12 @@ export function createPlacing(options: PlacingOptions) {
     if (why !== null) throw new Fault(422, why);
     const isScript = await options.isScript(accountId, assistantPhone);
     return holding(calling, assistant, isScript ? "script" : null, async () => {
-      const { call, secondsMax } = await calls.begin({
+      const { call, secondsMax, replayed } = await calls.begin({
         assistant, type: "outbound", conversationUuid: null, assistantPhone,
-        customerPhone: number, variables,
+        customerPhone: number, variables, idempotencyKey,
       });
-      await calling.dial(call, assistant, secondsMax);
-      return { id: call.id, status: call.status };
+      if (!replayed) await calling.dial(call, assistant, secondsMax);
+      return { id: call.id, status: call.status, replayed };
     });
   };
   return {

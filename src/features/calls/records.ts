@@ -146,6 +146,9 @@ export interface NewCall {
   now: Instant;
 }
 
+/** A call somebody asks for; under a key of theirs it is made once. */
+export type AskedNewCall = NewCall & { idempotencyKey: string | null };
+
 export type CreateCallOutcome =
   /** `reservedMicros` bounds what the call may cost, and so how long it may last. */
   | { kind: "created"; call: Call; reservedMicros: Micros; events: CommittedEvent[] }
@@ -235,7 +238,7 @@ export type CallDeskOutcome =
   | { kind: "not_live" };
 
 export interface CallStore {
-  create(call: NewCall): Promise<CreateCallOutcome>;
+  create(call: AskedNewCall): Promise<CreateCallOutcome | { kind: "repeated"; call: Call }>;
   find(accountId: number, callId: number): Promise<Call | null>;
   findById(callId: number): Promise<Call | null>;
   /** Whether another node than this one has the call, which is not over. */

@@ -6,12 +6,13 @@ import { isE164 } from "#core/values.ts";
 import { Fault } from "#core/faults.ts";
 import { variablesFrom } from "#core/variables.ts";
 import { about, named, prepared } from "#core/schema.ts";
-import { IdOf, MessageSchema } from "#http/answers.ts";
+import { IDEMPOTENCY_KEY, IdOf, MessageSchema } from "#http/answers.ts";
 import { json, type HttpRequest } from "#http/exchange.ts";
 import {
   dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT,
 } from "#http/pagination.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
+import { readIdempotencyKey } from "#http/validation.ts";
 import type { Calling } from "./calling.ts";
 import type { Calls } from "./calls.ts";
 import { activeAssistant, type AskedCall, type PlacedCall, type PlacingOptions } from "./placing.ts";
@@ -218,8 +219,9 @@ function numberFrom(text: string): string {
   throw new Fault(400, "Invalid phone number format. Please use E.164 format (e.g. +1234567890)");
 }
 
-const made = ({ id, status }: PlacedCall, message: string) =>
-  json(200, { message, call_id: id, status, data: { id, status } });
+const made = ({ id, status, replayed }: PlacedCall, message: string) =>
+  json(200, { message, call_id: id, status, data: { id, status } },
+    replayed ? { "Idempotency-Replayed": "true" } : {});
 
 function makeCallRoute(options: CallRouteOptions): Route {
   return keyRoute({
@@ -228,11 +230,13 @@ function makeCallRoute(options: CallRouteOptions): Route {
     path: "/user/make_call",
     summary: "Call somebody with an assistant",
     description: "Answered as soon as it is dialled; `/user/calls/{id}/stream` shows how it goes.",
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: MakeCallBody,
     responses: { 200: { description: "Dialling", schema: MadeSchema }, ...PLACED },
-    handle: async ({ caller, body }) => made(await options.place({
+    handle: async ({ caller, body, http }) => made(await options.place({
       accountId: caller.accountId, assistantId: body.assistant_id,
       number: numberFrom(body.phone_number), variables: variablesFrom(body.variables),
+      idempotencyKey: readIdempotencyKey(http.headers["idempotency-key"]),
     }), "Call initiated successfully"),
   });
 }
@@ -244,14 +248,16 @@ function tryCallRoute(options: CallRouteOptions): Route {
     path: "/user/try_call",
     summary: "Try an assistant on a call",
     description: "A caller of the server's own rings it and says its lines: no telephone is needed.",
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: TryCallBody,
     responses: { 200: { description: "Ringing", schema: MadeSchema }, ...PLACED },
-    handle: async ({ caller, body }) => {
+    handle: async ({ caller, body, http }) => {
       const { phone_number: asked, lines, variables } = body;
       const number = asked === undefined ? {} : { number: numberFrom(asked) };
       const assistant = await activeAssistant(options, caller.accountId, body.assistant_id);
       const call = await options.tryCall(assistant, {
         ...number, ...lines === undefined ? {} : { lines }, variables: variablesFrom(variables),
+        idempotencyKey: readIdempotencyKey(http.headers["idempotency-key"]),
       });
       return made(call, "Call initiated successfully");
     },

@@ -6,7 +6,7 @@ import type { Logger } from "#core/logger.ts";
 import type { Calling } from "./calling.ts";
 import { holding } from "./capacity.ts";
 import type { Calls } from "./calls.ts";
-import type { Call } from "./records.ts";
+import type { PlacedCall } from "./placing.ts";
 import type { VoiceChoice } from "./voice-choice.ts";
 
 interface TrialCallOptions {
@@ -23,6 +23,8 @@ interface Trial {
   number?: string;
   lines?: readonly string[];
   variables?: Record<string, string>;
+  /** Asked for again with the same one, it does not ring again. */
+  idempotencyKey?: string | null;
 }
 
 const LINES = ["Hello. When are you open?", "Thank you, goodbye."];
@@ -32,20 +34,24 @@ const CALLER = "+15550100000";
  * Resolves once it rings. Rejects with Fault 422 where the assistant cannot talk, 503 where there
  * is no place.
  */
-export type TrialCall = (assistant: Assistant, trial: Trial) => Promise<Call>;
+export type TrialCall = (assistant: Assistant, trial: Trial) => Promise<PlacedCall>;
 
 export function createTrialCall(options: TrialCallOptions): TrialCall {
   const { calls, calling, whyCannotTalk, log } = options;
-  return async (assistant, { number = CALLER, lines = LINES, variables = {} }) => {
+  return async (assistant, trial) => {
+    const { number = CALLER, lines = LINES, variables = {}, idempotencyKey = null } = trial;
     const why = whyCannotTalk(assistant, "script");
     if (why !== null) throw new Fault(422, why);
     const assistantPhone = await options.numberOf(assistant);
-    const { call, secondsMax } = await holding(calling, assistant, "script", () => calls.begin({
+    const begun = await holding(calling, assistant, "script", () => calls.begin({
       assistant, type: "inbound", conversationUuid: null, assistantPhone, customerPhone: number,
-      variables,
+      variables, idempotencyKey,
     }));
+    const { call, secondsMax, replayed } = begun;
+    const placed = { id: call.id, status: call.status, replayed };
+    if (replayed) return placed;
     calling.receive(call, assistant, secondsMax, [...lines]).catch((error: unknown) =>
       log.error({ err: error, call_id: call.id }, "an inbound call could not be taken"));
-    return call;
+    return placed;
   };
 }

@@ -109,6 +109,9 @@ async function assertOwn(
   return type;
 }
 
+const keyHeader = (key: string | undefined): Record<string, string> =>
+  (key === undefined ? {} : { "idempotency-key": key });
+
 function sendTool(source: Sources, options: ToolOptions): Tool {
   const assistant = source("GET /user/assistant/{id}");
   const create = source("POST /conversations");
@@ -154,7 +157,7 @@ function sendTool(source: Sources, options: ToolOptions): Tool {
       const { status, ...reply } = await send.ask(from, {
         uuid,
         body: { message: args.message },
-        headers: key === undefined ? {} : { "idempotency-key": key },
+        headers: keyHeader(key),
       }) as Wire;
       return { conversation_id: uuid, ...reply };
     },
@@ -220,10 +223,15 @@ function steeringTools(source: Sources): Tool[] {
         variables: Type.Optional(Type.Record(Type.String(), Type.Unknown(), {
           description: "For {{name}} in the prompt",
         })),
+        idempotency_key: Type.Optional(Type.String({
+          maxLength: LIMITS.idempotencyKeyCharsMax,
+          description: "The same key again places no second call",
+        })),
       },
       output: picked(make.answer, ["message", "call_id", "status"]),
-      run: async (from, body) =>
-        only(await make.ask(from, { body }), ["message", "call_id", "status"]),
+      run: async (from, { idempotency_key: key, ...body }) =>
+        only(await make.ask(from, { body, headers: keyHeader(key) }),
+          ["message", "call_id", "status"]),
     }),
     tool({
       name: "end_call",

@@ -283,3 +283,35 @@ test("[CR6] make_call: every refusal of the contract, numbers as text, the assis
     422, "Insufficient balance to make call. Please top up your account.",
   ]);
 });
+
+test("[CR442] make_call and try_call under an Idempotency-Key: one call, however often it is asked for", async () => {
+  const inbound = await newAssistant(server, { status: "active", type: "inbound" });
+  const phone_number = "+15550100002";
+  for (const [path, id] of [["/user/make_call", created.id], ["/user/try_call", inbound.id]] as const) {
+    const ask = (key: string, changes: object = {}) => server.call("POST", path, {
+      headers: { "Idempotency-Key": `${key} ${path}` }, body: { phone_number, assistant_id: id, ...changes },
+    });
+    const rung = async () => (await server.call("GET", `/user/calls?assistant_id=${id}`)).body.total as number;
+    const before = await rung();
+    const answers = await Promise.all(Array.from({ length: 5 }, () => ask("once")));
+    for (const { status, body } of answers) assert.equal(status, 200, body.message);
+    assert.equal(new Set(answers.map(({ body }) => body.call_id)).size, 1);
+    const replayed = answers.filter(({ headers }) => headers.get("idempotency-replayed") === "true");
+    assert.equal(replayed.length, 4);
+    const [{ body: { call_id: call } } = assert.fail()] = answers;
+    await server.call("POST", `/user/calls/${call}/end`);
+    const late = await ask("once");
+    assert.deepEqual([late.status, late.body.call_id], [200, call], "when it is over, too");
+    assert.notEqual(late.body.status, "initiated");
+    assert.equal(await rung(), before + 1);
+    const other = await ask("once", { phone_number: "+15550100003" });
+    assert.deepEqual([other.status, other.body.errors], [
+      422, { idempotency_key: ["The Idempotency-Key was used for another call."] },
+    ]);
+    const next = await ask("twice");
+    assert.notEqual(next.body.call_id, call);
+    assert.equal(next.headers.get("idempotency-replayed"), null);
+    await server.call("POST", `/user/calls/${next.body.call_id}/end`);
+  }
+  assert.deepEqual(await problems(), []);
+});
