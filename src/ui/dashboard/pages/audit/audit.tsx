@@ -44,7 +44,7 @@ export function Audit() {
   const next = page.value?.next_before ?? null;
   return (
     <Page title="Audit" actions={<Exports action={action} actor={settled} />}>
-      <div class="form-row">
+      <div class="filters">
         <SelectField
           label="What" value={action} onInput={(value) => {
             setAction(value);
@@ -77,11 +77,11 @@ export function Audit() {
 
 const COLUMNS: Column<Entry>[] = [
   {
-    title: "When", grow: 1.1,
+    title: "When",
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
-  { title: "Who", grow: 1.2, cell: ({ actor }) => <span title={actor.id}>{actor.name || actor.id}</span> },
-  { title: "What", grow: 1.4, cell: ({ action }) => action.replaceAll("_", " ").replace(".", ": ") },
+  { title: "Who", cell: ({ actor }) => <span title={actor.id}>{actor.name || actor.id}</span> },
+  { title: "What", grow: 1.7, cell: ({ action }) => action.replaceAll("_", " ").replace(".", ": ") },
   { title: "Which", priority: 2, cell: ({ object }) => object?.id?.slice(0, 8) ?? "–" },
   {
     title: "Details", priority: 3, grow: 2,
