@@ -7,7 +7,7 @@ import type { Logger } from "#core/logger.ts";
 import type { RateDecision, RateLimiter, SharedRateLimiter } from "#core/rate-limit.ts";
 import type { Cluster } from "./cluster.ts";
 import { createQuestions } from "./questions.ts";
-import { WireFault, type Wire } from "./wire.ts";
+import type { Wire } from "./wire.ts";
 
 interface ShareOptions {
   cluster: Pick<Cluster, "nodeId" | "alive">;
@@ -48,11 +48,9 @@ export function shareLimits<Name extends string>(
   const take = (name: string, limiter: RateLimiter, key: string) => {
     const holder = holderOf(`${name} ${key}`, alive().map(({ id }) => id));
     if (holder === null || holder === nodeId) return limiter.take(key);
+    // One of another version may not have this limiter.
     return questions.ask(String(holder), "take", { limiter: name, key })
-      .catch((error: unknown): RateDecision => {
-        if (error instanceof WireFault) return limiter.take(key);
-        throw error;
-      });
+      .catch(() => limiter.take(key));
   };
   const shared = [...own].map(([name, limiter]): [string, SharedRateLimiter] =>
     [name, { take: (key) => take(name, limiter, key) }]);

@@ -77,9 +77,9 @@ const FILTER = `account_id = +@accountId
   AND (CAST(@to AS BIGINT) IS NULL OR created_at < @to)
   AND (CAST(@before AS BIGINT) IS NULL OR number < @before)`;
 
-/** Every action of a group where it ends in a dot; else that action alone. */
+/** Every action of a group where it ends in a dot; else that action alone, all in small letters. */
 const patternOf = (action: string): string =>
-  action.replaceAll(/[%_\\]/g, "\\$&") + (action.endsWith(".") ? "%" : "");
+  action.toLowerCase().replaceAll(/[%_\\]/g, "\\$&") + (action.endsWith(".") ? "%" : "");
 
 const parametersOf = ({ actorId, action, objectId, from, to }: AuditFilter) => ({
   actorId: actorId ?? null, action: action === undefined ? null : patternOf(action),

@@ -94,7 +94,8 @@ export function firstDayCommands(sql: Sql) {
     ON CONFLICT (account_id) DO UPDATE SET found_at = excluded.found_at, found = excluded.found
     WHERE first_steps.found_at IS NULL`);
   const count = sql.prepare<object, { views: number }>(
-    "SELECT count(*) AS views FROM saved_views WHERE account_id = @accountId");
+    `SELECT count(*) AS views FROM saved_views
+     WHERE account_id = @accountId AND NOT (list = @list AND name = @name)`);
   const save = sql.prepare<object, ViewRow>(`
     INSERT INTO saved_views (account_id, list, name, query, created_at)
     VALUES (@accountId, @list, @name, @query, @now)

@@ -62,6 +62,18 @@ test("[WI31] one node counts a key's passages for all; where it does not answer 
   assert.ok((await late).every((decision) => decision?.allowed));
 });
 
+test("[WI33] a limit that the node which holds a key's window does not have yet is counted by each for itself", async () => {
+  const { system, nodes } = createWorld([1, 2]);
+  const limiter = () =>
+    createRateLimiter([{ count: COUNT, windowMs: 60_000 }], { system, keysMax: 100 });
+  const [first, second] = nodes as [(typeof nodes)[0], (typeof nodes)[0]];
+  const newer = shareLimits(first, { send: limiter(), added: limiter() });
+  shareLimits(second, { send: limiter() });
+  const allowed = await Promise.all(Array.from({ length: 12 }, async (_, index) =>
+    (await newer.added.take(`key ${index}`)).allowed));
+  assert.deepEqual(allowed, allowed.map(() => true));
+});
+
 test("[WI32] a node that has its share of a topic's watchers asks the others for theirs", async () => {
   const { system, wires, nodes, live } = createWorld([1, 2]);
   const open = [2, 3];

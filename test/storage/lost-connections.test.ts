@@ -5,15 +5,18 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import pg from "pg";
 import { auditAccount } from "#features/accounts/ledger.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
 import type { Conversation } from "#features/conversations/records.ts";
 import { StorageFailure } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
 import { createSystem, utcDay, wait } from "#core/system.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import type { Storage } from "#storage/storage.ts";
+import { askUntil } from "#support/asking.ts";
 import { startCuttingProxy } from "#support/cutting-proxy.ts";
-import { databaseAt, withoutPostgres } from "#support/engines.ts";
+import { databaseAt, withoutPostgres, type TestDatabase } from "#support/engines.ts";
 import { MAIN } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
@@ -172,8 +175,7 @@ test("[SO24] out of reach, a change is refused after 5 s and at once from then o
   const waitedMs = system.monotonicMs() - startedMs;
   assert.ok(waitedMs > 4000 && waitedMs < 9000, String(waitedMs));
   // The loss was noticed a moment after the change was asked for.
-  await wait(system, 500);
-  assert.ok(storage.failure() instanceof StorageFailure);
+  await askUntil(() => storage.failure(), (failure) => failure instanceof StorageFailure);
   await assert.rejects(storage.accounts.listAccounts(), StorageFailure);
   proxy.open();
   assert.equal((await completed).length, 2);
@@ -182,6 +184,120 @@ test("[SO24] out of reach, a change is refused after 5 s and at once from then o
   await checkBooks(storage);
   await storage.close();
   await proxy.close();
+  await database.drop();
+});
+
+/** The sessions of a purpose that wait for somebody's lock. */
+const waiting = async (database: TestDatabase, purpose: string): Promise<number[]> =>
+  (await database.query<{ pid: number }>(`
+    SELECT pid FROM pg_stat_activity
+    WHERE datname = $1 AND application_name = $2 AND wait_event_type = 'Lock'`,
+  [database.name, purpose])).map(({ pid }) => pid);
+
+test("[SO43] a COMMIT that was not answered is asked about until the database knows, whatever it says meanwhile", {
+  skip: withoutPostgres,
+}, async () => {
+  const database = await databaseAt(`unheard ${process.pid}`);
+  await database.query(`ALTER DATABASE ${database.name} SET search_path = public, pg_catalog`);
+  await database.query("CREATE SEQUENCE asked");
+  await database.query(`
+    CREATE FUNCTION public.pg_xact_status(xid8) RETURNS TEXT LANGUAGE plpgsql AS $$
+    BEGIN
+      IF nextval('asked') = 1 THEN RAISE 'it took too long' USING ERRCODE = '57014'; END IF;
+      RETURN pg_catalog.pg_xact_status($1);
+    END $$`);
+  const proxy = await startCuttingProxy(database.port);
+  const storage = await openPostgres({
+    url: throughProxy(proxy.port, database.name), writesMax: 100, mayForget: true,
+  });
+  proxy.cutNext();
+  const { id } = await storage.accounts.createAccount(
+    { name: "A", email: "", plan: "p", now: system.now() });
+  assert.equal(proxy.cuts(), 1);
+  assert.deepEqual((await storage.accounts.listAccounts()).map((account) => account.id), [id]);
+  await storage.close();
+  await proxy.close();
+  await database.drop();
+});
+
+test("[SO44] a lock that was not had in time is waited for anew, also by changes that are made one by one", {
+  skip: withoutPostgres,
+}, async () => {
+  const database = await databaseAt(`waits ${process.pid}`);
+  const storage = await openPostgres({ url: database.url, writesMax: 100, mayForget: true });
+  const now = system.now();
+  const { id: accountId } = await storage.accounts.createAccount(
+    { name: "A", email: "", plan: "p", now });
+  const conversation = await newConversation(storage, accountId);
+  const strangers = [1, 2].map(() =>
+    new pg.Client({ connectionString: database.url, application_name: "stranger" }));
+  await Promise.all(strangers.map((client) => client.connect()));
+  const [first, second] = strangers as [pg.Client, pg.Client];
+  await first.query("BEGIN");
+  await first.query("SELECT 1 FROM accounts WHERE id = $1 FOR UPDATE", [accountId]);
+  const kept = storage.accounts.setPlan({ accountId, plan: "q" });
+  const refused = storage.conversations.completeTurn({
+    turnId: 999, conversation, text: "", functionCalls: [], stopped: false, truncated: false,
+    usage: null, ends: false, now,
+  });
+  const both = Promise.allSettled([kept, refused]);
+  const isOne = ({ length }: unknown[]): boolean => length === 1;
+  await askUntil(() => waiting(database, "parley writes"), isOne);
+  // Next after the transaction that fails with the second change, so before the one that follows.
+  const locked = second.query("SELECT pg_advisory_lock(7301, $1)", [accountId]);
+  await askUntil(() => waiting(database, "stranger"), isOne);
+  await first.query("ROLLBACK");
+  await locked;
+  const [pid] = await askUntil(() => waiting(database, "parley writes"), isOne);
+  await database.query("SELECT pg_cancel_backend($1)", [pid]);
+  await Promise.all(strangers.map((client) => client.end()));
+  const [one, other] = await both;
+  assert.deepEqual(one, { status: "fulfilled", value: true });
+  assert.match(String(other.status === "rejected" && other.reason), /turn 999 is not open/);
+  await storage.close();
+  await database.drop();
+});
+
+test("[SO45] sessions that find no room at the server keep nobody from reading and writing over those that are there", {
+  skip: withoutPostgres,
+}, async () => {
+  const database = await databaseAt(`full ${process.pid}`);
+  const role = `crowd_${process.pid}`;
+  for (const line of [
+    `CREATE ROLE ${role} LOGIN`, `GRANT ALL ON SCHEMA public TO ${role}`,
+    `GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`,
+    `GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO ${role}`,
+  ]) await database.query(line);
+  const storage = await openPostgres({
+    url: database.url.replace("parley@", `${role}@`), writesMax: 100, mayForget: true,
+  });
+  const accounts = await Promise.all(Array.from({ length: 8 }, () =>
+    storage.accounts.createAccount({ name: "A", email: "", plan: "p", now: system.now() })));
+  const sessions = async (purpose: string): Promise<number[]> =>
+    (await database.query<{ pid: number }>(
+      "SELECT pid FROM pg_stat_activity WHERE usename = $1 AND application_name = $2",
+      [role, `parley ${purpose}`])).map(({ pid }) => pid);
+  await askUntil(() => sessions("snapshots"), ({ length }) => length === 2);
+  await database.query(`ALTER ROLE ${role} CONNECTION LIMIT 1`);
+  for (const purpose of ["writes", "reads", "snapshots"]) {
+    const [pid] = await sessions(purpose);
+    await database.query("SELECT pg_terminate_backend($1)", [pid]);
+  }
+  const untilMs = system.monotonicMs() + LIMITS.databaseGoneMs + 2000;
+  for (let round = 0; system.monotonicMs() < untilMs; round += 1) {
+    const set = await Promise.all(accounts.map(({ id: accountId }) =>
+      storage.accounts.setPlan({ accountId, plan: `p${round}` })));
+    assert.ok(set.every(Boolean));
+    assert.equal((await storage.accounts.listAccounts()).length, accounts.length);
+    await Promise.all([1, 2, 3].map(() => storage.webhooks.waiting(0)));
+    assert.equal(storage.failure(), null);
+  }
+  // Nobody is there any more: from now on it counts.
+  await database.query(`ALTER ROLE ${role} CONNECTION LIMIT 0`);
+  await database.query(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", [role]);
+  await askUntil(() => storage.failure(), (failure) => failure instanceof StorageFailure);
+  await storage.close();
   await database.drop();
 });
 

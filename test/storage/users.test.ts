@@ -113,6 +113,7 @@ for (const engine of ENGINES) {
     const entries = await audit.page(own, {}, null, 100);
     assert.equal(entries.length, await audit.newest(own));
     assert.equal((await audit.page(own, { action: "session." }, null, 100)).length, 26);
+    assert.equal((await audit.page(own, { action: "SESSION." }, null, 100)).length, 26);
     assert.equal((await audit.page(own, { action: "session_" }, null, 100)).length, 0);
     const days = { objectId: String(ben.user.id), from: now, to: now + 1 };
     assert.ok((await audit.page(own, days, null, 100)).length > 0);

@@ -10,6 +10,8 @@ export interface CuttingProxy {
   port: number;
   /** Connections cut after their COMMIT so far. */
   cuts(): number;
+  /** Cuts after the next COMMIT. */
+  cutNext(): void;
   /** Cuts what is open and lets nobody in until `open`. */
   shut(): void;
   open(): void;
@@ -20,6 +22,7 @@ export interface CuttingProxy {
 export async function startCuttingProxy(targetPort: number, share = 0): Promise<CuttingProxy> {
   const sockets = new Set<Socket>();
   let isShut = false;
+  let isNext = false;
   let cuts = 0;
   const server = createServer((client) => {
     if (isShut) return void client.destroy();
@@ -37,8 +40,9 @@ export async function startCuttingProxy(targetPort: number, share = 0): Promise<
     }
     target.on("data", (bytes) => client.write(bytes));
     client.on("data", (bytes) => {
-      const isCut = bytes.includes(COMMIT) && Math.random() * 100 < share;
+      const isCut = bytes.includes(COMMIT) && (isNext || Math.random() * 100 < share);
       if (!isCut) return void target.write(bytes);
+      isNext = false;
       cuts += 1;
       client.destroy();
       target.removeListener("close", end);
@@ -50,6 +54,9 @@ export async function startCuttingProxy(targetPort: number, share = 0): Promise<
   return {
     port: (server.address() as AddressInfo).port,
     cuts: () => cuts,
+    cutNext: () => {
+      isNext = true;
+    },
     shut: () => {
       isShut = true;
       for (const socket of sockets) socket.destroy();

@@ -39,19 +39,19 @@ interface VendorHttpOptions {
   limits?: Partial<VendorHttpLimits>;
 }
 
-interface VendorBody extends AsyncIterable<Buffer> {
-  text(): Promise<string>;
-}
+type Post<Answer> = (
+  path: string, body: object | FormData | string, signal: AbortSignal,
+  headers?: Record<string, string>,
+) => Promise<Answer>;
 
 export interface VendorHttp {
   /**
    * The body of a 2xx response to a form, a text or, for any other object, its JSON. Throws
-   * ProviderError; rejects when the signal aborts.
+   * ProviderError; rejects when the signal aborts. What breaks off is not yet a ProviderError.
    */
-  post(
-    path: string, body: object | FormData | string, signal: AbortSignal,
-    headers?: Record<string, string>,
-  ): Promise<VendorBody>;
+  post: Post<AsyncIterable<Buffer>>;
+  /** What its JSON says, with every failure as above; undefined: it is none. */
+  ask: Post<unknown>;
 }
 
 export function createVendorHttp(options: VendorHttpOptions): VendorHttp {
@@ -67,24 +67,32 @@ export function createVendorHttp(options: VendorHttpOptions): VendorHttp {
   });
   const { origin, pathname, search } = new URL(url);
   const base = `${origin}${pathname.replace(/\/+$/, "")}`;
+  const post: Post<Dispatcher.ResponseData["body"]> = async (path, body, signal, own) => {
+    const isJson = typeof body !== "string" && !(Symbol.toStringTag in body);
+    try {
+      const response = await request(`${base}${path}${search}`, {
+        dispatcher: agent,
+        method: "POST",
+        signal,
+        headers: {
+          "accept-encoding": "identity",
+          ...(isJson ? { "content-type": "application/json" } : {}),
+          ...headers,
+          ...own,
+        },
+        body: isJson ? JSON.stringify(body) : body as FormData | string,
+      });
+      if (response.statusCode < 300) return response.body;
+      throw await refusal(vendor, response, key);
+    } catch (error) {
+      throw asProviderError(vendor, error, signal);
+    }
+  };
   return {
-    post: async (path, body, signal, own) => {
-      const isJson = typeof body !== "string" && !(Symbol.toStringTag in body);
+    post,
+    ask: async (path, body, signal, own) => {
       try {
-        const response = await request(`${base}${path}${search}`, {
-          dispatcher: agent,
-          method: "POST",
-          signal,
-          headers: {
-            "accept-encoding": "identity",
-            ...(isJson ? { "content-type": "application/json" } : {}),
-            ...headers,
-            ...own,
-          },
-          body: isJson ? JSON.stringify(body) : body as FormData | string,
-        });
-        if (response.statusCode < 300) return response.body;
-        throw await refusal(vendor, response, key);
+        return jsonOf(await (await post(path, body, signal, own)).text());
       } catch (error) {
         throw asProviderError(vendor, error, signal);
       }

@@ -115,8 +115,8 @@ test("[TP3] first steps are done by their proofs, and stay put away until they a
 
 test("[TP4] a view is kept under its name, replaced by another of the name, and gone when deleted", async () => {
   const { key } = await server.newAccount();
-  const save = (query: string) => server.call("POST", "/user/views", {
-    key, body: { list: "calls", name: "Missed", query },
+  const save = (query: string, name = "Missed") => server.call("POST", "/user/views", {
+    key, body: { list: "calls", name, query },
   });
   const first = await save("status=busy");
   assert.equal(first.status, 201);
@@ -127,6 +127,10 @@ test("[TP4] a view is kept under its name, replaced by another of the name, and 
   const { key: other } = await server.newAccount();
   const path = `/user/views/${first.body.data.id}`;
   assert.equal((await server.call("DELETE", path, { key: other })).status, 404);
+  // There are 100 at most, and the last one is replaced as the first was.
+  for (let count = 1; count < 100; count += 1) await save("status=busy", `View ${count}`);
+  assert.equal((await save("status=busy", "View 100")).status, 422);
+  assert.equal((await save("status=failed")).body.data?.query, "status=failed");
   assert.equal((await server.call("DELETE", path, { key })).status, 200);
-  assert.deepEqual((await server.call("GET", "/user/views", { key })).body.data, []);
+  assert.equal((await server.call("GET", "/user/views", { key })).body.data.length, 99);
 });

@@ -299,6 +299,24 @@ test("[SP191] a session of Gladia's without an address, or with a strange one, e
   }
 });
 
+test("[SP191] a session of Gladia's that breaks off while it is answered ends the stream, and may be asked for again", async () => {
+  const server = await startVendorServer({
+    onPost: ({ response }) => {
+      response.write('{"url":');
+      response.on("error", () => {});
+      setImmediate(() => response.destroy());
+    },
+  });
+  closings.push(() => server.close());
+  const received = createReceived<TranscriptEvent>();
+  createGladia({
+    url: server.url, key: KEY, model: "solaria-1", system: createSystem(), log,
+  }).open({ rate: 8000, language: "en", languages: [], hints: [] }, received.receive);
+  const { error } = await received.event("failed");
+  assert.match(error.message, /^the connection to Gladia failed \(\w+\)$/);
+  assert.equal(error.retryable, true);
+});
+
 test("[SP191] a recognition that is over before Gladia has made its session never connects", async () => {
   const asked = Promise.withResolvers<() => void>();
   const gone = Promise.withResolvers<void>();

@@ -4,7 +4,6 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
-import { jsonOf } from "#core/values.ts";
 import { Pieces } from "#providers/speech/pieces.ts";
 import type {
   Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
@@ -87,8 +86,7 @@ function sessionOf(model: string, options: TranscriptionOptions): object {
 async function askForSession(
   http: VendorHttp, session: object, signal: AbortSignal,
 ): Promise<URL> {
-  const body = await http.post("/v2/live", session, signal);
-  const answer = jsonOf(await body.text());
+  const answer = await http.ask("/v2/live", session, signal);
   if (sessionCheck.Check(answer) && URL.canParse(answer.url)) return new URL(answer.url);
   throw new ProviderError(`${VENDOR} sent no address to listen at`, { retryable: false });
 }

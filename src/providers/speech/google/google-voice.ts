@@ -3,7 +3,6 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
-import { jsonOf } from "#core/values.ts";
 import { localeOf } from "#providers/speech/locales.ts";
 import type { SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { RequestedSpeech } from "#providers/speech/requested-speech.ts";
@@ -58,8 +57,7 @@ export function createGoogleVoice({ key, limits, url }: GoogleVoiceOptions): Syn
       vendor: VENDOR,
       rate: wanted.rate,
       request: async (text, options, signal) => {
-        const body = await http.post("/v1/text:synthesize", requestOf(text, options), signal);
-        const answer = jsonOf(await body.text());
+        const answer = await http.ask("/v1/text:synthesize", requestOf(text, options), signal);
         if (!answerCheck.Check(answer)) {
           throw new ProviderError(`${VENDOR} sent something else`, { retryable: false });
         }

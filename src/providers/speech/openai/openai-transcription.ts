@@ -9,12 +9,11 @@ import { FormData } from "undici/lib/web/fetch/formdata.js";
 import { createResampler } from "#audio/resampler.ts";
 import { monoWav } from "#audio/wav.ts";
 import { ProviderError } from "#core/faults.ts";
-import { jsonOf } from "#core/values.ts";
-import { createOpenAiHttp, SPEECH_SERVER, type OpenAiAudioOptions } from "./openai-http.ts";
+import { createOpenAiHttp, type OpenAiAudioOptions } from "./openai-http.ts";
 import type {
   Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
-import { asProviderError, type VendorHttp } from "#providers/speech/vendor-http.ts";
+import type { VendorHttp } from "#providers/speech/vendor-http.ts";
 
 const RATE = 16_000;
 const PRE_ROLL_MS = 400;
@@ -179,13 +178,8 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     form.set("response_format", "json");
     const prompt = this.#wanted.hints.join(", ").slice(0, HINTS_CHARS_MAX);
     if (prompt !== "") form.set("prompt", prompt);
-    try {
-      const body = await this.#http.post("/audio/transcriptions", form, signal);
-      const answer = jsonOf(await body.text());
-      if (Answer.Check(answer)) return answer.text.trim().slice(0, TEXT_CHARS_MAX);
-      throw new ProviderError("the speech server sent something else", { retryable: false });
-    } catch (error) {
-      throw asProviderError(SPEECH_SERVER, error, signal);
-    }
+    const answer = await this.#http.ask("/audio/transcriptions", form, signal);
+    if (Answer.Check(answer)) return answer.text.trim().slice(0, TEXT_CHARS_MAX);
+    throw new ProviderError("the speech server sent something else", { retryable: false });
   }
 }

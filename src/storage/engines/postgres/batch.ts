@@ -37,7 +37,7 @@ const GLOBAL_NUMBERS = { accounts: 1, numbers: 2, nodes: 3, messages: 4, passwor
 /** Serialization, deadlock, a lock that was not free in time, a statement that ran out of time. */
 const PASSING = new Set(["40001", "40P01", "55P03", "57014", "26000"]);
 
-const isPassing = (error: unknown): boolean =>
+export const isPassing = (error: unknown): boolean =>
   error instanceof ConnectionLost || isStale(error) || PASSING.has(stateOf(error) ?? "");
 
 /** In an order that is the same everywhere; accounts before what all share. */
@@ -134,7 +134,9 @@ async function transact(
     }
     await session.idle();
     return await commit(session, transaction, outcomes);
-  } catch (error) {
+  } catch (thrown) {
+    // After a lock that was not had in time all that follows is refused for another reason.
+    const error: unknown = await opening.then(() => thrown, (first: unknown) => first);
     await rollBack(session);
     if (isStale(error)) session.destroy();
     if (isPassing(error)) return { kind: "again", error };

@@ -3,25 +3,38 @@
 import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait, type System } from "#core/system.ts";
-import { openSession, type Session, type SessionOptions } from "./session.ts";
+import { openSession, stateOf, type Session, type SessionOptions } from "./session.ts";
 
 export interface Reach {
   /** Null while the database is in reach, or has been a moment ago. */
   failure(): StorageFailure | null;
-  /** An attempt to reach it has come to this. */
-  note(error: Error | null): void;
+  /** A session is there, until the result is called. */
+  opened(): () => void;
+  /** An attempt to open one has come to this. */
+  failed(error: Error): void;
 }
+
+/** The server, or its user, has as many sessions as it may. */
+const NO_ROOM = "53300";
 
 export function createReach(system: System): Reach {
   let since: number | null = null;
   let cause: Error | null = null;
+  let sessions = 0;
   return {
     failure: () => (since !== null && system.monotonicMs() - since >= LIMITS.databaseGoneMs
       ? new StorageFailure("the database is out of reach", cause)
       : null),
-    note: (error) => {
+    opened: () => {
+      sessions += 1;
+      [since, cause] = [null, null];
+      return () => void (sessions -= 1);
+    },
+    failed: (error) => {
+      // Whoever was let in before goes on.
+      if (sessions > 0 && stateOf(error) === NO_ROOM) return;
       cause = error;
-      since = error === null ? null : since ?? system.monotonicMs();
+      since ??= system.monotonicMs();
     },
   };
 }
@@ -46,17 +59,18 @@ export function createLink(options: SessionOptions, reach: Reach): Link {
     while (!closing.signal.aborted) {
       try {
         const opened = await openSession(options);
-        reach.note(null);
         if (closing.signal.aborted) return await opened.close();
+        const ended = reach.opened();
         session = opened;
         for (const resolve of waiting.splice(0)) resolve(opened);
         opened.onLost(() => {
+          ended();
           session = null;
           start();
         });
         return;
       } catch (error) {
-        reach.note(error as Error);
+        reach.failed(error as Error);
         await wait(system, LIMITS.databaseRetryMs, closing.signal);
       }
     }

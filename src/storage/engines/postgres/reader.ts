@@ -80,7 +80,7 @@ export function createReader(
   const moments = many(connections.snapshots, {
     purpose: "snapshots", statementMs: LIMITS.databaseReportMs, idleMs: LIMITS.databaseReportMs,
   });
-  const single = inTurn(singles);
+  const [single, moment] = [inTurn(singles), inTurn(moments)];
   let isClosed = false;
   const underWay = new Set<Promise<unknown>>();
   const counted = <T>(asked: Promise<T>): Promise<T> => {
@@ -96,14 +96,12 @@ export function createReader(
     return counted(again(single, (session) => session.ask(prepared, parameters)));
   };
   const free = new Map(moments.map((link) => [link, Promise.resolve<unknown>(undefined)]));
-  let turn = 0;
   return {
     ...createSql(ask),
     snapshot: async (read) => {
       refuseClosed();
       // Those of one connection come one after another: it has one transaction.
-      turn = (turn + 1) % moments.length;
-      const link = moments[turn] as Link;
+      const link = moment();
       const result = (free.get(link) as Promise<unknown>).then(() => readMoment(link, read));
       free.set(link, result.catch(() => undefined));
       return counted(result);

@@ -10,10 +10,10 @@ import { createBacklog } from "#storage/backlog.ts";
 import type { AllCommands } from "#storage/commands.ts";
 import { lockOf, type Lock } from "#storage/locks.ts";
 import type { Writer } from "#storage/writer.ts";
-import { runBatch, wasCommitted, type Outcome, type Request, type Share } from "./batch.ts";
+import { isPassing, runBatch, wasCommitted, type Outcome, type Request, type Share } from "./batch.ts";
 import { commandsOver } from "./commands.ts";
 import { createLink, type Link, type Reach } from "./link.ts";
-import { ConnectionLost, type Session, type SessionOptions } from "./session.ts";
+import type { Session, SessionOptions } from "./session.ts";
 
 interface Waiting extends Request {
   sinceMs: number;
@@ -105,7 +105,7 @@ async function whatBecameOf(
       const known = await wasCommitted(session, transaction);
       if (known !== null) return known;
     } catch (error) {
-      if (!(error instanceof StorageFailure || error instanceof ConnectionLost)) return false;
+      if (!(error instanceof StorageFailure || isPassing(error))) return false;
       if (isClosing()) return null;
     }
     await wait(system, LIMITS.databaseRetryMs / 5);
@@ -158,9 +158,9 @@ function createCrew(
   const free = new Set(links);
   const underWay = new Set<Promise<void>>();
   const flush = (): void => {
-    // One that is connected, where any is.
-    const order = [...free].sort((one, other) =>
-      Number(other.current() !== null) - Number(one.current() !== null));
+    // Those that are connected, where any is: one that cannot be may never be.
+    const isThere = links.some((link) => link.current() !== null);
+    const order = [...free].filter((link) => !isThere || link.current() !== null);
     for (const [index, link] of order.entries()) {
       if (lines.due() === 0) return;
       const share = Math.ceil(lines.due() / (order.length - index));
