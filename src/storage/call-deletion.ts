@@ -19,6 +19,12 @@ function createDelete(sql: Sql, rows: CallRows) {
   const blankEvents = sql.prepare(`
     UPDATE events SET call_id = NULL, sequence = 0, type = 'call_deleted', data = @data
     WHERE call_id = @callId`);
+  // What is not sent by now is not sent any more: it says what is to be forgotten.
+  const removeDeliveries = sql.prepare(
+    "DELETE FROM webhook_deliveries WHERE call_id = @callId AND +account_id = @accountId");
+  const emptyToolCalls = sql.prepare(`
+    UPDATE tool_calls SET result = '{}' WHERE result IS NOT NULL AND +account_id = @accountId
+      AND scope >= @first AND scope < @end`);
   const remove = sql.prepare("DELETE FROM calls WHERE id = @callId");
   return async ({ accountId, callId, now }: Args<"delete">) => {
     const call = await rows.find({ accountId, callId });
@@ -26,6 +32,9 @@ function createDelete(sql: Sql, rows: CallRows) {
     if (!isFinal(call.status)) return { kind: "live" as const };
     const data = { type: "call_deleted", call_id: callId } as const;
     await blankEvents.run({ callId, data: JSON.stringify(data) });
+    await removeDeliveries.run({ accountId, callId });
+    // Scopes of its turns are `call:17.1`, `call:17.2` …; a slash comes after the dot.
+    await emptyToolCalls.run({ accountId, first: `call:${callId}.`, end: `call:${callId}/` });
     const event = await rows.append({
       accountId,
       accountSequence: await rows.nextAccountSequence(accountId, 1),

@@ -33,17 +33,25 @@ function createRemoval(sql: Sql, search: SearchCommands) {
     UPDATE events SET conversation_id = NULL, sequence = 0, type = 'conversation_deleted',
       data = @data
     WHERE conversation_id = @id`);
-  // The account alone received notes and callbacks, under no conversation. They are looked for
-  // where there are any, from the conversation's first event on.
+  // The account alone received notes, callbacks and what an evaluation found, under no
+  // conversation. They are looked for where there are any, from the conversation's first event on.
   const blankOwn = sql.prepare(`
     UPDATE events SET type = 'conversation_deleted', data = @data
     WHERE account_id = @accountId AND conversation_id IS NULL
       AND account_sequence > coalesce(
         (SELECT min(account_sequence) FROM events WHERE conversation_id = @id), 0)
-      AND type IN ('note_added', 'callback_requested', 'callback_done')
+      AND type IN ('note_added', 'callback_requested', 'callback_done', 'conversation_evaluated')
       AND data LIKE '%"conversation_id":"' || @uuid || '"%'
       AND (EXISTS (SELECT 1 FROM conversation_notes WHERE conversation_id = @id)
-        OR EXISTS (SELECT 1 FROM callbacks WHERE conversation_id = @id))`);
+        OR EXISTS (SELECT 1 FROM callbacks WHERE conversation_id = @id)
+        OR EXISTS (SELECT 1 FROM conversations WHERE id = @id AND evaluation IS NOT NULL))`);
+  // What is not sent by now is not sent any more: it says what is to be forgotten.
+  const removeDeliveries = sql.prepare(`
+    DELETE FROM webhook_deliveries WHERE conversation_uuid = @uuid
+      AND endpoint_id IN (SELECT id FROM webhook_endpoints WHERE account_id = @accountId)`);
+  const emptyToolCalls = sql.prepare(`
+    UPDATE tool_calls SET result = '{}' WHERE result IS NOT NULL AND +account_id = @accountId
+      AND scope IN (SELECT 'turn:' || CAST(id AS TEXT) FROM turns WHERE conversation_id = @id)`);
   const forgetTrouble = sql.prepare(`
     UPDATE accounts SET trouble_conversation = NULL
     WHERE id = @accountId AND trouble_conversation = @uuid`);
@@ -65,6 +73,8 @@ function createRemoval(sql: Sql, search: SearchCommands) {
   return async (given: { id: number; accountId: number; uuid: string; data: string }) => {
     await blankOwn.run(given);
     await blankEvents.run(given);
+    await removeDeliveries.run(given);
+    await emptyToolCalls.run(given);
     await search.forgetMessages(given.id);
     for (const part of [...parts, ...emptied]) await part.run(given);
     await forgetTrouble.run(given);

@@ -76,6 +76,9 @@ function createInsert(sql: Sql): (delivery: NewDelivery) => Promise<void> {
     { event, endpoint, type, body, recordingFile = null, needsEvaluation = false, now },
   ) => {
     const isActive = endpoint.status === "active";
+    // Also of what the account alone receives: a conversation is deleted with all that names it.
+    const { conversation_id: conversationUuid = null } =
+      JSON.parse(event.json) as { conversation_id?: string };
     await insert.run({
       accountId: event.accountId,
       endpointId: endpoint.id,
@@ -83,7 +86,7 @@ function createInsert(sql: Sql): (delivery: NewDelivery) => Promise<void> {
       messageId: `msg_${event.accountId}_${event.accountSequence}_${now}`,
       type,
       callId: event.callId,
-      conversationUuid: event.conversationId,
+      conversationUuid,
       recordingFile,
       needsEvaluation: needsEvaluation ? 1 : 0,
       state: isActive ? "pending" : "dead",

@@ -2,13 +2,18 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
-import { auditBeside } from "#support/beside.ts";
+import { askUntil } from "#support/asking.ts";
+import { auditBeside, rowsBeside, runBeside } from "#support/beside.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
+import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({
-  env: { PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback" },
+  env: {
+    PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback",
+    PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
+  },
 });
 after(async () => {
   await server.close();
@@ -185,4 +190,55 @@ test("[CR441] all that is kept of a person goes as one deed with its counts: con
     { phone_number: "nobody" },
   ]) assert.equal((await ask("/user/people/delete", wrong)).status, 422, JSON.stringify(wrong));
   assert.ok(accountId > 0 && (await ids("conversations")).includes(bo));
+});
+
+test("[CR442] a call, a conversation or a person that is deleted leaves nothing of what was said in webhook deliveries and in the journal of tools", async () => {
+  const { key, accountId, uuid, talk, ask, assertSound } = await fresh();
+  const receiver = await startWebhookReceiver();
+  after(() => receiver.close());
+  // What is not taken waits, and so does all behind it.
+  receiver.answer((_, response) => void response.writeHead(500).end());
+  const hook = await server.call("POST", "/user/webhook-endpoints", {
+    key, body: { url: receiver.url, events: ["*"] },
+  });
+  assert.equal(hook.status, 201);
+  const conversation = await newConversation(server, uuid);
+  const say = (message: string) =>
+    server.call("POST", `/conversations/${conversation}/messages`, { body: { message } });
+  assert.equal((await say("plum")).status, 200);
+  await server.call("POST", `/user/conversations/${conversation}/notes`, { key, body: { text: "plum" } });
+  const [of] = await rowsBeside<{ id: number; turn: number; assistant: number }>(server.dataDir, `
+    SELECT c.id, t.id AS turn, c.assistant_id AS assistant
+    FROM conversations c JOIN turns t ON t.conversation_id = c.id
+    WHERE c.uuid = @conversation`, { conversation });
+  assert.ok(of);
+  const callId = await talk("+15550100020");
+  const now = Date.now() * 1000;
+  await runBeside(server.dataDir, "UPDATE conversations SET evaluation_due = 5 WHERE id = @id", of);
+  const storage = await openBeside(server.dataDir);
+  await storage.evaluations.evaluated({
+    accountId, id: of.id, uuid: conversation, assistantId: of.assistant, endedAt: 5,
+    values: { fruit: "plum" }, error: null, now,
+  });
+  for (const scope of [`turn:${of.turn}`, `call:${callId}.1`, `call:${callId}0.1`]) {
+    const begun = await storage.toolJournal.begin(
+      { scope, callKey: "k", accountId, toolId: 1, now });
+    assert.ok(begun.kind === "started");
+    await storage.toolJournal.finish(
+      { accountId, id: begun.id, result: { said: "plum" }, sent: true, now });
+  }
+  await storage.close();
+  const saying = async (table: string, column: string): Promise<number> =>
+    (await rowsBeside(server.dataDir, `SELECT id FROM ${table}
+      WHERE account_id = @accountId AND ${column} LIKE '%plum%'`, { accountId })).length;
+  await askUntil(() => saying("webhook_deliveries", "body"), (rows) => rows >= 4);
+  assert.equal(await saying("tool_calls", "result"), 3);
+  await ask("/user/calls/bulk-delete", { call_ids: [callId] });
+  assert.equal(await saying("tool_calls", "result"), 2);
+  await ask("/user/people/delete", { conversation_id: conversation });
+  assert.equal(await saying("webhook_deliveries", "body"), 0);
+  assert.equal(await saying("tool_calls", "result"), 1, "another call's, which begins alike");
+  await assertSound();
+  const { data } = (await server.call("GET", "/user/webhook-deliveries?per_page=100", { key })).body;
+  assert.ok((data as { type: string }[]).some(({ type }) => type === "conversation_deleted"));
 });
