@@ -61,7 +61,6 @@ const ONE_NODES_OWN: Record<string, string> = {
   KB116: "it counts what waits at the first node; another may read it",
   TL116: "it starts again with another secret, which nodes of one database may not have",
   PR84: "a body that is refused half-way breaks off, which the door hands on as it is",
-  PR12: "beside a talk that its client gives a message is refused, but waits at another node",
   PR5: "nodes that have just started do not know of each other, and count for themselves",
   TL86: "nodes that have just started do not know of each other, and count for themselves",
   CV9: "stopped as soon as the model is asked, before others can know of the reply",

@@ -16,7 +16,7 @@ import { createConversation, type CreateArgs, type Prices } from "./creation.ts"
 import { askedByEnd } from "./desk-rules.ts";
 import { createElsewhere } from "./elsewhere.ts";
 import { LiveReply } from "./live-reply.ts";
-import { busy, keyReused, notFound, restarting, settled, type Sent } from "./outcomes.ts";
+import { keyReused, notFound, restarting, settled, type Sent } from "./outcomes.ts";
 import { createRefusals } from "./refusals.ts";
 import { askWhenFree, type NewTurn } from "./turn-begin.ts";
 import type {
@@ -117,7 +117,6 @@ export interface Conversations {
 
 interface Running {
   live: LiveReply;
-  isGiven: boolean;
   result: Promise<TurnResult>;
 }
 
@@ -153,9 +152,6 @@ async function beginTurn(
     throw new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
   }
   const { given } = turn;
-  const ahead = turns.running.get(uuid);
-  // Nobody waits where a client gives the talk: what is said before and after is not in it.
-  if (ahead && (given !== null || ahead.isGiven)) throw busy();
   const release = await turns.queue.enter(uuid);
   const started = Promise.withResolvers<void>();
   turns.starting.set(uuid, started.promise);
@@ -191,7 +187,7 @@ async function beginTurn(
       turns.running.delete(conversation.uuid);
       release();
     });
-    keepRunning(options, turns, conversation.uuid, { live, isGiven: given !== null, result });
+    keepRunning(options, turns, conversation.uuid, { live, result });
     // The user's message is published with its reply; a turn tried again begins after its failure.
     const { events } = outcome;
     return {

@@ -28,8 +28,6 @@ export const conversationFull = (): Fault =>
 export const restarting = (): Fault =>
   new Fault(503, "The server is restarting.", { retryAfterS: 1 });
 export const notFound = (): Fault => new Fault(404, "Conversation not found");
-export const busy = (): Fault =>
-  new Fault(409, "The conversation is being answered.", { retryAfterS: 1 });
 
 /** As for one that waited too long in this node's own line. */
 const busyElsewhere = (): Fault => new Fault(
