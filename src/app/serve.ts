@@ -78,7 +78,8 @@ export async function serve(argv: string[]): Promise<number> {
     if (!(error instanceof StartFailure)) log.fatal({ err: error }, "could not start");
     refuse([(error as Error).message]);
     await app?.close();
-    return error instanceof MisconfiguredStart ? EXIT_CONFIG : EXIT_UNAVAILABLE;
+    // Whatever was open before there was an app would keep the process alive.
+    return process.exit(error instanceof MisconfiguredStart ? EXIT_CONFIG : EXIT_UNAVAILABLE);
   } finally {
     lock.release();
   }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -38,11 +38,15 @@ test("[OP149] metrics are for this machine or the token, strangers add no series
   await guarded.close();
 });
 
+/** Until a process that does not end is given up. */
+const START_MS = 60_000;
+
 function startOnce(env: Record<string, string>) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN], {
-    env: { PARLEY_PORT: "0", ...env }, encoding: "utf8",
+  const { status, signal, stdout, stderr } = spawnSync(process.execPath, [MAIN], {
+    env: { PARLEY_PORT: "0", ...env }, encoding: "utf8", timeout: START_MS,
+    killSignal: "SIGKILL",
   });
-  return { status, output: `${stdout}${stderr}` };
+  return { status, signal, output: `${stdout}${stderr}` };
 }
 
 test("[OP150] what keeps the server from starting is one sentence and exit 69", async () => {
@@ -61,6 +65,17 @@ test("[OP150] what keeps the server from starting is one sentence and exit 69", 
   assert.match(taken.output, /^parley: cannot listen on .*: another program uses the port/m);
   assert.doesNotMatch(taken.output, /^ +at |"stack"/m);
   other.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP152] a start that fails ends the process, whatever was open by then", () => {
+  const dataDir = testDataDir();
+  mkdirSync(dataDir, { recursive: true });
+  // The database is open before the folders are made.
+  writeFileSync(join(dataDir, "scratch"), "");
+  const { status, output, signal } = startOnce({ PARLEY_DATA_DIR: dataDir });
+  assert.deepEqual([status, signal], [69, null], output);
+  assert.match(output, /^parley: EEXIST/m);
   rmSync(dataDir, { recursive: true });
 });
 

@@ -1,6 +1,7 @@
 // The real server for tests: a real process's worth of app on port 0 over a real database.
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { after } from "node:test";
 import { createApp, type App } from "#app/app.ts";
 import { loadModels } from "#app/models.ts";
 import { readConfig, type Config } from "#config/config.ts";
@@ -150,6 +151,15 @@ async function joinNodes(dataDir: string) {
   };
 }
 
+/** What a test that failed did not come to close would keep its file from ending. */
+export function closeAfterFailure(close: () => Promise<void>): void {
+  if (process.env.NODE_TEST_CONTEXT === undefined) return;
+  after(async (context) => {
+    // The typings lack it.
+    if ((context as { passed?: boolean } | undefined)?.passed !== true) await close();
+  });
+}
+
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? testDataDir();
   const nodes = mayBeMany(options) ? await joinNodes(dataDir) : null;
@@ -187,18 +197,19 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     const { status, headers: received } = response;
     return { status, body: isJson ? JSON.parse(text) : text, headers: received };
   };
-  return {
-    app, url, port, sipPort, dataDir, ...first, newAccount, call,
-    close: async () => {
-      await others?.close();
-      await app.close();
-      await nodes?.end();
-      unwatch();
-      if (options.dataDir !== undefined) return;
-      rmSync(dataDir, { recursive: true, force: true });
-      if (isOverPostgres) await (await databaseAt(dataDir, "durable")).drop();
-    },
+  const end = async (): Promise<void> => {
+    await others?.close();
+    await app.close();
+    await nodes?.end();
+    unwatch();
+    if (options.dataDir !== undefined) return;
+    rmSync(dataDir, { recursive: true, force: true });
+    if (isOverPostgres) await (await databaseAt(dataDir, "durable")).drop();
   };
+  let ending: Promise<void> | null = null;
+  const close = (): Promise<void> => (ending ??= end());
+  closeAfterFailure(close);
+  return { app, url, port, sipPort, dataDir, ...first, newAccount, call, close };
 }
 
 /** Everything a new assistant needs; pass what matters to the test. */

@@ -135,10 +135,11 @@ export function createOverview({ store, system }: OverviewOptions): ReadOverview
       await nextTurn();
       const some = buckets.splice(-atOnce).toReversed();
       const read = await Promise.all(some.map((bucket) => store.figures(scopeOf(bucket))));
-      for (const [index, figures] of read.entries()) {
+      const newestFirst = await Promise.all(read.map(async (figures, index) => {
         const bucket = some[index] as Bucket;
-        measured.unshift({ date: bucket.date, ...await measure(scopeOf(bucket), figures) });
-      }
+        return { date: bucket.date, ...await measure(scopeOf(bucket), figures) };
+      }));
+      measured.unshift(...newestFirst.toReversed());
     }
     return { asOf, ...present, ...await shownOf(measured) };
   };
@@ -163,23 +164,28 @@ async function shownOf(
   };
 }
 
-/** Adds a day's latencies, newest day first, until what may be looked at is used up. */
+/**
+ * Adds a day's latencies, newest day first, until what may be looked at is used up. How much there
+ * is of a day its figures say, so that several are read side by side.
+ */
 function createMeasure(store: OverviewStore) {
   let callsLeft = LATENCY_CALLS_MAX;
   let conversationsLeft = LATENCY_CONVERSATIONS_MAX;
   return async (scope: OverviewScope, figures: DayFigures): Promise<Omit<Measured, "date">> => {
+    const answered = figures.calls.reduce((sum, one) => sum + one.answered, 0);
+    const calls = Math.min(callsLeft, answered);
+    const conversations = Math.min(conversationsLeft, figures.conversations);
+    callsLeft -= calls;
+    conversationsLeft -= conversations;
     const turns: TurnTimes[] = [];
     const replies: number[] = [];
-    if (callsLeft > 0 && figures.calls.some(({ answered }) => answered > 0)) {
+    if (calls > 0) {
       await nextTurn();
-      const calls = await store.callTurns(scope, callsLeft);
-      callsLeft -= calls.length;
-      for (const call of calls) turns.push(...call);
+      for (const call of await store.callTurns(scope, calls)) turns.push(...call);
     }
-    if (conversationsLeft > 0 && figures.conversations > 0) {
+    if (conversations > 0) {
       await nextTurn();
-      const ids = await store.conversations(scope, conversationsLeft);
-      conversationsLeft -= ids.length;
+      const ids = await store.conversations(scope, conversations);
       const times = await Promise.all(
         ids.map((id) => store.replyTimes(id, LATENCY_MESSAGES_MAX)));
       replies.push(...times.flat());

@@ -24,6 +24,8 @@ const SERVER_KEY_EXCHANGE = 12;
 const HASHES: Record<number, string> = { 4: "sha256", 5: "sha384", 6: "sha512" };
 /** Kind of curve and its name, before the length of the point. */
 const CURVE_BYTES = 3;
+/** Ten times what the longest chain of certificates takes, and what of it is sent again. */
+const BYTES_MAX = 256 * 1024;
 
 /** One for all calls of a thread. */
 export async function createCertificate(): Promise<Certificate> {
@@ -71,8 +73,12 @@ export function beginDtls({ certificate, fingerprint, send, agreed, over }: Dtls
     agreed({ local: srtpKey(localKey, localSalt), remote: srtpKey(remoteKey, remoteSalt) });
   });
   socket.connect().catch(fail);
+  let received = 0;
   return {
     receive: (bytes) => {
+      // werift keeps pieces of messages for ever that do not become whole.
+      received += bytes.length;
+      if (received > BYTES_MAX) return over("the page sends too much that is no sound");
       try {
         transport.onData(bytes);
       } catch (error) {

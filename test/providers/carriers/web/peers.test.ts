@@ -200,3 +200,27 @@ test("[VL212] a page that is silent for a second is lost; a peer that is closed 
     assert.equal(line.received.events.some(({ kind }) => kind === "lost"), false);
   });
 });
+
+/** The beginning of a message of DTLS whose rest never comes. */
+function pieceOf(number: number): Buffer {
+  const piece = Buffer.alloc(1200);
+  const [record, message] = [13, 12];
+  piece.set([22, 0xfe, 0xfd]);
+  piece.writeUInt32BE(number, 7);
+  piece.writeUInt16BE(piece.length - record, 11);
+  piece.set([11, 0, 0xff, 0xff], record);
+  piece.writeUIntBE(piece.length - record - message, record + 9, 3);
+  return piece;
+}
+
+test("[VL216] pieces of messages that never become whole end the call before they fill the memory", async () => {
+  await withLine(async ({ page, received }) => {
+    const lost = received.event("lost");
+    for (let number = 0; number < 1000; number += 1) {
+      page.sendRaw(pieceOf(number));
+      // As fast as they are taken.
+      if (number % 20 === 0) await delay(1);
+    }
+    await lost;
+  });
+});
