@@ -192,7 +192,7 @@ test("[CR441] all that is kept of a person goes as one deed with its counts: con
   assert.ok(accountId > 0 && (await ids("conversations")).includes(bo));
 });
 
-test("[CR442] a call, a conversation or a person that is deleted leaves nothing of what was said in webhook deliveries and in the journal of tools", async () => {
+test("[CR449] a call, a conversation or a person that is deleted leaves nothing of what was said in webhook deliveries and in the journal of tools", async () => {
   const { key, accountId, uuid, talk, ask, assertSound } = await fresh();
   const receiver = await startWebhookReceiver();
   after(() => receiver.close());
