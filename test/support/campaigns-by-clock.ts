@@ -38,6 +38,8 @@ export interface WorldOptions {
   onDial?(dialled: Dialled, live: Dialled[]): void;
   /** Whether the server has room for one more call; absent: always. */
   hasRoom?(): boolean;
+  /** Whether the numbers of a campaign cannot be read. */
+  fails?(campaignId: number): boolean;
 }
 
 export const FIELDS: Omit<CampaignFields, "assistantId"> = {
@@ -135,7 +137,10 @@ export async function createWorld(options: WorldOptions) {
       hold: () => Promise.resolve(options.hasRoom?.() ?? true ? () => undefined : null),
       secondsFor: calls.secondsFor,
       isPlacedElsewhere: () => Promise.resolve(false),
-      numbersOf: async ({ phoneNumberIds }) => phoneNumberIds.map((id) => `+1555020000${id}`),
+      numbersOf: async ({ id: campaignId, phoneNumberIds }) => {
+        if (options.fails?.(campaignId)) throw new Error("unreadable");
+        return phoneNumberIds.map((id) => `+1555020000${id}`);
+      },
       giveUp: (call, reason) => calls.change(call, "failed", { reason }),
     });
     kill = () => {

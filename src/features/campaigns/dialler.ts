@@ -163,13 +163,20 @@ async function pass(
   turns: Map<number, number>,
   isOpen: () => boolean,
 ): Promise<Instant | null> {
-  const { store, bus, system } = options;
+  const { store, bus, system, log } = options;
   const listened = await store.running();
   const calling = await store.callingAccounts();
   watch.keep(new Set([...listened.map(({ accountId }) => accountId), ...calling]));
-  const settled = await Promise.all(
-    (await store.unsettled()).map((lead) => store.settle({ ...lead, now: system.now() })));
-  bus.publishCommitted(settled.flat());
+  // What fails for one, here and below, is for the next pass and keeps nobody else from being
+  // called.
+  const apart = <T>(work: Promise<T>, about: object): Promise<T | null> => work.catch(
+    (error: unknown) => {
+      log.error({ err: error, ...about }, "the dialler failed for a campaign");
+      return null;
+    });
+  await Promise.all((await store.unsettled()).map(({ accountId, leadId }) => apart(
+    store.settle({ accountId, leadId, now: system.now() }).then(bus.publishCommitted),
+    { lead_id: leadId })));
 
   let until: Instant | null = null;
   let campaigns = (await store.running()).toSorted(
@@ -178,7 +185,8 @@ async function pass(
   while (campaigns.length > 0 && isOpen()) {
     // One call each in turn: a large campaign does not keep a small one of the account waiting.
     const outcomes = await Promise.all(
-      campaigns.map((campaign) => claimOne(options, campaign, isOpen)));
+      campaigns.map((campaign) => apart(
+        claimOne(options, campaign, isOpen), { campaign_id: campaign.id })));
     campaigns = campaigns.filter((campaign, index) => {
       const outcome = outcomes[index];
       if (outcome?.kind === "idle" && outcome.until !== null) {

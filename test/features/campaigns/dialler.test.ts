@@ -217,6 +217,28 @@ test("[CP12] while the server has no room for calls nobody is dialled, and then 
   await world.close();
 });
 
+test("[CP27] a campaign that fails by a fault keeps no other from calling, and goes on once it is gone", async () => {
+  let failing = 0;
+  const world = await createWorld({
+    startMs: NOON, fate: () => ({ fate: "human", seconds: 5 }), fails: (id) => id === failing,
+  });
+  const [broken, sound] = [await world.newCampaign(), await world.newCampaign()];
+  failing = broken.id;
+  for (const { id } of [broken, sound]) {
+    for (const number of ["+15550100101", "+15550100102", "+15550100103"]) {
+      await world.addLead(id, number);
+    }
+  }
+  const called = () => world.dialled.map(({ campaignId }) => campaignId);
+  await world.start(broken.id);
+  await world.start(sound.id);
+  assert.deepEqual(called(), [sound.id, sound.id, sound.id]);
+  failing = 0;
+  await world.step(10_000);
+  assert.deepEqual(called().slice(3), [broken.id, broken.id, broken.id]);
+  await world.close();
+});
+
 test("[CP21] a place that comes free is taken at once; one nobody waited for wakes nobody", async () => {
   let hasRoom = false;
   let asked = 0;
