@@ -2,7 +2,8 @@
 import { ALL_SCOPES, type Account, type Scope } from "#features/accounts/accounts.ts";
 import { dollarsFromMicros, formatMicros } from "#core/money.ts";
 import { readPlans } from "#core/price-lists.ts";
-import { isoMicros } from "#core/system.ts";
+import { createSystem, isoMicros } from "#core/system.ts";
+import { isEmail } from "#features/accounts/users.ts";
 import {
   chooseAccount,
   readAmount,
@@ -37,6 +38,7 @@ function readExpiry(values: Invocation["values"]): number | null {
   if (given === undefined) return null;
   const ms = Date.parse(given);
   if (!Number.isFinite(ms)) throw new UsageError("--expires-at takes a date in ISO 8601");
+  if (ms <= Date.now()) throw new UsageError("--expires-at is over: such a key would open nothing");
   return ms * 1000;
 }
 
@@ -60,8 +62,10 @@ const createAccount: Command = {
     if (name === undefined) throw new UsageError("--name is required");
     const micros = values.balance === undefined ? 0 : readAmount(text(values, "balance"), "--balance");
     if (micros < 0) throw new UsageError("--balance may not be negative");
+    const email = text(values, "email") ?? "";
+    if (email !== "" && !isEmail(email)) throw new UsageError(`${email} is no e-mail address`);
     return withStorage(config, async (_storage, accounts) => {
-      const created = await accounts.create(name, text(values, "email") ?? "");
+      const created = await accounts.create(name, email);
       if (micros > 0) await accounts.credit(created.id, micros);
       const { token } = await accounts.createKey(created.id, "cli");
       const value = {
@@ -135,15 +139,21 @@ const listKeys: Command = {
   run: ({ config, values }) =>
     withStorage(config, async (_storage, accounts) => {
       const { id } = await chooseAccount(accounts, values);
-      const rows = (await accounts.listKeys(id)).map((key) => ({
+      const now = createSystem().now();
+      const inForce = (await accounts.listKeys(id)).filter((key) =>
+        key.expiresAt === null || key.expiresAt > now);
+      const rows = inForce.map((key) => ({
         key_id: key.id,
         name: key.name,
         scopes: key.scopes,
         created_at: isoMicros(key.createdAt),
         last_used_at: key.lastUsedAt === null ? null : isoMicros(key.lastUsedAt),
+        expires_at: key.expiresAt === null ? null : isoMicros(key.expiresAt),
       }));
-      const lines = rows.map((row) => [row.key_id, row.name, row.scopes.join(","), row.created_at]);
-      const head = ["key_id", "name", "scopes", "created_at"];
+      const lines = rows.map((row) => [
+        row.key_id, row.name, row.scopes.join(","), row.created_at, row.expires_at ?? "never",
+      ]);
+      const head = ["key_id", "name", "scopes", "created_at", "expires_at"];
       return Promise.resolve({ value: rows, text: table([head, ...lines]) });
     }),
 };

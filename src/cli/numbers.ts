@@ -11,8 +11,21 @@ import {
   readAmount, table, text, UsageError, withStorage, type Command, type Invocation,
 } from "./command.ts";
 
+const WHY_UNREAD: Partial<Record<string, string>> = {
+  ENOENT: "it does not exist", EISDIR: "it is a folder", EACCES: "it may not be read",
+};
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file === "-" ? 0 : file, "utf8");
+  } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    throw new Error(`${file} cannot be read: ${WHY_UNREAD[code] ?? message}`, { cause: error });
+  }
+}
+
 function readLines(file: string): string[] {
-  return readFileSync(file === "-" ? 0 : file, "utf8")
+  return textOf(file)
     .split("\n")
     .map((line) => line.replace(/#.*/, "").trim());
 }

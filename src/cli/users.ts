@@ -2,7 +2,7 @@
 import { createMemoryBus } from "#events/bus.ts";
 import { BY_OPERATOR } from "#features/accounts/audit.ts";
 import { ROLES, type Role } from "#features/accounts/roles.ts";
-import { createUsers, emailOf, joinLink, type User, type Users } from "#features/accounts/users.ts";
+import { createUsers, emailOf, isEmail, joinLink, type User, type Users } from "#features/accounts/users.ts";
 import { tlsFilesOf } from "#config/config.ts";
 import { listeningOrigin } from "#core/networks.ts";
 import { createSystem, isoMicros } from "#core/system.ts";
@@ -19,9 +19,9 @@ const usersOf = ({ users: store }: Storage): Users => createUsers({
   store, bus: createMemoryBus(), system: createSystem(), onChange: () => undefined,
 });
 
-function readEmail([given]: string[]): string {
-  if (given === undefined || !given.includes("@")) throw new UsageError("EMAIL is required");
-  return emailOf(given);
+function readEmail([given = ""]: string[]): string {
+  if (isEmail(given)) return emailOf(given);
+  throw new UsageError(given === "" ? "EMAIL is required" : `${given} is no e-mail address`);
 }
 
 function readRole(values: Invocation["values"]): Role {

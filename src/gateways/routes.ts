@@ -173,16 +173,17 @@ function modelRoutes(options: ProtocolOptions): Route[] {
     publicRoute({
       ...OPENAI,
       method: "GET",
-      path: "/v1/models/{uuid}",
-      params: { uuid: Uuid("The assistant's `uuid`.") },
+      path: "/v1/models/{model}",
+      params: { model: Type.String(about(
+        "The assistant's uuid or id, as for `model`.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")) },
       summary: "Read one assistant as a model",
       responses: {
         200: { description: "The assistant", schema: MODEL },
         404: NO_MODEL,
       },
-      handle: async ({ uuid, http }) => {
+      handle: async ({ http }) => {
         const caller = await admit(options, http, "read");
-        return json(200, modelOf(await getModel(options, caller, uuid)));
+        return json(200, modelOf(await getModel(options, caller, http.params[0] ?? "")));
       },
     }),
   ];

@@ -212,3 +212,33 @@ test("[CL95] a link for a member leads to where the server listens, with TLS as 
   assert.match((await parley(dir, invite, sealed)).out, /^https:\/\/127\.0\.0\.1:8080\//);
   rmSync(dir, { recursive: true });
 });
+
+test("[CL96] addresses, files and dates that are wrong are refused in words; expired keys are not listed", async () => {
+  const dir = testDataDir();
+  await parley(dir, ["account", "create", "--name", "A"]);
+  const [account, invited, none, folder, over] = await Promise.all([
+    parley(dir, ["account", "create", "--name", "B", "--email", "nobody"]),
+    parley(dir, ["user", "invite", "a b@example.com", "--role", "viewer"]),
+    parley(dir, ["number", "import", "/nowhere.txt"]),
+    parley(dir, ["number", "import", dir]),
+    parley(dir, ["key", "create", "--expires-at", "2001-01-01"]),
+  ]);
+  assert.deepEqual([account.code, account.err], [64, "parley: nobody is no e-mail address\n"]);
+  assert.deepEqual([invited.code, invited.err], [64, "parley: a b@example.com is no e-mail address\n"]);
+  assert.equal(none.err, "parley: /nowhere.txt cannot be read: it does not exist\n");
+  assert.equal(folder.err, `parley: ${dir} cannot be read: it is a folder\n`);
+  assert.deepEqual([over.code, over.err], [
+    64, "parley: --expires-at is over: such a key would open nothing\n",
+  ]);
+  const soon = new Date(Date.now() + 3_600_000).toISOString();
+  await parley(dir, ["key", "create", "--expires-at", soon]);
+  const db = new Database(join(dir, "parley.db"));
+  const expiries = () => parley(dir, ["key", "list", "--json"]).then(({ out }) =>
+    (JSON.parse(out) as { expires_at: string | null }[])
+      .map(({ expires_at: at }) => at?.slice(0, 19)));
+  assert.deepEqual(await expiries(), [undefined, soon.slice(0, 19)]);
+  db.exec("UPDATE api_keys SET expires_at = 1 WHERE expires_at IS NOT NULL");
+  db.close();
+  assert.deepEqual(await expiries(), [undefined]);
+  rmSync(dir, { recursive: true });
+});

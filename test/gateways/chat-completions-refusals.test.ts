@@ -8,7 +8,7 @@ const server = await startTestServer();
 after(() => server.close());
 
 const ROUTES = [
-  ["post", "/v1/chat/completions"], ["get", "/v1/models"], ["get", "/v1/models/{uuid}"],
+  ["post", "/v1/chat/completions"], ["get", "/v1/models"], ["get", "/v1/models/{model}"],
 ] as const;
 
 const document = await documentOf();

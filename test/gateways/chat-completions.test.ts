@@ -264,7 +264,11 @@ test("[PR10] models are the account's active assistants", async () => {
     [[uuid, "model", "parley", "Desk"]]);
   assert.ok(Math.abs((models[0]?.created ?? 0) - Date.now() / 1000) < 60);
   assert.deepEqual(await openai.models.retrieve(uuid), models[0]);
-  await assert.rejects(openai.models.retrieve(NOBODY), OpenAI.NotFoundError);
+  for (const model of [NOBODY, "gpt-4", "999999"]) {
+    await assert.rejects(openai.models.retrieve(model), (error: unknown) =>
+      error instanceof OpenAI.NotFoundError && error.code === "model_not_found"
+        && error.message.includes(`The model ${model} does not exist`));
+  }
 });
 
 test("[PR11] the AI SDK streams from it as from any OpenAI-compatible server", async () => {

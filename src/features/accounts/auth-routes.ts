@@ -17,6 +17,7 @@ import type { AsksProvider, PendingSignIn } from "#providers/identity/port.ts";
 import type { Accounts } from "./accounts.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./passwords.ts";
 import type { From, OpenedSession, SignIn } from "./sign-in.ts";
+import { EMAIL_FORM } from "./users.ts";
 
 interface AuthRouteOptions {
   signIn: SignIn;
@@ -36,13 +37,11 @@ export const SESSION_COOKIE = "parley";
 const PENDING_COOKIE = "parley-oidc";
 const PENDING_PLACE = "oidc";
 const PENDING_S = 10 * 60;
-const EMAIL_CHARS_MAX = 254;
 const NAME_CHARS_MAX = 100;
 const TOKEN_CHARS_MAX = 100;
 
 export const EMAIL = Type.String({
-  pattern: "^[^@\\s]+@[^@\\s]+$", maxLength: EMAIL_CHARS_MAX,
-  ...about("The member's e-mail address.", "ana@example.org"),
+  ...EMAIL_FORM, ...about("The member's e-mail address.", "ana@example.org"),
 });
 export const NAME = Type.String({
   pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The name, which visitors see too.", "Ana"),
@@ -158,7 +157,7 @@ function loginRoute(options: AuthRouteOptions): Route {
     summary: "Sign in with e-mail and password",
     description: "The session is a cookie that no script reads. What is wrong is not said.",
     body: Type.Object({
-      email: Type.String({ maxLength: EMAIL_CHARS_MAX, ...about("The address.", "ana@example.org") }),
+      email: Type.String({ maxLength: EMAIL_FORM.maxLength, ...about("The address.", "ana@example.org") }),
       password: PASSWORD,
       remember: Type.Optional(Type.Boolean(about(
         "Whether the session stays when the browser is closed, for 30 days; else 12 hours."))),

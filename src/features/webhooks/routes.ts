@@ -12,6 +12,7 @@ import {
 import { json } from "#http/exchange.ts";
 import { pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT } from "#http/pagination.ts";
 import { keyRoute, seesSecrets, type Route } from "#http/route.ts";
+import { assertEvents, EVENTS_TABLE } from "./event-members.ts";
 import {
   DELIVERY_STATES, PURPOSES, type Delivery, type DeliveryFilter, type Endpoint, type Webhooks,
 } from "./webhooks.ts";
@@ -162,11 +163,11 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       summary: "Have events of the account sent to a URL, signed and in order",
       body: Type.Object({ url: Url, events: Type.Optional(EventTypes) }),
       responses: { 201: { description: "The endpoint with its secret", schema: OneEndpoint } },
-      handle: async ({ caller, body }) => json(201, {
-        data: wire(await webhooks.create(caller.accountId, {
-          url: body.url, events: body.events ?? ["*"],
-        }), true),
-      }),
+      handle: async ({ caller, body: { url, events = ["*"] } }) => {
+        assertEvents(events);
+        const made = await webhooks.create(caller.accountId, { url, events });
+        return json(201, { data: wire(made, true) });
+      },
     }),
     keyRoute({
       ...ENDPOINT,
@@ -181,9 +182,10 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
           ["active", "disabled"] as const, "Disabled: nothing is sent; events wait.")),
       }),
       responses: { 200: { description: "The endpoint", schema: OneEndpoint } },
-      handle: async ({ caller, id, body }) => json(200, {
-        data: wire(await webhooks.update(caller.accountId, id, body), true),
-      }),
+      handle: async ({ caller, id, body }) => {
+        assertEvents(body.events ?? []);
+        return json(200, { data: wire(await webhooks.update(caller.accountId, id, body), true) });
+      },
     }),
     keyRoute({
       ...ENDPOINT,
@@ -293,7 +295,8 @@ function eventsRoute({ events }: WebhookRouteOptions): Route {
     method: "GET",
     path: "/user/events",
     summary: "Catch up on events",
-    description: "Events of the account in order, after a position: the `id` of webhooks and streams.",
+    description: "Events of the account in order, after a position: the `id` of webhooks and streams. "
+      + `What each has, here beside \`type\` and in webhooks in \`data\`:\n\n${EVENTS_TABLE}`,
     query: Type.Object({
       after: Type.Optional(Type.Integer({
         minimum: 0, ...about("The `id` of the last event you have; left out: from the oldest.", 42),
