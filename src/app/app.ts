@@ -5,7 +5,7 @@ import { createNodes, type NewNode, type NodeWork } from "#cluster/nodes.ts";
 import { createNotices, type Notices } from "#cluster/notices.ts";
 import { PROTOCOL } from "#cluster/wire.ts";
 import { tlsFilesOf, type Config } from "#config/config.ts";
-import { StorageFailure } from "#core/faults.ts";
+import { StartFailure, StorageFailure } from "#core/faults.ts";
 import { indexMessages } from "#features/conversations/inbox.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -205,7 +205,12 @@ async function start(
   const port = await server.listen(config.PARLEY_HOST, config.PARLEY_PORT);
   const url = config.PARLEY_PUBLIC_URL
     ?? listeningOrigin(tlsFilesOf(config) !== null, config.PARLEY_HOST, port);
-  const sip = await features.voice.listen();
+  const sip = await features.voice.listen().catch((error: unknown) => {
+    const { PARLEY_SIP_HOST: host, PARLEY_SIP_PORT: sipPort } = config;
+    if (sipPort === null) throw error;
+    throw new StartFailure(`cannot listen for SIP on ${host}:${sipPort}: ${(error as Error).message};`
+      + " see PARLEY_SIP_HOST and PARLEY_SIP_PORT");
+  });
   await features.phoneNumbers.sipTrunks.look();
   mounted.connectCarriers();
   await features.knowledge.processor.start();

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
+import { programFile } from "#core/program.ts";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { MAIN, startProcess } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
@@ -103,5 +104,33 @@ test("[OP151] an upload that the disk has no room for is 503 and the server live
   const exited = once(child, "exit");
   child.kill("SIGKILL");
   await exited;
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP153] a key that fits no certificate, a model twice and a SIP port that is taken are one sentence", async () => {
+  const dataDir = testDataDir();
+  const [pem, models] = [join(dataDir, "key.pem"), join(dataDir, "models.json")];
+  writeFileSync(pem, "no key");
+  const [first] = JSON.parse(readFileSync(programFile("data/models.json"), "utf8")) as object[];
+  writeFileSync(models, JSON.stringify([first, first]));
+  const other = createServer().listen(0, "0.0.0.0");
+  await once(other, "listening");
+  const { port } = other.address() as AddressInfo;
+  const cases: [env: Record<string, string>, status: number, sentence: RegExp][] = [
+    [{ PARLEY_TLS_KEY_FILE: pem, PARLEY_TLS_CERT_FILE: pem }, 78,
+      /^parley: PARLEY_TLS_KEY_FILE and PARLEY_TLS_CERT_FILE cannot be used together: .+\n$/],
+    [{ PARLEY_TLS_KEY_FILE: dataDir, PARLEY_TLS_CERT_FILE: dataDir }, 78, /cannot be used together: EISDIR/],
+    [{ PARLEY_MODELS_FILE: models }, 78, /^parley: PARLEY_MODELS_FILE gives an id to two models\n$/],
+    [{ PARLEY_SIP_PORT: String(port) }, 69,
+      /^parley: cannot listen for SIP on 0\.0\.0\.0:\d+: .*EADDRINUSE.*PARLEY_SIP_PORT\n$/m],
+    [{ PARLEY_FILES_URL: `file://${pem}` }, 78, /^parley: PARLEY_FILES_URL names a folder/],
+    [{ PARLEY_PUBLIC_URL: "https://x.example/?a=b" }, 78, /^parley: PARLEY_PUBLIC_URL must be a URL without/],
+  ];
+  for (const [env, status, sentence] of cases) {
+    const ran = startOnce({ PARLEY_DATA_DIR: join(dataDir, "data"), ...env });
+    assert.equal(ran.status, status, ran.output);
+    assert.match(ran.output, sentence);
+  }
+  other.close();
   rmSync(dataDir, { recursive: true });
 });

@@ -1,6 +1,6 @@
 // The settings about files that are not the database, and how PARLEY_FILES_URL is read. Part of
 // settings.ts.
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { setting } from "./setting.ts";
 import { problem, region, text, type Parse } from "./values.ts";
@@ -20,7 +20,7 @@ const filesPlace: Parse<FilesPlace | null> = (value) => {
   if (protocol === "file:" && host === "") {
     const root = fileURLToPath(value);
     // A folder that is made here would hide that a mount is missing.
-    return existsSync(root)
+    return existsSync(root) && statSync(root).isDirectory()
       ? { kind: "folder", root }
       : problem(`names a folder that does not exist: ${root}`);
   }

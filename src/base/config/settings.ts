@@ -1,7 +1,7 @@
 // Every environment variable: type, default, description; those that bound something are in
 // bounds.ts. Read by config.ts.
 import {
-  address, addresses, asteriskEndpoint, carrierRates, countries, databaseUrl, ed25519Key,
+  address, addresses, asteriskEndpoint, baseUrl, carrierRates, countries, databaseUrl, ed25519Key,
   file, iceUrls, integer, list, natsUrl, networks, numberPrices, oneOf, onOff, origins, plainName,
   plans, portRange, region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid,
 } from "./values.ts";
@@ -26,11 +26,11 @@ export const SETTINGS = {
   }),
   PARLEY_PUBLIC_URL: setting<string | null>({
     default: null, description: "URL under which people reach the server, when a proxy stands before it",
-    parse: url,
+    parse: baseUrl,
   }),
   PARLEY_NODE_URL: setting<string | null>({
     default: null, description: "URL under which this node alone is reached, for what carriers bring to a call of its own; absent: PARLEY_PUBLIC_URL",
-    parse: url,
+    parse: baseUrl,
   }),
   PARLEY_TRUSTED_PROXIES: setting<string[]>({
     default: [], description: "Addresses or networks whose X-Forwarded-For and -Proto are believed, separated by commas",

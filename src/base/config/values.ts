@@ -32,6 +32,10 @@ export const oneOf = <T extends string>(values: readonly T[]): Parse<T> => (valu
   values.find((candidate) => candidate === value) ?? problem(`must be one of ${values.join(", ")}`);
 export const url: Parse<string | null> = (value) =>
   parseHttpUrl(value) ? value.replace(/\/+$/, "") : problem("must be an absolute http(s) URL");
+/** Paths are put behind it. */
+export const baseUrl: Parse<string | null> = (value) => (/[?#]/.test(value)
+  ? problem("must be a URL without ? and #, for paths are put behind it")
+  : url(value));
 export const natsUrl: Parse<string | null> = (value) =>
   value.split(",").every((one) => /^(?:nats|tls):\/\/[^/\s]+$/.test(one) && URL.canParse(one))
     ? value

@@ -1,7 +1,9 @@
 // The uWebSockets.js adaptor. In this library a synchronous throw or a missing onAborted aborts the
 // process and header values are not checked for line breaks; every route goes through `open` below,
 // so that nothing above this file can make either mistake.
+import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { createSecureContext } from "node:tls";
 import * as uWS from "uWebSockets.js";
 import type {
   HttpRequest as RawRequest,
@@ -9,7 +11,7 @@ import type {
   TemplatedApp,
   us_listen_socket,
 } from "uWebSockets.js";
-import { Fault, fieldFault, StartFailure } from "#core/faults.ts";
+import { Fault, fieldFault, MisconfiguredStart, StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { framingFault, isFramingFault } from "./errors.ts";
@@ -307,10 +309,19 @@ function whyNoListening(host: string, port: number): Promise<string> {
   });
 }
 
+/** uWebSockets.js does not say what is wrong with a key or a certificate; OpenSSL does. */
+function createSslApp({ keyFile, certFile }: NonNullable<HttpServerOptions["tls"]>): TemplatedApp {
+  try {
+    createSecureContext({ key: readFileSync(keyFile), cert: readFileSync(certFile) });
+  } catch (error) {
+    throw new MisconfiguredStart("PARLEY_TLS_KEY_FILE and PARLEY_TLS_CERT_FILE cannot be used"
+      + ` together: ${(error as Error).message}`);
+  }
+  return uWS.SSLApp({ key_file_name: keyFile, cert_file_name: certFile });
+}
+
 export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const app: TemplatedApp = options.tls
-    ? uWS.SSLApp({ key_file_name: options.tls.keyFile, cert_file_name: options.tls.certFile })
-    : uWS.App();
+  const app: TemplatedApp = options.tls ? createSslApp(options.tls) : uWS.App();
   let listening: us_listen_socket | null = null;
   let isClosed = false;
 

@@ -1,7 +1,7 @@
 // The models an assistant may choose, and the adaptor behind each. The list is a file (shipped:
 // data/models.json), read and validated by config; made once, in app.ts.
 import { Type, type Static } from "@sinclair/typebox";
-import { ProviderError } from "#core/faults.ts";
+import { MisconfiguredStart, ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { REALTIME_VENDORS, type RealtimeVendor } from "#providers/speech/port.ts";
@@ -107,7 +107,7 @@ export interface ModelCatalog {
 export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
   const { entries, log } = options;
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
-  if (byId.size < entries.length) throw new Error("the models file gives an id to two models");
+  if (byId.size < entries.length) throw new MisconfiguredStart("PARLEY_MODELS_FILE gives an id to two models");
   const unusable = entries.find(({ url }) => url !== undefined && parseHttpUrl(url) === null);
   if (unusable) throw new Error(`the models file has no usable url for model ${unusable.id}`);
   const first = entries.find(({ type }) => type === "llm");
