@@ -1,8 +1,9 @@
 // How many replies of 30 tokens a second there may be at once until the latest 1 % of the tokens
 // are more than 20 ms later than without Parley: doubled until they are, then halved in between. A
 // token is as late as it arrives after the model wrote it; the same readers first ask the model.
+// Afterwards the same of a relay that stores nothing (bench/baseline/): what the libraries allow.
 import { setTimeout as sleep } from "node:timers/promises";
-import { cpuSeconds, start, stop } from "./load.ts";
+import { cpuSeconds, start, stop, type Started } from "./load.ts";
 import { print, printResult } from "./report.ts";
 import { serve } from "./serving.ts";
 import { openFilesMax, startWatchers, type Received, type Request } from "./watching.ts";
@@ -17,14 +18,28 @@ const most = Math.min(
 const STEPS_BETWEEN = 3;
 /** Before this has passed, what is being opened is in the way; nothing is begun after the last. */
 const OPENING_MS = 1500;
-const TOTAL_MS = 5 * 60_000;
+const TOTAL_MS = 3 * 60_000;
 
 const tokens = Math.ceil(((SECONDS + 10) * 1000) / GAP_MS);
 const model = await start("ticking-model.ts", [String(tokens), String(GAP_MS)], {});
 const serving = await serve(model.port, {
   PARLEY_TURNS_MAX: "20000", PARLEY_MODEL_CONNECTIONS_MAX: "20000",
 });
-const began = performance.now();
+const relay = await start("baseline/relay.ts", ["", `http://127.0.0.1:${model.port}/v1`], {});
+
+interface Subject {
+  started: Started;
+  /** The path of a conversation of its own. */
+  open(): Promise<string>;
+}
+
+const subjects: Record<"parley" | "relay", Subject> = {
+  parley: {
+    started: serving.started,
+    open: async () => `/api/conversations/${await serving.newConversation()}`,
+  },
+  relay: { started: relay, open: async () => "/conversations/any" },
+};
 
 async function read(port: number, requests: Request[], token: string): Promise<Received> {
   const forked = await startWatchers({ port, requests, key: "", marker: "", token });
@@ -44,20 +59,19 @@ interface Step {
   cpuUs: number;
 }
 
-async function step(streams: number): Promise<Step> {
+async function step({ started, open }: Subject, streams: number): Promise<Step> {
   const requests: Request[] = [];
   await Promise.all(Array.from({ length: 16 }, async () => {
     while (requests.length < streams) {
-      const id = await serving.newConversation();
-      requests.push({ kind: "post", path: `/api/conversations/${id}/messages` });
+      requests.push({ kind: "post", path: `${await open()}/messages` });
     }
   }));
   requests.length = streams;
   const straight = requests.map((): Request => ({ kind: "post", path: "/v1/chat/completions" }));
   const direct = await read(model.port, straight, '"content":"');
-  const { pid } = serving.started.child;
+  const { pid } = started.child;
   const cpu = cpuSeconds(pid);
-  const through = await read(serving.started.port, requests, '"text":"');
+  const through = await read(started.port, requests, '"text":"');
   const figures = {
     streams,
     addedMs: Number((through.p99Ms - direct.p99Ms).toFixed(1)),
@@ -69,22 +83,34 @@ async function step(streams: number): Promise<Step> {
   return figures;
 }
 
-let held: Step | null = null;
-let [good, bad] = [0, 0];
-const take = async (streams: number): Promise<void> => {
-  const figures = await step(streams);
-  if (figures.addedMs <= ADDED_MS_MAX) [held, good] = [figures, streams];
-  else bad = streams;
-};
-const hasTime = (): boolean => performance.now() - began < TOTAL_MS;
-for (let streams = FIRST; bad === 0 && streams <= most && hasTime(); streams *= 2) {
-  await take(streams);
+async function mostHeld(
+  name: keyof typeof subjects,
+): Promise<{ streams: number; held: Step | null }> {
+  const began = performance.now();
+  const hasTime = (): boolean => performance.now() - began < TOTAL_MS;
+  let held: Step | null = null;
+  let [good, bad] = [0, 0];
+  const take = async (streams: number): Promise<void> => {
+    print(name);
+    const figures = await step(subjects[name], streams);
+    if (figures.addedMs <= ADDED_MS_MAX) [held, good] = [figures, streams];
+    else bad = streams;
+  };
+  for (let streams = FIRST; bad === 0 && streams <= most && hasTime(); streams *= 2) {
+    await take(streams);
+  }
+  for (let left = STEPS_BETWEEN; bad > 0 && left > 0 && hasTime(); left -= 1) {
+    await take(Math.round((good + bad) / 2));
+  }
+  return { streams: good, held };
 }
-for (let left = STEPS_BETWEEN; bad > 0 && left > 0 && hasTime(); left -= 1) {
-  await take(Math.round((good + bad) / 2));
-}
+
+const { streams, held } = await mostHeld("parley");
+const bare = await mostHeld("relay");
+await stop(relay);
 await stop(model);
 await serving.close();
 printResult("streams", {
-  streams: good, added_p99_ms_max: ADDED_MS_MAX, tokens_per_second: 30, held,
+  streams, added_p99_ms_max: ADDED_MS_MAX, tokens_per_second: 30, held,
+  relay_streams: bare.streams, relay_held: bare.held,
 });

@@ -103,6 +103,21 @@ const parametersOf = (accountId: number, filter: DeliveryFilter) => ({
   callId: filter.callId ?? null,
 });
 
+/** Asked after every commit, mostly in vain: one look at the newest number says so. */
+function createWaiting(reader: Reader): WebhookStore["waiting"] {
+  const newest = reader.prepare<object, { id: number | null }>(
+    "SELECT max(id) AS id FROM webhook_deliveries");
+  const waiting = reader.prepare<object, { endpoint_id: number }>(`
+    SELECT DISTINCT endpoint_id FROM webhook_deliveries WHERE id > @afterId AND state = 'pending'`);
+  return async (afterId) => {
+    // Read first: what is written between the two is found, and found again.
+    const newestId = (await newest.get({}))?.id ?? 0;
+    if (newestId === afterId) return { endpointIds: [], newestId };
+    const rows = await waiting.all({ afterId });
+    return { endpointIds: rows.map(({ endpoint_id: id }) => id), newestId };
+  };
+}
+
 export function createWebhookStore(reader: Reader, writer: Writer): WebhookStore {
   const endpoint = reader.prepare<object, EndpointRow>(
     "SELECT * FROM webhook_endpoints WHERE id = @endpointId AND account_id = @accountId");
@@ -123,10 +138,6 @@ export function createWebhookStore(reader: Reader, writer: Writer): WebhookStore
       AND finished_at < CASE WHEN state = 'delivered'
         THEN CAST(@deliveredBefore AS BIGINT) ELSE CAST(@deadBefore AS BIGINT) END
     ORDER BY finished_at LIMIT (@rows + 0)`);
-  const newest = reader.prepare<object, { id: number | null }>(
-    "SELECT max(id) AS id FROM webhook_deliveries");
-  const waiting = reader.prepare<object, { endpoint_id: number }>(`
-    SELECT DISTINCT endpoint_id FROM webhook_deliveries WHERE id > @afterId AND state = 'pending'`);
   const head = reader.prepare<object, DeliveryRow>(`
     ${DELIVERY} WHERE d.endpoint_id = +@endpointId AND d.state = 'pending' ORDER BY d.id LIMIT 1`);
   return {
@@ -151,13 +162,7 @@ export function createWebhookStore(reader: Reader, writer: Writer): WebhookStore
       (await count.get(parametersOf(accountId, filter)))?.total ?? 0,
     replay: (args) => writer.write("webhooks.replay", args),
     enqueue: (args) => writer.write("webhooks.enqueue", args),
-    waiting: async (afterId) => {
-      // Read first: what is written between the two is found, and found again.
-      const newestId = (await newest.get({}))?.id ?? 0;
-      if (newestId === afterId) return { endpointIds: [], newestId };
-      const rows = await waiting.all({ afterId });
-      return { endpointIds: rows.map(({ endpoint_id: id }) => id), newestId };
-    },
+    waiting: createWaiting(reader),
     head: async (endpointId) => {
       const row = await head.get({ endpointId });
       const found = row && await byId.get({ endpointId });
