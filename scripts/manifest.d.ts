@@ -1,4 +1,0 @@
-export function shippedManifest(): {
-  dependencies: Record<string, string>;
-  optionalDependencies: Record<string, string>;
-};
