@@ -130,7 +130,7 @@ async function newPossessions(): Promise<Places> {
   const { recording_url: recording } = await read(`/user/calls/${call}`);
   const link = new URL(recording);
   return {
-    "/voices/": { id: 1 }, "/widget/": assistant, "/v1/models/": assistant,
+    "/voices/": { id: 1 }, "/widget/": assistant, "/v1/models/": { model: assistant.uuid },
     "/user/assistant/": assistant, "/user/assistants/": assistant, "/user/tools/": { id: tool },
     "/user/phone-numbers/": trunk, "/user/leads/": { id: lead }, "/user/campaign/": { id: campaign },
     "/user/knowledgebases/": { id: knowledgebase, document_id: await newDocument(knowledgebase) },

@@ -3,7 +3,7 @@
 import { rmSync } from "node:fs";
 import { databaseAt } from "./engines.ts";
 import { startNats, type NatsServer } from "./nats.ts";
-import { closeAfterFailure, startTestServer, testDataDir, type TestServer } from "./server.ts";
+import { closing, startTestServer, testDataDir, type TestServer } from "./server.ts";
 
 export interface Nodes {
   all: TestServer[];
@@ -32,15 +32,12 @@ export async function startNodes(count: number, env: Record<string, string> = {}
   }
   const [first] = all;
   if (!first) throw new Error("there is no node");
-  const end = async (): Promise<void> => {
+  const close = closing(async () => {
     for (const node of all) await node.close();
     await nats.kill();
     await database.drop();
     rmSync(dataDir, { recursive: true, force: true });
-  };
-  let ending: Promise<void> | null = null;
-  const close = (): Promise<void> => (ending ??= end());
-  closeAfterFailure(close);
+  });
   let turn = 0;
   const next = (): TestServer => all[(turn += 1) % count] ?? first;
   return {

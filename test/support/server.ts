@@ -152,12 +152,23 @@ async function joinNodes(dataDir: string) {
 }
 
 /** What a test that failed did not come to close would keep its file from ending. */
-export function closeAfterFailure(close: () => Promise<void>): void {
-  if (process.env.NODE_TEST_CONTEXT === undefined) return;
-  after(async (context) => {
-    // The typings lack it.
-    if ((context as { passed?: boolean } | undefined)?.passed !== true) await close();
-  });
+const open = new Set<() => Promise<void>>();
+const LEFT_OPEN_MS = 5000;
+if (process.env.NODE_TEST_CONTEXT !== undefined) {
+  after(() => void setTimeout(() => {
+    for (const close of open) void close();
+  }, LEFT_OPEN_MS).unref());
+}
+
+/** Calls `end` once, however often it is called, at the latest some time after the last test. */
+export function closing(end: () => Promise<void>): () => Promise<void> {
+  let ending: Promise<void> | null = null;
+  const close = (): Promise<void> => {
+    open.delete(close);
+    return (ending ??= end());
+  };
+  open.add(close);
+  return close;
 }
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
@@ -206,9 +217,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     rmSync(dataDir, { recursive: true, force: true });
     if (isOverPostgres) await (await databaseAt(dataDir, "durable")).drop();
   };
-  let ending: Promise<void> | null = null;
-  const close = (): Promise<void> => (ending ??= end());
-  closeAfterFailure(close);
+  const close = closing(end);
   return { app, url, port, sipPort, dataDir, ...first, newAccount, call, close };
 }
 
