@@ -190,12 +190,12 @@ export const newToken = (system: System): string =>
 /** Behind `#`, so that it stands in no log of a server or proxy. */
 export const joinLink = (origin: string, token: string): string => `${origin}/#/join/${token}`;
 
-/** How an address is kept and compared. */
 /** What an invitation may go to, for whatever checks it. */
 export const EMAIL_FORM = { pattern: "^[^@\\s]+@[^@\\s]+$", maxLength: 254 };
 const EMAIL = new RegExp(EMAIL_FORM.pattern);
 export const isEmail = (text: string): boolean =>
   EMAIL.test(text) && text.length <= EMAIL_FORM.maxLength;
+/** How an address is kept and compared. */
 export const emailOf = (text: string): string => text.trim().toLowerCase();
 
 const noMember = (): Fault => new Fault(404, "Member not found.");
