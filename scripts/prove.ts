@@ -74,8 +74,14 @@ const SHORT = {
   nodes: ["test/features/conversations/replies.test.ts"],
 };
 
+/** Long forms take as long as the machine is slow. */
+const LONG_MS = 3_600_000;
+const FILE_MS = 480_000;
+
 interface Run {
   files: readonly string[];
+  /** Longest a file may take. */
+  timeoutMs: number;
   env: Record<string, string>;
   concurrency: number;
   skips: readonly string[];
@@ -84,12 +90,12 @@ interface Run {
 const BATCH = 12;
 
 /** Batch by batch, so that a shared machine bears it; false: something failed. */
-function run({ files, env, concurrency, skips }: Run): boolean {
+function run({ files, timeoutMs, env, concurrency, skips }: Run): boolean {
   const failed: string[] = [];
   for (let first = 0; first < files.length; first += BATCH) {
     const batch = files.slice(first, first + BATCH);
     const { status } = spawnSync(process.execPath, [
-      "--test", `--test-concurrency=${concurrency}`, "--test-timeout=480000",
+      "--test", `--test-concurrency=${concurrency}`, `--test-timeout=${timeoutMs}`,
       ...skips.map((id) => `--test-skip-pattern=/\\[${id}\\]/`), ...batch,
     ], { stdio: "inherit", env: { ...process.env, ...env } });
     if (status !== 0) failed.push(...batch);
@@ -117,14 +123,16 @@ function overPostgres(): string[] {
 
 const isShort = process.argv[3] === "short";
 const RUNS: Record<string, () => boolean> = {
-  long: () => run({ files: LONG, env: { PROOF: "long" }, concurrency: 1, skips: [] })
+  long: () => run({
+    files: LONG, timeoutMs: LONG_MS, env: { PROOF: "long" }, concurrency: 1, skips: [],
+  })
     && spawnSync("npm", ["run", "-s", "asterisk"], { stdio: "inherit" }).status === 0,
   postgres: () => run({
-    files: isShort ? SHORT.postgres : overPostgres(), env: { ENGINE: "postgres" },
+    files: isShort ? SHORT.postgres : overPostgres(), timeoutMs: FILE_MS, env: { ENGINE: "postgres" },
     concurrency: 2, skips: [],
   }),
   nodes: () => run({
-    files: isShort ? SHORT.nodes : globSync(OVER_NODES).toSorted(),
+    files: isShort ? SHORT.nodes : globSync(OVER_NODES).toSorted(), timeoutMs: FILE_MS,
     env: { ENGINE: "postgres", NODES: "3" }, concurrency: 2, skips: Object.keys(ONE_NODES_OWN),
   }),
 };
