@@ -279,6 +279,8 @@ export const LIMITS = {
   databaseReportMs: 60 * SECOND_MS,
   databaseWatchMs: SECOND_MS,
   databaseRetryMs: 250,
+  /** Sessions a start may lose before it is given up. */
+  databaseStartTries: 5,
   /** Connections for changes, for single reads and for reads of one moment. */
   databaseWriters: 3,
   databaseReaders: 4,

@@ -3,10 +3,10 @@
 import { hash } from "node:crypto";
 import { MisconfiguredStart, StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { System } from "#core/system.ts";
+import { wait, type System } from "#core/system.ts";
 import { problemOfFacts, type Shared } from "./facts.ts";
 import { migrate } from "./migrations.ts";
-import { openSession, type Session } from "./session.ts";
+import { openSession, stateOf, type Session } from "./session.ts";
 
 interface Prepared {
   url: string;
@@ -20,6 +20,8 @@ interface Prepared {
 }
 
 const VERSION_MIN = 150_000;
+/** SQLSTATEs of a user or a database that is not there, or of a wrong password. */
+const REFUSED = /^(?:28|3D)/;
 /** What a commit that is answered cannot do without. */
 const DURABLE = ["fsync", "full_page_writes", "synchronous_commit"];
 
@@ -79,7 +81,10 @@ export async function openServer(
       url, purpose: "start", statementMs, idleMs: LIMITS.databaseReportMs, system,
     });
   } catch (error) {
-    throw new MisconfiguredStart(
+    // One that is down comes back, and the program is to be started again; one that lets nobody in
+    // under this URL will not.
+    const Failure = REFUSED.test(stateOf(error) ?? "") ? MisconfiguredStart : StartFailure;
+    throw new Failure(
       `the database of ${named} is out of reach: ${(error as Error).message}`, { cause: error });
   }
 }
@@ -92,23 +97,34 @@ async function databaseIdOf({ sql }: Session): Promise<string> {
   return hash("sha256", id, "hex").slice(0, 16);
 }
 
+async function prepareOver(session: Session, options: Prepared): Promise<string> {
+  const problem = await problemOfServer(session, options);
+  if (problem !== null) throw new MisconfiguredStart(problem);
+  await migrate(session);
+  const other = await problemOfFacts(session.sql, options);
+  if (other !== null) throw new MisconfiguredStart(other);
+  return databaseIdOf(session);
+}
+
 /**
  * Resolves to what tells the database from others; rejects with a StartFailure whose message is for
- * the operator.
+ * the operator. A session that is ended meanwhile is no reason: all of it is done over another one.
  */
 export async function prepareDatabase(options: Prepared): Promise<string> {
-  const session = await openServer(options, LIMITS.databaseAnswerMs);
-  try {
-    const problem = await problemOfServer(session, options);
-    if (problem !== null) throw new MisconfiguredStart(problem);
-    await migrate(session);
-    const other = await problemOfFacts(session.sql, options);
-    if (other !== null) throw new MisconfiguredStart(other);
-    return await databaseIdOf(session);
-  } catch (error) {
-    if (error instanceof StartFailure) throw error;
-    throw new StartFailure((error as Error).message, { cause: error });
-  } finally {
-    await session.close();
+  for (let tries = 1; ; tries += 1) {
+    const session = await openServer(options, LIMITS.databaseAnswerMs);
+    let isLost = false;
+    session.onLost(() => (isLost = true));
+    try {
+      return await prepareOver(session, options);
+    } catch (error) {
+      if (!isLost || tries === LIMITS.databaseStartTries) {
+        if (error instanceof StartFailure) throw error;
+        throw new StartFailure((error as Error).message, { cause: error });
+      }
+    } finally {
+      await session.close();
+    }
+    await wait(options.system, LIMITS.databaseRetryMs);
   }
 }
