@@ -104,14 +104,6 @@ test("[DB510] the chosen are exported, labelled and deleted together, those that
     newConversation(server, assistant.uuid, { variables: { name } });
   const [ada, boris, carla] = [await made("Ada"), await made("Boris"), await made("Carla")];
   await ask("POST", "/user/label", { body: { name: "Spam", color: "red" } });
-  const asked = Promise.withResolvers<void>();
-  const hold = Promise.withResolvers<void>();
-  model.script(() => {
-    asked.resolve();
-    return { tokens: ["Yes."], hold: hold.promise };
-  });
-  const sent = send(carla, "Anybody?");
-  await asked.promise;
   await withDashboard(async ({ page, go, look }) => {
     await go("/conversations");
     const row = (name: string): Locator =>
@@ -135,6 +127,14 @@ test("[DB510] the chosen are exported, labelled and deleted together, those that
     await page.getByText("3 conversations got the label.").waitFor();
     const { body: labelled } = await ask("GET", `/user/conversations/${ada}/labels`);
     assert.deepEqual(labelled.data.map(({ name }: { name: string }) => name), ["Spam"]);
+    const asked = Promise.withResolvers<void>();
+    const hold = Promise.withResolvers<void>();
+    model.script(() => {
+      asked.resolve();
+      return { tokens: ["Yes."], hold: hold.promise };
+    });
+    const sent = send(carla, "Anybody?");
+    await asked.promise;
     await bar.getByRole("button", { name: "Delete" }).click();
     const dialog = page.getByRole("dialog", { name: "Delete 3 conversations?" });
     await dialog.getByText("Ada, Boris, Carla: their messages, files, notes and labels go").waitFor();

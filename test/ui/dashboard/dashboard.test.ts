@@ -52,6 +52,10 @@ test("[DB538] whoever signs in finds no list narrowed by somebody else", { skip 
     await page.getByLabel("State").selectOption("dead");
     await go("/inbox");
     await page.getByLabel("Search messages").fill("refund");
+    // From list to narrowed list, each stands as it was left.
+    await go("/leads");
+    await page.getByLabel("Phone number").waitFor();
+    assert.equal(await page.getByLabel("Phone number").inputValue(), "555");
     await go("/tools");
     await page.getByRole("heading", { name: "Tools" }).waitFor();
     await go("/inbox");

@@ -1,6 +1,6 @@
 // What a list is narrowed to and shows, kept in the page's address, so that a reload, a bookmark
 // and a saved view find it again; and as it was left, for whoever comes back.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 type Fields = Record<string, string>;
 
@@ -24,18 +24,25 @@ function write(search: string): void {
 const differing = (fields: Fields, none: Fields): Fields => Object.fromEntries(
   Object.entries(fields).filter(([name, value]) => value !== none[name]));
 
+/** What the list that is shown wrote into the address, which says nothing to the next one. */
+let own = "";
+
 /** `none`: what a list shows that nobody has narrowed. */
 export function useAddressed<F extends Fields>(list: string, none: F): [F, (fields: F) => void] {
-  const [fields, setFields] = useState<F>(() => location.search.length > 1
-    ? fieldsFrom(none, location.search)
-    : left.get(list) as F | undefined ?? none);
+  const [fields, setFields] = useState<F>(() => {
+    const given = new URLSearchParams(location.search).toString();
+    return given !== "" && given !== own
+      ? fieldsFrom(none, given)
+      : left.get(list) as F | undefined ?? none;
+  });
   const written = useRef("");
-  useEffect(() => {
+  // Before the page is painted: whoever goes on at once finds the list as it was left, too.
+  useLayoutEffect(() => {
     left.set(list, fields);
-    written.current = addressOf(differing(fields, none));
-    write(written.current);
+    own = written.current = addressOf(differing(fields, none));
+    write(own);
   }, [fields]);
-  useEffect(() => () => {
+  useLayoutEffect(() => () => {
     // Whoever goes to another list from here may have narrowed that one already.
     if (new URLSearchParams(location.search).toString() === written.current) write("");
   }, []);
@@ -47,6 +54,7 @@ export const forgetAddresses = (): void => left.clear();
 
 /** Shows a list narrowed to this. */
 export function openNarrowed(path: string, fields: Fields): void {
+  own = "";
   write(addressOf(fields));
   location.hash = path;
 }
