@@ -38,8 +38,13 @@ function readExpiry(values: Invocation["values"]): number | null {
   if (given === undefined) return null;
   const ms = Date.parse(given);
   if (!Number.isFinite(ms)) throw new UsageError("--expires-at takes a date in ISO 8601");
-  if (ms <= Date.now()) throw new UsageError("--expires-at is over: such a key would open nothing");
+  if (ms * 1000 <= createSystem().now()) throw new UsageError("--expires-at is over: such a key would open nothing");
   return ms * 1000;
+}
+
+function writeEnd(expiresAt: number | null, now: number): string {
+  if (expiresAt === null) return "never";
+  return `${isoMicros(expiresAt)}${expiresAt <= now ? ", over" : ""}`;
 }
 
 const EXIT_UNKNOWN_PLAN = 2;
@@ -134,15 +139,14 @@ const createKey: Command = {
 const listKeys: Command = {
   name: "key list",
   takes: "--account ID",
-  summary: "List the API keys in force",
+  summary: "List the API keys that are not revoked",
   options: account,
   run: ({ config, values }) =>
     withStorage(config, async (_storage, accounts) => {
       const { id } = await chooseAccount(accounts, values);
       const now = createSystem().now();
-      const inForce = (await accounts.listKeys(id)).filter((key) =>
-        key.expiresAt === null || key.expiresAt > now);
-      const rows = inForce.map((key) => ({
+      const keys = await accounts.listKeys(id);
+      const rows = keys.map((key) => ({
         key_id: key.id,
         name: key.name,
         scopes: key.scopes,
@@ -150,8 +154,8 @@ const listKeys: Command = {
         last_used_at: key.lastUsedAt === null ? null : isoMicros(key.lastUsedAt),
         expires_at: key.expiresAt === null ? null : isoMicros(key.expiresAt),
       }));
-      const lines = rows.map((row) => [
-        row.key_id, row.name, row.scopes.join(","), row.created_at, row.expires_at ?? "never",
+      const lines = keys.map(({ id: keyId, name, scopes, createdAt, expiresAt }) => [
+        keyId, name, scopes.join(","), isoMicros(createdAt), writeEnd(expiresAt, now),
       ]);
       const head = ["key_id", "name", "scopes", "created_at", "expires_at"];
       return Promise.resolve({ value: rows, text: table([head, ...lines]) });

@@ -40,15 +40,11 @@ export function sharePlacing<Asked extends object, Placed extends object>(
       const answer = await reaching(
         "is registered for the number", questions.ask(String(owner), "place", asked));
       if (answer && "placed" in answer) return answer.placed;
-      const { status, message, code, errors, retryAfterS, extra } = answer?.refused ?? {
+      const { status, message, ...details } = answer?.refused ?? {
         status: 503, message: "No server is registered for the number at the moment.",
-        retryAfterS: LIMITS.capacityRetryS, code: undefined, errors: undefined, extra: undefined,
+        retryAfterS: LIMITS.capacityRetryS,
       };
-      throw new Fault(status, message, {
-        ...code === undefined ? {} : { code }, ...errors === undefined ? {} : { errors },
-        ...extra === undefined ? {} : { extra },
-        ...retryAfterS === undefined ? {} : { retryAfterS },
-      });
+      throw new Fault(status, message, details);
     },
   };
 }

@@ -77,8 +77,8 @@ function createInsert(sql: Sql): (delivery: NewDelivery) => Promise<void> {
   ) => {
     const isActive = endpoint.status === "active";
     // Also of what the account alone receives: a conversation is deleted with all that names it.
-    const { conversation_id: conversationUuid = null } =
-      JSON.parse(event.json) as { conversation_id?: string };
+    const conversationUuid = event.conversationId
+      ?? (JSON.parse(event.json) as { conversation_id?: string }).conversation_id ?? null;
     await insert.run({
       accountId: event.accountId,
       endpointId: endpoint.id,

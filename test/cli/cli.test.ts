@@ -239,6 +239,8 @@ test("[CL96] addresses, files and dates that are wrong are refused in words; exp
   assert.deepEqual(await expiries(), [undefined, soon.slice(0, 19)]);
   db.exec("UPDATE api_keys SET expires_at = 1 WHERE expires_at IS NOT NULL");
   db.close();
-  assert.deepEqual(await expiries(), [undefined]);
+  // It is listed as over, as GET /user/api-keys does, until it is revoked.
+  assert.deepEqual(await expiries(), [undefined, "1970-01-01T00:00:00"]);
+  assert.match((await parley(dir, ["key", "list"])).out, / over$/m);
   rmSync(dir, { recursive: true });
 });

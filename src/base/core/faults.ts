@@ -6,13 +6,13 @@ export type FieldErrors = Record<string, string[]>;
 
 interface FaultDetails {
   /** Machine-readable reason; sent only where the contract has a place for it. */
-  code?: string;
+  code?: string | undefined;
   /** Validation messages by field; makes the body `{ message, errors }`. */
-  errors?: FieldErrors;
+  errors?: FieldErrors | undefined;
   /** Seconds after which the same request may succeed; sent as `Retry-After`. */
-  retryAfterS?: number;
+  retryAfterS?: number | undefined;
   /** Extra members of the error body, as the contract documents them. */
-  extra?: Record<string, unknown>;
+  extra?: Record<string, unknown> | undefined;
   cause?: unknown;
 }
 

@@ -246,9 +246,10 @@ function listKeysRoute({ accounts }: AccountRouteOptions): Route {
     ...KEYS,
     method: "GET",
     path: "/user/api-keys",
-    summary: "List API keys in force",
+    summary: "List API keys that are not revoked",
+    description: "A key whose `expires_at` is over opens nothing and stays listed.",
     responses: {
-      200: { description: "The keys", schema: Type.Object({ api_keys: listOf(Key, "Every key in force.") }) },
+      200: { description: "The keys", schema: Type.Object({ api_keys: listOf(Key, "Every key that is not revoked.") }) },
     },
     handle: async ({ caller }) =>
       json(200, {
