@@ -4,22 +4,18 @@
 import { randomUUID } from "node:crypto";
 import { App, us_socket_local_port, type HttpResponse } from "uWebSockets.js";
 import { Pool } from "undici";
+import { textOf } from "./dialect.ts";
 
 const [, modelUrl = ""] = process.argv.slice(2);
 const { origin, pathname } = new URL(modelUrl);
 const pool = new Pool(origin, { connections: null, pipelining: 1 });
 
-interface Chunk {
-  choices: { delta?: { content?: string } }[];
-}
-
 /** The frames of one read, written as one. */
 function framesOf(lines: string[]): string {
   let frames = "";
   for (const line of lines) {
-    if (!line.startsWith("data: ") || line === "data: [DONE]") continue;
-    const text = (JSON.parse(line.slice(6)) as Chunk).choices[0]?.delta?.content;
-    if (text) frames += `data: ${JSON.stringify({ type: "reply_delta", text })}\n\n`;
+    const text = textOf(line);
+    if (text !== "") frames += `data: ${JSON.stringify({ type: "reply_delta", text })}\n\n`;
   }
   return frames;
 }

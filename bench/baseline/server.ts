@@ -5,15 +5,12 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { streamText } from "ai";
 import Fastify, { type FastifyReply } from "fastify";
 import type { AddressInfo } from "node:net";
+import { textOf } from "./dialect.ts";
 import { openStore, type Turn } from "./store.ts";
 
 const [way = "", database = "", modelUrl = ""] = process.argv.slice(2);
 const store = openStore(database);
 const SYSTEM = { role: "system" as const, content: "You are helpful." };
-
-interface Chunk {
-  choices: { delta?: { content?: string } }[];
-}
 
 /** As most hand-written servers read the dialect: fetch, a decoder, lines, JSON. */
 async function* withFetch(history: Turn["history"]): AsyncGenerator<string> {
@@ -29,9 +26,8 @@ async function* withFetch(history: Turn["history"]): AsyncGenerator<string> {
     const lines = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {
-      if (!line.startsWith("data: ") || line === "data: [DONE]") continue;
-      const text = (JSON.parse(line.slice(6)) as Chunk).choices[0]?.delta?.content;
-      if (text) yield text;
+      const text = textOf(line);
+      if (text !== "") yield text;
     }
   }
 }

@@ -69,12 +69,16 @@ export const encodeClientState = (parameters: Record<string, string>): string =>
 export const decodeClientState = (text: unknown): unknown =>
   (typeof text === "string" ? jsonOf(Buffer.from(text, "base64").toString()) ?? null : null);
 
-/** `a=1;b=2`, as Plivo gives extra headers back; also with commas, braces and its own prefix. */
+/**
+ * `a=1;b=2`, as Plivo gives extra headers back; also with commas, braces and its own prefix. No one
+ * pattern for a pair: over a long run of blanks it would take minutes.
+ */
 function extraHeaders(text: unknown): unknown {
   if (typeof text !== "string") return text;
   return Object.fromEntries(text.replace(/^\{|\}$/g, "").split(/[;,]/).flatMap((pair) => {
-    const [, name = "", value = ""] = /^\s*(?:X-PH-)?([^=:]+?)\s*[=:]\s*(.*?)\s*$/is.exec(pair) ?? [];
-    return name === "" ? [] : [[name, value]];
+    const end = pair.search(/[=:]/);
+    const name = pair.slice(0, Math.max(end, 0)).trim().replace(/^X-PH-/i, "");
+    return name === "" ? [] : [[name, pair.slice(end + 1).trim()]];
   }));
 }
 

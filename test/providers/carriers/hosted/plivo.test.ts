@@ -337,6 +337,19 @@ test("[PX10] the parameters of a stream come back in its start; those that would
   assert.ok((await calls.answer("c1", { ...request().join, parameters: { token: "a".repeat(506) } })).body.includes("aaa"));
 });
 
+test("[PX29] parameters are read in no time, whatever their length", () => {
+  const blanks = " ".repeat(4000);
+  for (const extra_headers of [blanks, `${blanks}X-PH-token${blanks}`, `token=a${blanks}b`]) {
+    const begun = performance.now();
+    const [start] = openCodec("plivo").receive(JSON.stringify({
+      event: "start", start: { callId: "c1", streamId: "s1" },
+      extra_headers: `X-PH-key${" ".repeat(9)}: a;${extra_headers}`,
+    }));
+    assert.ok(performance.now() - begun < 500);
+    assert.deepEqual(start?.kind === "start" && start.parameters, { key: "a" });
+  }
+});
+
 test("[PX11] whatever comes over the wire, nothing throws, and only what was asked for is answered", () => {
   const then = (value: unknown) =>
     `${STATUS_URL}?then=${Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url")}`;

@@ -308,6 +308,27 @@ test("[SC59] an address that is let in has to log in for a number whose trunk do
   await roster.close();
 });
 
+test("[SC214] the networks of a trunk are read once, however many calls come", async () => {
+  const { roster } = createWorld({});
+  let reads = 0;
+  const trunk = trunkOf({ inboundAuth: "ip" });
+  Object.defineProperty(trunk, "allowedNetworks", {
+    get: () => {
+      reads += 1;
+      return ["192.0.2.0/24"];
+    },
+  });
+  roster.set([trunk]);
+  reads = 0;
+  for (const address of ["192.0.2.77", "198.51.100.1"]) {
+    assert.equal(roster.admits(address, null), address === "192.0.2.77");
+    assert.equal(roster.openFor(address, "+14155550100").length, address === "192.0.2.77" ? 1 : 0);
+    assert.equal(roster.registeredAt(address, null), null);
+  }
+  assert.equal(reads, 0);
+  await roster.close();
+});
+
 const noFailures = () => ({ record: () => 0, waitMs: () => 0 });
 
 test("[SC193] wrong passwords of an address are logged for fail2ban, then wait to be judged; ones for another request are no proof", async () => {

@@ -1,7 +1,7 @@
 // The trunks there are: where each one's telephone system is, the registrations that keep us
 // reachable there, and whose trunk a caller's side turns out to be. Used by sip.ts.
 import { isIP } from "node:net";
-import { isInside, mayBeTelephoneSystem, parseNetworks } from "#core/networks.ts";
+import { isInside, mayBeTelephoneSystem, parseNetworks, type Network } from "#core/networks.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import { peerKey, plainHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
@@ -29,6 +29,8 @@ interface RosterOptions {
 /** A trunk, and what its name led to. */
 interface Entry {
   trunk: TrunkSetup;
+  /** The allowed ones, read once. */
+  networks: Network[];
   peers: Peer[];
   /** Which of the peers is used: goes on when one cannot be reached. */
   turn: number;
@@ -119,8 +121,9 @@ export class TrunkRoster {
     }
     for (const trunk of wanted.values()) {
       const entry: Entry = {
-        trunk, peers: [], turn: 0, silentUntilMs: new Map(), resolvedAtMs: -Infinity,
-        registration: null, isTaken: false, retry: null, isGone: false,
+        trunk, networks: parseNetworks(trunk.allowedNetworks ?? []), peers: [], turn: 0,
+        silentUntilMs: new Map(), resolvedAtMs: -Infinity, registration: null,
+        isTaken: false, retry: null, isGone: false,
       };
       this.#entries.set(trunk.id, entry);
       if (trunk.inboundAuth !== "auth" || trunk.registerS === null) continue;
@@ -217,9 +220,10 @@ export class TrunkRoster {
 
   /** Trunks whose callers may come from there without showing anything. */
   #open(address: string): TrunkSetup[] {
-    return [...this.#entries.values()].map(({ trunk }) => trunk)
-      .filter(({ inboundAuth, allowedNetworks }) => inboundAuth === "ip"
-        && isInside(plainHost(address), parseNetworks(allowedNetworks ?? [])));
+    const host = plainHost(address);
+    return [...this.#entries.values()]
+      .filter(({ trunk, networks }) => trunk.inboundAuth === "ip" && isInside(host, networks))
+      .map(({ trunk }) => trunk);
   }
 
   async #remove(entry: Entry): Promise<void> {
