@@ -216,10 +216,12 @@ export function Toggle(props: FieldProps & {
 }
 
 /** Sends what was filled in; the failure of it stands above the buttons. */
-export function Form({ onSubmit, submit, error, onCancel, needs, children }: {
+export function Form({ onSubmit, submit, error, onCancel, needs, isWaiting = false, children }: {
   onSubmit(): Promise<void>; submit: string; error?: unknown;
   onCancel?: (() => void) | undefined; children: ComponentChildren;
   needs?: string;
+  /** For what is sent with it and still being loaded: it cannot be sent before. */
+  isWaiting?: boolean;
 }) {
   const [isBusy, setBusy] = useState(false);
   const send: JSX.SubmitEventHandler<HTMLFormElement> = (event) => {
@@ -234,7 +236,9 @@ export function Form({ onSubmit, submit, error, onCancel, needs, children }: {
       {Boolean(error) && <p class="form-error" role="alert">{messageOf(error)}</p>}
       <div class="form-actions">
         {onCancel && <Button onClick={onCancel}>Cancel</Button>}
-        <Button kind="main" type="submit" isBusy={isBusy} {...(needs ? { needs } : {})}>{submit}</Button>
+        <Button
+          kind="main" type="submit" isBusy={isBusy || isWaiting} {...(needs ? { needs } : {})}
+        >{submit}</Button>
       </div>
     </form>
   );

@@ -1,7 +1,7 @@
 // What people have changed and not saved yet: the bar that says so, and the question before a page
 // is left with it.
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { Button } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
@@ -26,6 +26,12 @@ export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }
       removeEventListener("beforeunload", onUnload);
     };
   }, [isDirty, home]);
+  // What was on its way is saved: nothing is lost any more, and people go on.
+  useLayoutEffect(() => {
+    if (isDirty || wanted === null) return;
+    setWanted(null);
+    location.hash = wanted;
+  }, [isDirty, wanted]);
   if (wanted === null) return null;
   return (
     <Dialog title="Leave without saving?" onClose={() => setWanted(null)}>
@@ -59,7 +65,7 @@ export function UnsavedBar({ isBusy, needs, note, onSave, onDiscard }: {
   const mayNot = useMay()(needs) !== null;
   const save = useRef(onSave);
   save.current = mayNot ? () => undefined : onSave;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key.toLowerCase() !== "s" || !(event.ctrlKey || event.metaKey)) return;
       event.preventDefault();

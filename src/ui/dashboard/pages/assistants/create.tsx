@@ -1,5 +1,5 @@
 // The short form a new assistant begins with; everything else has a default.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { fieldErrors } from "#ui/dashboard/data/session.tsx";
 import { Form, SelectField, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
@@ -32,29 +32,29 @@ const START: Fields = {
   initial_message: "Hello! How can I help you?", system_prompt: PROMPT, isActive: true,
 };
 
-/** Fills in what nobody has chosen yet: people's own language, and the first of each catalog. */
-function useChoices(fields: Fields, set: (changes: Partial<Fields>) => void) {
-  const languages = useLanguages().value;
-  const models = useModels("llm").value;
-  const voices = useVoices("pipeline", fields.language_id).value;
-  useEffect(() => {
-    if (fields.language_id !== null || !languages) return;
-    const own = navigator.language.slice(0, 2);
-    const found = languages.find(({ iso_2 }) => iso_2 === own) ?? languages[0];
-    if (found) set({ language_id: found.id });
-  }, [languages, fields.language_id]);
-  useEffect(() => {
-    if (fields.llm_model_id === null && models?.[0]) {
-      set({ llm_model_id: (models.find(isAvailable) ?? models[0]).id });
-    }
-  }, [models, fields.llm_model_id]);
-  useEffect(() => {
-    if (!voices || fields.language_id === null) return;
-    const fits = voices.some(({ id }) => id === fields.voice_id);
-    if (!fits && voices[0]) set({ voice_id: (voices.find(isAvailable) ?? voices[0]).id });
-  }, [voices, fields.voice_id, fields.language_id]);
-  return { languages, models, voices };
+/** What nobody has chosen yet is people's own language, and the first of each catalog. */
+function useChoices({ language_id: language, voice_id: voice, llm_model_id: model }: Fields) {
+  const languages = useLanguages();
+  const models = useModels("llm");
+  const own = navigator.language.slice(0, 2);
+  const first = languages.value?.find(({ iso_2 }) => iso_2 === own) ?? languages.value?.[0];
+  const chosen = language ?? first?.id ?? null;
+  const voices = useVoices("pipeline", chosen);
+  const catalogs = [languages, models, voices];
+  return {
+    languages: languages.value, models: models.value, voices: voices.value,
+    /** What a catalog that cannot be loaded leaves empty is minded by the server. */
+    isLoading: catalogs.some(({ value, error }) => value === null && !error),
+    chosen: {
+      language_id: chosen,
+      voice_id: voices.value?.find(({ id }) => id === voice)?.id ?? firstOf(voices.value),
+      llm_model_id: model ?? firstOf(models.value),
+    },
+  };
 }
+
+const firstOf = (items: Parameters<typeof optionsOf>[0]): number | null =>
+  (items?.find(isAvailable) ?? items?.[0])?.id ?? null;
 
 export const TYPES = [
   { value: "inbound", label: "Inbound: answers" },
@@ -68,9 +68,9 @@ export function CreateAssistant({ create, onClose }: {
   const [error, setError] = useState<unknown>(null);
   const set = (changes: Partial<Fields>): void =>
     setFields((before) => ({ ...before, ...changes }));
-  const { languages, models, voices } = useChoices(fields, set);
+  const { languages, models, voices, isLoading, chosen } = useChoices(fields);
   const wrong = fieldErrors(error);
-  const { isActive, ...body } = fields;
+  const { isActive, ...body } = { ...fields, ...chosen };
   const submit = async (): Promise<void> => {
     try {
       await create({
@@ -85,13 +85,15 @@ export function CreateAssistant({ create, onClose }: {
     items: { id: number; name: string }[] | null,
   ) => (
     <SelectField
-      label={label} options={optionsOf(items, fields[name])} error={wrong[name]}
-      value={String(fields[name] ?? "")} onInput={(text) => set({ [name]: idOf(text) })}
+      label={label} options={optionsOf(items, chosen[name])} error={wrong[name]}
+      value={String(chosen[name] ?? "")} onInput={(text) => set({ [name]: idOf(text) })}
     />
   );
   return (
     <Dialog title="New assistant" isWide onClose={onClose}>
-      <Form submit="Create" error={error} onSubmit={submit} onCancel={onClose}>
+      <Form
+        submit="Create" error={error} isWaiting={isLoading} onSubmit={submit} onCancel={onClose}
+      >
         <div class="form-row">
           <TextField
             label="Name" value={fields.name} error={wrong.name} placeholder="Front desk"

@@ -1,0 +1,49 @@
+// People who go on at once, while the server is still answering: nothing is lost, and nothing is in
+// their way once it has.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { noBrowser } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant } from "#support/server.ts";
+
+const skip = noBrowser();
+const { server, withDashboard, close } = await startDashboard();
+after(close);
+
+test("[DB540] whoever creates an assistant before the catalogs are there sends it once they are", { skip }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    const hold = Promise.withResolvers<void>();
+    await page.route(/assistants\/voices/, async (route) => {
+      await hold.promise;
+      await route.continue();
+    });
+    await go("/assistants");
+    await page.getByRole("button", { name: "New assistant" }).click();
+    const dialog = page.getByRole("dialog", { name: "New assistant" });
+    await dialog.getByLabel("Name").fill("Quick");
+    const create = dialog.getByRole("button", { name: "Create" });
+    assert.ok(await create.isDisabled());
+    hold.resolve();
+    await create.click();
+    await page.getByRole("heading", { name: "Quick", level: 1 }).waitFor();
+  });
+});
+
+test("[DB541] whoever leaves while changes are being saved goes on once they are", { skip }, async () => {
+  const { id } = await newAssistant(server, { name: "Early" });
+  await withDashboard(async ({ page, go }) => {
+    const hold = Promise.withResolvers<void>();
+    await page.route(/user\/assistant\/\d+$/, async (route) => {
+      if (route.request().method() === "PATCH") await hold.promise;
+      await route.continue();
+    });
+    await go(`/assistants/${id}`);
+    await page.getByLabel("Name", { exact: true }).first().fill("Late");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByRole("link", { name: "Calls" }).click();
+    await page.getByRole("dialog", { name: "Leave without saving?" }).waitFor();
+    hold.resolve();
+    await page.getByRole("heading", { name: "Calls", level: 1 }).waitFor();
+    assert.equal((await server.call("GET", `/user/assistant/${id}`)).body.name, "Late");
+  });
+});
