@@ -33,17 +33,20 @@ function createRemoval(sql: Sql, search: SearchCommands) {
     UPDATE events SET conversation_id = NULL, sequence = 0, type = 'conversation_deleted',
       data = @data
     WHERE conversation_id = @id`);
-  // The account alone received notes, callbacks and what an evaluation found, under no
-  // conversation. They are looked for where there are any, from the conversation's first event on.
+  // The account alone received notes, callbacks, why replies failed and what an evaluation found,
+  // under no conversation. They are looked for where there are any, from the conversation's first
+  // event on.
   const blankOwn = sql.prepare(`
     UPDATE events SET type = 'conversation_deleted', data = @data
     WHERE account_id = @accountId AND conversation_id IS NULL
       AND account_sequence > coalesce(
         (SELECT min(account_sequence) FROM events WHERE conversation_id = @id), 0)
-      AND type IN ('note_added', 'callback_requested', 'callback_done', 'conversation_evaluated')
+      AND type IN ('note_added', 'callback_requested', 'callback_done', 'conversation_evaluated',
+        'reply_failure_explained')
       AND data LIKE '%"conversation_id":"' || @uuid || '"%'
       AND (EXISTS (SELECT 1 FROM conversation_notes WHERE conversation_id = @id)
         OR EXISTS (SELECT 1 FROM callbacks WHERE conversation_id = @id)
+        OR EXISTS (SELECT 1 FROM turns WHERE conversation_id = @id AND failure IS NOT NULL)
         OR EXISTS (SELECT 1 FROM conversations WHERE id = @id AND evaluation IS NOT NULL))`);
   // What is not sent by now is not sent any more: it says what is to be forgotten.
   const removeDeliveries = sql.prepare(`

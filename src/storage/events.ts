@@ -99,9 +99,9 @@ interface NewEvent {
 export function createEventAppender(sql: Sql): (event: NewEvent) => Awaitable<CommittedEvent> {
   const insert = sql.prepare(`
     INSERT INTO events (account_id, account_sequence, conversation_id, call_id, sequence, type, data,
-      created_at, ledger_number)
+      created_at, ledger_number, lead_id)
     VALUES (@accountId, @accountSequence, @conversationId, @callId, @sequence, @type, @json, @now,
-      @ledgerNumber)`);
+      @ledgerNumber, @leadId)`);
   const enqueue = createEnqueue(sql);
   return ({ accountId, accountSequence, conversation, call, ledgerNumber, data, now }) => {
     const sequence = conversation?.sequence ?? call?.sequence ?? 0;
@@ -117,6 +117,7 @@ export function createEventAppender(sql: Sql): (event: NewEvent) => Awaitable<Co
       json,
       now,
       ledgerNumber: ledgerNumber ?? null,
+      leadId: data.type === "lead_status_changed" ? data.lead_id : null,
     });
     return chain(inserted, (id) => {
       const event: CommittedEvent = {

@@ -69,16 +69,15 @@ function createInsert(sql: Sql): (delivery: NewDelivery) => Promise<void> {
   const insert = sql.prepare(`
     INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type, call_id,
       conversation_uuid, recording_file, needs_evaluation, state, next_at, last_error, created_at,
-      finished_at, body)
+      finished_at, body, lead_id)
     VALUES (@accountId, @endpointId, @messageId, @type, @callId, @conversationUuid, @recordingFile,
-      @needsEvaluation, @state, @now, @error, @now, @finishedAt, @body)`);
+      @needsEvaluation, @state, @now, @error, @now, @finishedAt, @body, @leadId)`);
   return async (
     { event, endpoint, type, body, recordingFile = null, needsEvaluation = false, now },
   ) => {
     const isActive = endpoint.status === "active";
-    // Also of what the account alone receives: a conversation is deleted with all that names it.
-    const conversationUuid = event.conversationId
-      ?? (JSON.parse(event.json) as { conversation_id?: string }).conversation_id ?? null;
+    // Also of what the account alone receives: what is deleted goes with all that names it.
+    const said = JSON.parse(event.json) as { conversation_id?: string; lead_id?: number };
     await insert.run({
       accountId: event.accountId,
       endpointId: endpoint.id,
@@ -86,7 +85,8 @@ function createInsert(sql: Sql): (delivery: NewDelivery) => Promise<void> {
       messageId: `msg_${event.accountId}_${event.accountSequence}_${now}`,
       type,
       callId: event.callId,
-      conversationUuid,
+      conversationUuid: event.conversationId ?? said.conversation_id ?? null,
+      leadId: said.lead_id ?? null,
       recordingFile,
       needsEvaluation: needsEvaluation ? 1 : 0,
       state: isActive ? "pending" : "dead",

@@ -52,7 +52,7 @@ const EVENTS: { [T in Type]: Record<Members<Named<T>>, string> } = {
   call_deleted: { call_id: "" },
   lead_status_changed: {
     lead_id: "", main_lead_id: "whose secondary contact it is, or null", campaign_id: "",
-    phone_number: "", status: "", previous_status: "", call_tries: "", call_id: "", next_try_at: "",
+    phone_number: "empty once the lead is deleted", status: "", previous_status: "", call_tries: "", call_id: "", next_try_at: "",
     last_outcome: "",
   },
   campaign_status_changed: {

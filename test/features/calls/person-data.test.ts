@@ -242,3 +242,43 @@ test("[CR449] a call, a conversation or a person that is deleted leaves nothing 
   const { data } = (await server.call("GET", "/user/webhook-deliveries?per_page=100", { key })).body;
   assert.ok((data as { type: string }[]).some(({ type }) => type === "conversation_deleted"));
 });
+
+test("[CR450] what the account alone was told of leads and of replies that failed goes with them", async () => {
+  const { key, accountId, id, uuid, ask, assertSound } = await fresh();
+  const receiver = await startWebhookReceiver();
+  after(() => receiver.close());
+  receiver.answer((_, response) => void response.writeHead(500).end());
+  await server.call("POST", "/user/webhook-endpoints", { key, body: { url: receiver.url, events: ["*"] } });
+  const campaign = (await server.call("POST", "/user/campaigns", {
+    key, body: { name: "Autumn", assistant_id: id },
+  })).body.data.id as number;
+  const [person, contact, other] = ["+15550100031", "+15550100032", "+15550100033"] as const;
+  for (const [phone_number, ...others] of [[person, contact], [other]]) {
+    await server.call("POST", "/user/lead", { key, body: {
+      campaign_id: campaign, phone_number,
+      secondary_contacts: others.map((one) => ({ phone_number: one })),
+    } });
+  }
+  for (const phone_number of [person, contact, other]) {
+    await server.call("POST", "/user/blocked-numbers", { key, body: { phone_number } });
+  }
+  const conversation = await newConversation(server, uuid);
+  model.script(() => ({ status: 401, body: JSON.stringify({ error: { message: "plum" } }) }));
+  await server.call("POST", `/conversations/${conversation}/messages`, { body: { message: "Hello" } });
+  model.script(null);
+  const told = async (word: string): Promise<number> => {
+    const rows = await rowsBeside<{ id: number }>(server.dataDir, `
+      SELECT id FROM events WHERE account_id = @accountId AND data LIKE @word
+      UNION ALL SELECT id FROM webhook_deliveries WHERE account_id = @accountId AND body LIKE @word`,
+    { accountId, word: `%${word}%` });
+    return rows.length;
+  };
+  const words = [person, contact, other, "plum"];
+  const all = () => Promise.all(words.map(told));
+  assert.deepEqual(await all(), [2, 2, 2, 2]);
+  assert.equal((await ask("/user/people/delete", { phone_number: person })).body.leads, 1);
+  assert.deepEqual(await all(), [0, 0, 2, 2]);
+  assert.equal((await ask("/user/people/delete", { conversation_id: conversation })).status, 200);
+  assert.deepEqual(await all(), [0, 0, 2, 0]);
+  await assertSound();
+});
