@@ -50,7 +50,7 @@ const ROOMS: [room: RegExp, may: RegExp][] = [
   [/^src\/client\//, /^$/],
   [/^src\/ui\/(?:build|bundles|dashboard-texts|guides|link|pages)\.ts$/,
     /^src\/(?:base|edge)\/|^src\/ui\/translatable\.ts$/],
-  [/^src\/ui\//, /^src\/client\/|^src\/base\/events\/events\.ts$|^src\/base\/core\/(?:csv|days)\.ts$|^src\/features\/calls\/replica\.ts$/],
+  [/^src\/ui\//, /^src\/client\/|^src\/base\/events\/events\.ts$|^src\/base\/core\/(?:csv|days|zones)\.ts$|^src\/features\/calls\/replica\.ts$/],
   [/^src\/cli\//, /^src\/(?:app|base|features|storage|providers\/.*port\.ts$)/],
   [/^src\/(?:main|cli)\.ts$/, /^src\/(?:app|base|cli|require-node)/],
   [/^src\/app\//, /^src\/(?!cli)/],

@@ -1,5 +1,6 @@
 // Builds what a model is asked: system prompt with variables filled in, then the trimmed history.
-import { localDateTime, type Instant } from "#core/system.ts";
+import type { Instant } from "#core/system.ts";
+import { localDateTime } from "#core/zones.ts";
 import { REFERENCE_HEAD, type ModelMessage } from "#providers/models/port.ts";
 import { trimHistory, type HistoryMessage } from "./history.ts";
 import { fillTemplate } from "./template.ts";

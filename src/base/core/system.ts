@@ -49,6 +49,14 @@ export function createSystem(): System {
   };
 }
 
+const AWAKE_MS = 2 ** 30;
+
+/** Keeps the process alive while what it waits for does not, such as the timers of a system. */
+export function keepAwake(): Timer {
+  const handle = setInterval(() => undefined, AWAKE_MS);
+  return { cancel: () => clearInterval(handle) };
+}
+
 export const MINUTE_MICROS = 60_000_000;
 export const DAY_MICROS = 24 * 60 * MINUTE_MICROS;
 
@@ -99,44 +107,4 @@ export function secondsToNextDay(instant: Instant): number {
 /** `YYYY-MM-DD`, UTC. */
 export function utcDay(instant: Instant): string {
   return new Date(Math.floor(instant / 1000)).toISOString().slice(0, 10);
-}
-
-interface LocalDateTime {
-  date: string;
-  time: string;
-}
-
-const LOCAL_CLOCKS_MAX = 1000;
-
-/** Making a formatter costs more than a whole turn, and every turn asks: kept per time zone. */
-const localClocks = new Map<
-  string,
-  { format: Intl.DateTimeFormat; minute: number; reading: LocalDateTime }
->();
-
-/** `YYYY-MM-DD` and `HH:MM` as people in `timeZone` read them. */
-export function localDateTime(instant: Instant, timeZone: string): LocalDateTime {
-  const minute = Math.floor(instant / MINUTE_MICROS);
-  const known = localClocks.get(timeZone);
-  if (known?.minute === minute) return known.reading;
-  const format = known?.format ?? new Intl.DateTimeFormat("en-CA", {
-    timeZone,
-    year: "numeric",
-    month: "2-digit",
-    day: "2-digit",
-    hour: "2-digit",
-    minute: "2-digit",
-    hourCycle: "h23",
-  });
-  const parts = format.formatToParts(new Date(Math.floor(instant / 1000)));
-  const part = (type: Intl.DateTimeFormatPartTypes) =>
-    parts.find((candidate) => candidate.type === type)?.value ?? "";
-  const reading = {
-    date: `${part("year")}-${part("month")}-${part("day")}`,
-    time: `${part("hour")}:${part("minute")}`,
-  };
-  // Names are spelt in any case, so there are more spellings than zones.
-  if (localClocks.size >= LOCAL_CLOCKS_MAX) localClocks.clear();
-  localClocks.set(timeZone, { format, minute, reading });
-  return reading;
 }

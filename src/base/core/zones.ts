@@ -1,6 +1,50 @@
-// The instants that days and clock times begin at in a time zone, summer time included. Used by
-// lists, charts and reports that are narrowed to days (days.ts).
-import { DAY_MICROS, localDateTime, MINUTE_MICROS, type Instant } from "./system.ts";
+// Days and clock times as people in a time zone have them, and the instants they begin at, summer
+// time included. Used by lists, charts and reports that are narrowed to days (days.ts), by prompts,
+// and by the dashboard, which is why nothing of Node's is loaded here.
+import type { Instant } from "./system.ts";
+
+const MINUTE_MICROS = 60_000_000;
+const DAY_MICROS = 24 * 60 * MINUTE_MICROS;
+
+interface LocalDateTime {
+  date: string;
+  time: string;
+}
+
+const LOCAL_CLOCKS_MAX = 1000;
+
+/** Making a formatter costs more than a whole turn, and every turn asks: kept per time zone. */
+const localClocks = new Map<
+  string,
+  { format: Intl.DateTimeFormat; minute: number; reading: LocalDateTime }
+>();
+
+/** `YYYY-MM-DD` and `HH:MM` as people in `timeZone` read them. */
+export function localDateTime(instant: Instant, timeZone: string): LocalDateTime {
+  const minute = Math.floor(instant / MINUTE_MICROS);
+  const known = localClocks.get(timeZone);
+  if (known?.minute === minute) return known.reading;
+  const format = known?.format ?? new Intl.DateTimeFormat("en-CA", {
+    timeZone,
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+  });
+  const parts = format.formatToParts(new Date(Math.floor(instant / 1000)));
+  const part = (type: Intl.DateTimeFormatPartTypes) =>
+    parts.find((candidate) => candidate.type === type)?.value ?? "";
+  const reading = {
+    date: `${part("year")}-${part("month")}-${part("day")}`,
+    time: `${part("hour")}:${part("minute")}`,
+  };
+  // Names are spelt in any case, so there are more spellings than zones.
+  if (localClocks.size >= LOCAL_CLOCKS_MAX) localClocks.clear();
+  localClocks.set(timeZone, { format, minute, reading });
+  return reading;
+}
 
 const asUtc = (date: string, time: string): Instant => Date.parse(`${date}T${time}:00Z`) * 1000;
 

@@ -1,7 +1,8 @@
 // When a campaign may call: compared by what clocks and calendars of the zone show at an instant,
 // so that a change of the clock needs no thought.
 import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
-import { localDateTime, type Instant } from "#core/system.ts";
+import type { Instant } from "#core/system.ts";
+import { localDateTime } from "#core/zones.ts";
 
 export interface CallingHours {
   /** Minutes of the local day; calls may begin in both. */

@@ -6,7 +6,8 @@ import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { createRateLimiter } from "#core/rate-limit.ts";
-import { localDateTime, type System } from "#core/system.ts";
+import type { System } from "#core/system.ts";
+import { localDateTime } from "#core/zones.ts";
 import type { Mailer } from "#providers/mail/port.ts";
 import type { Message } from "./records.ts";
 

@@ -1,11 +1,15 @@
 // A new key: what it is for, what it may do, how long. Its token is shown once.
 import { useState } from "preact/hooks";
+import { dayAfter } from "#core/days.ts";
+import { dayStart } from "#core/zones.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, Form, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Copyable } from "#ui/dashboard/kit/copy.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
+import { shownZone } from "#ui/dashboard/kit/zone.ts";
 
+const SECOND_MS = 1000;
 const DAY_MS = 24 * 3600 * 1000;
 const EXPIRIES = [
   { value: "", label: "Never" }, { value: "7", label: "In 7 days" },
@@ -20,8 +24,11 @@ const SCOPES = [
 /** The API's instants; null: never. */
 function expiryOf(choice: string, day: string): string | null {
   if (choice === "") return null;
-  // A day is meant to its end, where the reader is.
-  if (choice === "day") return new Date(`${day}T23:59:59`).toISOString();
+  // A day is meant to its end, in the zone that all is shown in.
+  if (choice === "day") {
+    const endMs = dayStart(dayAfter(day), shownZone()) / 1000;
+    return new Date(endMs - SECOND_MS).toISOString();
+  }
   return new Date(Date.now() + Number(choice) * DAY_MS).toISOString();
 }
 
