@@ -5,6 +5,7 @@ import { mock, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { NumberedPages } from "#ui/dashboard/data/pages.ts";
 import { entryOf } from "#ui/dashboard/data/seen.ts";
+import { createUnsentTexts } from "#ui/dashboard/pages/inbox/unsent.ts";
 import { applyFrames, EMPTY } from "#ui/dashboard/pages/conversations/talk.ts";
 
 /** Requests under way, to be answered in any order. */
@@ -86,4 +87,19 @@ test("[DB532] a conversation that goes on after its end is open again", () => {
   assert.equal(hasEnded(ended, message), false);
   assert.equal(hasEnded(ended, desk("person")), false);
   assert.equal(hasEnded(ended, message, ended), true);
+});
+
+test("[DB541] of conversations that were only looked at, the inbox keeps nothing", () => {
+  const unsent = createUnsentTexts();
+  const pending = { key: "k", text: "Hello" };
+  for (let opened = 0; opened < 100; opened += 1) {
+    assert.deepEqual(unsent.of(`c${opened}`), { text: "", pending: null });
+  }
+  assert.equal(unsent.count(), 0);
+  unsent.set("c1", { text: "Hello", pending: null });
+  unsent.set("c2", { text: "", pending });
+  assert.deepEqual([unsent.of("c1").text, unsent.of("c2").pending, unsent.count()], ["Hello", pending, 2]);
+  // Sent, and taken back.
+  for (const uuid of ["c1", "c2"]) unsent.set(uuid, { text: "", pending: null });
+  assert.equal(unsent.count(), 0);
 });

@@ -12,52 +12,46 @@ import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { Summary } from "#ui/dashboard/pages/conversations/conversations.tsx";
 import type { Talk } from "#ui/dashboard/pages/conversations/talk.ts";
 import { SaveReply } from "./save-reply.tsx";
+import { createUnsentTexts, type Unsent, type UnsentTexts } from "./unsent.ts";
 
 const MESSAGE_CHARS_MAX = 2000;
 /** The visitor is shown this often that somebody types. */
 const TYPING_PAUSE_MS = 4000;
 
-interface Unsent {
-  text: string;
-  /** One message has one key until it is sent, however often that is tried. */
-  pending: { key: string; text: string } | null;
-}
-
-/** Kept for each conversation, so that it is there when somebody comes back from another one. */
-const unsent = new WeakMap<Parley, Map<string, Unsent>>();
+const unsent = new WeakMap<Parley, UnsentTexts>();
 
 function useUnsent(uuid: string) {
   const api = useApi();
   const toasts = useToasts();
   const [, draw] = useReducer((count: number) => count + 1, 0);
-  const all = unsent.get(api) ?? new Map<string, Unsent>();
+  const all = unsent.get(api) ?? createUnsentTexts();
   unsent.set(api, all);
-  const kept = all.get(uuid) ?? { text: "", pending: null };
-  all.set(uuid, kept);
+  const read = (): Unsent => all.of(uuid);
   const setText = (text: string): void => {
-    kept.text = text;
+    all.set(uuid, { ...read(), text });
     draw(undefined);
   };
   /** What was ready takes the place of what was typed, which can be had back. */
   const replace = (text: string): void => {
-    const before = kept.text;
+    const before = read().text;
     setText(text);
     if (before.trim() === "" || before === text) return;
     toasts.notify("What you had written is replaced.", () => setText(before));
   };
   const send = async (): Promise<void> => {
-    const { text } = kept;
+    const { text, pending: tried } = read();
     if (text.trim() === "") return;
-    const pending = kept.pending?.text === text ? kept.pending : { key: newKey(), text };
-    kept.pending = pending;
+    const pending = tried?.text === text ? tried : { key: newKey(), text };
+    all.set(uuid, { text, pending });
     await unwrap(api.POST("/user/conversations/{uuid}/messages", {
       params: { path: { uuid }, header: { "Idempotency-Key": pending.key } },
       body: { message: text },
     }));
-    kept.pending = null;
-    if (kept.text === text) setText("");
+    const { text: now } = read();
+    all.set(uuid, { text: now, pending: null });
+    if (now === text) setText("");
   };
-  return { kept, setText, replace, send };
+  return { read, setText, replace, send };
 }
 
 const filled = (text: string, variables: Record<string, string>): string =>
@@ -76,8 +70,8 @@ interface ComposerProps {
 export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
   const api = useApi();
   const toasts = useToasts();
-  const { kept, setText, replace, send: sendWritten } = useUnsent(uuid);
-  const { text } = kept;
+  const { read, setText, replace, send: sendWritten } = useUnsent(uuid);
+  const { text } = read();
   const [isSaving, setSaving] = useState(false);
   const sending = useWork((error) => toasts.fail(error));
   const drafting = useWork((error) => toasts.fail(error));
@@ -91,7 +85,7 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
   const send = (): void => sending.run(sendWritten);
   // What was looked up comes behind what is typed.
   useEffect(() => {
-    const both = [kept.text, found?.text].filter(Boolean).join("\n");
+    const both = [text, found?.text].filter(Boolean).join("\n");
     if (found) setText(both.slice(0, MESSAGE_CHARS_MAX));
   }, [found]);
   if (isOthers) {
