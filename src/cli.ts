@@ -13,6 +13,7 @@ import { trimCommand } from "./cli/trim.ts";
 import { userCommands } from "./cli/users.ts";
 import { settingsCommand } from "./cli/settings.ts";
 import { describeSettings, EXIT_CONFIG, readConfig } from "./base/config/config.ts";
+import { keepAwake } from "./base/core/system.ts";
 import { VERSION } from "./base/core/version.ts";
 import { settleRestore } from "./cli/restoring.ts";
 
@@ -102,6 +103,7 @@ async function main(argv: string[]): Promise<number> {
   }
   // Only this command needs the server, which takes ten times as long to load as the others.
   if (first === "serve") return (await import("./app/serve.ts")).serve(argv.slice(1));
+  const awake = keepAwake();
   try {
     return await runCommand(argv);
   } catch (error) {
@@ -109,6 +111,8 @@ async function main(argv: string[]): Promise<number> {
     process.stderr.write(`parley: ${message}\n`);
     if (error instanceof UsageError) return error.exitCode;
     return code?.startsWith("ERR_PARSE_ARGS") === true ? new UsageError(message).exitCode : 1;
+  } finally {
+    awake.cancel();
   }
 }
 

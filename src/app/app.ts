@@ -42,15 +42,39 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** `opening`: the storage, where it has been opened before this was loaded. */
+type Closable = { close(): unknown } | null;
+
+/**
+ * `opening`: the storage, where it has been opened before this was loaded. Rejects when all that
+ * was opened is closed: it would keep the process alive.
+ */
 export async function createApp(
   options: AppOptions, opening: Promise<Storage> = openConfigured(options.config, "thread"),
 ): Promise<App> {
+  const opened: Promise<Closable>[] = [opening];
+  try {
+    return await assemble(options, opening, opened);
+  } catch (error) {
+    const outcomes = await Promise.allSettled(opened);
+    await Promise.allSettled(outcomes.map(async (outcome) =>
+      outcome.status === "fulfilled" && await outcome.value?.close()));
+    throw error;
+  }
+}
+
+/** `opened` gets what is to be closed where a later part fails. */
+async function assemble(
+  options: AppOptions, opening: Promise<Storage>, opened: Promise<Closable>[],
+): Promise<App> {
   const { config, log, system } = options;
+  const opensFiles = openFiles(options);
+  opened.push(opensFiles);
   const [storage, hosted, places] = await Promise.all([
-    opening, createHostedLines(options), openFiles(options),
+    opening, createHostedLines(options), opensFiles,
   ]);
-  const wire = await openWire(options, storage.databaseId);
+  const wiring = openWire(options, storage.databaseId);
+  opened.push(wiring);
+  const wire = await wiring;
   const self = selfOf(config);
   const nodes = createNodes({
     nodeId: await join(storage, self, options), store: storage.nodes, wire, self, system, log,
@@ -71,7 +95,7 @@ export async function createApp(
   const parts: Parts = {
     ...options, storage, places, nodes, wire, features, server, draining: () => isDraining,
   };
-  const mounted = await mountOrClose(parts);
+  const mounted = mount(parts);
   const timers = startTimers(parts);
   const { events } = storage;
   const notices = createNotices({ bus: features.bus, events, wire, system, log });
@@ -92,16 +116,6 @@ export async function createApp(
       return (stopping ??= stop(parts, timers, notices).then(() => wire?.close()));
     },
   };
-}
-
-/** What has no right stops the process, and leaves nothing open that would keep it alive. */
-async function mountOrClose(parts: Parts): Promise<Mounted> {
-  try {
-    return mount(parts);
-  } catch (error) {
-    await parts.storage.close();
-    throw error;
-  }
 }
 
 /** Whoever has the folder to itself knows that the node before it is gone: no lease is awaited. */

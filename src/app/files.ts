@@ -1,9 +1,10 @@
 // Composition root, the part about files: where recordings and documents lie by the settings, and
 // what of this server's data folder is scratch. Called by app.ts and the command line.
-import { existsSync, mkdirSync, readdirSync, realpathSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "#config/config.ts";
+import { makeFolder } from "#core/disk.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { Files } from "#files/files.ts";
@@ -59,16 +60,14 @@ export async function openFiles(options: FilesOptions): Promise<FilePlaces> {
   const { config, system, log } = options;
   const dataDir = config.PARLEY_DATA_DIR;
   const files = await openPlace(options);
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeFolder(dataDir);
   const isLocal = isDataFolder(config);
   const local = isLocal ? files : createFolderFiles({ root: dataDir, system, log });
   const [scratch, uploadsDir] = [join(dataDir, SCRATCH), join(dataDir, "uploads")];
   // What was arriving when the last process ended belongs to nobody.
   await rm(uploadsDir, { recursive: true, force: true });
   const kept = isLocal ? KEPT.map((name) => join(dataDir, name)) : [];
-  for (const folder of [scratch, uploadsDir, ...kept]) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  }
+  for (const folder of [scratch, uploadsDir, ...kept]) makeFolder(folder);
   return {
     files, local, scratch, uploadsDir,
     removals: createRemovals({ files, folder: join(dataDir, REMOVALS), log }),

@@ -7,7 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import { createLogger, type Logger } from "#core/logger.ts";
 import { isLoopback } from "#core/networks.ts";
 import { RUNS_FROM } from "#core/program.ts";
-import { createSystem, wait } from "#core/system.ts";
+import { createSystem, keepAwake, wait } from "#core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 import { openConfigured } from "#storage/engines/open.ts";
@@ -49,6 +49,7 @@ export async function serve(argv: string[]): Promise<number> {
   if (!lock) return EXIT_UNAVAILABLE;
   dieOnDefects(log);
   const signals = listenForSignals();
+  const awake = keepAwake();
   let app: App | null = null;
   try {
     // The database is opened while most of the program is loaded.
@@ -78,9 +79,9 @@ export async function serve(argv: string[]): Promise<number> {
     if (!(error instanceof StartFailure)) log.fatal({ err: error }, "could not start");
     refuse([(error as Error).message]);
     await app?.close();
-    // Whatever was open before there was an app would keep the process alive.
-    return process.exit(error instanceof MisconfiguredStart ? EXIT_CONFIG : EXIT_UNAVAILABLE);
+    return error instanceof MisconfiguredStart ? EXIT_CONFIG : EXIT_UNAVAILABLE;
   } finally {
+    awake.cancel();
     lock.release();
   }
 }

@@ -4,12 +4,13 @@
 // list of its contents is its last entry, so that an archive that was cut off is known as such.
 import {
   chmodSync, closeSync, copyFileSync, existsSync, linkSync, lstatSync, mkdirSync, mkdtempSync,
-  openSync, readdirSync, readFileSync, readSync, renameSync, rmSync, writeFileSync,
+  openSync, readdirSync, readFileSync, readSync, rmSync, writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { create, extract } from "tar";
 import { KEPT, SCRATCH } from "#app/files.ts";
 import type { Config } from "#config/config.ts";
+import { makeFolder, settleFile } from "#core/disk.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
 import { backupDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databasePath, lockBackups } from "#storage/engines/sqlite/database.ts";
@@ -105,7 +106,7 @@ export function makeArchive(config: Config, target: string): Promise<Made> {
       format: FORMAT, secret_mark: secret === null ? null : secretMark(secret, "parley backup"), files,
     };
     writeFileSync(join(folder, CONTENTS), JSON.stringify(contents));
-    mkdirSync(dirname(resolve(target)), { recursive: true });
+    makeFolder(dirname(resolve(target)));
     const partial = `${resolve(target)}.partial`;
     try {
       await create(
@@ -113,7 +114,7 @@ export function makeArchive(config: Config, target: string): Promise<Made> {
           cwd: folder, file: partial, gzip: { level: 1 }, portable: true, strict: true, mode: 0o600,
         },
         [...Object.keys(files), CONTENTS]);
-      renameSync(partial, resolve(target));
+      settleFile(partial, resolve(target));
     } finally {
       rmSync(partial, { force: true });
     }

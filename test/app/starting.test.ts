@@ -6,7 +6,13 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
+import { createApp } from "#app/app.ts";
+import { loadModels } from "#app/models.ts";
+import { readConfig } from "#config/config.ts";
+import { createLogger } from "#core/logger.ts";
 import { programFile } from "#core/program.ts";
+import { createSystem } from "#core/system.ts";
+import { openConfigured } from "#storage/engines/open.ts";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { MAIN, startProcess } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
@@ -57,6 +63,10 @@ test("[OP150] what keeps the server from starting is one sentence and exit 69", 
   const unwritable = startOnce({ PARLEY_DATA_DIR: join(file, "below") });
   assert.equal(unwritable.status, 69);
   assert.match(unwritable.output, /^parley: the data folder .* cannot be written: .*PARLEY_DATA_DIR\n$/);
+  // No folder can be made there, and Node itself would try for ever.
+  const nowhere = startOnce({ PARLEY_DATA_DIR: "/proc/parley/data" });
+  assert.equal(nowhere.status, 69);
+  assert.match(nowhere.output, /^parley: the data folder \/proc\/parley\/data cannot be written: E.*\n$/);
   const other = createServer().listen(0, "127.0.0.1");
   await once(other, "listening");
   const taken = startOnce({
@@ -77,6 +87,24 @@ test("[OP152] a start that fails ends the process, whatever was open by then", (
   const { status, output, signal } = startOnce({ PARLEY_DATA_DIR: dataDir });
   assert.deepEqual([status, signal], [69, null], output);
   assert.match(output, /^parley: EEXIST/m);
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP168] what was opened is closed where a later part of the start fails", async () => {
+  const dataDir = testDataDir();
+  writeFileSync(join(dataDir, "scratch"), "");
+  const outcome = readConfig({
+    PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_LOG_LEVEL: "silent",
+  });
+  assert.ok(outcome.kind === "ok");
+  const { config } = outcome;
+  const models = loadModels(config);
+  assert.ok(models.kind === "ok");
+  const opening = openConfigured(config, "thread");
+  const options = { config, models: models.entries, log: createLogger("silent"), system: createSystem() };
+  await assert.rejects(createApp(options, opening), /EEXIST/);
+  const storage = await opening;
+  await assert.rejects(storage.accounts.listAccounts());
   rmSync(dataDir, { recursive: true });
 });
 

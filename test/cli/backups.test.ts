@@ -1,12 +1,16 @@
 // A backup is everything a server needs, and a restore is whole or has not happened.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import {
-  cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync,
+import fs, {
+  cpSync, existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync,
+  writeFileSync,
 } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { Webhook } from "standardwebhooks";
+import { makeArchive } from "#cli/archive.ts";
+import { readConfig } from "#config/config.ts";
 import {
   databasePath, lockBackups, lockDataDir, openForInspection,
 } from "#storage/engines/sqlite/database.ts";
@@ -193,6 +197,32 @@ test("[CL84] a second backup at the same time is refused; what a dead one left i
   const done = await parley(dir, ["backup", file]);
   assert.equal(done.code, 0, done.err);
   assert.ok(existsSync(file) && !existsSync(staging));
+});
+
+test("[CL97] a backup that is said to be made stays when the power goes, under its name", {
+  skip: process.platform === "linux" ? false : "needs /proc",
+}, async (t) => {
+  const dir = await folderOf("flushed");
+  const outcome = readConfig({ PARLEY_DATA_DIR: dir });
+  assert.ok(outcome.kind === "ok");
+  const folder = realpathSync(newDir());
+  const target = join(folder, "all.tar.gz");
+  const { fsyncSync, renameSync } = fs;
+  const done: string[] = [];
+  t.mock.method(fs, "fsyncSync", (descriptor: number) => {
+    done.push(`on disk: ${readlinkSync(`/proc/self/fd/${descriptor}`)}`);
+    fsyncSync(descriptor);
+  });
+  t.mock.method(fs, "renameSync", (from: string, to: string) => {
+    done.push(`named: ${to}`);
+    renameSync(from, to);
+  });
+  syncBuiltinESMExports();
+  await makeArchive(outcome.config, target);
+  t.mock.restoreAll();
+  syncBuiltinESMExports();
+  assert.deepEqual(done.slice(-3),
+    [`on disk: ${target}.partial`, `named: ${target}`, `on disk: ${folder}`]);
 });
 
 test("[CL83] killed at any point of a restore, the folder is the old one or the whole new one", async () => {

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import pg from "pg";
@@ -335,6 +336,30 @@ async function startedWith(databaseUrl: string): Promise<{ code: number | null; 
   const [said, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
   return { code: code as number | null, said: said.trim() };
 }
+
+test("[SO47] a start whose sessions all end tries again after a while, then says so and ends", async () => {
+  const AUTHENTICATED = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]);
+  const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
+  const beganMs: number[] = [];
+  // Lets everybody in, and ends at the first statement.
+  const server = createServer((client) => {
+    client.on("error", () => undefined);
+    client.once("data", () => {
+      beganMs.push(system.monotonicMs());
+      client.write(Buffer.concat([AUTHENTICATED, READY]));
+      client.once("data", () => client.destroy());
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const { code, said } = await startedWith(throughProxy(port, "parley"));
+  assert.deepEqual([code, beganMs.length], [69, LIMITS.databaseStartTries], said);
+  assert.match(said, /^parley: [^\n]+$/);
+  for (const [index, atMs] of beganMs.slice(1).entries()) {
+    assert.ok(atMs - beganMs[index]! >= LIMITS.databaseRetryMs - 5);
+  }
+  server.close();
+});
 
 test("[SO25] a database that is not there or may forget what it answered keeps the program from starting, with one sentence", {
   skip: withoutPostgres,

@@ -1,8 +1,9 @@
 // Secrets at rest: AES-256-GCM under one key, bound to the place they are stored at, so that a
 // value copied from one row to another does not open. Also finds or makes that key.
 import { createCipheriv, createDecipheriv, createHash, createHmac } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeFolder } from "./disk.ts";
 import type { System } from "./system.ts";
 
 export interface SecretBox {
@@ -32,7 +33,7 @@ export function loadSecret(configured: string | null, dataDir: string, system: S
   const known = findSecret(configured, dataDir);
   if (known !== null) return known;
   const path = join(dataDir, SECRET_FILE);
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeFolder(dataDir);
   const secret = system.randomBytes(32).toString("base64url");
   writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: "wx" });
   return secret;

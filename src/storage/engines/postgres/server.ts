@@ -3,7 +3,7 @@
 import { hash } from "node:crypto";
 import { MisconfiguredStart, StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { System } from "#core/system.ts";
+import { wait, type System } from "#core/system.ts";
 import { problemOfFacts, type Shared } from "./facts.ts";
 import { migrate } from "./migrations.ts";
 import { openSession, stateOf, type Session } from "./session.ts";
@@ -108,8 +108,7 @@ async function prepareOver(session: Session, options: Prepared): Promise<string>
 
 /**
  * Resolves to what tells the database from others; rejects with a StartFailure whose message is for
- * the operator. A session that is ended meanwhile is no reason: all of it is done over another one,
- * at once, for a timer does not keep a process alive that has nothing else yet.
+ * the operator. A session that is ended meanwhile is no reason: all of it is done over another one.
  */
 export async function prepareDatabase(options: Prepared): Promise<string> {
   for (let tries = 1; ; tries += 1) {
@@ -126,5 +125,6 @@ export async function prepareDatabase(options: Prepared): Promise<string> {
     } finally {
       await session.close();
     }
+    await wait(options.system, LIMITS.databaseRetryMs);
   }
 }

@@ -1,9 +1,10 @@
 // Opens the database file: pragmas, migrations, the lock that keeps two servers off one folder.
 // better-sqlite3 is imported here and nowhere else; siblings take its types from this file.
 import Database from "better-sqlite3";
-import { chmodSync, existsSync, mkdirSync } from "node:fs";
+import { chmodSync, existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
+import { makeFolder } from "#core/disk.ts";
 import { refuseNewer, shippedMigrations } from "#storage/migrations.ts";
 import { finishRestore } from "./restoring.ts";
 
@@ -34,7 +35,7 @@ function setPragmas(db: Db): void {
  * Throws when the file was made by a newer program.
  */
 export function openWriter(dataDir: string, options: { migrate: boolean }): Db {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeFolder(dataDir);
   const path = databasePath(dataDir);
   const db = new Database(path);
   chmodSync(path, 0o600);
@@ -113,7 +114,7 @@ function holdFile(path: string): Db | null {
  * brought to its end first.
  */
 export function lockDataDir(dataDir: string): { release(): void } | null {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeFolder(dataDir);
   const db = holdFile(join(dataDir, "server.lock"));
   try {
     if (db) finishRestore(dataDir);

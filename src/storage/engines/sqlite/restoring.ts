@@ -2,9 +2,10 @@
 // meanwhile leaves the old folder or, once it is next opened, all of the new one: what is to be
 // moved is written down first, and whoever takes the folder's lock does what is left of it.
 import {
-  existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync,
+  existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { makeFolder } from "#core/disk.ts";
 
 const JOURNAL = "restoring.json";
 const STAGING = ".restoring-";
@@ -28,7 +29,7 @@ export const keptName = (name: string, stamp: string): string =>
 
 /** An empty folder on the data folder's own disk, to unpack in; the caller has the lock. */
 export function stageRestore(dataDir: string): string {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeFolder(dataDir);
   return mkdtempSync(join(dataDir, STAGING));
 }
 
