@@ -9,7 +9,8 @@ import { ModelEntry as ModelEntrySchema, type ModelEntry } from "#providers/mode
 const CATALOG_FILE = programFile("data/models.json");
 
 type ModelsOutcome =
-  | { kind: "ok"; entries: ModelEntry[] }
+  /** `warnings`: what the operator's file names that is not there. */
+  | { kind: "ok"; entries: ModelEntry[]; warnings: string[] }
   | { kind: "invalid"; problems: string[] };
 
 /** The model catalog, validated, with the keys its entries name by `key_env` filled in. */
@@ -29,5 +30,20 @@ export function loadModels(config: Config, valueOf = environmentValue): ModelsOu
     const key = entry.key ?? (entry.key_env === undefined ? undefined : valueOf(entry.key_env));
     return key === undefined ? entry : { ...entry, key };
   });
-  return { kind: "ok", entries };
+  // The shipped one offers models whose keys few have all of.
+  const warnings = config.PARLEY_MODELS_FILE === null ? [] : entries.flatMap(namesNothing(entries));
+  return { kind: "ok", entries, warnings };
 }
+
+const namesNothing = (entries: ModelEntry[]) => (entry: ModelEntry): string[] => {
+  const { id, key, key_env: variable, fallback_id: fallback } = entry;
+  const isModel = entries.some((other) => other.id === fallback && other.id !== id);
+  return [
+    ...variable !== undefined && !key
+      ? [`PARLEY_MODELS_FILE: the key_env of model ${id}, ${variable}, is not set`]
+      : [],
+    ...fallback !== undefined && !isModel
+      ? [`PARLEY_MODELS_FILE: the fallback_id of model ${id}, ${fallback}, is no other model`]
+      : [],
+  ];
+};

@@ -24,22 +24,22 @@ const EXIT_LOST = 75;
  */
 const HEAP_GROWS_PERCENT = 100;
 
-function refuse(lines: string[]): void {
+function tell(lines: string[]): void {
   for (const line of lines) process.stderr.write(`parley: ${line}\n`);
 }
 
 /** Resolves to the exit code once the server has stopped. */
 export async function serve(argv: string[]): Promise<number> {
   if (argv.length > 0) {
-    refuse([`the server takes no arguments (${argv.join(" ")}): what it is to do is said by`
+    tell([`the server takes no arguments (${argv.join(" ")}): what it is to do is said by`
       + " environment variables, which `parley settings` lists"]);
     return EXIT_USAGE;
   }
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWS_PERCENT}`);
   const outcome = readConfig();
-  for (const warning of outcome.warnings) refuse([warning]);
+  for (const warning of outcome.warnings) tell([warning]);
   if (outcome.kind === "invalid") {
-    refuse(outcome.problems);
+    tell(outcome.problems);
     return EXIT_CONFIG;
   }
   const { config } = outcome;
@@ -60,10 +60,11 @@ export async function serve(argv: string[]): Promise<number> {
     ]);
     const models = loadModels(config);
     if (models.kind === "invalid") {
-      refuse(models.problems);
+      tell(models.problems);
       await (await opening).close();
       return EXIT_CONFIG;
     }
+    tell(models.warnings);
     app = await createApp(
       { config, models: models.entries, log, system, holdsFolder: true }, opening);
     const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
@@ -77,7 +78,7 @@ export async function serve(argv: string[]): Promise<number> {
   } catch (error) {
     // What an operator can put right is one sentence; a defect is logged with where it happened.
     if (!(error instanceof StartFailure)) log.fatal({ err: error }, "could not start");
-    refuse([(error as Error).message]);
+    tell([(error as Error).message]);
     await app?.close();
     return error instanceof MisconfiguredStart ? EXIT_CONFIG : EXIT_UNAVAILABLE;
   } finally {
@@ -90,11 +91,11 @@ export async function serve(argv: string[]): Promise<number> {
 function takeDataDir(dataDir: string): ReturnType<typeof lockDataDir> {
   try {
     const lock = lockDataDir(dataDir);
-    if (!lock) refuse([`another Parley already runs on the data folder ${dataDir}`]);
+    if (!lock) tell([`another Parley already runs on the data folder ${dataDir}`]);
     return lock;
   } catch (error) {
     const { message } = error as Error;
-    refuse([`the data folder ${dataDir} cannot be written: ${message}; see PARLEY_DATA_DIR`]);
+    tell([`the data folder ${dataDir} cannot be written: ${message}; see PARLEY_DATA_DIR`]);
     return null;
   }
 }

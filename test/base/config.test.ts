@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { loadModels } from "#app/models.ts";
 import { describeSettings, readConfig } from "#config/config.ts";
 import { MAIN } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
@@ -146,6 +147,55 @@ test("[CF76] what carriers charge: longest prefix first, then the row that names
   const ran = spawnSync(process.execPath, [MAIN], { env: environment, encoding: "utf8" });
   assert.equal(ran.status, 78);
   assert.match(ran.stderr, /PARLEY_CARRIER_RATES_FILE .*rates\.json is wrong at \/0\/currency/);
+  rmSync(dir, { recursive: true });
+});
+
+test("[CF80] domains and languages that are none are refused", () => {
+  const outcome = readConfig({
+    PARLEY_OIDC_DOMAINS: "example.com,https://example.org", PARLEY_SHERPA_LANGUAGES: "en,xx",
+  });
+  assert.ok(outcome.kind === "invalid");
+  assert.deepEqual(outcome.problems.toSorted(), [
+    "PARLEY_OIDC_DOMAINS has an entry that is no domain such as example.com: https://example.org",
+    "PARLEY_SHERPA_LANGUAGES has an entry that is no language of ISO 639-1: xx",
+  ]);
+  for (const wrong of ["english", "en-US", "e"]) {
+    assert.equal(readConfig({ PARLEY_SHERPA_LANGUAGES: wrong }).kind, "invalid", wrong);
+  }
+  const right = readConfig({ PARLEY_OIDC_DOMAINS: "@Example.com", PARLEY_SHERPA_LANGUAGES: "EN,no,tl" });
+  assert.ok(right.kind === "ok");
+  assert.deepEqual(right.config.PARLEY_OIDC_DOMAINS, ["example.com"]);
+  assert.deepEqual(right.config.PARLEY_SHERPA_LANGUAGES, ["en", "no", "tl"]);
+});
+
+test("[CF81] a key_env that is not set and a fallback_id of no model are warned of where the operator's file names them", () => {
+  const dir = testDataDir();
+  const file = join(dir, "models.json");
+  const model = { type: "llm", provider: "openai-compatible", model: "m", url: "https://m.example" };
+  writeFileSync(file, JSON.stringify([
+    { ...model, id: 1, name: "A", key_env: "A_KEY", fallback_id: 9 },
+    { ...model, id: 2, name: "B", key_env: "B_KEY", fallback_id: 1 },
+    { ...model, id: 3, name: "C", key: "k", key_env: "A_KEY", fallback_id: 3 },
+  ]));
+  const warningsOf = (environment: Record<string, string>): string[] => {
+    const outcome = readConfig(environment);
+    assert.ok(outcome.kind === "ok");
+    const models = loadModels(outcome.config, (name) => (name === "B_KEY" ? "secret" : undefined));
+    assert.ok(models.kind === "ok");
+    return models.warnings;
+  };
+  assert.deepEqual(warningsOf({ PARLEY_MODELS_FILE: file }), [
+    "PARLEY_MODELS_FILE: the key_env of model 1, A_KEY, is not set",
+    "PARLEY_MODELS_FILE: the fallback_id of model 1, 9, is no other model",
+    "PARLEY_MODELS_FILE: the fallback_id of model 3, 3, is no other model",
+  ]);
+  assert.deepEqual(warningsOf({}), []);
+  // A server says so as well; this one ends, for its folder cannot be what it is to be.
+  writeFileSync(join(dir, "scratch"), "");
+  const ran = spawnSync(process.execPath, [MAIN], {
+    env: { PARLEY_MODELS_FILE: file, PARLEY_DATA_DIR: dir }, encoding: "utf8",
+  });
+  assert.match(ran.stderr, /^parley: PARLEY_MODELS_FILE: the key_env of model 1, A_KEY, is not set$/m);
   rmSync(dir, { recursive: true });
 });
 

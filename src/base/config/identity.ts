@@ -14,8 +14,14 @@ const issuer: Parse<string | null> = (value) => {
   return isSafe ? value : problem("must be an https URL");
 };
 
-const domains: Parse<string[]> = (value) =>
-  (list(value) as string[]).map((domain) => domain.toLowerCase().replace(/^@/, ""));
+/** As they stand behind the @ of an address. */
+const domains: Parse<string[]> = (value) => {
+  const names = (list(value) as string[]).map((name) => name.toLowerCase().replace(/^@/, ""));
+  const bad = names.find((name) => /[\s/:@*]/.test(name));
+  return bad === undefined
+    ? names
+    : problem(`has an entry that is no domain such as example.com: ${bad}`);
+};
 
 export const IDENTITY_SETTINGS = {
   PARLEY_OIDC_ISSUER: setting<string | null>({

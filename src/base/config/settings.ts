@@ -2,8 +2,9 @@
 // bounds.ts. Read by config.ts.
 import {
   address, addresses, asteriskEndpoint, baseUrl, carrierRates, countries, databaseUrl, ed25519Key,
-  file, iceUrls, integer, list, natsUrl, networks, numberPrices, oneOf, onOff, origins, plainName,
-  plans, portRange, region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid, url, uuid,
+  file, iceUrls, integer, languages, natsUrl, networks, numberPrices, oneOf, onOff, origins,
+  plainName, plans, portRange, region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid,
+  url, uuid,
 } from "./values.ts";
 import { BOUNDS } from "./bounds.ts";
 import { FILE_SETTINGS } from "./files.ts";
@@ -244,7 +245,7 @@ export const SETTINGS = {
   }),
   PARLEY_SHERPA_LANGUAGES: setting({
     default: ["en"], description: "Languages (ISO 639-1, separated by commas) the model of PARLEY_SHERPA_DIR understands",
-    parse: list,
+    parse: languages,
   }),
   PARLEY_CALCOM_URL: setting<string | null>({
     default: "https://api.cal.com",

@@ -77,6 +77,12 @@ export const countries: Parse<string[]> = (value) => {
   const bad = codes.find((code) => !isCountry(code));
   return bad === undefined ? codes : problem(`has an entry that is no country: ${bad}`);
 };
+const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
+export const languages: Parse<string[]> = (value) => {
+  const codes = (list(value) as string[]).map((code) => code.toLowerCase());
+  const bad = codes.find((code) => !/^[a-z]{2}$/.test(code) || LANGUAGES.of(code) === undefined);
+  return bad === undefined ? codes : problem(`has an entry that is no language of ISO 639-1: ${bad}`);
+};
 const RETRIES_MAX = 100;
 export const secondsList: Parse<number[]> = (value) => {
   const seconds = (list(value) as string[]).map(Number);

@@ -89,7 +89,7 @@ test("[DB532] a conversation that goes on after its end is open again", () => {
   assert.equal(hasEnded(ended, message, ended), true);
 });
 
-test("[DB541] of conversations that were only looked at, the inbox keeps nothing", () => {
+test("[DB543] of conversations that were only looked at, the inbox keeps nothing", () => {
   const unsent = createUnsentTexts();
   const pending = { key: "k", text: "Hello" };
   for (let opened = 0; opened < 100; opened += 1) {

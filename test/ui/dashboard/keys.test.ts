@@ -8,7 +8,7 @@ const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
 after(close);
 
-test("[DB540] the last day of a key ends where the account is", { skip }, async () => {
+test("[DB542] the last day of a key ends where the account is", { skip }, async () => {
   const { key } = await server.newAccount();
   await server.call("PUT", "/user/settings", { key, body: { time_zone: "Pacific/Auckland" } });
   await withDashboard(async ({ page, go }) => {
