@@ -1,7 +1,7 @@
 // The frame around all pages: navigation, the state of the connection, and which page is shown. The
 // address behind `#` names it, so that the back button and bookmarks work.
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Route, Router, Switch, useLocation } from "wouter-preact";
 import { useHashLocation } from "wouter-preact/use-hash-location";
 import { LiveProvider, useFreshness } from "./data/live.tsx";
@@ -120,7 +120,8 @@ function Frame({ session }: { session: Session }) {
   const [isOpen, setOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
-  useEffect(() => {
+  // Before it is painted: who chooses a field at once keeps it.
+  useLayoutEffect(() => {
     setOpen(false);
     scrollTo(0, 0);
     // Readers of a new page begin at its heading, as after a link.

@@ -1,6 +1,6 @@
 // Dialogs and toasts. A dialog is the browser's own: it keeps the focus in and gives it back.
 import { createContext, type ComponentChildren } from "preact";
-import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Button } from "./controls.tsx";
 import { said } from "./said.ts";
@@ -9,7 +9,8 @@ export function Dialog({ title, onClose, isWide = false, children }: {
   title: string; onClose(): void; isWide?: boolean; children: ComponentChildren;
 }) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before it is painted: keys that follow at once are the dialog's.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     return () => dialog?.close();
