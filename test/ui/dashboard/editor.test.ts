@@ -71,9 +71,10 @@ test("[DB259] what has no effect is said at its field, what is not available is 
     "The voice of this server has no emotions.");
     await section(page, "Voice and speech").getByText("Nothing on this server speaks with").waitFor();
     await section(page, "Functions").getByText("Cal.com is not reached.").waitFor();
-    const options = await section(page, "Model").getByLabel("Model", { exact: true })
-      .locator("option").evaluateAll((all) =>
-        (all as HTMLOptionElement[]).map(({ label, disabled }) => ({ label, disabled })));
+    const models = section(page, "Model").getByLabel("Model", { exact: true }).locator("option");
+    await models.nth(2).waitFor({ state: "attached" });
+    const options = await models.evaluateAll((all) =>
+      (all as HTMLOptionElement[]).map(({ label, disabled }) => ({ label, disabled })));
     const greyed = options.filter(({ label }) => label.includes("OPENAI_API_KEY"));
     assert.ok(greyed.length > 0 && greyed.every(({ disabled }) => disabled));
     // The first chooses none, the second is the one that is there.
@@ -146,10 +147,11 @@ test("[DB325] what the server itself says of settings, models and voices is what
     await go(`/assistants/${id}`);
     await page.getByRole("button", { name: "Open all sections" }).click();
     for (const { message } of warnings) await page.getByText(message).waitFor();
-    const options = await section(page, "Model").getByLabel("Model", { exact: true })
-      .locator("option").evaluateAll((all) =>
-        (all as HTMLOptionElement[]).map(({ label, disabled, value }) =>
-          ({ label, disabled, value })));
+    const choices = section(page, "Model").getByLabel("Model", { exact: true }).locator("option");
+    await choices.nth(models.length).waitFor({ state: "attached" });
+    const options = await choices.evaluateAll((all) =>
+      (all as HTMLOptionElement[]).map(({ label, disabled, value }) =>
+        ({ label, disabled, value })));
     for (const one of models) {
       const option = options.find(({ value }) => value === String(one.id));
       assert.equal(option?.disabled, !one.available, one.name);

@@ -26,9 +26,16 @@ const inState = (seen: Seen, words: string): Promise<void> =>
 const isOver = (seen: Seen): Promise<void> => bar(seen).waitFor({ state: "detached" });
 const FOCUSED = "document.activeElement.shadowRoot.activeElement?.getAttribute('aria-label')";
 
-/** The real server at the other end, but with words in place of the microphone's beeps. */
-async function speak(page: Page): Promise<{ say: (text: string) => void }> {
+/**
+ * The real server at the other end, but with words in place of the microphone's beeps. That they
+ * were said to their end is told once the page has `shown` that somebody speaks: a busy one draws
+ * late.
+ */
+async function speak(
+  page: Page,
+): Promise<{ say: (text: string, shown: Promise<void>) => void }> {
   let line = new Int16Array(0);
+  let isShown = Promise.resolve();
   await page.routeWebSocket("**/call?*", (socket) => {
     const far = socket.connectToServer();
     socket.onMessage((message) => {
@@ -38,8 +45,21 @@ async function speak(page: Page): Promise<{ say: (text: string) => void }> {
       line = line.slice(320);
       far.send(Buffer.from(frame.buffer));
     });
+    let told = Promise.resolve();
+    far.onMessage((message) => {
+      const { type, role, final } = typeof message === "string"
+        ? JSON.parse(message) as { type: string; role?: string; final?: boolean }
+        : {};
+      const isWhole = type === "transcript" && role === "customer" && final === true;
+      told = told.then(() => (isWhole ? isShown : undefined)).then(() => socket.send(message));
+    });
   });
-  return { say: (text) => (line = Int16Array.from(loopbackAudio(text, 16_000))) };
+  return {
+    say: (text, shown) => {
+      isShown = shown;
+      line = Int16Array.from(loopbackAudio(text, 16_000));
+    },
+  };
 }
 
 /** Items of the log that were said in the call, partial or not. */
@@ -52,6 +72,7 @@ const whenThere = ({ log }: Seen, selector: string): Promise<void> =>
     };
     const all = { childList: true, subtree: true, attributes: true };
     new MutationObserver(seen).observe(element, all);
+    seen();
   }), selector);
 
 test("[WG20] a call begins in the chat, on the conversation that is open, and the chat goes on after it", { skip, timeout }, async () => {
@@ -102,7 +123,7 @@ test("[WG21] what both say, and a colleague who takes over, is in the log as it 
     await inState(seen, "Listening");
     await seen.log.getByText("Hi!").nth(1).waitFor();
     const isHeard = whenThere(seen, ".item.user.partial");
-    caller.say("When are you open on Saturday");
+    caller.say("When are you open on Saturday", isHeard);
     await isHeard;
     await inState(seen, "Thinking…");
     resolve();

@@ -5,6 +5,10 @@ import { unwrap } from "./session.tsx";
 
 const WORKER = "/push-worker.js";
 
+/** Nobody waits longer to sign out. */
+const BEGINNING_MS_MAX = 3000;
+/** Resolves once no subscription is being made. */
+let beginning: Promise<unknown> = Promise.resolve();
 /** Whether this browser is subscribed, as far as this page knows. */
 let isSubscribed = false;
 
@@ -25,7 +29,13 @@ async function subscribe(manager: PushManager, publicKey: string): Promise<PushS
 }
 
 /** False where the browser cannot, or its maker's service is not reached. Again is no error. */
-export async function beginPush(api: Parley): Promise<boolean> {
+export function beginPush(api: Parley): Promise<boolean> {
+  const begun = begin(api);
+  beginning = begun.catch(() => undefined);
+  return begun;
+}
+
+async function begin(api: Parley): Promise<boolean> {
   if (!canPush()) return false;
   const { public_key: key } = await unwrap(api.GET("/user/push"));
   await navigator.serviceWorker.register(WORKER);
@@ -41,6 +51,8 @@ export async function beginPush(api: Parley): Promise<boolean> {
 
 /** Whoever signs out is not shown who writes. */
 export async function endPush(api: Parley): Promise<void> {
+  // One that is just being made would be there after this.
+  await Promise.race([beginning, new Promise((resolve) => setTimeout(resolve, BEGINNING_MS_MAX))]);
   isSubscribed = false;
   if (!canPush()) return;
   const registration = await navigator.serviceWorker.getRegistration(WORKER);

@@ -1,6 +1,6 @@
 // What a person writes to a visitor: typed, drafted by the assistant, or taken from what is ready.
 // Nothing typed is lost to a message that could not be sent, and none is sent twice.
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { Parley } from "#client/client.ts";
 import { newKey } from "#ui/dashboard/data/new-key.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -83,8 +83,8 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
     if (next !== "") showTyping();
   };
   const send = (): void => sending.run(sendWritten);
-  // What was looked up comes behind what is typed.
-  useEffect(() => {
+  // What was looked up comes behind what is typed, and before anything is typed behind it.
+  useLayoutEffect(() => {
     const both = [text, found?.text].filter(Boolean).join("\n");
     if (found) setText(both.slice(0, MESSAGE_CHARS_MAX));
   }, [found]);
