@@ -134,15 +134,26 @@ async function heardOn({ rate, heard }: PageTape): Promise<string[]> {
 
 test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and no sound on its socket", { skip, timeout: 180_000 }, async (t) => {
   model.script(() => ({ tokens: ["We ", "open ", "at ", "nine ", "o'clock."] }));
-  const lines = [{ text: "When are you open on Saturday?", atSeconds: 8 }];
+  // A busy machine tears sound apart: the line is more than one turn, or not understood at once.
+  const lines = [8, 20, 32].map((atSeconds) => ({
+    text: "When are you open on Saturday?", atSeconds,
+  }));
+  const known = ["when", "are", "you", "open", "on", "saturday"];
+  const understood = new Set<string>();
   const microphone = await microphoneOf(join(folder, "microphone.wav"), lines);
   let id = 0;
   await withPage(server, microphone, { record: true }, async (page, { received, frames }) => {
     await received.event("server path peer");
     const before = { ...frames };
     await page.getByText("Sound by WebRTC").waitFor();
-    await page.getByText("We open at nine o'clock.").waitFor();
+    await page.getByText("We open at nine o'clock.").first().waitFor();
     id = callIdOf(await received.event("server ready"));
+    await accountEvent(server, ({ type, call_id: of, entry }) => {
+      const { sender, text } = (entry ?? {}) as { sender?: string; text?: string };
+      const isHeard = type === "transcript_added" && of === id && sender === "human";
+      for (const word of wordsOf(isHeard ? text ?? "" : "")) understood.add(word);
+      return known.filter((word) => understood.has(word)).length >= 4;
+    });
     await received.event("page mark", 1);
     assert.ok(frames.sent - before.sent <= 5 && frames.received - before.received <= 5,
       JSON.stringify({ before, frames }));
@@ -158,9 +169,6 @@ test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and n
   assert.ok(came > 100 && went > 100 && quality.mos > 1, JSON.stringify(quality));
   assert.ok(tripMs !== null && tripMs < 1000, JSON.stringify(quality));
   t.diagnostic(JSON.stringify(quality));
-  const question = wordsOf(body.transcript_entries[1].text);
-  const known = ["when", "are", "you", "open", "on", "saturday"];
-  assert.ok(known.filter((word) => question.includes(word)).length >= 4, question.join(" "));
   assert.equal((await fetch(body.recording_url)).status, 200);
 });
 

@@ -76,6 +76,8 @@ test("[DB331] a role is shown what it may do; what it may not cannot be pressed,
   const uuid = await newConversation(server, assistant);
   const { page, context } = await freshPage();
   await signInAs(page, viewer.email);
+  // Who is signed in is known, and so is what they may do.
+  await page.getByTitle(viewer.email).waitFor();
   const navigation = page.getByRole("navigation", { name: "Main" });
   for (const name of ["API keys", "Ledger", "Audit"]) {
     assert.equal(await navigation.getByRole("link", { name }).count(), 0, name);
