@@ -32,10 +32,8 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** As long as it may be, and slow: a busy machine notices late that somebody speaks into it. */
 const GREETING = "Good morning, this is Harbour Bikes speaking. We repair and rent bicycles of all "
-  + "kinds. Please tell me now, in your own words, what I can do for you on this fine day. "
-  + "Whatever it is, we can help.";
+  + "kinds. Please tell me now, in your own words, what I can do for you on this fine day.";
 const skip = noBrowser();
 
 interface Cleared {
@@ -46,12 +44,11 @@ interface Cleared {
 test("[UI1] a person opens the page, interrupts, is understood, answered and recorded", { skip, timeout: 180_000 }, async () => {
   model.script(() => ({ tokens: ["We ", "open ", "at ", "nine ", "o'clock."] }));
   const { uuid } = await newAssistant(server, {
-    initial_message: GREETING, speech_speed: 0.7, record: true, post_call_evaluation: false,
-    endpoint_sensitivity: 1,
+    initial_message: GREETING, record: true, post_call_evaluation: false, endpoint_sensitivity: 1,
   });
   // A greeting that begins late on a busy machine has been heard for a while all the same.
   const browser = await openBrowser(await microphoneOf(join(folder, "microphone.wav"), [
-    { text: "When are you open on Saturday?", atSeconds: 10 },
+    { text: "When are you open on Saturday?", atSeconds: 7 },
   ]));
   try {
     const page = await browser.newPage();
@@ -87,8 +84,8 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
     const startedMs = performance.now();
     await page.getByRole("button", { name: "Start the call" }).click();
     const { played_ms: playedMs, dropped_ms: droppedMs } = await cleared.promise;
-    // How much was heard before says how long the machine took to begin, and to notice.
-    assert.ok(playedMs > 0, `${playedMs}`);
+    // How much was heard before says how long the machine took to begin.
+    assert.ok(playedMs > 0 && playedMs < 12_000, `${playedMs}`);
     // Sent as it is to be heard, never ahead; each moment of it was played or dropped, save
     // silence after a stall. How much is dropped says how the machine stalled, so it has no bound.
     const toldMs = playedMs + droppedMs;
