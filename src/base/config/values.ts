@@ -77,10 +77,11 @@ export const countries: Parse<string[]> = (value) => {
   const bad = codes.find((code) => !isCountry(code));
   return bad === undefined ? codes : problem(`has an entry that is no country: ${bad}`);
 };
-const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 export const languages: Parse<string[]> = (value) => {
+  // The names of all languages take memory that is needed here alone.
+  const names = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
   const codes = (list(value) as string[]).map((code) => code.toLowerCase());
-  const bad = codes.find((code) => !/^[a-z]{2}$/.test(code) || LANGUAGES.of(code) === undefined);
+  const bad = codes.find((code) => !/^[a-z]{2}$/.test(code) || names.of(code) === undefined);
   return bad === undefined ? codes : problem(`has an entry that is no language of ISO 639-1: ${bad}`);
 };
 const RETRIES_MAX = 100;
