@@ -24,9 +24,9 @@ export async function startCuttingProxy(targetPort: number, share = 0): Promise<
   let isShut = false;
   let isNext = false;
   let cuts = 0;
-  const server = createServer((client) => {
+  const server = createServer({ noDelay: true }, (client) => {
     if (isShut) return void client.destroy();
-    const target = connect(targetPort, "127.0.0.1");
+    const target = connect({ port: targetPort, host: "127.0.0.1", noDelay: true });
     const end = (): void => {
       client.destroy();
       target.destroy();

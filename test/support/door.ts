@@ -33,7 +33,7 @@ export async function openDoor(ports: readonly number[]): Promise<Door> {
   });
   server.on("connection", keep);
   server.on("upgrade", (asked: IncomingMessage, outside: Socket, head: Buffer) => {
-    const inside = keep(connect(next(), "127.0.0.1"));
+    const inside = keep(connect({ port: next(), host: "127.0.0.1", noDelay: true }));
     const lines = asked.rawHeaders.flatMap((name, index) =>
       (index % 2 === 0 ? [`${name}: ${asked.rawHeaders[index + 1]}`] : []));
     inside.write([`${asked.method} ${asked.url} HTTP/1.1`, ...lines, "", ""].join("\r\n"));

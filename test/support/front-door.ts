@@ -5,8 +5,8 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 export async function openFrontDoor(portBehind: () => number) {
   const open = new Set<Socket>();
-  const server = createServer((outside) => {
-    const inside = connect(portBehind(), "127.0.0.1");
+  const server = createServer({ noDelay: true }, (outside) => {
+    const inside = connect({ port: portBehind(), host: "127.0.0.1", noDelay: true });
     for (const [one, other] of [[outside, inside], [inside, outside]] as const) {
       open.add(one);
       one.pipe(other);
