@@ -267,7 +267,7 @@ test("[DB354] two operators and three visitors in their browsers: queue, claim, 
       // Both reach for the first; one has it.
       await at(asAna, one.uuid);
       await at(asBen, one.uuid);
-      // By its key: a button is gone under the click of whoever is a moment later.
+      // With the key: a button is gone under the click of whoever is a moment later.
       await Promise.all([asAna, asBen].map(({ page }) => page.keyboard.press("t")));
       const whose = ({ page }: Shown) => page.locator(".inbox-holder p");
       await whose(asAna).filter({ hasText: /ha(s|ve) this conversation/ }).waitFor();
