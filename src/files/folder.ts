@@ -7,7 +7,8 @@ import {
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import type { Logger } from "#core/logger.ts";
-import { DAY_MICROS, type System } from "#core/system.ts";
+import type { System } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
 import { assertFileName, type FileContent, type Files } from "./files.ts";
 
 interface FolderFilesOptions {

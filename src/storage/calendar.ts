@@ -4,7 +4,8 @@ import type {
   Appointment, Calendar, CalendarStore, NewAppointment,
 } from "#features/calendar/calendar.ts";
 import type { Period, WorkingHours } from "#features/calendar/slots.ts";
-import { MINUTE_MICROS, type Instant } from "#core/system.ts";
+import type { Instant } from "#core/system.ts";
+import { MINUTE_MICROS } from "#core/zones.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 

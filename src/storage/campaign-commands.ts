@@ -9,7 +9,8 @@ import type {
 import { isOpenAt } from "#features/campaigns/hours.ts";
 import { breakerAfter, outcomeNameOf, outcomeOf, parallelNow } from "#features/campaigns/rules.ts";
 import { LIMITS } from "#core/limits.ts";
-import { isoMicros, MINUTE_MICROS, type Instant } from "#core/system.ts";
+import { isoMicros, type Instant } from "#core/system.ts";
+import { MINUTE_MICROS } from "#core/zones.ts";
 import type { CampaignReason, CommittedEvent } from "#events/events.ts";
 import type { Lead } from "#features/leads/leads.ts";
 import { createCallBegin } from "./call-commands.ts";

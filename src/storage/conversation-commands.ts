@@ -1,7 +1,8 @@
 // The commands of a conversation outside its turns and its desk: create, end by inactivity.
 import type { CreateOutcome, NewConversation } from "#features/conversations/records.ts";
 import type { RefusedVisitor } from "#features/conversations/refusals.ts";
-import { isoMicros, MINUTE_MICROS, type Instant } from "#core/system.ts";
+import { isoMicros, type Instant } from "#core/system.ts";
+import { MINUTE_MICROS } from "#core/zones.ts";
 import type { CommittedEvent, Refused } from "#events/events.ts";
 import { createEnd } from "./conversation-evaluations.ts";
 import { CONVERSATION, conversationFromRow, type ConversationRow } from "./conversations.ts";

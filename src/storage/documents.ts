@@ -4,7 +4,8 @@ import type { Chunk } from "#features/knowledgebases/extraction.ts";
 import type {
   ChangedDocument, Document, KnowledgebaseStore, NewDocument,
 } from "#features/knowledgebases/knowledgebases.ts";
-import { MINUTE_MICROS, type Instant } from "#core/system.ts";
+import type { Instant } from "#core/system.ts";
+import { MINUTE_MICROS } from "#core/zones.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import {

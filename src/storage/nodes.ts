@@ -3,7 +3,8 @@
 // may be taken.
 import type { LeaseName, NewNode, NodeRecord, NodeState, NodeStore } from "#cluster/nodes.ts";
 import { LIMITS } from "#core/limits.ts";
-import { DAY_MICROS, type Instant } from "#core/system.ts";
+import type { Instant } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
 import { VERSION } from "#core/version.ts";
 import { shippedMigrations } from "./migrations.ts";
 import { nodeFigures } from "./node-figures.ts";

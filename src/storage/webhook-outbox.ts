@@ -76,8 +76,9 @@ function createInsert(sql: Sql): (delivery: NewDelivery) => Promise<void> {
     { event, endpoint, type, body, recordingFile = null, needsEvaluation = false, now },
   ) => {
     const isActive = endpoint.status === "active";
-    // Also of what the account alone receives: what is deleted goes with all that names it.
-    const said = JSON.parse(event.json) as { conversation_id?: string; lead_id?: number };
+    // What the account alone receives says itself whom it is about: it goes when that is deleted.
+    const said = event.conversationId === null
+      ? JSON.parse(event.json) as { conversation_id?: string; lead_id?: number } : {};
     await insert.run({
       accountId: event.accountId,
       endpointId: endpoint.id,

@@ -134,12 +134,11 @@ async function heardOn({ rate, heard }: PageTape): Promise<string[]> {
 
 test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and no sound on its socket", { skip, timeout: 180_000 }, async (t) => {
   model.script(() => ({ tokens: ["We ", "open ", "at ", "nine ", "o'clock."] }));
-  // A busy machine tears sound apart: the line is more than one turn, or not understood at once.
+  // A busy machine tears sound apart: the line may not be understood at once.
   const lines = [8, 20, 32].map((atSeconds) => ({
     text: "When are you open on Saturday?", atSeconds,
   }));
   const known = ["when", "are", "you", "open", "on", "saturday"];
-  const understood = new Set<string>();
   const microphone = await microphoneOf(join(folder, "microphone.wav"), lines);
   let id = 0;
   await withPage(server, microphone, { record: true }, async (page, { received, frames }) => {
@@ -151,8 +150,8 @@ test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and n
     await accountEvent(server, ({ type, call_id: of, entry }) => {
       const { sender, text } = (entry ?? {}) as { sender?: string; text?: string };
       const isHeard = type === "transcript_added" && of === id && sender === "human";
-      for (const word of wordsOf(isHeard ? text ?? "" : "")) understood.add(word);
-      return known.filter((word) => understood.has(word)).length >= 4;
+      const heard = wordsOf(isHeard ? text ?? "" : "");
+      return known.filter((word) => heard.includes(word)).length >= 4;
     });
     await received.event("page mark", 1);
     assert.ok(frames.sent - before.sent <= 5 && frames.received - before.received <= 5,

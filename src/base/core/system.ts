@@ -57,9 +57,6 @@ export function keepAwake(): Timer {
   return { cancel: () => clearInterval(handle) };
 }
 
-export const MINUTE_MICROS = 60_000_000;
-export const DAY_MICROS = 24 * 60 * MINUTE_MICROS;
-
 /** Resolves when everything else that is due has run: between the pieces of a long work. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 

@@ -1,10 +1,10 @@
-// Days and clock times as people in a time zone have them, and the instants they begin at, summer
+// Days and clock times, as people in a time zone have them and the instants they begin at, summer
 // time included. Used by lists, charts and reports that are narrowed to days (days.ts), by prompts,
 // and by the dashboard, which is why nothing of Node's is loaded here.
 import type { Instant } from "./system.ts";
 
-const MINUTE_MICROS = 60_000_000;
-const DAY_MICROS = 24 * 60 * MINUTE_MICROS;
+export const MINUTE_MICROS = 60_000_000;
+export const DAY_MICROS = 24 * 60 * MINUTE_MICROS;
 
 interface LocalDateTime {
   date: string;

@@ -4,7 +4,8 @@
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { formatMicros } from "#core/money.ts";
-import { DAY_MICROS, type System } from "#core/system.ts";
+import type { System } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Mail, Mailer } from "#providers/mail/port.ts";
 import type { Account } from "./accounts.ts";

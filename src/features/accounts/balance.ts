@@ -2,7 +2,8 @@
 // noticed by the ledger, in the transaction of the entry (storage/balance.ts). Called by
 // balance-routes.ts, routes.ts and balance-mails.ts.
 import type { Micros } from "#core/money.ts";
-import { DAY_MICROS, type Instant, type System } from "#core/system.ts";
+import type { Instant, System } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
 import { QUARTER_MICROS } from "./costs.ts";
 
 export const ALERTS_MAX = 5;

@@ -1,8 +1,8 @@
 // The hours, days or weeks an overview is made of, as they are counted in a time zone. Called by
 // overview.ts; overview-routes.ts says what may be asked for.
 import { dayAfter, mondayOf } from "#core/days.ts";
-import { MINUTE_MICROS, type Instant } from "#core/system.ts";
-import { dayStart, localDateTime } from "#core/zones.ts";
+import type { Instant } from "#core/system.ts";
+import { dayStart, localDateTime, MINUTE_MICROS } from "#core/zones.ts";
 
 export const UNITS = ["hour", "day", "week"] as const;
 type Unit = (typeof UNITS)[number];

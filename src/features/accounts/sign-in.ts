@@ -3,7 +3,8 @@
 import { LIMITS } from "#core/limits.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { addressKey } from "#core/networks.ts";
-import { DAY_MICROS, type Instant, type System } from "#core/system.ts";
+import type { Instant, System } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
 import { publishNoted, type By } from "./audit.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Passwords } from "./passwords.ts";

@@ -2,7 +2,8 @@
 // cases of who may add, change and remove whom. Signing in is sign-in.ts's.
 import { hash } from "node:crypto";
 import { Fault, fieldFault } from "#core/faults.ts";
-import { DAY_MICROS, type Instant, type System } from "#core/system.ts";
+import type { Instant, System } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author } from "#events/events.ts";
 import { publishNoted, type By } from "./audit.ts";

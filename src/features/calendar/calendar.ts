@@ -2,7 +2,8 @@
 // rules; the arithmetic of times is in slots.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
-import { DAY_MICROS, MINUTE_MICROS, type Instant, type System } from "#core/system.ts";
+import type { Instant, System } from "#core/system.ts";
+import { DAY_MICROS, MINUTE_MICROS } from "#core/zones.ts";
 import {
   dateOf, freeSlots, localIso, readLocal, slotsOfDay, spokenTime, startOfDay, type Period,
   type SlotRules, type WorkingHours,

@@ -1,6 +1,7 @@
 // Which times of a calendar are free: working hours are wall-clock times of a zone, so days with a
 // change of the clock have fewer or more of them. Pure; Intl knows the zones.
-import { MINUTE_MICROS, type Instant } from "#core/system.ts";
+import type { Instant } from "#core/system.ts";
+import { MINUTE_MICROS } from "#core/zones.ts";
 
 export const WEEKDAYS = [
   "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",

@@ -4,8 +4,8 @@
 import type { CallStatus } from "#features/calls/status.ts";
 import type { LeadOutcome, StateCount } from "#features/leads/leads.ts";
 import type { Micros } from "#core/money.ts";
-import { MINUTE_MICROS, type Instant } from "#core/system.ts";
-import { localDateTime } from "#core/zones.ts";
+import type { Instant } from "#core/system.ts";
+import { localDateTime, MINUTE_MICROS } from "#core/zones.ts";
 import type { CampaignReason } from "#events/events.ts";
 import type { Campaign } from "./campaigns.ts";
 import { isOpenAt } from "./hours.ts";

@@ -1,6 +1,7 @@
 // The rules of a number's subscription that need no database: months on the calendar, and what
 // becomes of a number whose month is over. Used by the store inside its transactions.
-import { DAY_MICROS, type Instant } from "#core/system.ts";
+import type { Instant } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
 
 /** `grace`: unpaid, works; `suspended`: unpaid, can be neither called nor assigned. */
 const NUMBER_STATUSES = ["active", "grace", "suspended"] as const;

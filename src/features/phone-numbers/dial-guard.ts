@@ -2,7 +2,8 @@
 // dial. Asked inside the transaction that begins an outbound call, whoever makes it. How many calls
 // an account has at a time is bounded by its plan.
 import { readNumberWithKind } from "#core/numbering-plans.ts";
-import { MINUTE_MICROS, type Instant } from "#core/system.ts";
+import type { Instant } from "#core/system.ts";
+import { MINUTE_MICROS } from "#core/zones.ts";
 
 export interface DialRules {
   /** Two letters each; none: every country. */

@@ -2,7 +2,8 @@
 // up or not paid for. Each step is one transaction of the store and charges one month at most.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
-import { DAY_MICROS, type Instant, type System } from "#core/system.ts";
+import type { Instant, System } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent } from "#events/events.ts";
 

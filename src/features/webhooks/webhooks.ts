@@ -4,7 +4,8 @@
 import { createHmac } from "node:crypto";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { DAY_MICROS, isoMicros, type Instant, type System } from "#core/system.ts";
+import { isoMicros, type Instant, type System } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
 
 export const PURPOSES = ["account", "post_call", "conversation_ended", "inbound_call"] as const;
 export type Purpose = (typeof PURPOSES)[number];

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { createCosts, type CostGroup, type Costs } from "#features/accounts/costs.ts";
-import { createSystem, DAY_MICROS, utcDay } from "#core/system.ts";
+import { createSystem, utcDay } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import {

@@ -5,7 +5,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
-import { DAY_MICROS } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
 import { createAccounts } from "#features/accounts/accounts.ts";
 import { auditAccount, type LedgerEntry } from "#features/accounts/ledger.ts";
 import { createLogger } from "#core/logger.ts";
