@@ -298,7 +298,7 @@ function serveConversations(
     }),
     ...ratingRoutes({ ratings: features.ratings, conversations, access }),
     ...deskRoutes({
-      handover, conversations, access, system,
+      handover, conversations, access, system, attachments: features.attachments,
       authorOf: people.authorOf,
       findAuthor: people.findAuthor,
       findAssistant: (id) => assistants.findById(id),

@@ -125,6 +125,7 @@ export const ROUTE_RIGHTS: Record<string, Row> = {
   "POST /user/conversations/bulk-label": ["answer"],
   "GET /user/conversations/{uuid}/messages": ["view"],
   "POST /user/conversations/{uuid}/messages": ["answer"],
+  "POST /user/conversations/{uuid}/attachments": ["answer"],
   "POST /user/conversations/{uuid}/typing": ["answer"],
   "POST /user/conversations/{uuid}/take-over": ["answer", "conversation.take_over"],
   "POST /user/conversations/{uuid}/hand-back": ["answer", "conversation.hand_back"],

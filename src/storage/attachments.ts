@@ -1,4 +1,4 @@
-// Files visitors have attached, as rows. Rules: features/conversations/attachments.ts.
+// Files of messages, as rows. Rules: features/conversations/attachments.ts.
 import type { AttachmentStore } from "#features/conversations/attachments.ts";
 import type { AttachmentBody } from "#events/events.ts";
 import type { Instant } from "#core/system.ts";

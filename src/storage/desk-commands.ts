@@ -7,6 +7,7 @@ import type { Note } from "#features/conversations/inbox.ts";
 import type { AsksForPerson, MoveOutcome, Say, SayOutcome } from "#features/conversations/records.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { Author, CommittedEvent, MessageBody } from "#events/events.ts";
+import { createSending } from "./attachments.ts";
 import { createEnd } from "./conversation-evaluations.ts";
 import { createConversationAppender, type AppendEvent } from "./conversation-events.ts";
 import { DESK, deskFromRow, MESSAGE, messageFromRow, type DeskRow, type MessageRow } from "./conversations.ts";
@@ -147,13 +148,17 @@ function createSay(
     SELECT ${MESSAGE} FROM messages
     WHERE conversation_id = @id AND idempotency_key = @idempotencyKey`);
   const insert = sql.prepare(`
-    INSERT INTO messages (conversation_id, role, content, author, idempotency_key, created_at)
-    VALUES (@id, 'assistant', @text, @author, @idempotencyKey, @now)`);
+    INSERT INTO messages
+      (conversation_id, role, content, attachments, author, idempotency_key, created_at)
+    VALUES (@id, 'assistant', @text, @files, @author, @idempotencyKey, @now)`);
+  const send = createSending(sql);
   const count = sql.prepare(`
     UPDATE conversations SET message_count = message_count + 1, last_message_at = @now,
       updated_at = @now
     WHERE id = @id`);
-  return async ({ accountId, uuid, author, text, idempotencyKey, messagesMax, now }) => {
+  return async (say) => {
+    const { accountId, uuid, author, text, attachments, idempotencyKey, messagesMax, now } = say;
+    const files = attachments.length > 0 ? JSON.stringify(attachments) : null;
     const row = await find({ accountId, uuid });
     if (!row) return { kind: "not_found" };
     const { id } = row;
@@ -162,7 +167,9 @@ function createSay(
       : await findByKey.get({ id, idempotencyKey });
     if (earlier) {
       const message = messageFromRow(earlier);
-      return message.content === text && message.author?.id === author.id
+      const isSame = message.content === text && message.author?.id === author.id
+        && earlier.attachments === files;
+      return isSame
         ? { kind: "repeated", message, events: [] }
         : { kind: "key_reused" };
     }
@@ -170,16 +177,19 @@ function createSay(
     if (refused) return refused;
     if (row.message_count + 1 > messagesMax) return { kind: "conversation_full" };
     const written = JSON.stringify(author);
-    await insert.run({ id, text, author: written, idempotencyKey, now });
+    await insert.run({ id, text, files, author: written, idempotencyKey, now });
+    await send(id, attachments, now);
     await count.run({ id, now });
-    const body: MessageBody =
-      { role: "operator", content: text, author, created_at: isoMicros(now) };
+    const body: MessageBody = {
+      role: "operator", content: text, author, ...files === null ? {} : { attachments },
+      created_at: isoMicros(now),
+    };
     const event = await append({ id, uuid, accountId }, {
       type: "message_added", conversation_id: uuid, turn_id: null, message: body,
     }, now);
     const message = messageFromRow({
       role: "assistant", content: text, function_calls: null, stopped: 0, truncated: 0,
-      input_tokens: null, output_tokens: null, author: written, rating: null, attachments: null,
+      input_tokens: null, output_tokens: null, author: written, rating: null, attachments: files,
       created_at: now,
     });
     return { kind: "said", message, events: [event] };

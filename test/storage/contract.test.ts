@@ -271,7 +271,7 @@ for (const engine of ENGINES) {
       holder: author, note: "x",
     }), { kind: "not_found" });
     assert.deepEqual(await storage.desk.say(
-      { ...theirs, text: "x", idempotencyKey: null, messagesMax: 9 }), { kind: "not_found" });
+      { ...theirs, text: "x", attachments: [], idempotencyKey: null, messagesMax: 9 }), { kind: "not_found" });
     assert.equal(await storage.desk.end({ ...theirs, by: author }), null);
     assert.deepEqual(await seen(), before);
     assert.deepEqual(await storage.toolJournal.begin(

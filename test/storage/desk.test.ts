@@ -38,7 +38,7 @@ for (const engine of ENGINES) {
     assert.deepEqual(await storage.inbox.page(
       { accountId, queue: "all", search: null, holderId: ana.id, filter: {}, after: next, rows: 9 }), []);
     const say = (text: string) => storage.desk.say({
-      accountId, uuid, author: ana, text, idempotencyKey: "k", messagesMax: 9, now,
+      accountId, uuid, author: ana, text, attachments: [], idempotencyKey: "k", messagesMax: 9, now,
     });
     assert.deepEqual(await say("Here"), { kind: "not_taken" });
     const move = { accountId, uuid, reason: "taken_over", note: null, now } as const;

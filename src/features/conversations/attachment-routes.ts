@@ -1,5 +1,5 @@
-// Where a visitor leaves a file for the next message, and where everybody of the conversation reads
-// it. Whoever has the conversation's secret may, as for everything else in it.
+// Where a visitor or a person of the desk leaves a file for the next message, and where everybody
+// of the conversation reads it: whoever has its secret may, as for everything else in it.
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
@@ -7,13 +7,15 @@ import { LIMITS } from "#core/limits.ts";
 import { about } from "#core/schema.ts";
 import { isUuid } from "#core/values.ts";
 import { Uuid } from "#http/answers.ts";
-import { json, type HeaderMap, type HttpRequest } from "#http/exchange.ts";
+import { json, type HeaderMap, type HttpRequest, type Reply } from "#http/exchange.ts";
 import { pouring } from "#http/pouring.ts";
-import { publicRoute, type Route } from "#http/route.ts";
+import { keyRoute, publicRoute, type Route } from "#http/route.ts";
 import { tooLargeFile } from "#http/server.ts";
 import type { Access } from "./access.ts";
 import type { Attachments } from "./attachments.ts";
 import type { Conversations } from "./conversations.ts";
+import { assertOwned } from "./outcomes.ts";
+import type { Conversation } from "./records.ts";
 import { AttachmentSchema } from "./wire.ts";
 
 interface AttachmentRouteOptions {
@@ -45,7 +47,33 @@ function headersOf({ name, type }: { name: string; type: string }): HeaderMap {
 }
 
 export function attachmentRoutes(options: AttachmentRouteOptions): Route[] {
-  return [keepRoute(options), readRoute(options)];
+  return [keepRoute(options), deskKeepRoute(options), readRoute(options)];
+}
+
+const SUMMARY = "Leave a file for the next message";
+const KINDS = "An image (PNG, JPEG, GIF, WebP) or PDF as the field `file` of multipart/form-data";
+const GONE = "A file that no message names within a day is gone.";
+const KEPT = {
+  201: {
+    description: "Kept; name it in `attachments` of a message",
+    schema: Type.Object({
+      status: Type.Literal(true, about("Always true: it was kept.")),
+      attachment: AttachmentSchema,
+    }),
+  },
+  404: { description: "No such conversation" },
+  422: { description: "No image and no PDF" },
+  413: { description: "The file is too large" },
+};
+
+async function keep(
+  attachments: Attachments, conversation: Conversation, { form }: HttpRequest,
+): Promise<Reply> {
+  if (!form?.file || form.file.bytes === 0) {
+    throw fieldFault("file", "The file field is required.");
+  }
+  if (form.file.tooLarge) throw tooLargeFile(LIMITS.attachmentBytesMax);
+  return json(201, { status: true, attachment: await attachments.keep(conversation, form.file) });
 }
 
 function keepRoute(options: AttachmentRouteOptions): Route {
@@ -62,32 +90,34 @@ function keepRoute(options: AttachmentRouteOptions): Route {
     method: "POST",
     path: "/conversations/{uuid}/attachments",
     params: { uuid: conversation },
-    summary: "Leave a file for the next message",
-    description: "An image (PNG, JPEG, GIF, WebP) or PDF as the field `file` of multipart/form-data, "
-      + "where the assistant's owner allows it. A file that no message names within a day is gone.",
+    summary: SUMMARY,
+    description: `${KINDS}, where the assistant's owner allows it. ${GONE}`,
     body: Type.Object({}),
     upload: { folder: uploadsDir, fileBytesMax: LIMITS.attachmentBytesMax, admit },
     responses: {
-      201: {
-        description: "Kept; name it in `attachments` of a message",
-        schema: Type.Object({
-          status: Type.Literal(true, about("Always true: it was kept.")),
-          attachment: AttachmentSchema,
-        }),
-      },
+      ...KEPT,
       403: { description: "The assistant takes no attachments" },
-      404: { description: "No such conversation" },
-      422: { description: "No image and no PDF" },
-      413: { description: "The file is too large" },
       429: { description: "Too many requests" },
     },
-    handle: async ({ uuid, http: { form } }) => {
-      if (!form?.file || form.file.bytes === 0) {
-        throw fieldFault("file", "The file field is required.");
-      }
-      if (form.file.tooLarge) throw tooLargeFile(LIMITS.attachmentBytesMax);
-      const attachment = await attachments.keep(await conversations.get(uuid), form.file);
-      return json(201, { status: true, attachment });
+    handle: async ({ uuid, http }) => keep(attachments, await conversations.get(uuid), http),
+  });
+}
+
+function deskKeepRoute({ attachments, conversations, uploadsDir }: AttachmentRouteOptions): Route {
+  return keyRoute({
+    ...OF_CONVERSATION,
+    method: "POST",
+    path: "/user/conversations/{uuid}/attachments",
+    params: { uuid: conversation },
+    summary: `${SUMMARY}, as a person`,
+    description: `${KINDS}, whatever visitors may send. ${GONE}`,
+    body: Type.Object({}),
+    upload: { folder: uploadsDir, fileBytesMax: LIMITS.attachmentBytesMax },
+    responses: KEPT,
+    handle: async ({ caller, uuid, http }) => {
+      const found = await conversations.get(uuid);
+      assertOwned(found, caller);
+      return keep(attachments, found, http);
     },
   });
 }

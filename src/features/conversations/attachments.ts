@@ -1,6 +1,7 @@
-// Files visitors attach to their messages, where the assistant's owner allows it: images and PDF,
-// known by their first bytes and not by what they are called. They lie in the file store under a
-// uuid. Called by attachment-routes.ts, routes.ts (send) and answering.ts (what a model may see).
+// Files of messages: visitors attach them where the assistant's owner allows it, people of the desk
+// always. Images and PDF, known by their first bytes and not by what they are called. They lie in
+// the file store under a uuid. Called by attachment-routes.ts, routes.ts and desk-routes.ts (send)
+// and answering.ts (what a model may see).
 import { open } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import type { Assistant } from "#features/assistants/assistants.ts";
@@ -68,8 +69,9 @@ const plainName = (name: string): string => {
   return [...last].slice(-NAME_CHARS_MAX).join("") || "file";
 };
 
-const note = ({ name, type }: AttachmentBody): string =>
-  `[The visitor attached "${name}" (${type}), which you cannot see. People of the team can.]`;
+const note = ({ name, type }: AttachmentBody, role: Message["role"]): string => role === "operator"
+  ? `[The colleague attached "${name}" (${type}), which you cannot see.]`
+  : `[The visitor attached "${name}" (${type}), which you cannot see. People of the team can.]`;
 
 /** What a model reads of one message's files. */
 interface Seen {
@@ -80,20 +82,21 @@ interface Seen {
 
 /** Shows a model, of messages with the newest first, the newest files that it can see. */
 const createSight = (files: Pick<Files, "read">) => async (
-  messages: readonly Pick<Message, "attachments">[], sees: readonly Sight[],
+  messages: readonly Pick<Message, "role" | "attachments">[], sees: readonly Sight[],
 ): Promise<Seen[]> => {
   let left: number = LIMITS.attachmentsSeenMax;
   let bytes: number = LIMITS.attachmentsSeenBytesMax;
   const seen: Seen[] = [];
-  for (const { attachments } of messages) {
+  for (const { role, attachments } of messages) {
     const one: Seen = { files: [], notes: [] };
     for (const attachment of attachments) {
       const [, sight] = KINDS.find(([type]) => type === attachment.type) ?? [];
-      const isSeen = sight !== undefined && sees.includes(sight) && left > 0
+      // Models take files from users alone, and a colleague stands on the assistant's side.
+      const isSeen = role === "user" && sight !== undefined && sees.includes(sight) && left > 0
         && attachment.bytes <= bytes;
       const content = isSeen ? await files.read(fileName(attachment.id)) : null;
       if (sight === undefined || !content) {
-        one.notes.push(note(attachment));
+        one.notes.push(note(attachment, role));
         continue;
       }
       left -= 1;

@@ -12,16 +12,20 @@ import { json } from "#http/exchange.ts";
 import { keyRoute, publicRoute, type Caller, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
 import type { Access } from "./access.ts";
+import type { Attachments } from "./attachments.ts";
 import type { Conversations } from "./conversations.ts";
 import type { Desk } from "./desk.ts";
 import { AuthorSchema, AwaySchema, deskItem, DeskSchema, DeskState } from "./desk-wire.ts";
 import type { Handover } from "./handover.ts";
 import { awayOf } from "./office-hours.ts";
+import { assertOwned } from "./outcomes.ts";
 import type { Message } from "./records.ts";
-import { MESSAGE_FIELD } from "./routes.ts";
+import { ATTACHMENTS, requiredText } from "./routes.ts";
+import { AttachmentSchema } from "./wire.ts";
 
 interface DeskRouteOptions {
   handover: Handover;
+  attachments: Pick<Attachments, "named">;
   conversations: Pick<Conversations, "get">;
   findAssistant(assistantId: number): Promise<Assistant | null>;
   access: Access;
@@ -45,16 +49,26 @@ const REASON = Type.Object({
     ...about("For whoever comes, as a note; visitors do not read it.", "Wants a refund."),
   })),
 });
-const WRITE = Type.Object({ message: MESSAGE_FIELD });
+const WRITE = Type.Object({
+  message: Type.Optional(Type.String({
+    maxLength: LIMITS.messageCharsMax,
+    ...about("What is said; required, but where files are sent.", "Hello, this is Ana."),
+  })),
+  attachments: Type.Optional(ATTACHMENTS),
+});
 const OperatorMessage = Type.Object({
   role: Type.Literal("operator", about("Always operator: a person of the account.")),
   content: Type.String(about("The text.", "Hello, this is Ana.")),
   author: AuthorSchema,
+  attachments: Type.Optional(Type.Array(AttachmentSchema, about(
+    "Files of the message; left out where it has none."))),
   created_at: Moment("When it was stored, in UTC."),
 }, named("OperatorMessage", "A message a person of the account wrote."));
 
-const messageItem = ({ content, author, createdAt }: Message) =>
-  ({ role: "operator", content, author, created_at: isoMicros(createdAt) });
+const messageItem = ({ content, author, attachments, createdAt }: Message) => ({
+  role: "operator", content, author, ...attachments.length > 0 ? { attachments } : {},
+  created_at: isoMicros(createdAt),
+});
 
 export function deskRoutes(options: DeskRouteOptions): Route[] {
   const { handover } = options;
@@ -121,7 +135,8 @@ function askRoute(
 const noteOf = (text: string | undefined): string | null =>
   text === undefined || text.trim() === "" ? null : text;
 
-function writeRoute({ handover, authorOf }: DeskRouteOptions): Route {
+function writeRoute(options: DeskRouteOptions): Route {
+  const { handover, authorOf, attachments, conversations } = options;
   return keyRoute({
     ...OF_CONVERSATION,
     method: "POST",
@@ -139,9 +154,13 @@ function writeRoute({ handover, authorOf }: DeskRouteOptions): Route {
       409: HELD,
     },
     handle: async ({ caller, uuid, body, http }) => {
-      if (body.message.trim() === "") throw fieldFault("message", "The message field is required.");
+      const { attachments: ids = [] } = body;
+      const text = requiredText(body.message, ids.length > 0);
+      const conversation = await conversations.get(uuid);
+      assertOwned(conversation, caller);
       const { message, isRepeat } = await handover.say({
-        accountId: caller.accountId, uuid, author: await authorOf(caller), text: body.message,
+        accountId: caller.accountId, uuid, author: await authorOf(caller), text,
+        attachments: await attachments.named(conversation, ids),
         idempotencyKey: readIdempotencyKey(http.headers["idempotency-key"]),
       });
       return json(201, { message: messageItem(message) },

@@ -5,11 +5,12 @@ import { Fault } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import {
-  conversationTopic, type Author, type Away, type CommittedEvent, type DeskActor, type DeskReason,
+  conversationTopic, type AttachmentBody, type Author, type Away, type CommittedEvent,
+  type DeskActor, type DeskReason,
 } from "#events/events.ts";
 import type { Conversations } from "./conversations.ts";
 import type { Desk, DeskMove } from "./desk.ts";
-import { conversationFull, keyReused, notFound } from "./outcomes.ts";
+import { assertOwned, conversationFull, keyReused, notFound } from "./outcomes.ts";
 import type { Conversation, DeskStore, Message, Say } from "./records.ts";
 
 interface HandoverOptions {
@@ -38,9 +39,9 @@ export interface Handover {
   takeOver(place: Place): Promise<Desk>;
   handBack(place: Place): Promise<Desk>;
   /** Whoever writes has it: where nobody else has, it is taken over. Throws Fault 409 else. */
-  say(
-    message: Place & { text: string; idempotencyKey: string | null },
-  ): Promise<{ message: Message; isRepeat: boolean }>;
+  say(message: Place & {
+    text: string; attachments: AttachmentBody[]; idempotencyKey: string | null;
+  }): Promise<{ message: Message; isRepeat: boolean }>;
   end(place: Place): Promise<void>;
   /** Gives it to a person, whoever has it. */
   assign(place: Place, to: Author): Promise<Desk>;
@@ -77,7 +78,7 @@ export function createHandover(options: HandoverOptions): Handover {
   const { store, conversations, bus, system } = options;
   const find = async (accountId: number, uuid: string): Promise<Conversation> => {
     const conversation = await conversations.get(uuid);
-    if (conversation.accountId !== accountId) throw notFound();
+    assertOwned(conversation, { accountId });
     return conversation;
   };
   const move = createMove(options);
@@ -141,9 +142,9 @@ export function createHandover(options: HandoverOptions): Handover {
 function createSay(
   { store, bus, system, messagesMax }: HandoverOptions, takeOver: Handover["takeOver"],
 ): Handover["say"] {
-  return async ({ accountId, uuid, author, text, idempotencyKey }) => {
-    const say: Say =
-      { accountId, uuid, author, text, idempotencyKey, messagesMax, now: system.now() };
+  return async (message) => {
+    const { accountId, uuid, author } = message;
+    const say: Say = { ...message, messagesMax, now: system.now() };
     let outcome = await store.say(say);
     if (outcome.kind === "not_taken") {
       await takeOver({ accountId, uuid, author });

@@ -28,6 +28,10 @@ export const conversationFull = (): Fault =>
 export const restarting = (): Fault =>
   new Fault(503, "The server is restarting.", { retryAfterS: 1 });
 export const notFound = (): Fault => new Fault(404, "Conversation not found");
+/** To everybody else it is not there. */
+export function assertOwned(owned: { accountId: number }, by: { accountId: number }): void {
+  if (owned.accountId !== by.accountId) throw notFound();
+}
 
 /** As for one that waited too long in this node's own line. */
 const busyElsewhere = (): Fault => new Fault(

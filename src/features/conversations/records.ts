@@ -253,6 +253,7 @@ export interface Say {
   uuid: string;
   author: Author;
   text: string;
+  attachments: AttachmentBody[];
   /** Null: every message is one of its own. */
   idempotencyKey: string | null;
   messagesMax: number;

@@ -80,7 +80,7 @@ const CREATE = Type.Object({
 export const MESSAGE_FIELD = Type.String({
   maxLength: LIMITS.messageCharsMax, ...about("What is said.", "When are you open?"),
 });
-const ATTACHMENTS = Type.Array(Type.String({ maxLength: UUID_CHARS }), {
+export const ATTACHMENTS = Type.Array(Type.String({ maxLength: UUID_CHARS }), {
   maxItems: LIMITS.attachmentsOfMessageMax,
   ...about("Files left before, by their `id`; with them the text may be empty.",
     ["0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11"]),
@@ -256,7 +256,7 @@ export async function answerSent(
     : withReplay(sent, json(200, await replyOf(sent)));
 }
 
-function requiredText(message: string | undefined, hasFiles: boolean): string {
+export function requiredText(message: string | undefined, hasFiles: boolean): string {
   if (message !== undefined && message.trim() !== "") return message;
   if (hasFiles) return "";
   throw fieldFault("message", "The message field is required.");

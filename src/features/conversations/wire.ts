@@ -23,7 +23,7 @@ export const AttachmentSchema = Type.Object({
   name: Type.String(about("What it was called.", "bill.pdf")),
   type: Type.String(about("Its kind, by its first bytes.", "application/pdf")),
   bytes: Type.Integer(about("How large it is.", 48213)),
-}, named("Attachment", "A file a visitor has attached."));
+}, named("Attachment", "A file of a message."));
 
 export const HistoryItemSchema = Type.Object({
   role: Type.Union(

@@ -32,12 +32,31 @@ export interface Settings {
   person: boolean;
   /** The chat can be sent by e-mail. */
   transcripts: boolean;
+  /** As it was when the page was loaded; null: people are there. */
+  away: Away | null;
 }
 
 /** Who has a conversation, and the name of the person where it is one. */
 export interface Desk {
   desk: "assistant" | "waiting" | "person";
   person: string | null;
+}
+
+/** What the team says to who asks for a person outside office hours. */
+export interface Away {
+  message: string;
+  /** Null: it is not known when somebody will be there. */
+  opens_at: string | null;
+  /** The visitor may leave how to be reached. */
+  callback: boolean;
+}
+
+/** How a visitor wants to be reached; by telephone, mail or both. */
+export interface Wish {
+  name: string;
+  phone: string;
+  email: string;
+  wish: string;
 }
 
 export type Rating = "up" | "down";
@@ -88,6 +107,7 @@ export interface Api {
   /** The place in line, and the picture of who answers. */
   deskOf(conversation: string): Promise<{ place: number | null; face: string | null }>;
   transcript(conversation: string, email: string): Promise<void>;
+  callback(conversation: string, wish: Wish): Promise<void>;
   stop(conversation: string, turn: number | null): Promise<void>;
   askForPerson(conversation: string): Promise<void>;
   rate(conversation: string, turn: number, rating: Rating | null): Promise<void>;
@@ -154,6 +174,9 @@ export function createApi(origin: string): Api {
     },
     transcript: async (conversation, email) => {
       await ask(`${root}/${conversation}/transcript`, post({ email }));
+    },
+    callback: async (conversation, wish) => {
+      await ask(`${root}/${conversation}/callback`, post(wish));
     },
     stop: async (conversation, turn) => {
       await ask(`${root}/${conversation}/stop`, post(turn === null ? {} : { turn_id: turn }));

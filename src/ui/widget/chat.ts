@@ -5,6 +5,7 @@
 import { firstChars, unitsOf } from "#ui/characters.ts";
 import { createAnnouncer } from "./announce.ts";
 import { createAttaching } from "./attaching.ts";
+import { awayOf, createCallback, sayAway } from "./away.ts";
 import { canBeHeard, windowOf } from "./calling.ts";
 import { icon, ICONS, make } from "./elements.ts";
 import { createForm } from "./form.ts";
@@ -43,7 +44,7 @@ function createParts(options: Options) {
   const send = make("button", { class: "main" }, icon(ICONS.send, true));
   const stop = button({ class: "main" }, icon(ICONS.stop));
   const answering = make("p", { role: "status" });
-  const [person, retry, renew] = [button(), button(), button()];
+  const [person, reach, retry, renew] = [button(), button(), button(), button()];
   const words = make("p");
   const openWindow = make("a", elsewhere);
   const [face, ownFace] = [createFace(), createFace()];
@@ -51,8 +52,8 @@ function createParts(options: Options) {
     face, ownFace, hasFiles: () => false,
     panel: make("dialog", { class: "panel", "aria-labelledby": "title" }),
     header: make("header", {}, ownFace.element, make("div", {}, title, subtitle), call, callWindow, close),
-    desk: make("div", { class: "notice desk" }, face.element, answering, person),
-    answering, person,
+    desk: make("div", { class: "notice desk" }, face.element, answering, person, reach),
+    answering, person, reach,
     notice: make("div", { class: "notice", role: "status" }, words, retry, openWindow, renew),
     say: make("form", { class: "say" }, box, send, stop),
     region: make("div", { class: "quiet", "aria-live": "polite" }),
@@ -73,6 +74,7 @@ function label(parts: Parts, options: Options, say: Say, { talk }: Shown): void 
   parts.send.ariaLabel = say("send");
   parts.stop.ariaLabel = say("stop");
   for (const key of ["person", "retry", "renew"] as const) parts[key].textContent = say(key);
+  parts.reach.textContent = say("callback");
   parts.openWindow.textContent = say("open_window");
   if (options.callText !== undefined) return;
   parts.call.lastChild?.replaceWith(make("span", { class: "quiet" }, say("call")));
@@ -151,17 +153,20 @@ function drawNotice(parts: Parts, say: Say, { talk, isOffline, call, fileProblem
 
 /** Who answers, or how to ask for a person. */
 function drawDesk(
-  { answering, desk: bar, face, person }: Parts, say: Say, { talk, typingUntil }: Shown,
+  { answering, desk: bar, face, person, reach }: Parts, say: Say, { talk, typingUntil }: Shown,
   isHidden: boolean,
 ): void {
   const { desk = "assistant", person: name, settings } = talk;
   const { place } = talk;
+  const away = awayOf(talk);
   const line = place === null ? "" : ` ${say("queue", { place })}`;
   face.draw(desk === "person" ? name : null, talk.face);
-  const text = desk === "waiting" ? say("waiting") + line
+  const text = away ? sayAway(away, say, settings?.texts_language ?? "")
+    : desk === "waiting" ? say("waiting") + line
     : name ? say(Date.now() < typingUntil ? "typing" : "answering", { name }) : "";
   if (answering.textContent !== text) answering.textContent = text;
   person.hidden = desk !== "assistant" || settings?.person !== true;
+  reach.hidden = away?.callback !== true || talk.hasCallback;
   bar.hidden = isHidden || (text === "" && person.hidden);
 }
 
@@ -183,6 +188,8 @@ function createExtras(
 ) {
   const attaching = createAttaching(actions, parts.box, say);
   const transcript = createTranscript(actions, say);
+  const callback = createCallback(actions, say);
+  parts.reach.addEventListener("click", () => callback.open(options.visitor ?? {}));
   const menu = createMenu({
     ...actions,
     askTranscript: () => transcript.open(options.visitor?.email ?? ""),
@@ -190,13 +197,17 @@ function createExtras(
   parts.say.prepend(attaching.input, attaching.button);
   parts.close.before(menu.toggle);
   return {
-    attaching, transcript, menu,
+    /** Above the message box. */
+    elements: [transcript.element, callback.element, attaching.list],
+    menuList: menu.list,
     draw: (shown: Shown): void => {
       const { settings, conversation } = shown.talk;
       menu.draw(shown);
       attaching.draw(shown, shown.uploads > 0);
       parts.ownFace.draw(settings?.name ?? "", settings?.widget_settings.avatar ?? null, true);
-      if (conversation === null) transcript.close();
+      if (conversation !== null) return;
+      transcript.close();
+      callback.close();
     },
   };
 }
@@ -211,12 +222,12 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
   const parts = createParts(options);
   const { panel, box } = parts;
   const log = createLog(createAnnouncer(parts.region), say, actions);
-  const { attaching, transcript, menu, ...extras } = createExtras(parts, { options, actions, say });
+  const extras = createExtras(parts, { options, actions, say });
   parts.hasFiles = () => (last?.talk.attached.length ?? 0) > 0;
   const opinion = createOpinion(actions, say);
   const form = createForm(options, say, actions.answerForm);
-  panel.append(parts.header, menu.list, log.element, form.element, parts.desk, parts.notice,
-    opinion.element, transcript.element, attaching.list, parts.say, parts.region);
+  panel.append(parts.header, extras.menuList, log.element, form.element, parts.desk, parts.notice,
+    opinion.element, ...extras.elements, parts.say, parts.region);
   root.append(panel);
   listen(parts, actions);
   followKeyboard(root);

@@ -178,6 +178,10 @@ function createActions(
     },
     ...createFiles(state, session, api, say),
     transcript: (email) => api.transcript(state.talk.conversation ?? "", email),
+    callback: async (wish) => {
+      await api.callback(state.talk.conversation ?? "", wish);
+      state.set({ ...state.talk, hasCallback: true });
+    },
     send: (text) => {
       const { talk } = state;
       const { attached: files } = talk;

@@ -42,7 +42,9 @@ function fill(element: HTMLElement, item: Item, say: Say, fileOf: Actions["fileO
     remarks.push(remark(say("writing"), true));
   }
   if (item.wasStopped) remarks.push(remark(say("stopped")));
-  element.replaceChildren(who, ...renderMarkdown(item.text, item.turn === null, say), ...remarks);
+  element.replaceChildren(
+    who, ...renderMarkdown(item.text, item.turn === null, say),
+    ...fileLinks(item.files ?? [], fileOf), ...remarks);
 }
 
 const UP = "M7 11l4-8a3 3 0 0 1 3 3v3h5a2 2 0 0 1 2 2l-2 8a2 2 0 0 1-2 2H7zM7 11H3v10h4";

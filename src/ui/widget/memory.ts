@@ -7,7 +7,7 @@ import { EMPTY, openTurn, renewed, type Talk } from "./store.ts";
 /** What tabs have in common; positions in the log included, so that each goes on by itself. */
 type Shared = Pick<Talk,
   "settings" | "conversation" | "after" | "items" | "hasEnded" | "isScored" | "variables" | "desk"
-  | "person">;
+  | "person" | "away" | "hasCallback">;
 
 interface Kept extends Shared {
   /** In milliseconds since the epoch. */
@@ -77,7 +77,8 @@ export function createMemory(place: string, visitor: string | null): Memory {
   const isWritten = (talk: Talk): boolean => openTurn(talk) !== null || (written !== null
     && written.items === talk.items && written.conversation === talk.conversation
     && written.settings === talk.settings && written.desk === talk.desk
-    && written.hasEnded === talk.hasEnded && written.isScored === talk.isScored);
+    && written.hasEnded === talk.hasEnded && written.isScored === talk.isScored
+    && written.hasCallback === talk.hasCallback);
   const adopted = (talk: Talk): Talk | null => {
     const other = shared();
     known = other?.conversation ?? known;
@@ -105,9 +106,11 @@ export function createMemory(place: string, visitor: string | null): Memory {
       written = talk;
       known = talk.conversation;
       const { settings, conversation, after, hasEnded, isScored, variables, desk, person } = talk;
+      const { away, hasCallback } = talk;
       const items = talk.items.filter((item) => item.role !== "user" || item.isStored);
       const kept: Kept = {
-        settings, conversation, after, hasEnded, isScored, variables, desk, person, items,
+        settings, conversation, after, hasEnded, isScored, variables, desk, person, items, away,
+        hasCallback,
         until: Date.now() + daysOf(talk) * DAY_MS,
       };
       tried(() => localStorage.setItem(name, JSON.stringify(kept)));

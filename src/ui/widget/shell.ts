@@ -2,7 +2,7 @@
 // a bundle of its own (chat.ts) that is loaded when it is first wanted, so that a page waits for
 // little. Draws what it receives and passes on what people do.
 import type { openPanel, Panel } from "./chat.ts";
-import type { Rating } from "./api.ts";
+import type { Rating, Wish } from "./api.ts";
 import type { CallState } from "./calling.ts";
 import { palette } from "./colour.ts";
 import { icon, ICONS, make } from "./elements.ts";
@@ -23,6 +23,8 @@ export interface Actions {
   fileOf(id: string): string;
   /** Rejects where it could not be sent. */
   transcript(email: string): Promise<void>;
+  /** Rejects where it could not be left. */
+  callback(wish: Wish): Promise<void>;
   retry(): void;
   askForPerson(): void;
   renew(): void;

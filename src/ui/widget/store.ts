@@ -1,7 +1,7 @@
 // What the widget knows, and how each frame of the stream changes it. State and position are one
 // value, so that a page that is loaded again goes on exactly where the text it shows ends
 // (memory.ts keeps it).
-import type { Attachment, Desk, Message, Pending, Rating, Settings } from "./api.ts";
+import type { Attachment, Away, Desk, Message, Pending, Rating, Settings } from "./api.ts";
 import type { Frame } from "./stream.ts";
 import type { TextKey } from "./texts.ts";
 
@@ -19,6 +19,7 @@ export type Item =
       text: string;
       /** The person who wrote it. */
       author?: string;
+      files?: Attachment[];
       /** The turn while its reply is being written; null once it is complete. */
       turn: number | null;
       wasStopped: boolean;
@@ -47,6 +48,10 @@ export interface Talk extends Desk {
   attached: Attachment[];
   /** In line for a person; null: not, or it is not known. */
   place: number | null;
+  /** Who waits does so outside office hours; null: people are there, or it is not known. */
+  away: Away | null;
+  /** It was left how the visitor wants to be reached. */
+  hasCallback: boolean;
   /** The picture of who answers. */
   face: string | null;
   /** Why `pending` is not being answered; empty while it is. */
@@ -67,7 +72,7 @@ export interface Talk extends Desk {
 export const EMPTY: Talk = {
   settings: null, conversation: null, after: "0", items: [], pending: null, problem: "",
   isUnreached: false, hasEnded: false, isOpen: false, variables: null, draft: "", desk: "assistant",
-  attached: [], place: null, face: null,
+  attached: [], place: null, face: null, away: null, hasCallback: false,
   person: null, isClosing: false, isScored: false, hasSound: false,
 };
 
@@ -133,6 +138,7 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
     role: "assistant", text: message.content, turn: null,
     wasStopped: message.stopped === true, tools: {},
     ...(message.author ? { author: message.author.name } : {}),
+    ...(message.attachments ? { files: message.attachments } : {}),
     ...(turn === null ? {} : { reply: turn }),
   };
   if (turn === null) return { ...talk, items: beforeUnsent(items, reply) };
@@ -143,12 +149,12 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
 }
 
 /** Who comes and goes is said where it happened. */
-function passOn(talk: Talk, { desk = "assistant", holder }: Frame): Talk {
+function passOn(talk: Talk, { desk = "assistant", holder, away = null }: Frame): Talk {
   const person = holder?.name ?? null;
   const name = person ?? talk.person;
   const items: Item[] = name === null ? talk.items
     : [...talk.items, { role: "note", key: person ? "joined" : "left", name }];
-  return { ...talk, items, desk, person, place: null, face: null };
+  return { ...talk, items, desk, person, away, place: null, face: null };
 }
 
 function fail(talk: Talk, { reason }: Frame): Talk {
@@ -223,11 +229,13 @@ export function apply(talk: Talk, frame: Frame): Talk {
 export const fromHistory = (talk: Talk, messages: Message[], desk: Desk): Talk => ({
   ...talk,
   ...desk,
+  away: desk.desk === "waiting" ? talk.settings?.away ?? null : null,
   items: messages.map(({ role, content, author, stopped, attachments }): Item => role === "user"
     ? { role, text: content, isStored: true, ...(attachments ? { files: attachments } : {}) }
     : {
         role: "assistant", text: content, turn: null, wasStopped: stopped === true, tools: {},
         ...(author ? { author: author.name } : {}),
+        ...(attachments ? { files: attachments } : {}),
       }),
 });
 

@@ -2,7 +2,7 @@
 // network, a restart, or silence longer than the server's heartbeat. Events by `fetch`, not
 // EventSource, which reports neither why a stream is refused nor that it has gone silent.
 
-import type { Desk, Message, Rating } from "./api.ts";
+import type { Away, Desk, Message, Rating } from "./api.ts";
 
 export interface Frame {
   type: string;
@@ -18,6 +18,7 @@ export interface Frame {
   message?: Message;
   desk?: Desk["desk"];
   holder?: { name: string } | null;
+  away?: Away | null;
   by?: { role: string };
   rating?: Rating | null;
 }

@@ -7,6 +7,8 @@ export type TextKey =
   | "direction"
   | "chat_with" | "unread" | "back_to_call" | "close" | "box" | "box_placeholder" | "send" | "stop"
   | "person" | "retry" | "renew" | "ended" | "offline" | "waiting" | "typing" | "answering"
+  | "away" | "away_until" | "callback" | "callback_name" | "callback_phone" | "callback_wish"
+  | "callback_either" | "callback_thanks" | "callback_failed"
   | "queue" | "cancel" | "transcript" | "email" | "transcript_sent" | "transcript_failed"
   | "attach" | "attach_large" | "attach_kind" | "attach_failed" | "attach_remove"
   | "joined" | "left" | "you" | "assistant" | "colleague" | "not_sent" | "using" | "writing"

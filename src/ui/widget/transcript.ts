@@ -26,7 +26,7 @@ export function createTranscript({ transcript }: Pick<Actions, "transcript">, sa
     transcript(to).then(() => {
       word.textContent = say("transcript_sent", { email: to });
       send.hidden = true;
-      cancel.textContent = say("close");
+      cancel.textContent = say("dismiss");
     }, () => {
       word.textContent = say("transcript_failed");
     }).finally(() => {

@@ -23,11 +23,15 @@ const PNG = Buffer.concat([
 const PDF = Buffer.from("%PDF-1.7 a bill");
 const ALLOWED = { widget_settings: { attachments: true } };
 
-async function upload(uuid: string, bytes: Buffer, name: string, type = "image/png") {
+async function upload(
+  uuid: string, bytes: Buffer, name: string, type = "image/png", key: string | null = null,
+) {
   const form = new FormData();
   form.set("file", new Blob([new Uint8Array(bytes)], { type }), name);
   const response = await fetch(
-    `${server.url}/api/conversations/${uuid}/attachments`, { method: "POST", body: form });
+    `${server.url}/api${key === null ? "" : "/user"}/conversations/${uuid}/attachments`, {
+      method: "POST", body: form, headers: key === null ? {} : { Authorization: `Bearer ${key}` },
+    });
   const body = await response.json() as {
     attachment: { id: string; name: string; type: string; bytes: number }; message?: string;
   };
@@ -130,6 +134,42 @@ test("[CV143] a model sees what it can see, now and in later turns, and is told 
     { type: "image_url", image_url: { url: `data:image/png;base64,${PNG.toString("base64")}` } },
   ];
   assert.deepEqual(asked, [[question], [question, "Really?"]]);
+});
+
+test("[CV145] people of the desk send files whatever visitors may send, once per key, and the model is told of them", async () => {
+  const uuid = await fresh({});
+  const asPerson = (bytes: Buffer, name: string, key = server.key) =>
+    upload(uuid, bytes, name, "application/pdf", key);
+  const say = (body: object) => server.call("POST", `/user/conversations/${uuid}/messages`, {
+    body, headers: { "Idempotency-Key": "p1" },
+  });
+  const stranger = (await server.newAccount()).key;
+  assert.equal((await asPerson(PDF, "offer.pdf", stranger)).status, 404);
+  assert.equal((await asPerson(Buffer.from("MZ"), "offer.exe")).status, 422);
+  const { status, body: { attachment } } = await asPerson(PDF, "offer.pdf");
+  assert.equal(status, 201);
+  const elsewhere = await server.call("POST", `/user/conversations/${await fresh()}/messages`, {
+    body: { message: "x", attachments: [attachment.id] },
+  });
+  assert.equal(elsewhere.status, 422, "of another conversation");
+  assert.equal((await say({ message: " ", attachments: [] })).status, 422);
+  const said = await say({ message: "", attachments: [attachment.id] });
+  assert.equal(said.status, 201);
+  assert.deepEqual(said.body.message.attachments, [attachment]);
+  const again = await say({ message: "", attachments: [attachment.id] });
+  assert.equal(again.headers.get("idempotency-replayed"), "true");
+  assert.equal((await say({ message: "", attachments: [(await asPerson(PDF, "b.pdf")).body.attachment.id] })).status, 422);
+  const { body } = await server.call("GET", `/conversations/${uuid}`);
+  const { author, ...shown } = body.history.at(-1);
+  assert.deepEqual(shown, { role: "operator", content: "", attachments: [attachment] });
+  await server.call("POST", `/user/conversations/${uuid}/hand-back`);
+  let heard = "";
+  model.script((asked) => {
+    heard = JSON.stringify(asked.messages);
+    return { tokens: ["It is an offer."] };
+  });
+  await send(uuid, { message: "What is that?" });
+  assert.ok(heard.includes(`[${author.name}, a colleague]: \\n[The colleague attached`), heard);
 });
 
 test("[CV144] what is never sent is gone after a day, and what belongs to no conversation any more", async () => {

@@ -91,15 +91,15 @@ test("[DB532] a conversation that goes on after its end is open again", () => {
 
 test("[DB543] of conversations that were only looked at, the inbox keeps nothing", () => {
   const unsent = createUnsentTexts();
-  const pending = { key: "k", text: "Hello" };
+  const pending = { key: "k", message: "Hello" };
   for (let opened = 0; opened < 100; opened += 1) {
-    assert.deepEqual(unsent.of(`c${opened}`), { text: "", pending: null });
+    assert.deepEqual(unsent.of(`c${opened}`), { text: "", files: [], pending: null });
   }
   assert.equal(unsent.count(), 0);
-  unsent.set("c1", { text: "Hello", pending: null });
-  unsent.set("c2", { text: "", pending });
+  unsent.set("c1", { text: "Hello", files: [], pending: null });
+  unsent.set("c2", { text: "", files: [], pending });
   assert.deepEqual([unsent.of("c1").text, unsent.of("c2").pending, unsent.count()], ["Hello", pending, 2]);
   // Sent, and taken back.
-  for (const uuid of ["c1", "c2"]) unsent.set(uuid, { text: "", pending: null });
+  for (const uuid of ["c1", "c2"]) unsent.set(uuid, { text: "", files: [], pending: null });
   assert.equal(unsent.count(), 0);
 });

@@ -100,7 +100,7 @@ test("[DB515] a lead's changes, a number that was let go, an assistant's and an 
 
     await go(`/assistants/${assistantId}`);
     await page.getByRole("button", { name: "Disable", exact: true }).click();
-    await undo(page, "Disabled: it takes no calls");
+    await undo(page, "Disabled: it takes no calls. Chats are still answered.");
     await page.getByRole("button", { name: "Disable", exact: true }).waitFor();
     const { data: all } = await read("/user/assistants/get");
     assert.deepEqual(all.map((one: { status: string }) => one.status), ["active"]);

@@ -123,3 +123,60 @@ test("[WG229] the chat is asked for by e-mail in the menu, where it is offered",
     await page.getByText("The chat is on its way to ada@shop.example.").waitFor();
   });
 });
+
+const DAY_MS = 86_400_000;
+const dayIn = (days: number): string =>
+  new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
+
+test("[WG230] who asks for a person outside office hours reads when somebody is back, and leaves how to be reached", { skip }, async () => {
+  const day = [{ from: "09:00", to: "17:00" }];
+  const hours = Object.fromEntries(
+    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"].map((name) => [name, day]));
+  // Today may become tomorrow while this runs.
+  const desk = (message: string, callback: boolean) => ({
+    visitor_may_ask: true, office_hours: {
+      time_zone: "UTC", hours, holidays: [dayIn(0), dayIn(1), dayIn(2)], message, callback,
+    },
+  });
+  const opens = new Date(`${dayIn(3)}T09:00:00Z`);
+  const context = { timezoneId: "UTC", locale: "en-GB" };
+  await withWidget({ settings: { desk: desk("", true) }, context }, async (seen) => {
+    const { page, panel } = seen;
+    const uuid = await begun(seen);
+    await page.getByRole("button", { name: "Talk to a person" }).click();
+    const bar = panel.locator(".desk");
+    const date = opens.toLocaleDateString("en", { weekday: "long", month: "long", day: "numeric", timeZone: "UTC" });
+    await bar.getByText(`Nobody is there just now. Back again: ${date}`).waitFor();
+    await bar.getByText("9:00 AM").waitFor();
+    await page.getByRole("button", { name: "Leave how to reach you" }).click();
+    await page.getByLabel("Your name").fill("Bo");
+    await assertAccessible(seen);
+    await panel.locator("form.mail").getByRole("button", { name: "Send" }).click();
+    await page.getByText("Please give a phone number or an e-mail address.").waitFor();
+    await page.getByLabel("Your phone number").fill("call me");
+    await page.getByLabel("What is it about? (optional)").fill("My order");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.getByText("That could not be sent. Please check what you wrote.").waitFor();
+    await page.getByLabel("Your phone number").fill("+49 30 1234");
+    await page.keyboard.press("Enter");
+    await page.getByText("Thank you. We will get back to you.").waitFor();
+    await panel.locator("form.mail").getByRole("button", { name: "Dismiss" }).click();
+    assert.equal(await page.getByText("Thank you. We will get back to you.").isVisible(), false);
+    // Nobody is asked twice, also after a reload.
+    await page.reload();
+    await bar.getByText("Nobody is there just now.").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Leave how to reach you" }).count(), 0);
+    const [row] = (await server.call("GET", `/user/conversations/${uuid}/callbacks`)).body.data;
+    assert.deepEqual([row.name, row.phone, row.email, row.wish], ["Bo", "+49 30 1234", null, "My order"]);
+  });
+  await withWidget({
+    settings: { desk: desk("Wir sind im Urlaub.", false) }, lang: "de", context,
+  }, async ({ page, panel, launcher }) => {
+    await launcher.click();
+    await page.getByRole("button", { name: "Mit einem Menschen sprechen" }).click();
+    const date = opens.toLocaleDateString("de", { weekday: "long", month: "long", day: "numeric", timeZone: "UTC" });
+    await panel.locator(".desk").getByText(`Wir sind im Urlaub. Wieder da: ${date}`).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Kontakt hinterlassen" }).count(), 0);
+  });
+});

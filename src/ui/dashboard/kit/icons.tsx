@@ -29,6 +29,7 @@ const PATHS = {
   pause: "M8 5v14M16 5v14",
   search: "M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM20 20l-4-4",
   check: "M5 12l5 5 9-10",
+  clip: "M20 11l-8 8a5 5 0 0 1-7-7l9-9a3.5 3.5 0 0 1 5 5l-9 9a2 2 0 0 1-3-3l8-8",
   copy: "M9 9h11v11H9zM15 9V4H4v11h5",
   again: "M20 12a8 8 0 1 1-2.5-5.8M20 4v4.5h-4.5",
   download: "M12 5v11M7 11l5 5 5-5M5 20h14",

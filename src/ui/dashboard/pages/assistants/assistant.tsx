@@ -100,7 +100,7 @@ function Actions({ draft, reload }: { draft: Draft; reload(): void }) {
     reload();
     const isOn = status === "active";
     toasts.notify(
-      isOn ? "Enabled" : "Disabled: it takes no calls", () => turn(isOn ? "inactive" : "active"));
+      isOn ? "Enabled" : "Disabled: it takes no calls. Chats are still answered.", () => turn(isOn ? "inactive" : "active"));
   };
   const duplicate = async (): Promise<void> => {
     const { id: _id, ...copied } = record;

@@ -124,7 +124,7 @@ export function CreateAssistant({ create, onClose }: {
         />
         <Toggle
           label="Active" value={fields.isActive} onInput={(value) => set({ isActive: value })}
-          hint="Takes calls as soon as it is created."
+          hint="Takes calls as soon as it is created. Chats are answered either way."
         />
       </Form>
     </Dialog>

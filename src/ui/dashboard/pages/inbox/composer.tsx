@@ -11,8 +11,9 @@ import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { Summary } from "#ui/dashboard/pages/conversations/conversations.tsx";
 import type { Talk } from "#ui/dashboard/pages/conversations/talk.ts";
+import { AttachButton, AttachedFiles, useAttaching } from "./attaching.tsx";
 import { SaveReply } from "./save-reply.tsx";
-import { createUnsentTexts, type Unsent, type UnsentTexts } from "./unsent.ts";
+import { createUnsentTexts, isEmpty, type Attached, type Unsent, type UnsentTexts } from "./unsent.ts";
 
 const MESSAGE_CHARS_MAX = 2000;
 /** The visitor is shown this often that somebody types. */
@@ -27,10 +28,14 @@ function useUnsent(uuid: string) {
   const all = unsent.get(api) ?? createUnsentTexts();
   unsent.set(api, all);
   const read = (): Unsent => all.of(uuid);
-  const setText = (text: string): void => {
-    all.set(uuid, { ...read(), text });
+  const change = (part: Partial<Unsent>): void => {
+    all.set(uuid, { ...read(), ...part });
     draw(undefined);
   };
+  const setText = (text: string): void => change({ text });
+  const attach = (file: Attached): void => change({ files: [...read().files, file] });
+  const detach = (file: Attached): void =>
+    change({ files: read().files.filter(({ id }) => id !== file.id) });
   /** What was ready takes the place of what was typed, which can be had back. */
   const replace = (text: string): void => {
     const before = read().text;
@@ -39,19 +44,23 @@ function useUnsent(uuid: string) {
     toasts.notify("What you had written is replaced.", () => setText(before));
   };
   const send = async (): Promise<void> => {
-    const { text, pending: tried } = read();
-    if (text.trim() === "") return;
-    const pending = tried?.text === text ? tried : { key: newKey(), text };
-    all.set(uuid, { text, pending });
+    if (isEmpty(read())) return;
+    const { text, files, pending: tried } = read();
+    const attachments = files.map(({ id }) => id);
+    const message = JSON.stringify([text, attachments]);
+    const pending = tried?.message === message ? tried : { key: newKey(), message };
+    all.set(uuid, { text, files, pending });
     await unwrap(api.POST("/user/conversations/{uuid}/messages", {
       params: { path: { uuid }, header: { "Idempotency-Key": pending.key } },
-      body: { message: text },
+      body: { message: text, attachments },
     }));
-    const { text: now } = read();
-    all.set(uuid, { text: now, pending: null });
-    if (now === text) setText("");
+    const now = read();
+    change({
+      text: now.text === text ? "" : now.text,
+      files: now.files.filter((file) => !files.includes(file)), pending: null,
+    });
   };
-  return { read, setText, replace, send };
+  return { read, setText, attach, detach, replace, send };
 }
 
 const filled = (text: string, variables: Record<string, string>): string =>
@@ -70,11 +79,11 @@ interface ComposerProps {
 export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
   const api = useApi();
   const toasts = useToasts();
-  const { read, setText, replace, send: sendWritten } = useUnsent(uuid);
-  const { text } = read();
+  const { read, setText, attach, detach, replace, send: sendWritten } = useUnsent(uuid);
+  const { text, files } = read();
+  const attaching = useAttaching(uuid, () => read().files, attach);
   const [isSaving, setSaving] = useState(false);
   const sending = useWork((error) => toasts.fail(error));
-  const drafting = useWork((error) => toasts.fail(error));
   const draft = useDraft(uuid, row, talk);
   const canned = useData("canned-replies", () => unwrap(api.GET("/user/canned-replies")));
   const showTyping = useTyping(row);
@@ -82,7 +91,10 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
     setText(next);
     if (next !== "") showTyping();
   };
-  const send = (): void => sending.run(sendWritten);
+  const isBusy = sending.isBusy || attaching.isBusy;
+  const send = (): void => {
+    if (!isBusy) sending.run(sendWritten);
+  };
   // What was looked up comes behind what is typed, and before anything is typed behind it.
   useLayoutEffect(() => {
     const both = [text, found?.text].filter(Boolean).join("\n");
@@ -94,7 +106,7 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
   return (
     <>
       <form
-        class="inbox-composer" aria-label="Reply"
+        class="inbox-composer" aria-label="Reply" onPaste={attaching.paste}
         onSubmit={(event) => {
           event.preventDefault();
           send();
@@ -110,20 +122,15 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
           label="Your reply" value={text} onInput={type} rows={3} maxLength={MESSAGE_CHARS_MAX}
           placeholder="Enter sends, Shift and Enter begins a line"
         />
+        <AttachedFiles files={files} onRemove={detach} />
         <div class="inbox-tools">
           <CannedReplies replies={canned.value?.data ?? []} row={row} onChosen={replace} />
           {text.trim() !== "" && (
             <Button kind="quiet" needs="answer" onClick={() => setSaving(true)}>Keep as canned reply</Button>
           )}
-          {draft && (
-            <Button
-              needs="answer" isBusy={drafting.isBusy}
-              onClick={() => drafting.run(async () => replace(await draft()))}
-            >
-              Draft by the AI
-            </Button>
-          )}
-          <Button kind="main" needs="answer" type="submit" isBusy={sending.isBusy}>Send</Button>
+          {draft && <DraftButton draft={draft} onDrafted={replace} />}
+          <AttachButton attaching={attaching} />
+          <Button kind="main" needs="answer" type="submit" isBusy={isBusy}>Send</Button>
         </div>
       </form>
       {/* Beside the form: what is sent in the dialog would be sent to the visitor too. */}
@@ -131,6 +138,18 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
         <SaveReply text={text} onClose={() => setSaving(false)} onSaved={() => canned.reload()} />
       )}
     </>
+  );
+}
+
+function DraftButton({ draft, onDrafted }: {
+  draft: () => Promise<string>; onDrafted(text: string): void;
+}) {
+  const toasts = useToasts();
+  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  return (
+    <Button needs="answer" isBusy={isBusy} onClick={() => run(async () => onDrafted(await draft()))}>
+      Draft by the AI
+    </Button>
   );
 }
 

@@ -1,0 +1,91 @@
+// Files beside a reply: chosen or pasted, sent to the server at once, and named by the message.
+import { useRef } from "preact/hooks";
+import { useSession } from "#ui/dashboard/data/session.tsx";
+import { upload } from "#ui/dashboard/data/upload.ts";
+import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import type { Attached } from "./unsent.ts";
+
+/** The server's own bounds; said before anything is sent. */
+const KINDS = ["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"];
+const FILE_BYTES_MAX = 10 * 1024 * 1024;
+const FILES_MAX = 4;
+
+const problemOf = ({ type, size }: File): string | null => {
+  if (!KINDS.includes(type)) return "Only pictures (PNG, JPEG, GIF, WebP) and PDF files can be attached.";
+  return size > FILE_BYTES_MAX ? "A file may have at most 10 MB." : null;
+};
+
+interface Attaching {
+  isBusy: boolean;
+  attach(files: Iterable<File>): void;
+  /** Takes files of the clipboard, and leaves words to the field. */
+  paste(event: ClipboardEvent): void;
+}
+
+/** `read` has what is attached by now: people write on while a file is on its way. */
+export function useAttaching(
+  uuid: string, read: () => readonly Attached[], add: (file: Attached) => void,
+): Attaching {
+  const { apiKey } = useSession();
+  const toasts = useToasts();
+  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const attach = (files: Iterable<File>): void => run(async () => {
+    for (const file of files) {
+      const problem = read().length >= FILES_MAX
+        ? "A message takes at most 4 files." : problemOf(file);
+      if (problem !== null) throw new Error(problem);
+      const { attachment } = await upload<{ attachment: Attached }>({
+        path: `/user/conversations/${uuid}/attachments`, apiKey, fields: {}, file,
+        onProgress: () => undefined,
+      });
+      add(attachment);
+    }
+  });
+  return {
+    isBusy, attach,
+    paste: (event) => {
+      const { files = [], types = [] } = event.clipboardData ?? {};
+      // Cells and words come with a picture of themselves.
+      if (files.length === 0 || types.includes("text/plain")) return;
+      event.preventDefault();
+      attach([...files]);
+    },
+  };
+}
+
+export function AttachButton({ attaching: { isBusy, attach } }: { attaching: Attaching }) {
+  const field = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <Button
+        kind="quiet" needs="answer" icon="clip" label="Attach files" isBusy={isBusy}
+        onClick={() => field.current?.click()}
+      />
+      <input
+        ref={field} type="file" accept={KINDS.join(",")} multiple hidden
+        onChange={(event) => {
+          attach([...event.currentTarget.files ?? []]);
+          // The same file may be picked again.
+          event.currentTarget.value = "";
+        }}
+      />
+    </>
+  );
+}
+
+export function AttachedFiles({ files, onRemove }: {
+  files: readonly Attached[]; onRemove(file: Attached): void;
+}) {
+  if (files.length === 0) return null;
+  return (
+    <ul class="inbox-files" aria-label="Attached files">
+      {files.map((file) => (
+        <li key={file.id}>
+          {file.name}
+          <Button kind="quiet" icon="close" label={`Remove ${file.name}`} onClick={() => onRemove(file)} />
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,74 @@
+// Files that a person at the desk sends to a visitor: two real browsers, the inbox and the widget.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { Page } from "playwright-core";
+import { noBrowser } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant } from "#support/server.ts";
+import { askForPerson, assertAccessible, startHost } from "#support/widget-page.ts";
+
+const skip = noBrowser();
+const { server, browser, withDashboard, close } = await startDashboard();
+const host = await startHost(server.url);
+after(async () => {
+  await host.close();
+  await close();
+});
+
+const PICTURE = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEElEQVR42mNgaGDAjoaWBACBfCABP+ifpgAAAABJRU5ErkJggg==",
+  "base64");
+
+/** As a screen shot, or cells of a table, which come with a picture of themselves, are pasted. */
+const paste = (page: Page, text: string): Promise<unknown> => page.evaluate(`
+  (() => {
+    const clipboardData = new DataTransfer();
+    const bytes = Uint8Array.from(atob("${PICTURE.toString("base64")}"), (one) => one.charCodeAt(0));
+    clipboardData.items.add(new File([bytes], "pasted.png", { type: "image/png" }));
+    if (${JSON.stringify(text)}) clipboardData.setData("text/plain", ${JSON.stringify(text)});
+    document.querySelector(".inbox-composer textarea")
+      .dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  })()`);
+
+test("[DB544] a person at the desk chooses or pastes files, takes them away or sends them, and the visitor has them in the widget", { skip }, async () => {
+  assert.ok(browser);
+  const { uuid: assistant } = await newAssistant(server, {
+    status: "active", initial_message: "Hi!", desk: { visitor_may_ask: true },
+  });
+  const visitor = await askForPerson(browser, host.add({ attributes: { "data-assistant": assistant } }));
+  await withDashboard(async ({ page, go, look }) => {
+    await go(`/inbox/${visitor.uuid}`);
+    const files = page.getByRole("list", { name: "Attached files" });
+    const choose = (name: string, mimeType: string, buffer: Buffer) =>
+      page.locator(".inbox-composer input[type=file]").setInputFiles({ name, mimeType, buffer });
+    await page.getByRole("button", { name: "Attach files" }).waitFor();
+    await choose("notes.txt", "text/plain", Buffer.from("no"));
+    await page.getByText("Only pictures (PNG, JPEG, GIF, WebP) and PDF files can be attached.").waitFor();
+    await choose("offer.pdf", "application/pdf", Buffer.from("%PDF-1.7 an offer"));
+    await files.getByText("offer.pdf").waitFor();
+    await choose("bike.png", "image/png", PICTURE);
+    await files.getByText("bike.png").waitFor();
+    await page.getByRole("button", { name: "Remove bike.png" }).click();
+    await paste(page, "1\t2");
+    await paste(page, "");
+    await files.getByText("pasted.png").waitFor();
+    assert.deepEqual((await files.getByRole("listitem").allTextContents()), ["offer.pdf", "pasted.png"]);
+    await look();
+    // What is attached is there when one comes back, as what is written is.
+    await go("/inbox");
+    await go(`/inbox/${visitor.uuid}`);
+    await files.getByText("offer.pdf").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.getByRole("list", { name: "Messages" }).getByRole("link", { name: /offer\.pdf/ }).waitFor();
+    await files.waitFor({ state: "detached" });
+    await page.getByText("You have this conversation.").waitFor();
+  });
+  const link = visitor.log.getByRole("link", { name: "offer.pdf" });
+  assert.match(await link.getAttribute("href") ?? "", new RegExp(`/conversations/${visitor.uuid}/attachments/`));
+  await visitor.log.getByRole("link", { name: "pasted.png" }).locator("canvas").waitFor({ state: "attached" });
+  await visitor.page.reload();
+  await link.waitFor();
+  await assertAccessible(visitor);
+  assert.deepEqual(visitor.problems, []);
+  await visitor.page.context().close();
+});
