@@ -9,7 +9,7 @@ const HELPERS = new Set([
   "voice-server.ts", "voice-thread.ts", "voice-timer.ts",
   "heard-gaps.ts", "message-servers.ts", "slow-tcp.ts", "threads.ts",
   "cluster-world.ts", "path-probe.ts", "reports-fill.ts", "publish.ts", "serving.ts", "ticking-model.ts",
-  "watching.ts",
+  "watching.ts", "bucket.ts",
 ]);
 const names = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith(".ts") && !HELPERS.has(file))

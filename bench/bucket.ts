@@ -1,0 +1,7 @@
+// The bucket of files.ts, in a process of its own; says where it listens, ends with its parent's
+// signal.
+import { startS3Server } from "#support/s3-server.ts";
+
+const { endpoint, close } = await startS3Server();
+process.on("SIGTERM", () => void close().then(() => process.exit(0)));
+process.stdout.write(`${JSON.stringify({ port: Number(new URL(endpoint).port) })}\n`);
