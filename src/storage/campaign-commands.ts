@@ -4,7 +4,8 @@
 import { isFinal } from "#features/calls/status.ts";
 import type { Call } from "#features/calls/records.ts";
 import type {
-  Campaign, CampaignFields, CampaignStatus, CampaignStore, ClaimArgs, ClaimOutcome, StartOutcome,
+  Campaign, CampaignFields, CampaignStatus, CampaignStore, ClaimArgs, ClaimOutcome, RemoveOutcome,
+  StartOutcome,
 } from "#features/campaigns/campaigns.ts";
 import { isOpenAt } from "#features/campaigns/hours.ts";
 import { breakerAfter, outcomeNameOf, outcomeOf, parallelNow } from "#features/campaigns/rules.ts";
@@ -18,7 +19,7 @@ import { CALL, callFromRow, IS_LIVE, type CallRow } from "./calls.ts";
 import { createFigureAdder, createRetry } from "./campaign-figures.ts";
 import { campaignFromRow, type CampaignRow } from "./campaigns.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
-import { createLeadRows, type LeadRows } from "./lead-commands.ts";
+import { createForgetLeads, createLeadRows, type LeadRows } from "./lead-commands.ts";
 import { leadFromRow, type LeadRow } from "./leads.ts";
 import type { AsNode } from "./nodes.ts";
 import type { Exists, Sql } from "./sql.ts";
@@ -193,18 +194,28 @@ function createWorkCheck(sql: Sql) {
 }
 
 function createRemove(sql: Sql, rows: CampaignRows) {
-  // Leads go with it; calls under way go on as calls of no campaign.
+  const forget = createForgetLeads(sql);
+  // Their contacts go with them.
+  const some = sql.prepare<object, { id: number }>(`
+    SELECT id FROM leads WHERE campaign_id = +@campaignId AND main_id IS NULL
+    ORDER BY id LIMIT (@rows + 0)`);
+  const removeLeads = sql.prepare(`DELETE FROM leads WHERE ${sql.dialect.among("id", "@leadIds")}`);
+  // Calls under way go on as calls of no campaign.
   const remove = sql.prepare("DELETE FROM campaigns WHERE id = @campaignId");
   return async (
-    { accountId, campaignId, now }: Args<"remove">,
-  ): Promise<CommittedEvent[] | null> => {
+    { accountId, campaignId, rows: most, now }: Args<"remove">,
+  ): Promise<RemoveOutcome | null> => {
     const campaign = await rows.read({ accountId, campaignId });
     if (!campaign) return null;
     const events = campaign.status === "in-progress"
       ? [await rows.change(campaign, "stopped", { reason: "deleted" }, now)]
       : [];
-    await remove.run({ campaignId });
-    return events;
+    const leadIds = (await some.all({ campaignId, rows: most })).map(({ id }) => id);
+    await forget(leadIds);
+    await removeLeads.run({ leadIds });
+    const isGone = leadIds.length < most;
+    if (isGone) await remove.run({ campaignId });
+    return { isGone, events };
   };
 }
 

@@ -68,7 +68,7 @@ const DEEDS: Deeds = {
   "campaigns.update": ofCampaign,
   "campaigns.start": ({ kind }, args) => (kind === "started" ? args.campaignId : null),
   "campaigns.stop": ofCampaign,
-  "campaigns.remove": ofCampaign,
+  "campaigns.remove": (done, { campaignId }) => (done?.isGone ? campaignId : null),
   "campaigns.retry": (done, { campaignId }) => (done.length > 0 ? campaignId : null),
   "firstSteps.dismiss": () => true,
   "phoneNumbers.order": ({ kind }) => (kind === "ordered" ? true : null),

@@ -275,31 +275,36 @@ function createStatusChange(sql: Sql, rows: LeadRows) {
   };
 }
 
-/** Takes the number out of what was said of a lead and its contacts, and of what is to be sent. */
-function createForget(sql: Sql) {
-  const THEIRS = "lead_id IN (SELECT id FROM leads WHERE id = @leadId OR main_id = @leadId)";
+/** Takes the numbers of leads and their contacts out of what was said and is to be sent. */
+export function createForgetLeads(sql: Sql) {
+  const { among } = sql.dialect;
+  const theirs = sql.prepare<object, { id: number }>(`
+    SELECT id FROM leads WHERE ${among("id", "@leadIds")}
+    UNION SELECT id FROM leads WHERE ${among("main_id", "@leadIds")}`);
   // The account's numbering must have no holes: events it received stay.
   const said = sql.prepare<object, { id: number; data: string }>(
-    `SELECT id, data FROM events WHERE ${THEIRS}`);
+    `SELECT id, data FROM events WHERE ${among("lead_id", "@ids")}`);
   const blank = sql.prepare("UPDATE events SET data = @data WHERE id = @id");
-  const removeDeliveries = sql.prepare(`DELETE FROM webhook_deliveries WHERE ${THEIRS}`);
-  return async (leadId: number): Promise<void> => {
-    for (const { id, data } of await said.all({ leadId })) {
+  const removeDeliveries = sql.prepare(
+    `DELETE FROM webhook_deliveries WHERE ${among("lead_id", "@ids")}`);
+  return async (leadIds: number[]): Promise<void> => {
+    const ids = (await theirs.all({ leadIds })).map(({ id }) => id);
+    for (const { id, data } of await said.all({ ids })) {
       const event = JSON.parse(data) as object;
       await blank.run({ id, data: JSON.stringify({ ...event, phone_number: "" }) });
     }
-    await removeDeliveries.run({ leadId });
+    await removeDeliveries.run({ ids });
   };
 }
 
 function createRemove(sql: Sql, rows: LeadRows, checks: Checks) {
-  const forget = createForget(sql);
+  const forget = createForgetLeads(sql);
   const remove = sql.prepare("DELETE FROM leads WHERE id = @leadId");
   return async ({ accountId, leadId, now }: Args<"remove">) => {
     const lead = await rows.read({ accountId, leadId });
     if (!lead) return { kind: "not_found" as const };
     if (await checks.isCalling(leadId)) return { kind: "processing" as const };
-    await forget(leadId);
+    await forget([leadId]);
     await remove.run({ leadId });
     const wasNext = lead.mainId !== null && lead.nextTryAt !== null;
     const events = wasNext ? await rows.passOn(lead, lead.mainId ?? 0, now) : [];

@@ -9,7 +9,10 @@ import {
   databasePath, openForInspection,
 } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { openPostgres } from "#storage/engines/postgres/storage.ts";
+import { translateSchema } from "#storage/engines/postgres/translate.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
+import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { testDataDir } from "#support/server.ts";
 
 const DATA = join(import.meta.dirname, "..", "data");
@@ -29,6 +32,91 @@ function leave(dataDir: string, schema: number): unknown[] {
   const turns = turnsOf(db);
   db.close();
   return turns;
+}
+
+/** Rows of schema 57: what an account was told, and was to be told, of a lead and its contact. */
+const LEADS_57 = `
+  INSERT INTO accounts (id, name, email, plan, event_sequence, created_at) VALUES (1, 'A', '', 'self-hosted', 4, 1);
+  INSERT INTO assistants (id, uuid, account_id, name, type, status, mode, created_at, updated_at, settings)
+    VALUES (1, 'u', 1, 'A', 'outbound', 'active', 'pipeline', 1, 1, '{}');
+  INSERT INTO campaigns (id, account_id, assistant_id, name, status, timezone, max_calls_in_parallel,
+      start_minute, end_minute, allowed_days, max_retries, retry_interval_minutes, retry_on_voicemail,
+      retry_on_goal_incomplete, mark_complete_when_no_leads, phone_number_ids, created_at, updated_at)
+    VALUES (1, 1, 1, 'C', 'draft', 'UTC', 1, 0, 1439, '[]', 1, 60, 0, 0, 1, '[]', 1, 1);
+  INSERT INTO webhook_endpoints (id, account_id, purpose, url, created_at, updated_at)
+    VALUES (1, 1, 'account', 'https://example.com', 1, 1);
+  ${[[1, null], [2, 1], [12, null]].map(([id, main]) => `
+    INSERT INTO leads (id, account_id, campaign_id, main_id, phone_number, timezone, variables, status,
+      created_at, updated_at) VALUES (${id}, 1, 1, ${main}, '+1555010000${id}', '', '{}', 'created', 1, 1);
+    INSERT INTO events (account_id, account_sequence, sequence, type, data, created_at)
+      VALUES (1, ${id}, 0, 'lead_status_changed', '${said(id!, main!)}', 1);
+    INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type, state, next_at,
+      created_at, body) VALUES (1, 1, 'msg_${id}', 'lead_status_changed', 'pending', 1, 1,
+        '{"type":"lead_status_changed","data":${said(id!, main!)}}');`).join("")}
+  INSERT INTO events (account_id, account_sequence, sequence, type, data, created_at)
+    VALUES (1, 3, 0, 'campaign_status_changed', '{"type":"campaign_status_changed","campaign_id":1}', 1);`;
+
+function said(id: number, main: number | null): string {
+  return JSON.stringify({
+    type: "lead_status_changed", main_lead_id: main, lead_id: id, phone_number: `+1555010000${id}`,
+  });
+}
+
+const OLDER = [
+  {
+    name: "SQLite",
+    make: (dataDir: string) => {
+      const db = new Database(databasePath(dataDir));
+      for (const { version, sql } of shippedMigrations("sqlite")) if (version <= 57) db.exec(sql);
+      db.exec(LEADS_57);
+      db.pragma("user_version = 57");
+      db.close();
+      return Promise.resolve({
+        open: () => openStorage(dataDir, "inline"),
+        read: (query: string) => {
+          const taken = openForInspection(databasePath(dataDir));
+          const rows = taken.prepare<[], { text: string }>(query).all();
+          taken.close();
+          return Promise.resolve(rows);
+        },
+      });
+    },
+  },
+  {
+    name: "PostgreSQL",
+    skip: withoutPostgres,
+    make: async (dataDir: string) => {
+      const { url, query } = await databaseAt(dataDir);
+      const older = shippedMigrations("postgres").filter(({ version }) => version <= 57);
+      for (const text of [
+        "DROP SCHEMA public CASCADE", "CREATE SCHEMA public",
+        ...older.map(({ sql }) => translateSchema(sql)), LEADS_57,
+        "CREATE TABLE schema_version (version BIGINT NOT NULL)", "INSERT INTO schema_version VALUES (57)",
+      ]) await query(text);
+      return {
+        open: () => openPostgres({ url, writesMax: 10, isSmall: true, mayForget: true }),
+        read: (text: string) => query<{ text: string }>(text),
+      };
+    },
+  },
+];
+
+for (const { name, skip = false, make } of OLDER) {
+  test(`[SO48] ${name}: what an earlier program said and was to send of leads goes with them`, { skip }, async () => {
+    const dataDir = testDataDir();
+    const { open, read } = await make(dataDir);
+    const storage = await open();
+    const done = await storage.leads.remove({ accountId: 1, leadId: 1, now: 2 });
+    assert.equal(done.kind, "removed");
+    await storage.close();
+    const numbers = (rows: { text: string }[]) => rows.map(({ text }) => /\+\d+/.exec(text)?.[0] ?? null);
+    assert.deepEqual(
+      numbers(await read("SELECT data AS text FROM events ORDER BY id")),
+      [null, null, "+155501000012", null]);
+    assert.deepEqual(
+      numbers(await read("SELECT body AS text FROM webhook_deliveries ORDER BY id")), ["+155501000012"]);
+    rmSync(dataDir, { recursive: true });
+  });
 }
 
 test("[SO19] a database of schema 25 is taken along: its books, its log and the turn it died in", async () => {

@@ -232,6 +232,8 @@ export const LIMITS = {
   sheetBytesMax: 64 * 1024 * 1024,
   sheetsAtOnceMax: 2,
   leadImportBatchRows: 200,
+  /** Leads of a campaign that are deleted in one transaction, with all that was said of them. */
+  campaignLeadsPerWrite: 100,
   /** How often the progress of an import is published. */
   leadImportTellMs: 100,
   leadImportErrorsMax: 100,

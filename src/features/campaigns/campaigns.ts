@@ -77,6 +77,12 @@ export type ClaimOutcome =
   /** It runs no more: stopped, completed or gone. */
   | { kind: "over"; events: CommittedEvent[] };
 
+export interface RemoveOutcome {
+  /** False: it has leads left. */
+  isGone: boolean;
+  events: CommittedEvent[];
+}
+
 /** Each write is one transaction. */
 export interface CampaignStore {
   /** Null when the account has `campaignsMax` already. */
@@ -104,9 +110,12 @@ export interface CampaignStore {
   retry(args: {
     accountId: number; campaignId: number; outcomes: LeadOutcome[]; rows: number; now: Instant;
   }): Promise<CommittedEvent[]>;
-  /** With its leads; stopped first. Null when the account has no such campaign. */
-  remove(args: { accountId: number; campaignId: number; now: Instant }):
-    Promise<CommittedEvent[] | null>;
+  /**
+   * Stops it and takes up to `rows` of its leads away; asked again, the next ones, and once there
+   * are none it is gone itself. Null when the account has no such campaign.
+   */
+  remove(args: { accountId: number; campaignId: number; rows: number; now: Instant }):
+    Promise<RemoveOutcome | null>;
   /** Looks in all accounts: the contract distinguishes a stranger's campaign from none. */
   findById(campaignId: number): Promise<Campaign | null>;
   /** Oldest first. */
@@ -278,10 +287,13 @@ export function createCampaigns(options: CampaignsOptions) {
       return changed;
     },
     ...createRunning(options),
+    /** In parts, so that nobody waits long; what a dying server leaves goes when asked again. */
     remove: async (accountId: number, campaignId: number): Promise<void> => {
-      const events = await store.remove({ accountId, campaignId, now: system.now() });
-      if (!events) throw notFound();
-      bus.publishCommitted(events);
+      const rows = LIMITS.campaignLeadsPerWrite;
+      const some = () => store.remove({ accountId, campaignId, rows, now: system.now() });
+      let done = await some();
+      if (!done) throw notFound();
+      for (; done; done = done.isGone ? null : await some()) bus.publishCommitted(done.events);
     },
   };
 }

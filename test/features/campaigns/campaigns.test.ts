@@ -7,8 +7,9 @@ import { LEAD_STATUSES } from "#features/leads/leads.ts";
 import { isOpenAt } from "#features/campaigns/hours.ts";
 import { outcomeOf, breakerAfter, type EndedCall } from "#features/campaigns/rules.ts";
 import { createSystem } from "#core/system.ts";
+import { rowsBeside } from "#support/beside.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
-import { newAssistant, startTestServer } from "#support/server.ts";
+import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
 
 const real = createSystem();
 let aheadMicros = 0;
@@ -78,6 +79,48 @@ test("[CP1] created with the contract's defaults, listed, read, changed, deleted
   assert.deepEqual([gone.status, gone.body], [200, { message: "Campaign deleted successfully" }]);
   assert.equal((await server.call("DELETE", `/user/campaign/${id}`)).status, 404);
   assert.equal((await server.call("GET", `/user/leads/${leadId}`)).status, 404);
+});
+
+test("[CP28] a campaign takes what was said and was to be sent of its leads along, in parts; one that was left half deleted is deleted when asked again", async () => {
+  const { key, accountId } = await server.newAccount();
+  const ask = (path: string, body: object) => server.call("POST", path, { key, body });
+  const caller = await newAssistant(server, { type: "outbound", status: "active" }, key);
+  await ask("/user/webhook-endpoints", { url: "https://nowhere.invalid", events: ["*"] });
+  const campaignId = (await create({ assistant_id: caller.id }, key)).body.data.id as number;
+  const other = (await create({ assistant_id: caller.id }, key)).body.data.id as number;
+  const numbers = Array.from({ length: 5 }, (_, at) => `+1555010020${at}`);
+  const [kept, contact] = ["+15550100210", "+15550100211"];
+  for (const [at, phone_number] of numbers.entries()) {
+    const secondary_contacts = at === 1 ? [{ phone_number: contact }] : [];
+    await ask("/user/lead", { campaign_id: campaignId, phone_number, secondary_contacts });
+  }
+  await ask("/user/lead", { campaign_id: other, phone_number: kept });
+  for (const phone_number of [...numbers, contact, kept]) {
+    await ask("/user/blocked-numbers", { phone_number });
+  }
+  /** Which of the numbers the account's events and webhooks still have. */
+  const told = async (): Promise<string[]> => {
+    const rows = await rowsBeside<{ text: string }>(server.dataDir, `
+      SELECT data AS text FROM events WHERE account_id = @accountId
+      UNION ALL SELECT body AS text FROM webhook_deliveries WHERE account_id = @accountId`,
+    { accountId });
+    const has = (number: string) => rows.some(({ text }) => text.includes(number));
+    return [...numbers, contact, kept].filter(has);
+  };
+  assert.deepEqual(await told(), [...numbers, contact, kept]);
+  const storage = await openBeside(server.dataDir);
+  const part = () => storage.campaigns.remove({ accountId, campaignId, rows: 2, now: real.now() });
+  assert.deepEqual(await part(), { isGone: false, events: [] });
+  assert.deepEqual(await told(), [...numbers.slice(2), kept]);
+  assert.equal((await part())?.isGone, false);
+  await storage.close();
+  const left = await server.call("GET", `/user/leads?campaign_id=${campaignId}`, { key });
+  assert.equal(left.body.total, 1);
+  assert.equal((await server.call("DELETE", `/user/campaign/${campaignId}`, { key })).status, 200);
+  assert.deepEqual(await told(), [kept]);
+  const { body } = await server.call("GET", "/user/audit?action=campaign.delete", { key });
+  assert.deepEqual(body.data.map(({ object }: { object: unknown }) => object),
+    [{ type: "campaign", id: String(campaignId) }]);
 });
 
 test("[CP11] its leads are counted by state, those without any too, contacts not", async () => {
