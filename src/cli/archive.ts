@@ -3,7 +3,7 @@
 // PARLEY_FILES_URL names no other place. Made while the server runs, put back while it does not. A
 // list of its contents is its last entry, so that an archive that was cut off is known as such.
 import {
-  chmodSync, closeSync, copyFileSync, existsSync, linkSync, lstatSync, mkdirSync, mkdtempSync,
+  chmodSync, closeSync, copyFileSync, existsSync, linkSync, lstatSync, mkdtempSync,
   openSync, readdirSync, readFileSync, readSync, rmSync, writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -64,7 +64,7 @@ const filesIn = (folder: string): string[] =>
 /** A second name for each file: the server may remove its own while they are packed. */
 function linkFiles(dataDir: string, folder: string): void {
   for (const name of FOLDERS) {
-    mkdirSync(join(folder, name), { recursive: true });
+    makeFolder(join(folder, name));
     for (const file of filesIn(join(dataDir, name))) {
       const target = join(folder, name, file);
       try {

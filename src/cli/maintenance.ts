@@ -208,23 +208,29 @@ async function examineModel(config: Config): Promise<Finding> {
   }
 }
 
+/** What its file names that is not there keeps no server from starting. */
+async function examineCatalog(config: Config): Promise<Finding[]> {
+  const check = "model catalog";
+  const { loadModels } = await import("#app/models.ts");
+  const models = loadModels(config);
+  if (models.kind === "invalid") return [{ check, ok: false, detail: models.problems.join("; ") }];
+  return [
+    { check, ok: true, detail: `${models.entries.length} models` },
+    ...models.warnings.map((detail) => ({ check, ok: false, detail })),
+  ];
+}
+
 const doctor: Command = {
   name: "doctor",
   takes: "",
   summary: "Check the machine, the settings and the data",
   options: {},
   run: async ({ config }) => {
-    const { loadModels } = await import("#app/models.ts");
-    const models = loadModels(config);
     const findings: Finding[] = [
       { check: "node", ok: true, detail: process.version },
       ...await examineData(config),
       await examineFiles(config),
-      {
-        check: "model catalog",
-        ok: models.kind === "ok",
-        detail: models.kind === "ok" ? `${models.entries.length} models` : models.problems.join("; "),
-      },
+      ...await examineCatalog(config),
       await examineModel(config),
     ];
     const ok = findings.every((finding) => finding.ok);

@@ -2,10 +2,11 @@
 // to its name by a rename, after its bytes are on disk. Opened by app/files.ts.
 import { constants, createReadStream } from "node:fs";
 import {
-  copyFile, link, mkdir, open, readdir, rename, rm, stat, type FileHandle,
+  copyFile, link, open, readdir, rename, rm, stat, type FileHandle,
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
+import { addFolder } from "#core/disk.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
@@ -95,9 +96,7 @@ export function createFolderFiles(options: FolderFilesOptions): Files {
     put: async (name, localPath) => {
       const target = pathOf(name);
       const incoming = join(root, INCOMING, system.uuid());
-      for (const path of [target, incoming]) {
-        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      }
+      for (const path of [target, incoming]) await addFolder(dirname(path));
       try {
         await duplicate(localPath, incoming);
         await flush(incoming);

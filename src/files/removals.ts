@@ -1,8 +1,9 @@
 // Removals that happen in the end, whatever is down now: one that fails is noted in a folder and
 // tried again by the clock and at the next start. Made by app/files.ts; used for what its owner, or
 // its time, has said is to be gone.
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { addFolder } from "#core/disk.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Files } from "./files.ts";
 
@@ -24,7 +25,7 @@ export function createRemovals({ files, folder, log }: RemovalsOptions): Removal
   const noteOf = (name: string): string => join(folder, encodeURIComponent(name));
   const note = async (name: string): Promise<void> => {
     try {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await addFolder(folder);
       await writeFile(noteOf(name), "", { flush: true });
     } catch (error) {
       log.error({ err: error, file: name }, "a file that is to be removed could not be noted");

@@ -6,10 +6,10 @@ import fs, {
   writeFileSync,
 } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { join } from "node:path";
-import { after, test } from "node:test";
+import { basename, join } from "node:path";
+import { after, test, type TestContext } from "node:test";
 import { Webhook } from "standardwebhooks";
-import { makeArchive } from "#cli/archive.ts";
+import { makeArchive, restoreArchive } from "#cli/archive.ts";
 import { readConfig } from "#config/config.ts";
 import {
   databasePath, lockBackups, lockDataDir, openForInspection,
@@ -199,14 +199,8 @@ test("[CL84] a second backup at the same time is refused; what a dead one left i
   assert.ok(existsSync(file) && !existsSync(staging));
 });
 
-test("[CL97] a backup that is said to be made stays when the power goes, under its name", {
-  skip: process.platform === "linux" ? false : "needs /proc",
-}, async (t) => {
-  const dir = await folderOf("flushed");
-  const outcome = readConfig({ PARLEY_DATA_DIR: dir });
-  assert.ok(outcome.kind === "ok");
-  const folder = realpathSync(newDir());
-  const target = join(folder, "all.tar.gz");
+/** What the work did to the disk: what it waited for, and which names it gave. */
+async function diskOf(t: TestContext, work: () => Promise<unknown>): Promise<string[]> {
   const { fsyncSync, renameSync } = fs;
   const done: string[] = [];
   t.mock.method(fs, "fsyncSync", (descriptor: number) => {
@@ -218,11 +212,47 @@ test("[CL97] a backup that is said to be made stays when the power goes, under i
     renameSync(from, to);
   });
   syncBuiltinESMExports();
-  await makeArchive(outcome.config, target);
+  await work();
   t.mock.restoreAll();
   syncBuiltinESMExports();
+  return done;
+}
+
+test("[CL97] a backup that is said to be made stays when the power goes, under its name", {
+  skip: process.platform === "linux" ? false : "needs /proc",
+}, async (t) => {
+  const dir = await folderOf("flushed");
+  const outcome = readConfig({ PARLEY_DATA_DIR: dir });
+  assert.ok(outcome.kind === "ok");
+  const folder = realpathSync(newDir());
+  const target = join(folder, "all.tar.gz");
+  const done = await diskOf(t, () => makeArchive(outcome.config, target));
   assert.deepEqual(done.slice(-3),
     [`on disk: ${target}.partial`, `named: ${target}`, `on disk: ${folder}`]);
+});
+
+test("[CL98] a restore that is said to be done stays when the power goes", {
+  skip: process.platform === "linux" ? false : "needs /proc",
+}, async (t) => {
+  const from = await folderOf("kept");
+  const outcome = readConfig({ PARLEY_DATA_DIR: from });
+  assert.ok(outcome.kind === "ok");
+  const file = join(newDir(), "all.tar.gz");
+  await makeArchive(outcome.config, file);
+  const dir = realpathSync(newDir());
+  const done = await diskOf(t, () =>
+    restoreArchive({ ...outcome.config, PARLEY_DATA_DIR: dir }, file, "stamp"));
+  const steps = done.map((step) => step.replace(/\.restoring-\w+/, "staging"));
+  const planned = steps.indexOf(`named: ${join(dir, "restoring.json")}`);
+  for (const name of [basename(databasePath("")), ...FILES]) {
+    const step = `on disk: ${join(dir, "staging", name)}`;
+    const at = steps.indexOf(step);
+    assert.ok(at >= 0 && at < planned, `${step} in ${steps.join("; ")}`);
+  }
+  assert.equal(steps[planned - 1], `on disk: ${join(dir, "restoring.json.partial")}`);
+  assert.equal(steps[planned + 1], `on disk: ${dir}`);
+  assert.ok(steps.length > planned + 4, "what is moved comes after its plan");
+  assert.deepEqual(steps.slice(-2), [`on disk: ${dir}`, `on disk: ${dir}`]);
 });
 
 test("[CL83] killed at any point of a restore, the folder is the old one or the whole new one", async () => {

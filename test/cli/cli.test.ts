@@ -177,6 +177,36 @@ test("[CL8] doctor and openapi answer; doctor says when a server runs", async ()
   await server.close();
 });
 
+test("[CL99] doctor names what the operator's model catalog names that is not there", async () => {
+  const dir = testDataDir();
+  const file = join(dir, "models.json");
+  const model = { type: "llm", provider: "openai-compatible", model: "m", url: "https://m.example" };
+  const ask = async (entry: object) => {
+    writeFileSync(file, JSON.stringify([{ ...model, id: 1, name: "A", ...entry }]));
+    const env = { PARLEY_MODELS_FILE: file };
+    return [
+      await parley(dir, ["doctor"], env), await parley(dir, ["doctor", "--json"], env),
+    ] as const;
+  };
+  const [wrong, asJson] = await ask({ key_env: "A_KEY", fallback_id: 9 });
+  assert.deepEqual([wrong.code, asJson.code], [1, 1]);
+  const faults = [
+    "PARLEY_MODELS_FILE: the key_env of model 1, A_KEY, is not set",
+    "PARLEY_MODELS_FILE: the fallback_id of model 1, 9, is no other model",
+  ];
+  for (const fault of faults) {
+    assert.match(wrong.out, new RegExp(`^WRONG +model catalog +${fault}$`, "m"));
+  }
+  const findings = json(asJson).findings as { check: string }[];
+  assert.deepEqual(findings.filter(({ check }) => check === "model catalog"), [
+    { check: "model catalog", ok: true, detail: "1 models" },
+    ...faults.map((detail) => ({ check: "model catalog", ok: false, detail })),
+  ]);
+  const [right] = await ask({ key: "k" });
+  assert.equal(right.code, 0, right.out);
+  rmSync(dir, { recursive: true });
+});
+
 test("[CL94] what a command does not take is refused with what it takes, and serve shows its help", async () => {
   const dir = testDataDir();
   const [extra, family, familyHelp, none, serve, serveHelp] = await Promise.all([

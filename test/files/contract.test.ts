@@ -161,3 +161,19 @@ test("[FI6] what could not be removed is noted on disk and removed once it can b
   assert.equal(await files.read(name), null);
   await later.retry();
 });
+
+test("[FI14] a folder that cannot be made is refused at once", {
+  skip: process.platform === "linux" ? false : "needs /proc",
+}, async () => {
+  const nowhere = createFolderFiles({ root: "/proc/parley/files", system, log });
+  await assert.rejects(nowhere.put("recordings/one.wav", await localFile(bytesOf(10))), /ENOENT/);
+  const logged: string[] = [];
+  const removals = createRemovals({
+    files: { remove: () => Promise.reject(new Error("down")) }, folder: "/proc/parley/removals",
+    log: {
+      ...log, warn: () => undefined, error: (_: object, text: string) => void logged.push(text),
+    } as never,
+  });
+  await removals.remove("recordings/one.wav");
+  assert.deepEqual(logged, ["a file that is to be removed could not be noted"]);
+});

@@ -1,9 +1,10 @@
 // Folders and files that are there for good once it is said so. Used by storage, the command line
 // and whoever keeps a secret.
 import {
-  closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, statSync,
+  closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, statSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { mkdir, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 
 const isFolder = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
@@ -14,12 +15,26 @@ const isFolder = (path: string): boolean =>
  */
 export function makeFolder(path: string): void {
   if (isFolder(path)) return;
-  if (!existsSync(dirname(path))) makeFolder(dirname(path));
+  const above = dirname(path);
+  if (above !== path && !existsSync(above)) makeFolder(above);
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
     // Another process may have made it meanwhile.
     if (!isFolder(path)) throw error;
+  }
+}
+
+/** The same where nothing may wait for the disk, as a mount of the network makes one. */
+export async function addFolder(path: string): Promise<void> {
+  const isThere = async (folder: string): Promise<boolean> =>
+    (await stat(folder).catch(() => null))?.isDirectory() ?? false;
+  if (await isThere(path)) return;
+  if (dirname(path) !== path) await addFolder(dirname(path));
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    if (!await isThere(path)) throw error;
   }
 }
 
@@ -36,6 +51,20 @@ function flush(path: string, flags: "r" | "r+"): void {
 export function settleFile(partial: string, target: string): void {
   flush(partial, "r+");
   renameSync(partial, target);
-  // Windows has no such thing; its renames are on disk in order.
-  if (process.platform !== "win32") flush(dirname(target), "r");
+  flushFolder(dirname(target));
+}
+
+/** Windows has no such thing; its renames are on disk in order. */
+export function flushFolder(path: string): void {
+  if (process.platform !== "win32") flush(path, "r");
+}
+
+/** The bytes and names of all that is in a folder. */
+export function flushAll(folder: string): void {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) flushAll(path);
+    else flush(path, "r+");
+  }
+  flushFolder(folder);
 }

@@ -1,8 +1,8 @@
 // Backup of the database file, and what tells whether a copy is sound. A copy counts only once it
 // has been opened, checked page by page and audited; until then it has another name beside its
 // target.
-import { chmodSync, mkdirSync, renameSync, rmSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { chmodSync, renameSync, rmSync } from "node:fs";
+import { resolve } from "node:path";
 import { auditLedger } from "#storage/audit.ts";
 import {
   databasePath,
@@ -39,7 +39,6 @@ export async function inspectDatabase(path: string): Promise<string[]> {
 /** Copies the live database, whoever writes to it meanwhile. Throws when the copy is not sound. */
 export async function backupDatabase(dataDir: string, target: string): Promise<void> {
   const partial = `${resolve(target)}.partial`;
-  mkdirSync(dirname(partial), { recursive: true });
   rmSync(partial, { force: true });
   const db = openForInspection(databasePath(dataDir));
   try {

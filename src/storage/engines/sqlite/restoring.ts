@@ -5,7 +5,7 @@ import {
   existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { makeFolder } from "#core/disk.ts";
+import { flushAll, flushFolder, makeFolder, settleFile } from "#core/disk.ts";
 
 const JOURNAL = "restoring.json";
 const STAGING = ".restoring-";
@@ -33,13 +33,14 @@ export function stageRestore(dataDir: string): string {
   return mkdtempSync(join(dataDir, STAGING));
 }
 
-/** Moves what is in `staging` to its place, and what was there aside. */
+/** Moves what is in `staging` to its place, and what was there aside: done, it is all on disk. */
 export function putInPlace(dataDir: string, staging: string, names: string[], stamp: string): void {
   const coming = names.filter((name) => existsSync(join(staging, name)));
   const moves: Moves = { staging, stamp, names, coming };
   const journal = join(dataDir, JOURNAL);
-  writeFileSync(`${journal}.partial`, JSON.stringify(moves), { mode: 0o600, flush: true });
-  renameSync(`${journal}.partial`, journal);
+  flushAll(staging);
+  writeFileSync(`${journal}.partial`, JSON.stringify(moves), { mode: 0o600 });
+  settleFile(`${journal}.partial`, journal);
   finishRestore(dataDir);
 }
 
@@ -55,7 +56,10 @@ export function finishRestore(dataDir: string): void {
       if (existsSync(place)) renameSync(place, join(dataDir, keptName(name, stamp)));
       if (existsSync(incoming)) renameSync(incoming, place);
     }
+    // What has come to its place stays there, before nobody knows any more that it was to come.
+    flushFolder(dataDir);
     rmSync(journal);
+    flushFolder(dataDir);
   }
   for (const left of readdirSync(dataDir).filter((name) => name.startsWith(STAGING))) {
     rmSync(join(dataDir, left), { recursive: true, force: true });
