@@ -129,6 +129,8 @@ const cannedFromRow = (row: CannedRow): CannedReply => ({
 });
 
 export function inboxCommands(sql: Sql) {
+  const known = sql.prepare<object, Exists>(
+    "SELECT 1 FROM canned_replies WHERE id = @id AND account_id = @accountId");
   const taken = sql.prepare<object, Exists>(`
     SELECT 1 FROM canned_replies
     WHERE account_id = @accountId AND shortcut = @shortcut AND id <> (@id + 0)`);
@@ -146,14 +148,14 @@ export function inboxCommands(sql: Sql) {
       accountId: number; id: number | null; shortcut: string; text: string; max: number;
       now: Instant;
     }): Promise<CannedOutcome> => {
+      if (args.id !== null && !await known.get(args)) return { kind: "not_found" };
       if (await taken.get({ ...args, id: args.id ?? 0 })) return { kind: "name_taken" };
       if (args.id === null) {
         const { replies } = await count.one(args);
         if (replies >= args.max) return { kind: "too_many" };
         return { kind: "saved", reply: cannedFromRow(await insert.one(args)) };
       }
-      const row = await update.get(args);
-      return row ? { kind: "saved", reply: cannedFromRow(row) } : { kind: "not_found" };
+      return { kind: "saved", reply: cannedFromRow(await update.one(args)) };
     },
     "cannedReplies.remove": async (args: { accountId: number; id: number }): Promise<boolean> =>
       (await remove.run(args)).changes > 0,

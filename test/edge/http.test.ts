@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, test } from "node:test";
+import { Fault } from "#core/faults.ts";
 import { createRateLimiter } from "#core/rate-limit.ts";
 import { createSystem } from "#core/system.ts";
+import { toFault } from "#http/errors.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
 const server = await startTestServer();
@@ -335,4 +337,66 @@ test("[ER149] links say https where a trusted proxy says so, and nobody else", a
   assert.equal(await firstPage(behind), "https:");
   assert.equal(await firstPage(server), "http:");
   await behind.close();
+});
+
+test("[ER150] a failure that the contract has words of its own for is logged with its cause", () => {
+  const logged: unknown[] = [];
+  const log = { error: ({ err }: { err: unknown }) => void logged.push(err) } as never;
+  const cause = new Error("a defect");
+  const failed = new Fault(500, "Failed to create document. Please try again.", { cause });
+  assert.equal(toFault(failed, log, null), failed);
+  toFault(new Fault(404, "Not found", { cause }), log, null);
+  toFault(new Fault(501, "Not here"), log, null);
+  assert.deepEqual(logged, [cause]);
+});
+
+test("[ER151] what makes something takes null or blank for an optional field as one left out", async () => {
+  const { id } = await newAssistant(server, { type: "outbound" });
+  const blank = Object.fromEntries([
+    "timezone", "max_calls_in_parallel", "allowed_days", "allowed_hours_start_time",
+    "phone_number_ids", "max_retries", "allowed_hours_end_time", "retry_on_voicemail",
+  ].map((field, at) => [field, at % 2 === 0 ? null : ""]));
+  const made = await server.call("POST", "/user/campaigns", {
+    body: { name: "Spring", assistant_id: id, ...blank },
+  });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  assert.deepEqual(
+    [made.body.data.timezone, made.body.data.max_retries, made.body.data.allowed_days.length],
+    ["UTC", 3, 7]);
+  const campaign_id = made.body.data.id as number;
+  const lead = await server.call("POST", "/user/lead", {
+    body: {
+      campaign_id, phone_number: "+4915112345678", variables: null, allow_dupplicate: null,
+      secondary_contacts: null,
+    },
+  });
+  assert.equal(lead.status, 200, JSON.stringify(lead.body));
+  // What is changed by null has a meaning of its own, and what has to be there is missed.
+  const change = await server.call("PUT", `/user/campaigns/${campaign_id}`, { body: { timezone: null } });
+  assert.equal(change.status, 422);
+  const nameless = await server.call("POST", "/user/campaigns", { body: { name: "", assistant_id: id } });
+  assert.deepEqual(nameless.body.errors, { name: ["The name field is required."] });
+});
+
+test("[ER152] a value that is none of a few is refused with the few", async () => {
+  const { status, body } = await server.call("GET", "/user/leads?order=oldest&status=new");
+  assert.equal(status, 422);
+  assert.deepEqual(body.errors.order, ["The selected order is invalid: it is one of newest, active."]);
+  assert.match(body.errors.status[0], /^The selected status is invalid: it is one of created, .*blacklisted\.$/);
+});
+
+test("[ER153] numbers beyond what can be stored are refused, and pages beyond the last are empty", async () => {
+  for (const campaign_id of [1e308, 2 ** 63, -(2 ** 63), "9".repeat(30)]) {
+    const { status, body } = await server.call("POST", "/user/lead", {
+      body: { campaign_id, phone_number: "+4915112345678" },
+    });
+    assert.deepEqual([status, body.errors], [
+      422, { campaign_id: ["The campaign id must be an integer."] }], String(campaign_id));
+  }
+  for (const list of ["leads", "calls", "ledger", "blocked-numbers", "assistants/get", "folders"]) {
+    const { status, body } = await server.call("GET", `/user/${list}?page=1000000000&per_page=100`);
+    assert.equal(status, 200, list);
+    assert.deepEqual([body.data, body.from, body.to, body.next_page_url], [[], null, null, null]);
+    assert.equal(body.current_page, 1_000_000_000);
+  }
 });

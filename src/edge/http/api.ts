@@ -103,9 +103,12 @@ interface Prepared {
 }
 
 function prepare(route: Route, path: string): Prepared {
-  const message = route.invalidMessage === undefined ? {} : { message: route.invalidMessage };
+  const options = {
+    isNew: route.method === "POST",
+    ...route.invalidMessage === undefined ? {} : { message: route.invalidMessage },
+  };
   const compile = (schema: TObject | undefined): Validate<unknown> | null =>
-    schema ? compileValidation(schema, message) : null;
+    schema ? compileValidation(schema, options) : null;
   const placeholder = path.includes("{id}") ? "id" : path.includes("{uuid}") ? "uuid" : null;
   return { route, path, placeholder, query: compile(route.query), body: compile(route.body) };
 }

@@ -28,7 +28,13 @@ const isDiskFull = (error: unknown): boolean =>
 
 /** Turns whatever was thrown into a refusal; what nobody expected is only logged. */
 export function toFault(error: unknown, log: Logger, request: HttpRequest | null): Fault {
-  if (error instanceof Fault) return error;
+  if (error instanceof Fault) {
+    // A failure that the contract has words of its own for is on record nowhere else.
+    if (error.status === 500 && error.cause !== undefined) {
+      log.error({ err: error.cause, req_id: request?.id, path: request?.path }, "request failed");
+    }
+    return error;
+  }
   if (error instanceof StorageFailure) {
     log.error({ err: error, req_id: request?.id }, "storage failed");
     return new Fault(503, "The server cannot store anything at the moment.", { retryAfterS: 30 });

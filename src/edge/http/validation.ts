@@ -10,6 +10,7 @@ import {
 import {
   TypeCompiler, ValueErrorType, type TypeCheck, type ValueError,
 } from "@sinclair/typebox/compiler";
+import { Value } from "@sinclair/typebox/value";
 import { isUtf8 } from "node:buffer";
 import { Fault, fieldFault, type FieldErrors } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -40,9 +41,22 @@ const TYPE_WORDS: Record<string, string> = {
   object: "must be an object",
 };
 
+const CHOICES_NAMED_MAX = 24;
+
+/** The values a union of constants takes, as the end of a sentence. */
+function choicesOf(schema: TSchema): string {
+  const constants = ((schema.anyOf ?? []) as TSchema[]).filter((member) => member[Kind] !== "Null")
+    .map((member) => member.const as unknown);
+  const isList = constants.length > 0 && constants.length <= CHOICES_NAMED_MAX
+    && constants.every((constant) => typeof constant === "string");
+  return isList ? `: it is one of ${constants.join(", ")}.` : ".";
+}
+
 function typeMessage(field: string, schema: TSchema): string {
   const words = typeof schema.type === "string" ? TYPE_WORDS[schema.type] : undefined;
-  return words ? `The ${spoken(field)} ${words}.` : `The selected ${spoken(field)} is invalid.`;
+  return words
+    ? `The ${spoken(field)} ${words}.`
+    : `The selected ${spoken(field)} is invalid${choicesOf(schema)}`;
 }
 
 const isMissing = (value: unknown): boolean =>
@@ -126,32 +140,43 @@ const BOOLEANS = new Map<unknown, boolean>([
   [1, true], [0, false], ["1", true], ["0", false], ["true", true], ["false", false],
 ]);
 
-/** Accepts what clients of this API family send: numbers as text, booleans as 0 and 1. */
-function coerce(schema: TSchema, given: unknown): unknown {
+const readNumber = (value: unknown): unknown =>
+  typeof value === "string" && /^\s*-?\d{1,15}(\.\d{1,15})?\s*$/.test(value) ? Number(value) : value;
+
+/**
+ * Accepts what clients of this API family send: numbers as text, booleans as 0 and 1. `isNew`: what
+ * is sent makes something, so that a blank optional field is one that is left out.
+ */
+function coerce(schema: TSchema, given: unknown, isNew: boolean): unknown {
   const prepare = prepareOf(schema);
   const value = prepare ? prepare(given) : given;
   switch (schema.type) {
     case "integer":
+      // Beyond these no number is exact, and no column of a database is as wide.
+      if (typeof value === "number" && !Number.isSafeInteger(value)) return String(value);
+      return readNumber(value);
     case "number":
-      return typeof value === "string" && /^\s*-?\d{1,15}(\.\d{1,15})?\s*$/.test(value)
-        ? Number(value)
-        : value;
+      return readNumber(value);
     case "boolean":
       return BOOLEANS.get(value) ?? value;
     case "array":
       return Array.isArray(value)
-        ? value.map((item) => coerce(schema.items as TSchema, item))
+        ? value.map((item) => coerce(schema.items as TSchema, item, isNew))
         : value;
     case "object":
-      return coerceObject(schema, value);
+      return coerceObject(schema, value, isNew);
     default: {
       const meant = meantMember(schema, value);
-      return meant && value !== null ? coerce(meant, value) : value;
+      return meant && value !== null ? coerce(meant, value, isNew) : value;
     }
   }
 }
 
-function coerceObject(schema: TSchema, value: unknown): unknown {
+/** Blank text is none of a number or a word; of a list or a record it is a client's mistake. */
+const isLeftOut = (property: TSchema, given: unknown): boolean =>
+  given === null || (isMissing(given) && property.type !== "object" && property.type !== "array");
+
+function coerceObject(schema: TSchema, value: unknown, isNew: boolean): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   const properties = (schema.properties ?? {}) as TProperties;
   const required = new Set((schema.required ?? []) as string[]);
@@ -160,12 +185,16 @@ function coerceObject(schema: TSchema, value: unknown): unknown {
     const property = Object.hasOwn(properties, key) ? properties[key] : undefined;
     // A blank required field counts as missing, as in the API family Parley is compatible with.
     if (property && required.has(key) && isMissing(given)) continue;
-    result[key] = property ? coerce(property, given) : given;
+    const read = property ? coerce(property, given, isNew) : given;
+    if (isNew && property && isLeftOut(property, given) && !Value.Check(property, read)) continue;
+    result[key] = read;
   }
   return result;
 }
 
 interface ValidationOptions {
+  /** The body makes something; else it changes something, where null means more than nothing. */
+  isNew?: boolean;
   /** Top-level message of the 422; absent: the first field's message. */
   message?: string;
 }
@@ -181,7 +210,7 @@ export function compileValidation<T extends TObject>(
   let compiled: TypeCheck<T> | null = null;
   return (value) => {
     compiled ??= TypeCompiler.Compile(schema);
-    const coerced = coerceObject(schema, value);
+    const coerced = coerceObject(schema, value, options.isNew ?? false);
     if (compiled.Check(coerced)) return coerced as Static<T>;
     const errors = collectErrors(compiled.Errors(coerced));
     if (Object.keys(errors).length === 0) return coerced as Static<T>;

@@ -47,7 +47,7 @@ const ListQuery = Type.Object({
   status: Type.Optional(literals(CALL_STATUSES, "Only calls with this status.")),
   type: Type.Optional(literals(CALL_TYPES, "Only calls of this type.")),
   phone_number: Type.Optional(Type.String({
-    maxLength: 255, ...about("Only calls with exactly this number, on either side.", "+4930123456"),
+    maxLength: 255, ...about("Only calls with a client of exactly this number.", "+4930123456"),
   })),
   assistant_id: Type.Optional(Type.Integer(about("Only calls of this assistant.", 1))),
   campaign_id: Type.Optional(Type.Integer(about("Only calls of this campaign.", 1))),

@@ -57,7 +57,7 @@ const ListQuery = Type.Object({
   status: Type.Optional(literals(LEAD_STATUSES, "Only leads in this state.")),
   campaign_id: Type.Optional(Type.Integer(about("Only leads of this campaign.", 1))),
   phone_number: Type.Optional(Type.String({
-    maxLength: 64, ...about("Only leads with exactly this number.", "+4915112345678"),
+    maxLength: 64, ...about("Only leads with this in their number.", "15112345"),
   })),
   last_outcome: Type.Optional(literals(LEAD_OUTCOMES, "Only leads whose last call ended so.")),
   due: Type.Optional(Type.Boolean(about("Only leads in the queue whose time has come.", true))),

@@ -101,7 +101,7 @@ export function createSources(routes: readonly Route[]): (name: string) => Sourc
     const route = byName.get(name);
     assert(route, `no route ${name}`);
     const query = route.query && compileValidation(route.query);
-    const body = route.body && compileValidation(route.body);
+    const body = route.body && compileValidation(route.body, { isNew: route.method === "POST" });
     const handle = route.handle as (request: unknown) => ReturnType<Route["handle"]>;
     return {
       query: route.query,

@@ -1,6 +1,7 @@
 // Folders and labels: the same five operations, each under two paths.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { COLORS } from "#features/assistants/groups.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 
 const server = await startTestServer();
@@ -56,7 +57,8 @@ test("[AS51] a name is required, has at most 255 characters and is unique within
       [{}, "name", "The name field is required."],
       [{ name: " " }, "name", "The name field is required."],
       [{ name: "a".repeat(256) }, "name", "The name may not be greater than 255 characters."],
-      [{ name: "Two", color: "mauve" }, "color", "The selected color is invalid."],
+      [{ name: "Two", color: "mauve" }, "color",
+        `The selected color is invalid: it is one of ${COLORS.join(", ")}.`],
       [{ name: "One" }, "name", "The name has already been taken."],
       [{ name: "One " }, "name", "The name has already been taken."],
     ];

@@ -44,10 +44,8 @@ test("[AS41] models are listed by type, llm when none is asked for; only the oth
     assert.ok(named(models).every((row) => Object.keys(row).join() === "id,name,code"));
   }
   const { status, body } = await server.call("GET", "/user/assistants/models?type=tiny");
-  assert.deepEqual([status, body], [
-    422,
-    { message: "The selected type is invalid.", errors: { type: ["The selected type is invalid."] } },
-  ]);
+  const message = "The selected type is invalid: it is one of llm, multimodal, dualplex.";
+  assert.deepEqual([status, body], [422, { message, errors: { type: [message] } }]);
 });
 
 test("[AS42] voices have the documented fields and ids", async () => {
@@ -96,7 +94,7 @@ test("[AS43] voices are filtered by mode, language, provider, gender, age, accen
   const { status, body } = await server.call("GET", "/user/assistants/voices?mode=x&language_id=y");
   assert.equal(status, 422);
   assert.deepEqual(body.errors, {
-    mode: ["The selected mode is invalid."],
+    mode: ["The selected mode is invalid: it is one of pipeline, multimodal, dualplex."],
     language_id: ["The language id must be an integer."],
   });
 });

@@ -239,7 +239,7 @@ test("[AS18] every member of a built-in tool at fault is named; nobody transfers
       "tools.2.supervisor_phone": "The tools.2.supervisor phone field is required.",
       "tools.2.outbound_phone_id": "The tools.2.outbound phone id field is required.",
       "tools.2.description": "The tools.2.description field is required.",
-      "tools.2.caller_id_mode": "The selected tools.2.caller id mode is invalid.",
+      "tools.2.caller_id_mode": "The selected tools.2.caller id mode is invalid: it is one of outbound_number, customer_number, custom.",
       "tools.2.hold_music_volume": "The tools.2.hold music volume may not be greater than 100.",
       "tools.3.timeout": "The tools.3.timeout may not be greater than 30.",
       "tools.4": "The tool type must be one of call_transfer, warm_call_transfer, end_call, "
@@ -308,11 +308,12 @@ test("[AS20] one refusal names what is wrong with each field and what is wrong b
   assert.equal(body.message, "Validation failed");
   assert.deepEqual(body.errors, {
     name: ["The name field is required."],
-    mode: ["The selected mode is invalid."],
+    mode: ["The selected mode is invalid: it is one of pipeline, multimodal, dualplex."],
     timezone: ["The timezone must be a valid time zone."],
-    ambient_sound: ["The selected ambient sound is invalid."],
+    ambient_sound: ["The selected ambient sound is invalid: it is one of off, office, city, forest, crowded_room, cafe, nature."],
     is_webhook_active: ["The is webhook active field must be true or false."],
-    "post_call_schema.1.type": ["The selected post call schema.1.type is invalid."],
+    "post_call_schema.1.type": [
+      "The selected post call schema.1.type is invalid: it is one of string, number, bool."],
     "post_call_schema.1.description": [
       "The post call schema.1.description must be at least 3 characters."],
     voice_id: ["The selected voice id is invalid."],
@@ -382,7 +383,7 @@ test("[AS28] widget settings take both spellings of the position", async () => {
     {
       "widget_settings.theme": "The widget settings.theme field is required.",
       "widget_settings.color": "The color must be a hex colour such as #2563eb.",
-      "widget_settings.position": "The selected widget settings.position is invalid.",
+      "widget_settings.position": "The selected widget settings.position is invalid: it is one of bottom-right, bottom-left, bottom-center, middle-right, middle-left, top-right, top-left, top-center.",
     },
   );
 });

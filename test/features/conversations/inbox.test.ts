@@ -102,6 +102,7 @@ test("[DK15] canned replies: made, changed, deleted, one of each shortcut, each 
   assert.equal(changed.body.data.text, "9 to 5");
   const stranger = await server.newAccount();
   assert.equal((await call("PUT", `/${id}`, { shortcut: "h", text: "x" }, stranger.key)).status, 404);
+  assert.equal((await call("PUT", `/${id + 1}`, { shortcut: "hours", text: "x" })).status, 404);
   assert.equal((await call("DELETE", `/${id}`, undefined, stranger.key)).status, 404);
   assert.deepEqual((await call("GET", "", undefined, stranger.key)).body, { data: [] });
   assert.deepEqual((await call("GET", "")).body, { data: [changed.body.data] });

@@ -8,8 +8,8 @@ interface Translated {
 }
 
 /**
- * `@name` becomes `$n`. The sign in `+@name`, which is for SQLite's planner, goes: it is no text's
- * here. Quoted text is left alone.
+ * `@name` becomes `$n`. What is there for SQLite's planner goes: the sign in `+@name`, which is no
+ * text's here, and the sum in `(@name + 0)`, which would be of 32 bits. Quoted text is left alone.
  */
 export function translate(text: string): Translated {
   const names: string[] = [];
@@ -17,8 +17,9 @@ export function translate(text: string): Translated {
     if (!names.includes(name)) names.push(name);
     return names.indexOf(name) + 1;
   };
-  const numbered = text.replaceAll(/'(?:[^']|'')*'|\+?@(\w+)/g, (found, name?: string) =>
-    (name === undefined ? found : `$${number(name)}`));
+  const numbered = text.replaceAll(/'(?:[^']|'')*'|\(@(\w+) \+ 0\)|\+?@(\w+)/g,
+    (found, summed?: string, name = summed) =>
+      (name === undefined ? found : `$${number(name)}`));
   return { text: numbered, names };
 }
 
