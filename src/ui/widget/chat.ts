@@ -167,6 +167,7 @@ function drawDesk(
   if (answering.textContent !== text) answering.textContent = text;
   person.hidden = desk !== "assistant" || settings?.person !== true;
   reach.hidden = away?.callback !== true || talk.hasCallback;
+  bar.classList.toggle("away", away !== null);
   bar.hidden = isHidden || (text === "" && person.hidden);
 }
 

@@ -105,7 +105,12 @@ header { order: -2; }
 .chosen { display: flex; flex-wrap: wrap; gap: 6px; padding: 8px 10px; border-top: 1px solid var(--line); }
 .chosen button { border: 1px solid var(--edge); max-width: 100%; overflow-wrap: anywhere; }
 .clip { flex: none; padding: 0; }
-form.mail { display: grid; gap: 10px; padding: 12px 16px; border-top: 1px solid var(--line); }
+form.mail {
+  display: grid; gap: 10px; padding: 12px 16px; border-top: 1px solid var(--line);
+  min-height: 0; overflow-y: auto;
+}
+header, .notice, form.say { flex: none; }
+.desk.away p { flex-basis: 100%; }
 .mail label { display: grid; gap: 4px; font-weight: 600; }
 .mail input { font-weight: 400; }
 .mail p { margin: 0; }

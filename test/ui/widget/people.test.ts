@@ -2,6 +2,7 @@
 // who answers, files, and the chat by e-mail.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import type { Locator } from "playwright-core";
 import { noBrowser } from "#support/browser.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 import { assertAccessible, isAnswered, open, startWorld, type Seen } from "#support/widget-page.ts";
@@ -151,6 +152,12 @@ test("[WG230] who asks for a person outside office hours reads when somebody is 
     await page.getByRole("button", { name: "Leave how to reach you" }).click();
     await page.getByLabel("Your name").fill("Bo");
     await assertAccessible(seen);
+    // The form scrolls where there is no room for it; where one writes stays in view.
+    const bottomOf = async (place: Locator): Promise<number> => {
+      const { y, height } = await place.boundingBox() ?? assert.fail();
+      return y + height;
+    };
+    assert.ok(await bottomOf(seen.box) < await bottomOf(panel));
     await panel.locator("form.mail").getByRole("button", { name: "Send" }).click();
     await page.getByText("Please give a phone number or an e-mail address.").waitFor();
     await page.getByLabel("Your phone number").fill("call me");

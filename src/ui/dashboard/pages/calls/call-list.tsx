@@ -29,7 +29,7 @@ const CHANGES = ["call_created", "call_status_changed", "call_ended", "call_dele
 const COLUMNS: Column<CallRecord>[] = [
   { title: "Customer", grow: 2.3, cell: (call) => <Customer call={call} /> },
   {
-    title: "Last words", priority: 3, grow: 1.7,
+    title: "Last words", priority: 3, grow: 1.5,
     cell: ({ transcript_entries: entries }) =>
       <span class="last-words">{entries.findLast(({ text }) => text !== "")?.text ?? "–"}</span>,
   },
@@ -37,15 +37,15 @@ const COLUMNS: Column<CallRecord>[] = [
     title: "Started", grow: 1.45, priority: 2,
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
-  { title: "Direction", cell: ({ type }) => typeWords(type), priority: 3, grow: 1.1 },
+  { title: "Direction", cell: ({ type }) => typeWords(type), priority: 3, grow: 1.2 },
   { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.3 },
-  { title: "Status", cell: ({ status }) => <Status code={status} />, grow: 1.8 },
+  { title: "Status", cell: ({ status }) => <Status code={status} />, grow: 2.05 },
   {
     title: "Duration", align: "end", priority: 2, grow: 0.95,
     cell: ({ status, duration: seconds }) => isLive(status) ? "–" : duration(seconds),
   },
   {
-    title: "Cost", align: "end", priority: 3, grow: 0.85,
+    title: "Cost", align: "end", priority: 3, grow: 0.95,
     cell: ({ status, total_cost: cost }) => isLive(status) ? "–" : money(cost),
   },
 ];

@@ -34,7 +34,7 @@ const NO_FILTER = {
 type Filter = typeof NO_FILTER;
 
 const CHANGES = [
-  "conversation_created", "message_added", "ai_toggled", "conversation_ended",
+  "conversation_created", "message_added", "desk_changed", "conversation_ended",
   "conversation_deleted",
 ];
 const PAGE_ROWS = 50;
@@ -50,19 +50,20 @@ export function titleOf({ id, external_identifier: customer, variables }: Summar
   return given ?? customer ?? `Visitor ${id.slice(0, 8)}`;
 }
 
-const STATES: Record<Summary["desk"], string | null> =
-  { assistant: null, waiting: "Waits for a person", person: "With a person" };
+const STATES: Record<Summary["desk"], string> =
+  { assistant: "AI answers", waiting: "Waits for a person", person: "With a person" };
 
-const isRoutine = ({ ai_enabled: isOn }: Listed): boolean => isOn;
+/** While somebody is waited for, the assistant answers too. */
+const isRoutine = ({ desk }: Listed): boolean => desk === "assistant";
 const stateOf = (row: Listed) => isRoutine(row)
-  ? "AI answers"
-  : <span class="badge warn">{STATES[row.desk] ?? "AI off"}</span>;
+  ? STATES.assistant
+  : <span class="badge warn">{STATES[row.desk]}</span>;
 const lastWords = ({ last_message: last }: Listed): string => last ? inOneLine(last.content) : "–";
 
 const COLUMNS: Column<Listed>[] = [
-  { title: "Customer", grow: 2.1, cell: (row) => <Customer row={row} /> },
+  { title: "Customer", grow: 2, cell: (row) => <Customer row={row} /> },
   {
-    title: "Last words", priority: 2, grow: 2.2,
+    title: "Last words", priority: 2, grow: 1.8,
     cell: (row) => <span class="last-words">{lastWords(row)}</span>,
   },
   {
@@ -70,20 +71,20 @@ const COLUMNS: Column<Listed>[] = [
     cell: ({ updated_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
   {
-    title: "Assistant", priority: 2, grow: 1.6,
+    title: "Assistant", priority: 2, grow: 1.5,
     cell: ({ assistant_name: name, type }) => <TwoLines main={name} sub={typeName(type)} />,
   },
-  { title: "State", priority: 2, grow: 1.65, cell: stateOf },
+  { title: "State", priority: 2, grow: 2.2, cell: stateOf },
   {
-    title: "Rating", priority: 3, grow: 0.7, align: "end",
+    title: "Rating", priority: 3, grow: 0.8, align: "end",
     cell: ({ satisfaction }) => satisfaction ? `${satisfaction.score} of 5` : "–",
   },
   {
     title: "Messages", cell: ({ message_count: messages }) => count(messages), align: "end",
-    priority: 3, grow: 0.9,
+    priority: 3, grow: 1.05,
   },
   {
-    title: "Cost", cell: ({ total_cost: cost }) => money(cost), align: "end", priority: 3, grow: 0.75,
+    title: "Cost", cell: ({ total_cost: cost }) => money(cost), align: "end", priority: 3, grow: 1,
   },
 ];
 

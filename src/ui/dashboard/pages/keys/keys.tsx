@@ -80,7 +80,7 @@ export function Keys() {
 
 const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] => [
   {
-    title: "Name", grow: 2,
+    title: "Name", grow: 1.8,
     cell: ({ id, name }) => (
       <span class="keys-name" title={name}>
         <span>{name}</span>{id === ownId && <Status code="In use here" tone="busy" />}
@@ -88,7 +88,7 @@ const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] =
     ),
   },
   {
-    title: "Access", priority: 2, grow: 0.9,
+    title: "Access", priority: 2, grow: 1.1,
     cell: ({ scopes }) => scopes.includes("write") ? "Read and write" : "Read",
   },
   { title: "Expires", priority: 2, cell: ({ expires_at: at }) => <Expiry at={at} /> },
@@ -98,7 +98,7 @@ const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] =
       ? "Never" : <time title={whenExactly(at)}>{when(at)}</time>,
   },
   { title: "Created", priority: 3, cell: ({ created_at: at }) => when(at) },
-  { title: "Made by", priority: 3, cell: ({ made_by: by }) => by?.name ?? "Command line" },
+  { title: "Made by", priority: 3, grow: 1.1, cell: ({ made_by: by }) => by?.name ?? "Command line" },
   {
     title: "Actions", align: "end", grow: 1.3,
     cell: (key) => (

@@ -15,15 +15,15 @@ const SHOWN_CHARS_MAX = 200;
 
 const COLUMNS: Column<Call>[] = [
   { title: "When", grow: 1.2, cell: ({ created_at }) => when(created_at) },
-  { title: "Outcome", cell: ({ state }) => STATES[state] },
+  { title: "Outcome", grow: 1.15, cell: ({ state }) => STATES[state] },
   {
-    title: "Result", grow: 2.5, priority: 2,
+    title: "Result", grow: 2.1, priority: 2,
     cell: ({ result }) => result === null
       ? "–"
       : <code>{JSON.stringify(result).slice(0, SHOWN_CHARS_MAX)}</code>,
   },
   {
-    title: "Duration", align: "end",
+    title: "Duration", align: "end", grow: 1.25,
     cell: ({ duration_ms: ms }) => ms === null ? "–" : `${count(ms)} ms`,
   },
 ];
