@@ -23,11 +23,15 @@ const REPORT = `document.addEventListener("securitypolicyviolation", (event) =>
 
 export interface Shown {
   page: Page;
-  /** Shows the page at this address: `/calls`. */
+  /** Shows the page at this address: `/calls`. Nothing of the one before it is left. */
   go(path: string): Promise<void>;
   /** Looks at what is shown: at desktop width in light, at phone width in dark. */
   look(): Promise<void>;
 }
+
+/** What came of the last event has been drawn. */
+export const drawn = (page: Page): Promise<unknown> =>
+  page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
 
 export async function startDashboard(
   env: Record<string, string> = {}, microphone: Microphone = "refused",
@@ -68,6 +72,7 @@ export async function startDashboard(
         page,
         go: async (path) => {
           await page.goto(`${server.url}/#${path}`);
+          await drawn(page);
         },
         look: () => look(page),
       });

@@ -36,6 +36,21 @@ const GREETING = "Good morning, this is Harbour Bikes speaking. We repair and re
   + "kinds. Please tell me now, in your own words, what I can do for you on this fine day.";
 const skip = noBrowser();
 
+/** So much of the greeting has come to the page before anybody interrupts it. */
+const GREETED_MS = 1000;
+
+/** Silence until `speak()`: the device, which plays its file from its beginning, is opened then. */
+const SPEAKS_WHEN_TOLD = `
+  const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  navigator.mediaDevices.getUserMedia = async (wanted) => {
+    const context = new AudioContext();
+    const microphone = context.createMediaStreamDestination();
+    window.speak = async () => {
+      context.createMediaStreamSource(await ask(wanted)).connect(microphone);
+    };
+    return microphone.stream;
+  };`;
+
 interface Cleared {
   played_ms: number;
   dropped_ms: number;
@@ -45,10 +60,11 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
   model.script(() => ({ tokens: ["We ", "open ", "at ", "nine ", "o'clock."] }));
   const { uuid } = await newAssistant(server, {
     initial_message: GREETING, record: true, post_call_evaluation: false, endpoint_sensitivity: 1,
+    // It lasts longer than a busy machine takes to hear who interrupts it.
+    speech_speed: 0.7,
   });
-  // A greeting that begins late on a busy machine has been heard for a while all the same.
   const browser = await openBrowser(await microphoneOf(join(folder, "microphone.wav"), [
-    { text: "When are you open on Saturday?", atSeconds: 7 },
+    { text: "When are you open on Saturday?", atSeconds: 0 },
   ]));
   try {
     const page = await browser.newPage();
@@ -60,6 +76,7 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
     const cleared = Promise.withResolvers<Cleared>();
     const callId = Promise.withResolvers<number>();
     const markAnswered = Promise.withResolvers<void>();
+    const greeted = Promise.withResolvers<void>();
     const received = { ms: 0, loudMs: 0, atMs: 0 };
     page.on("websocket", (socket) => {
       socket.on("framesent", ({ payload }) => {
@@ -73,6 +90,7 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
           if (received.atMs > 0) return;
           received.ms += payload.length / 32;
           if (payload.some((byte) => byte !== 0)) received.loudMs += payload.length / 32;
+          if (received.loudMs >= GREETED_MS) greeted.resolve();
           return;
         }
         const message = JSON.parse(payload) as { type: string; call_id: number };
@@ -80,12 +98,14 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
         if (message.type === "clear") received.atMs ||= performance.now();
       });
     });
+    await page.addInitScript(SPEAKS_WHEN_TOLD);
     await page.goto(`${server.url}/talk/${uuid}`);
     const startedMs = performance.now();
     await page.getByRole("button", { name: "Start the call" }).click();
+    await greeted.promise;
+    await page.evaluate("speak()");
     const { played_ms: playedMs, dropped_ms: droppedMs } = await cleared.promise;
-    // How much was heard before says how long the machine took to begin.
-    assert.ok(playedMs > 0 && playedMs < 12_000, `${playedMs}`);
+    assert.ok(playedMs > 0, `${playedMs}`);
     // Sent as it is to be heard, never ahead; each moment of it was played or dropped, save
     // silence after a stall. How much is dropped says how the machine stalled, so it has no bound.
     const toldMs = playedMs + droppedMs;

@@ -113,9 +113,18 @@ function Rightful({ children }: { children: ComponentChildren }) {
   );
 }
 
+/** Until it is known who is signed in, what only some may open keeps its place, unseen. */
+function usePages() {
+  const may = useMay();
+  const { value, error } = useMe();
+  const isKnown = value !== null || error !== null;
+  return NAVIGATION.filter(({ needs }) => may(needs) === null)
+    .map((page) => ({ ...page, isUnseen: !isKnown && page.needs !== undefined }));
+}
+
 function Frame({ session }: { session: Session }) {
   const [location] = useLocation();
-  const may = useMay();
+  const pages = usePages();
   const waiting = useDeskCount();
   const [isOpen, setOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
@@ -148,15 +157,18 @@ function Frame({ session }: { session: Session }) {
           onClick={() => setOpen(!isOpen)}
         />
         <a class="brand" href="#/"><span class="mark" aria-hidden="true" />Parley</a>
-        <Shortcuts pages={NAVIGATION} />
+        <Shortcuts pages={pages.filter(({ isUnseen }) => !isUnseen)} />
         <Connection />
         <Balance />
         <Button kind="quiet" icon="sun" label="Light or dark" onClick={switchTheme} />
         <Button kind="quiet" icon="out" label="Sign out" onClick={session.signOut} />
       </header>
       <nav class="side" aria-label="Main">
-        {NAVIGATION.filter(({ needs }) => may(needs) === null).map(({ path, label, icon }) => (
-          <a key={path} href={`#${path}`} aria-current={isAt(location, path) ? "page" : undefined}>
+        {pages.map(({ path, label, icon, isUnseen }) => (
+          <a
+            key={path} href={`#${path}`} class={isUnseen ? "unseen" : undefined}
+            aria-current={isAt(location, path) ? "page" : undefined}
+          >
             <Icon name={icon} />{label}
             {path === "/inbox" && waiting !== null && (
               <span class="badge warn">{count(waiting)}<span class="hidden-visually"> wait</span></span>

@@ -92,7 +92,8 @@ test("[CV62] a reply past its bound ends there, says so, keeps what was shown an
   const { key, uuid, openai } = await fresh();
   const conversation = await newConversation(server, uuid);
   const gone = model.counts.aborted;
-  const tokens = Array.from({ length: 12 }, () => "😀x".repeat(350_000));
+  // More than sockets hold, in pieces none of which is more than an event may have.
+  const tokens = Array.from({ length: 20 }, () => "😀x".repeat(200_000));
   model.script(() => ({ tokens, gapMs: 1 }));
   const { body } = await server.call("POST", messagesOf(conversation), {
     body: { message: "Hello" },

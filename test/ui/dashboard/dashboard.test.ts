@@ -116,6 +116,8 @@ test("[DB6] keyboards reach the content at once, and every page by its name", { 
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     assert.equal(await page.evaluate("document.activeElement.id"), "main");
+    // What only some may open is in the menu once it is known who is signed in.
+    await page.getByRole("banner").getByTitle("Balance").waitFor();
     const names = await page.getByRole("navigation", { name: "Main" }).getByRole("link").allInnerTexts();
     // The overview is shown already, and the last leads elsewhere.
     for (const name of names.slice(0, -1).filter((one) => one !== "Overview")) {

@@ -89,7 +89,7 @@ test("[DB61] files go up by picker and by drop, and their states come by themsel
     assert.deepEqual(
       (await documentsOf(id)).map(({ name, type, status }) => [name, type, status]).toSorted(),
       [["broken.pdf", "pdf", "failed"], ["hours.txt", "txt", "active"], ["prices.txt", "txt", "active"]]);
-    assert.equal(await page.getByRole("list", { name: "Uploads" }).count(), 0);
+    await page.getByRole("list", { name: "Uploads" }).waitFor({ state: "detached" });
     await look();
     await page.getByRole("button", { name: "broken.pdf" }).click();
     await page.getByRole("alert").getByText("The file is not a PDF document.").waitFor();

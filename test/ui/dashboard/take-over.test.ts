@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { drawn, startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 import { callTicket, WebCaller } from "#support/web-caller.ts";
 
@@ -76,7 +76,7 @@ test("[DB539] a microphone that is taken opens on no page that was left meanwhil
     leave();
     await (await answered).finished();
     // What came of the answer has come before the page is drawn twice more.
-    await page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`);
+    await drawn(page);
     assert.deepEqual(await page.evaluate("opened.order"), []);
   });
   caller.send({ type: "end" });

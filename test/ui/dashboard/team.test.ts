@@ -168,6 +168,62 @@ test("[DB332] the page Audit shows who did what as it happens, and axe minds not
   });
 });
 
+test("[DB546] the page Audit shows what is added while its stream is not open yet", { skip, timeout }, async () => {
+  const { key } = await server.newAccount();
+  await withDashboard(async ({ page, go }) => {
+    const { promise: isAdded, resolve: added } = Promise.withResolvers<void>();
+    await page.route("**/api/user/audit/stream", async (route) => {
+      await isAdded;
+      await route.continue();
+    });
+    const listed = page.waitForResponse((response) => response.url().includes("/user/audit?"));
+    await go("/audit");
+    await (await listed).finished();
+    await newAssistant(server, {}, key);
+    added();
+    await page.getByText("assistant: create").first().waitFor();
+  }, { key });
+});
+
+test("[DB547] until it is known who is signed in, nothing is shown that only some may open, and the menu keeps its places", { skip, timeout }, async () => {
+  const viewer = await memberOf(server, "viewer", server.key);
+  const owner = await memberOf(server, "owner", server.key);
+  const hidden = ["Money", "Ledger", "API keys", "Audit"];
+  for (const { email, shown } of [{ ...viewer, shown: 0 }, { ...owner, shown: 1 }]) {
+    const { page, context } = await freshPage();
+    const { promise: isKnown, resolve: known } = Promise.withResolvers<void>();
+    await page.route("**/api/user/me", async (route) => {
+      await isKnown;
+      await route.continue();
+    });
+    await signInAs(page, email);
+    const menu = page.getByRole("navigation", { name: "Main" });
+    const team = menu.getByRole("link", { name: "Team" });
+    const counts = async (): Promise<number[]> => {
+      const links = hidden.map((name) => menu.getByRole("link", { name }).count());
+      await page.keyboard.press("Control+k");
+      const palette = page.getByRole("dialog", { name: "Go to" });
+      const name = palette.getByRole("combobox");
+      await name.fill("ledger");
+      const found = palette.getByRole("option", { name: "Ledger" });
+      await found.or(palette.getByText("Nothing is called that.")).waitFor();
+      const all = await Promise.all([...links, found.count()]);
+      // Where something is written, the key takes that away first.
+      await name.fill("");
+      await name.press("Escape");
+      await palette.waitFor({ state: "detached" });
+      return all;
+    };
+    const place = await team.boundingBox();
+    assert.deepEqual(await counts(), [0, 0, 0, 0, 0], email);
+    known();
+    await page.getByTitle(email).waitFor();
+    assert.deepEqual(await counts(), Array(5).fill(shown), email);
+    if (shown === 1) assert.deepEqual(await team.boundingBox(), place, "moved under a pointer");
+    await context.close();
+  }
+});
+
 test("[DB333] a page of another site gets nothing done with a member's cookie", { skip, timeout }, async () => {
   const owner = await memberOf(server, "owner", server.key);
   const { page, context } = await freshPage();

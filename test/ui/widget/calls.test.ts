@@ -3,7 +3,6 @@
 // that opens where a page or its browser allows no call.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { Page } from "playwright-core";
 import { bundlePage } from "#ui/build.ts";
 import { loopbackAudio } from "#providers/speech/loopback.ts";
 import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
@@ -27,53 +26,48 @@ const isOver = (seen: Seen): Promise<void> => bar(seen).waitFor({ state: "detach
 const FOCUSED = "document.activeElement.shadowRoot.activeElement?.getAttribute('aria-label')";
 
 /**
- * The real server at the other end, but with words in place of the microphone's beeps. That they
- * were said to their end is told once the page has `shown` that somebody speaks: a busy one draws
- * late.
+ * Words in place of the microphone's beeps. That they were said to their end is told once the page
+ * has shown that somebody speaks: a busy one draws late. All of it in the page: frames that go
+ * through the test and back come minutes late on a busy machine.
  */
-async function speak(
-  page: Page,
-): Promise<{ say: (text: string, shown: Promise<void>) => void }> {
-  let line = new Int16Array(0);
-  let isShown = Promise.resolve();
-  await page.routeWebSocket("**/call?*", (socket) => {
-    const far = socket.connectToServer();
-    socket.onMessage((message) => {
-      if (typeof message === "string") return far.send(message);
-      const frame = new Int16Array(320);
-      frame.set(line.subarray(0, 320));
-      line = line.slice(320);
-      far.send(Buffer.from(frame.buffer));
-    });
-    let told = Promise.resolve();
-    far.onMessage((message) => {
-      const { type, role, final } = typeof message === "string"
-        ? JSON.parse(message) as { type: string; role?: string; final?: boolean }
-        : {};
-      const isWhole = type === "transcript" && role === "customer" && final === true;
-      told = told.then(() => (isWhole ? isShown : undefined)).then(() => socket.send(message));
-    });
-  });
-  return {
-    say: (text, shown) => {
-      isShown = shown;
-      line = Int16Array.from(loopbackAudio(text, 16_000));
-    },
+const SPEAKS_WORDS = `{
+  const { addEventListener: listen, send } = WebSocket.prototype;
+  window.line = new Int16Array(0);
+  window.shown = null;
+  WebSocket.prototype.send = function (data) {
+    if (typeof data === "string") return send.call(this, data);
+    const frame = new Int16Array(320);
+    frame.set(line.subarray(0, 320));
+    line = line.slice(320);
+    send.call(this, frame);
   };
-}
+  const isWhole = ({ data }) => {
+    const { type, role, final } = typeof data === "string" ? JSON.parse(data) : {};
+    return type === "transcript" && role === "customer" && final;
+  };
+  WebSocket.prototype.addEventListener = function (type, hear, options) {
+    let told = Promise.resolve();
+    listen.call(this, type, type !== "message" ? hear : (event) => {
+      told = told.then(() => (isWhole(event) ? shown : null)).then(() => hear(event));
+    }, options);
+  };
+}`;
 
 /** Items of the log that were said in the call, partial or not. */
 const said = ({ log }: Seen): Promise<string[]> => log.locator(".item").allInnerTexts();
-/** As soon as there is one, however soon it is another's turn: a busy machine may never draw it. */
-const whenThere = ({ log }: Seen, selector: string): Promise<void> =>
-  log.evaluate((element, wanted) => new Promise<void>((resolve) => {
-    const seen = (): void => {
-      if (element.querySelector(wanted)) resolve();
+/** Until the page shows that somebody says it, however soon it is another's turn. */
+const speak = ({ log }: Seen, text: string): Promise<void> => log.evaluate((element, line) => {
+  const shown = new Promise<void>((resolve) => {
+    const look = (): void => {
+      if (element.querySelector(".item.user.partial")) resolve();
     };
     const all = { childList: true, subtree: true, attributes: true };
-    new MutationObserver(seen).observe(element, all);
-    seen();
-  }), selector);
+    new MutationObserver(look).observe(element, all);
+    look();
+  });
+  Object.assign(window, { line: Int16Array.from(line), shown });
+  return shown;
+}, [...loopbackAudio(text, 16_000)]);
 
 test("[WG20] a call begins in the chat, on the conversation that is open, and the chat goes on after it", { skip, timeout }, async () => {
   await withWidget({ settings, prepare: WATCH }, async (seen) => {
@@ -112,19 +106,18 @@ test("[WG20] a call begins in the chat, on the conversation that is open, and th
 });
 
 test("[WG21] what both say, and a colleague who takes over, is in the log as it is said, and what the assistant does is told", { skip, timeout }, async () => {
-  await withWidget({ settings: { ...settings, endpoint_sensitivity: 1 } }, async (seen) => {
+  await withWidget({
+    settings: { ...settings, endpoint_sensitivity: 1 }, prepare: SPEAKS_WORDS,
+  }, async (seen) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     // Long enough for a busy page to show that it is said.
     const answer = "We open at nine on Saturdays and on Sundays, and at eight on all other days.";
     model.script(() => ({ tokens: [answer], hold: promise, holdAfter: 0 }));
-    const caller = await speak(seen.page);
     await open(seen);
     await press(seen, "Start a call");
     await inState(seen, "Listening");
     await seen.log.getByText("Hi!").nth(1).waitFor();
-    const isHeard = whenThere(seen, ".item.user.partial");
-    caller.say("When are you open on Saturday", isHeard);
-    await isHeard;
+    await speak(seen, "When are you open on Saturday");
     await inState(seen, "Thinking…");
     resolve();
     await inState(seen, "Speaking");

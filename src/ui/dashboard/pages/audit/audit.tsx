@@ -93,14 +93,20 @@ const COLUMNS: Column<Entry>[] = [
   { title: "From", priority: 3, cell: ({ ip }) => ip ?? "–" },
 ];
 
-/** Calls `reload` when something is added, as long as the newest are shown. */
+/**
+ * Calls `reload` when something is added, as long as the newest are shown; and once the stream is
+ * there, because it does not say what was added before.
+ */
 function useGrowth(isNewest: boolean, reload: () => void): void {
   const api = useApi();
   useEffect(() => {
     if (!isNewest) return;
     const abort = new AbortController();
+    const onState = (isConnected: boolean): void => {
+      if (isConnected) reload();
+    };
     const follow = async (): Promise<void> => {
-      for await (const { type } of api.watchAudit({ signal: abort.signal })) {
+      for await (const { type } of api.watchAudit({ signal: abort.signal, onState })) {
         if (type === "audit_added" || type === "stream_reset") reload();
       }
     };
