@@ -5,7 +5,7 @@ import { mock, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { NumberedPages } from "#ui/dashboard/data/pages.ts";
 import { entryOf } from "#ui/dashboard/data/seen.ts";
-import { createUnsentTexts } from "#ui/dashboard/pages/inbox/unsent.ts";
+import { keepUnsent, unsentOf, type UnsentTexts } from "#ui/dashboard/pages/inbox/unsent.ts";
 import { applyFrames, EMPTY } from "#ui/dashboard/pages/conversations/talk.ts";
 
 /** Requests under way, to be answered in any order. */
@@ -90,16 +90,16 @@ test("[DB532] a conversation that goes on after its end is open again", () => {
 });
 
 test("[DB543] of conversations that were only looked at, the inbox keeps nothing", () => {
-  const unsent = createUnsentTexts();
+  const unsent: UnsentTexts = new Map();
   const pending = { key: "k", message: "Hello" };
   for (let opened = 0; opened < 100; opened += 1) {
-    assert.deepEqual(unsent.of(`c${opened}`), { text: "", files: [], pending: null });
+    assert.deepEqual(unsentOf(unsent, `c${opened}`), { text: "", files: [], pending: null });
   }
-  assert.equal(unsent.count(), 0);
-  unsent.set("c1", { text: "Hello", files: [], pending: null });
-  unsent.set("c2", { text: "", files: [], pending });
-  assert.deepEqual([unsent.of("c1").text, unsent.of("c2").pending, unsent.count()], ["Hello", pending, 2]);
+  assert.equal(unsent.size, 0);
+  keepUnsent(unsent, "c1", { text: "Hello", files: [], pending: null });
+  keepUnsent(unsent, "c2", { text: "", files: [], pending });
+  assert.deepEqual([unsentOf(unsent, "c1").text, unsentOf(unsent, "c2").pending], ["Hello", pending]);
   // Sent, and taken back.
-  for (const uuid of ["c1", "c2"]) unsent.set(uuid, { text: "", files: [], pending: null });
-  assert.equal(unsent.count(), 0);
+  for (const uuid of ["c1", "c2"]) keepUnsent(unsent, uuid, { text: "", files: [], pending: null });
+  assert.equal(unsent.size, 0);
 });

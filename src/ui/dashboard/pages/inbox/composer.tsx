@@ -13,7 +13,9 @@ import type { Summary } from "#ui/dashboard/pages/conversations/conversations.ts
 import type { Talk } from "#ui/dashboard/pages/conversations/talk.ts";
 import { AttachButton, AttachedFiles, useAttaching } from "./attaching.tsx";
 import { SaveReply } from "./save-reply.tsx";
-import { createUnsentTexts, isEmpty, type Attached, type Unsent, type UnsentTexts } from "./unsent.ts";
+import {
+  isEmpty, keepUnsent, unsentOf, type Attached, type Unsent, type UnsentTexts,
+} from "./unsent.ts";
 
 const MESSAGE_CHARS_MAX = 2000;
 /** The visitor is shown this often that somebody types. */
@@ -25,11 +27,11 @@ function useUnsent(uuid: string) {
   const api = useApi();
   const toasts = useToasts();
   const [, draw] = useReducer((count: number) => count + 1, 0);
-  const all = unsent.get(api) ?? createUnsentTexts();
+  const all: UnsentTexts = unsent.get(api) ?? new Map();
   unsent.set(api, all);
-  const read = (): Unsent => all.of(uuid);
+  const read = (): Unsent => unsentOf(all, uuid);
   const change = (part: Partial<Unsent>): void => {
-    all.set(uuid, { ...read(), ...part });
+    keepUnsent(all, uuid, { ...read(), ...part });
     draw(undefined);
   };
   const setText = (text: string): void => change({ text });
@@ -49,7 +51,7 @@ function useUnsent(uuid: string) {
     const attachments = files.map(({ id }) => id);
     const message = JSON.stringify([text, attachments]);
     const pending = tried?.message === message ? tried : { key: newKey(), message };
-    all.set(uuid, { text, files, pending });
+    keepUnsent(all, uuid, { text, files, pending });
     await unwrap(api.POST("/user/conversations/{uuid}/messages", {
       params: { path: { uuid }, header: { "Idempotency-Key": pending.key } },
       body: { message: text, attachments },

@@ -13,26 +13,16 @@ export interface Unsent {
   pending: { key: string; message: string } | null;
 }
 
-export interface UnsentTexts {
-  of(uuid: string): Unsent;
-  set(uuid: string, unsent: Unsent): void;
-  /** Conversations there is something of. */
-  count(): number;
-}
+export type UnsentTexts = Map<string, Unsent>;
 
 const NOTHING: Unsent = { text: "", files: [], pending: null };
 
 export const isEmpty = ({ text, files }: Unsent): boolean => text.trim() === "" && files.length === 0;
 
-export function createUnsentTexts(): UnsentTexts {
-  const kept = new Map<string, Unsent>();
-  return {
-    of: (uuid) => kept.get(uuid) ?? NOTHING,
-    set: (uuid, unsent) => {
-      const { text, files, pending } = unsent;
-      if (text === "" && files.length === 0 && pending === null) kept.delete(uuid);
-      else kept.set(uuid, unsent);
-    },
-    count: () => kept.size,
-  };
+export const unsentOf = (all: UnsentTexts, uuid: string): Unsent => all.get(uuid) ?? NOTHING;
+
+export function keepUnsent(all: UnsentTexts, uuid: string, unsent: Unsent): void {
+  const { text, files, pending } = unsent;
+  if (text === "" && files.length === 0 && pending === null) all.delete(uuid);
+  else all.set(uuid, unsent);
 }
