@@ -1,5 +1,6 @@
 // account, key and balance commands of the `parley` program.
 import { ALL_SCOPES, type Account, type Scope } from "#features/accounts/accounts.ts";
+import { msOfMoment } from "#core/days.ts";
 import { dollarsFromMicros, formatMicros } from "#core/money.ts";
 import { readPlans } from "#core/price-lists.ts";
 import { createSystem, isoMicros } from "#core/system.ts";
@@ -36,8 +37,8 @@ function readScopes(values: Invocation["values"]): Scope[] {
 function readExpiry(values: Invocation["values"]): number | null {
   const given = text(values, "expires-at");
   if (given === undefined) return null;
-  const ms = Date.parse(given);
-  if (!Number.isFinite(ms)) throw new UsageError("--expires-at takes a date in ISO 8601");
+  const ms = msOfMoment(given);
+  if (ms === null) throw new UsageError("--expires-at takes a date in ISO 8601, such as 2027-01-31");
   if (ms * 1000 <= createSystem().now()) throw new UsageError("--expires-at is over: such a key would open nothing");
   return ms * 1000;
 }

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openPlace, SCRATCH } from "#app/files.ts";
 import { readConfig, type Config } from "#config/config.ts";
+import { isFolder } from "#core/disk.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSecretBox, findSecret } from "#core/secrets.ts";
 import { createSystem, isoMicros } from "#core/system.ts";
@@ -64,6 +65,7 @@ const backup: Command = {
   run: async ({ config, values, positionals: [file] }) => {
     if (file === undefined) throw new UsageError("FILE is required");
     refuseServer(config, "pg_dump --format=custom copies it; the secret and files are kept beside");
+    if (isFolder(file)) throw new Error(`${file} is a folder: name a file in it`);
     if (existsSync(file) && values.force !== true) throw new Error(`${file} exists; --force replaces it`);
     if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
     const { files, holdsSecret } = await makeArchive(config, file);
@@ -91,6 +93,7 @@ const restore: Command = {
     if (file === undefined) throw new UsageError("FILE is required");
     refuseServer(config, "pg_restore puts a copy of it back");
     if (!existsSync(file)) throw new Error(`${file} does not exist`);
+    if (isFolder(file)) throw new Error(`${file} is a folder: name the backup in it`);
     const dataDir = config.PARLEY_DATA_DIR;
     const lock = lockDataDir(dataDir);
     if (!lock) throw new Error("a server runs on the data folder: stop it first");

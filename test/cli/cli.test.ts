@@ -246,13 +246,21 @@ test("[CL95] a link for a member leads to where the server listens, with TLS as 
 test("[CL96] addresses, files and dates that are wrong are refused in words; expired keys are not listed", async () => {
   const dir = testDataDir();
   await parley(dir, ["account", "create", "--name", "A"]);
-  const [account, invited, none, folder, over] = await Promise.all([
+  const [account, invited, none, folder, over, noDay, onto, from] = await Promise.all([
     parley(dir, ["account", "create", "--name", "B", "--email", "nobody"]),
     parley(dir, ["user", "invite", "a b@example.com", "--role", "viewer"]),
     parley(dir, ["number", "import", "/nowhere.txt"]),
     parley(dir, ["number", "import", dir]),
     parley(dir, ["key", "create", "--expires-at", "2001-01-01"]),
+    parley(dir, ["key", "create", "--expires-at", "2097-02-30"]),
+    parley(dir, ["backup", dir, "--force"]),
+    parley(dir, ["restore", dir, "--force"]),
   ]);
+  assert.deepEqual([noDay.code, noDay.err], [
+    64, "parley: --expires-at takes a date in ISO 8601, such as 2027-01-31\n",
+  ]);
+  assert.equal(onto.err, `parley: ${dir} is a folder: name a file in it\n`);
+  assert.equal(from.err, `parley: ${dir} is a folder: name the backup in it\n`);
   assert.deepEqual([account.code, account.err], [64, "parley: nobody is no e-mail address\n"]);
   assert.deepEqual([invited.code, invited.err], [64, "parley: a b@example.com is no e-mail address\n"]);
   assert.equal(none.err, "parley: /nowhere.txt cannot be read: it does not exist\n");

@@ -171,6 +171,16 @@ test("[AU3] a key that may only read cannot write; an expired key is dead", asyn
   });
   const dead = await server.call("GET", "/user/me", { key: expired.body.api_key.token });
   assert.equal(dead.status, 401);
+  for (const expires_at of ["2097-02-30", "2097-02-30T00:00:00Z", "1", "March 7, 2097", "", "+275760-09-13"]) {
+    const { status, body } = await server.call("POST", "/user/api-keys", {
+      body: { name: "e", expires_at },
+    });
+    assert.deepEqual([status, body.message], [422, "The expires at is not a valid date."], expires_at);
+  }
+  for (const expires_at of ["2097-03-01", "2097-03-01T09:30:00.000000Z", "2097-03-01T09:30+01:00", null]) {
+    const { status } = await server.call("POST", "/user/api-keys", { body: { name: "e", expires_at } });
+    assert.equal(status, 201, String(expires_at));
+  }
 });
 
 test("[AU4] only allowed origins may use an assistant from a page", async () => {

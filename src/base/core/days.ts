@@ -12,6 +12,18 @@ export function isDay(text: string): boolean {
   return text > YEARS.first && text < YEARS.last && !Number.isNaN(ms) && textOf(ms) === text;
 }
 
+const MOMENT = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?$/;
+
+/**
+ * The milliseconds of a moment in ISO 8601; null: it is none. Dates that no calendar has are read
+ * by `Date.parse` as later ones.
+ */
+export function msOfMoment(text: string): number | null {
+  const day = MOMENT.exec(text)?.[1];
+  const ms = Date.parse(text);
+  return day !== undefined && isDay(day) && !Number.isNaN(ms) ? ms : null;
+}
+
 /** So many days later, or with a negative number earlier. */
 export const dayAfter = (day: string, days = 1): string => textOf(msOf(day) + days * DAY_MS);
 

@@ -6,7 +6,7 @@ import {
 import { mkdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-const isFolder = (path: string): boolean =>
+export const isFolder = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /**

@@ -1,5 +1,6 @@
 // The account's own routes: who am I, API keys, and the account's stream for dashboards.
 import { Type } from "@sinclair/typebox";
+import { msOfMoment } from "#core/days.ts";
 import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { about, Nullable } from "#core/schema.ts";
@@ -97,8 +98,8 @@ const isoOrNull = (instant: Instant | null): string | null =>
 
 function readExpiry(text: string | null | undefined): Instant | null {
   if (text === null || text === undefined) return null;
-  const ms = Date.parse(text);
-  if (Number.isFinite(ms)) return ms * 1000;
+  const ms = msOfMoment(text);
+  if (ms !== null) return ms * 1000;
   const message = "The expires at is not a valid date.";
   throw new Fault(422, message, { errors: { expires_at: [message] } });
 }
