@@ -86,6 +86,23 @@ test("[DB66] a purchase the server refuses says why in its words", { skip }, asy
   }, { key });
 });
 
+test("[DB548] where nothing is for sale the page says where numbers come from", { skip }, async () => {
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/numbers/buy");
+    await page.getByLabel("Country").selectOption({ label: "Finland" });
+    await page.getByRole("button", { name: "Search", exact: true }).click();
+    await page.getByText("No number of this country is for sale here").waitFor();
+    await look();
+    await page.getByLabel("Digits in it").fill("555");
+    await page.getByRole("button", { name: "Search", exact: true }).click();
+    await page.getByText("Try fewer digits or another country.").waitFor();
+    await page.getByLabel("Digits in it").fill("");
+    await page.getByRole("button", { name: "Search", exact: true }).click();
+    await page.getByRole("link", { name: "add a SIP trunk" }).click();
+    await page.getByRole("heading", { name: "Numbers" }).waitFor();
+  });
+});
+
 test("[DB67] a number says who uses it, takes a name, and is released only after a question", { skip }, async () => {
   const { key } = await server.newAccount({ balance: "20" });
   const id = await buy(key, "+14155550104");

@@ -109,7 +109,7 @@ export function Buy() {
           label="Numbers for sale" columns={columnsFor(setOffer)}
           rows={isAtFault ? rowsOf([]) : rowsOf(offers.value, offers.error, offers.reload)}
           rowKey={({ phone_number: number }) => number}
-          empty={(
+          empty={sent.digits === "" ? <NothingForSale /> : (
             <Empty icon="search" title="No number is like that">
               Try fewer digits or another country.
             </Empty>
@@ -125,6 +125,14 @@ export function Buy() {
     </>
   );
 }
+
+/** Also on a server that sells none at all. */
+const NothingForSale = () => (
+  <Empty icon="numbers" title="No number of this country is for sale here">
+    Your operator sells numbers by setting Twilio up, or by <code>parley number import</code>. A
+    telephone system of your own needs none of it: <a href="#/numbers/sip-trunks">add a SIP trunk</a>.
+  </Empty>
+);
 
 function Balance() {
   const { value } = useMe();
