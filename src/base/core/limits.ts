@@ -91,6 +91,9 @@ export const LIMITS = {
   // Engine
   promptCharsMax: 64 * 1024,
   historyMessagesMax: 200,
+  /** Conversations whose newest messages are kept for their next turn; how long those may be. */
+  historiesKeptMax: 256,
+  historyKeptCharsMax: 16 * 1024,
   historyTokensMax: 12_000,
   /** The results of earlier turns' functions that a model sees again. */
   historyCallsMax: 24,

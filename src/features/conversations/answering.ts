@@ -4,7 +4,6 @@
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { personaOf, type ResolveTurn, type TurnContext } from "#features/assistants/turn-context.ts";
 import { ProviderError } from "#core/faults.ts";
-import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Instant, System } from "#core/system.ts";
 import { driveTurn, type TurnLimits, type TurnMaterial } from "#engine/drive.ts";
@@ -18,12 +17,11 @@ import { asModelReads, deskInstructions } from "./desk-context.ts";
 import { endFunction, requestFunction } from "./functions.ts";
 import type { LiveReply } from "./live-reply.ts";
 import { awayOf } from "./office-hours.ts";
-import type {
-  Conversation, ConversationStore, FailureCause, Given, Message, TurnResult,
-} from "./records.ts";
+import type { Recent, Said } from "./recent.ts";
+import type { Conversation, FailureCause, Given, Message, TurnResult } from "./records.ts";
 
 export interface AnswerOptions {
-  store: Pick<ConversationStore, "recent">;
+  recent: Recent;
   attachments: Pick<Attachments, "asModelSees">;
   resolveTurn: ResolveTurn;
   system: System;
@@ -35,6 +33,8 @@ interface Unstored {
   text: string;
   attachments: AttachmentBody[];
   at: Instant;
+  /** How many messages the conversation has without it. */
+  messageCount: number;
 }
 
 export interface AskedTurn {
@@ -53,6 +53,8 @@ export interface Answered {
   result: TurnResult;
   /** When the first token came, by the monotonic clock; null: there was none. */
   firstTextMs: number | null;
+  /** What was said before the answer; null: how much of all that is is not known. */
+  said: Said | null;
 }
 
 /** Why a turn was aborted when the process had to stop before it was complete. */
@@ -102,6 +104,8 @@ export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<A
   let firstTextMs: number | null = null;
   let failure: unknown = null;
   let begun: LiveReply | null = null;
+  const said = saidIn(options, turn);
+  said.catch(() => undefined);
   const replyOf = (): LiveReply => {
     if (!begun) throw new Error("a function was called before its turn had begun");
     return begun;
@@ -117,7 +121,8 @@ export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<A
   receiver.catch(() => undefined);
   try {
     await driveTurn({
-      gather: () => gather(options, turn, replyOf), receiver, abort: turn.abort, limits, system,
+      gather: async () => gather(options, turn, replyOf, await said),
+      receiver, abort: turn.abort, limits, system,
     });
   } catch (error) {
     failure = error;
@@ -129,17 +134,32 @@ export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<A
   if (result.kind === "failed" && result.reason === "failed") {
     log.warn({ err: failure, turn_id: live.turnId }, "reply failed");
   }
-  return { result, firstTextMs };
+  const { unstored, given } = turn;
+  return {
+    result, firstTextMs,
+    said: unstored && !given && failure === null
+      ? { newestFirst: await said, messageCount: unstored.messageCount + 1 } : null,
+  };
 }
 
 /** An engine behind a socket may have stored it before it reads what was asked for earlier. */
 const isStored = ({ text, at }: Unstored, newest: Message | undefined): boolean =>
   newest?.role === "user" && newest.createdAt === at && newest.content === text;
 
+/** What the model may read, newest first, with what is asked. */
+async function saidIn(
+  { recent }: AnswerOptions, { conversation, given, unstored }: AskedTurn,
+): Promise<Message[]> {
+  const stored = given ? [] : await recent.read(conversation.id, unstored?.messageCount ?? null);
+  const isAsked = unstored === null || isStored(unstored, stored[0]);
+  return isAsked ? stored : [asMessage(unstored), ...stored];
+}
+
 async function gather(
-  { store, attachments, resolveTurn, system }: AnswerOptions,
-  { assistant, conversation, given, unstored }: AskedTurn,
+  { attachments, resolveTurn, system }: AnswerOptions,
+  { assistant, conversation, given }: AskedTurn,
   replyOf: () => LiveReply,
+  said: Message[],
 ): Promise<TurnMaterial> {
   const persona = personaOf(assistant);
   const context: TurnContext = {
@@ -150,9 +170,6 @@ async function gather(
     variables: allVariables(persona, conversation.variables, system.now()),
     endConversation: () => (replyOf().endsConversation = true),
   };
-  const stored = given ? [] : await store.recent(conversation.id, LIMITS.historyMessagesMax);
-  const isAsked = unstored === null || isStored(unstored, stored[0]);
-  const said = isAsked ? stored : [asMessage(unstored), ...stored];
   const history = given?.messages.map(asHistory).reverse() ?? said.map(asModelReads);
   const desk = conversation.desk.state;
   const away = awayOf(assistant, system.now());
@@ -165,7 +182,7 @@ async function gather(
     functions: joinFunctions([...functions, endFunction(context), request]),
     persona,
     variables: context.variables,
-    instructions: given?.system ?? deskInstructions(desk, stored, away),
+    instructions: given?.system ?? deskInstructions(desk, said, away),
     historyNewestFirst: given
       ? history
       : withFiles(history, await attachments.asModelSees(said, resolved.model.sees ?? [])),

@@ -70,7 +70,8 @@ export function createAsk(options: AnswerOptions): (question: Question) => Askin
       && dailyCapMicros === null && messageCount + 2 <= messagesMax;
   };
   return (question) => {
-    const { assistant, given, text, attachments, at, outlook: { conversation } } = question;
+    const { assistant, given, text, attachments, at, outlook } = question;
+    const { conversation, messageCount } = outlook;
     const abort = new AbortController();
     const turn = { assistant, conversation, given, abort };
     if (!mayAsk(question)) {
@@ -82,7 +83,7 @@ export function createAsk(options: AnswerOptions): (question: Question) => Askin
       };
     }
     const begun = Promise.withResolvers<LiveReply>();
-    const unstored = { text, attachments, at };
+    const unstored = { text, attachments, at, messageCount };
     const answered = answer(options, { ...turn, unstored, begun: begun.promise });
     return {
       abort,

@@ -16,6 +16,7 @@ import { createConversation, type CreateArgs, type Prices } from "./creation.ts"
 import { askedByEnd } from "./desk-rules.ts";
 import { createElsewhere } from "./elsewhere.ts";
 import { LiveReply } from "./live-reply.ts";
+import { createRecent, type Recent } from "./recent.ts";
 import { keyReused, notFound, restarting, settled, type Sent } from "./outcomes.ts";
 import { createRefusals } from "./refusals.ts";
 import { askWhenFree, type NewTurn } from "./turn-begin.ts";
@@ -31,7 +32,7 @@ import type {
   TurnResult,
 } from "./records.ts";
 
-export interface ConversationOptions extends AnswerOptions {
+export interface ConversationOptions extends Omit<AnswerOptions, "recent"> {
   store: ConversationStore;
   /** Null when it is deleted. */
   findAssistant(assistantId: number): Promise<Assistant | null>;
@@ -122,6 +123,7 @@ interface Running {
 
 /** What the turns of one process share. */
 interface Turns {
+  recent: Recent;
   cover: ReturnType<typeof createCovers>;
   ask: ReturnType<typeof createAsk>;
   refusals: ReturnType<typeof createRefusals>;
@@ -183,7 +185,7 @@ async function beginTurn(
     if (turns.interrupted) abort.abort(turns.interrupted);
     const answered = asking.begin(live);
     const begun = { assistant, conversation, live, answered, startedMs };
-    const result = finishTurn(options, begun).finally(() => {
+    const result = finishTurn(options, turns.recent, begun).finally(() => {
       turns.running.delete(conversation.uuid);
       release();
     });
@@ -239,11 +241,15 @@ interface BegunTurn {
 /** Never rejects: every end of a turn is a result, and is stored before it is published. */
 async function finishTurn(
   options: ConversationOptions,
+  recent: Recent,
   { answered, startedMs, ...turn }: BegunTurn & { answered: Promise<Answered>; startedMs: number },
 ): Promise<TurnResult> {
   const { system, observe } = options;
-  const { result, firstTextMs } = await answered;
+  const { result, firstTextMs, said } = await answered;
   const stored = await completeTurn(options, turn, result);
+  if (said && stored.kind === "completed") {
+    recent.keep(turn.conversation.id, said, stored, system.now());
+  }
   const firstTextSeconds = firstTextMs === null ? null : (firstTextMs - startedMs) / 1000;
   observe(stored, (system.monotonicMs() - startedMs) / 1000, firstTextSeconds);
   return stored;
@@ -365,12 +371,14 @@ async function recover({ store, bus, system, log }: ConversationOptions): Promis
 
 export function createConversations(options: ConversationOptions): Conversations {
   const { store, bus, system } = options;
+  const recent = createRecent(store);
   const turns: Turns = {
+    recent,
     queue: createTurnQueue(system, {
       waitingMax: LIMITS.turnsWaitingMax, waitMs: LIMITS.turnWaitMs,
     }),
     cover: createCovers(options.limits.messagePriceMicros),
-    ask: createAsk(options),
+    ask: createAsk({ ...options, recent }),
     starting: new Map(),
     running: new Map(),
     draining: false,
