@@ -269,7 +269,7 @@ const EVERYBODYS = [
 const OPERATORS = [
   /^(Take over|Hand back|End call|Say|Whisper|Take the microphone|Keep the assistant on the call)$/,
   /^(Mute assistant|New lead|Add lead|Block|Remove \+\d+|Note it|Suggest a reply)$/,
-  /^(The AI answers|Choose a picture|Save view|Urgent)$/,
+  /^(The AI answers|Choose a picture|Save view|Urgent|Attach files)$/,
 ];
 
 test("[DB334] on no page a viewer or an operator can press a button whose request is refused for their role", { skip, timeout }, async () => {

@@ -9,7 +9,7 @@ const SUBJECT = "^(?:The (?:selected )?(?<name>.+?)|“(?<label>.+?)”)(?: fiel
 /** What edge/http/validation.ts says of a field, and how: a text with the same places. */
 const RULES: [says: string, text: string][] = [
   ["is required", t("“{field}” is required.")],
-  ["(?:format )?(?:is|are) invalid", t("“{field}” is not valid.")],
+  ["(?:format )?(?:is|are) invalid(?:: it is one of .+)?", t("“{field}” is not valid.")],
   ["has already been taken", t("“{field}” is taken already.")],
   ["has a duplicate value", t("“{field}” has something twice.")],
   ["must be an? (?:integer|number)", t("“{field}” must be a number.")],

@@ -246,6 +246,9 @@ export function about(name: string): { setting: string; label: string; hint?: st
 
 export const tellings = (): [name: string, told: Told][] => Object.entries(LABELS);
 
+/** The API's words for the choices, which have labels here. */
+const CHOICES = /: it is one of .+\.$/;
+
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
 /** The server's complaint about the field, with its label where the server says its API's name. */
@@ -256,7 +259,8 @@ export function reworded(name: string, message: string): string {
     const found = new RegExp(`^(The (selected )?)?${spoken}( field| format)?\\b`, "i").exec(message);
     if (found) {
       const [whole] = found;
-      return `“${labelOf(name)}” ${message.slice(whole.length).trim()}`;
+      const complaint = message.slice(whole.length).trim().replace(CHOICES, ".");
+      return `“${labelOf(name)}” ${complaint}`;
     }
   }
   return message;
