@@ -17,7 +17,7 @@ import { asModelReads, deskInstructions } from "./desk-context.ts";
 import { endFunction, requestFunction } from "./functions.ts";
 import type { LiveReply } from "./live-reply.ts";
 import { awayOf } from "./office-hours.ts";
-import type { Recent, Said } from "./recent.ts";
+import { isKeepable, type Recent, type Said } from "./recent.ts";
 import type { Conversation, FailureCause, Given, Message, TurnResult } from "./records.ts";
 
 export interface AnswerOptions {
@@ -53,7 +53,7 @@ export interface Answered {
   result: TurnResult;
   /** When the first token came, by the monotonic clock; null: there was none. */
   firstTextMs: number | null;
-  /** What was said before the answer; null: how much of all that is is not known. */
+  /** What was said before the answer, where it is to be kept for the next turn. */
   said: Said | null;
 }
 
@@ -104,8 +104,8 @@ export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<A
   let firstTextMs: number | null = null;
   let failure: unknown = null;
   let begun: LiveReply | null = null;
-  const said = saidIn(options, turn);
-  said.catch(() => undefined);
+  // Long histories are let go of once the model has them.
+  const asked: { said: Said | null } = { said: null };
   const replyOf = (): LiveReply => {
     if (!begun) throw new Error("a function was called before its turn had begun");
     return begun;
@@ -121,7 +121,11 @@ export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<A
   receiver.catch(() => undefined);
   try {
     await driveTurn({
-      gather: async () => gather(options, turn, replyOf, await said),
+      gather: async () => {
+        const newestFirst = await saidIn(options, turn);
+        asked.said = keptOf(turn, newestFirst);
+        return gather(options, turn, replyOf, newestFirst);
+      },
       receiver, abort: turn.abort, limits, system,
     });
   } catch (error) {
@@ -134,12 +138,7 @@ export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<A
   if (result.kind === "failed" && result.reason === "failed") {
     log.warn({ err: failure, turn_id: live.turnId }, "reply failed");
   }
-  const { unstored, given } = turn;
-  return {
-    result, firstTextMs,
-    said: unstored && !given && failure === null
-      ? { newestFirst: await said, messageCount: unstored.messageCount + 1 } : null,
-  };
+  return { result, firstTextMs, said: asked.said };
 }
 
 /** An engine behind a socket may have stored it before it reads what was asked for earlier. */
@@ -154,6 +153,11 @@ async function saidIn(
   const isAsked = unstored === null || isStored(unstored, stored[0]);
   return isAsked ? stored : [asMessage(unstored), ...stored];
 }
+
+/** Null: it is not to be kept, or it is not known how much of all that was said it is. */
+const keptOf = ({ unstored, given }: AskedTurn, newestFirst: Message[]): Said | null =>
+  unstored && !given && isKeepable(newestFirst)
+    ? { newestFirst, messageCount: unstored.messageCount + 1 } : null;
 
 async function gather(
   { attachments, resolveTurn, system }: AnswerOptions,

@@ -27,6 +27,9 @@ export interface Recent {
 const charsOf = ({ content, functionCalls }: Message): number =>
   content.length + JSON.stringify(functionCalls).length;
 
+export const isKeepable = (messages: Message[]): boolean =>
+  messages.reduce((sum, one) => sum + charsOf(one), 0) <= LIMITS.historyKeptCharsMax;
+
 export function createRecent(store: Pick<ConversationStore, "recent">): Recent {
   // Those answered in last are at the end.
   const kept = new Map<number, Said>();
@@ -45,8 +48,7 @@ export function createRecent(store: Pick<ConversationStore, "recent">): Recent {
         attachments: [], rating: null, createdAt: at,
       };
       const messages = [message, ...newestFirst].slice(0, LIMITS.historyMessagesMax);
-      const chars = messages.reduce((sum, one) => sum + charsOf(one), 0);
-      if (chars > LIMITS.historyKeptCharsMax) return;
+      if (!isKeepable(messages)) return;
       kept.set(conversationId, { newestFirst: messages, messageCount: messageCount + 1 });
       const [oldest] = kept.keys();
       if (oldest !== undefined && kept.size > LIMITS.historiesKeptMax) kept.delete(oldest);
