@@ -17,7 +17,7 @@ import { asModelReads, deskInstructions } from "./desk-context.ts";
 import { endFunction, requestFunction } from "./functions.ts";
 import type { LiveReply } from "./live-reply.ts";
 import { awayOf } from "./office-hours.ts";
-import { isKeepable, type Recent, type Said } from "./recent.ts";
+import { saidOf, type Recent, type Said } from "./recent.ts";
 import type { Conversation, FailureCause, Given, Message, TurnResult } from "./records.ts";
 
 export interface AnswerOptions {
@@ -156,8 +156,7 @@ async function saidIn(
 
 /** Null: it is not to be kept, or it is not known how much of all that was said it is. */
 const keptOf = ({ unstored, given }: AskedTurn, newestFirst: Message[]): Said | null =>
-  unstored && !given && isKeepable(newestFirst)
-    ? { newestFirst, messageCount: unstored.messageCount + 1 } : null;
+  unstored && !given ? saidOf(newestFirst, unstored.messageCount + 1) : null;
 
 async function gather(
   { attachments, resolveTurn, system }: AnswerOptions,

@@ -247,9 +247,7 @@ async function finishTurn(
   const { system, observe } = options;
   const { result, firstTextMs, said } = await answered;
   const stored = await completeTurn(options, turn, result);
-  if (said && stored.kind === "completed") {
-    recent.keep(turn.conversation.id, said, stored, system.now());
-  }
+  if (stored.kind === "completed") recent.keep(turn.conversation.id, said, stored, system.now());
   const firstTextSeconds = firstTextMs === null ? null : (firstTextMs - startedMs) / 1000;
   observe(stored, (system.monotonicMs() - startedMs) / 1000, firstTextSeconds);
   return stored;

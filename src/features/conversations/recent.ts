@@ -10,6 +10,8 @@ export interface Said {
   newestFirst: Message[];
   /** How many messages the conversation has had by then. */
   messageCount: number;
+  /** How long they are. */
+  chars: number;
 }
 
 export interface Recent {
@@ -18,17 +20,21 @@ export interface Recent {
    * seen to have; null: they are read, whatever is known of them.
    */
   read(conversationId: number, messageCount: number | null): Promise<Message[]>;
-  /** To be told once the reply to what was said is stored. */
+  /** To be told once the reply is stored; `said` null: nothing is known of the conversation. */
   keep(
-    conversationId: number, said: Said, reply: TurnResult & { kind: "completed" }, at: Instant,
+    conversationId: number, said: Said | null, reply: TurnResult & { kind: "completed" },
+    at: Instant,
   ): void;
 }
 
 const charsOf = ({ content, functionCalls }: Message): number =>
   content.length + JSON.stringify(functionCalls).length;
 
-export const isKeepable = (messages: Message[]): boolean =>
-  messages.reduce((sum, one) => sum + charsOf(one), 0) <= LIMITS.historyKeptCharsMax;
+/** Null: they are too long to be held until the reply is there. */
+export function saidOf(newestFirst: Message[], messageCount: number): Said | null {
+  const chars = newestFirst.reduce((sum, one) => sum + charsOf(one), 0);
+  return chars > LIMITS.historyKeptCharsMax ? null : { newestFirst, messageCount, chars };
+}
 
 export function createRecent(store: Pick<ConversationStore, "recent">): Recent {
   // Those answered in last are at the end.
@@ -40,16 +46,18 @@ export function createRecent(store: Pick<ConversationStore, "recent">): Recent {
         ? known.newestFirst
         : store.recent(conversationId, LIMITS.historyMessagesMax);
     },
-    keep: (conversationId, { newestFirst, messageCount }, reply, at) => {
+    keep: (conversationId, said, reply, at) => {
       kept.delete(conversationId);
+      if (!said) return;
       const { text, functionCalls, stopped, truncated, usage } = reply;
       const message: Message = {
         role: "assistant", content: text, author: null, functionCalls, stopped, truncated, usage,
         attachments: [], rating: null, createdAt: at,
       };
-      const messages = [message, ...newestFirst].slice(0, LIMITS.historyMessagesMax);
-      if (!isKeepable(messages)) return;
-      kept.set(conversationId, { newestFirst: messages, messageCount: messageCount + 1 });
+      const newestFirst = [message, ...said.newestFirst].slice(0, LIMITS.historyMessagesMax);
+      const chars = said.chars + charsOf(message);
+      if (chars > LIMITS.historyKeptCharsMax) return;
+      kept.set(conversationId, { newestFirst, messageCount: said.messageCount + 1, chars });
       const [oldest] = kept.keys();
       if (oldest !== undefined && kept.size > LIMITS.historiesKeptMax) kept.delete(oldest);
     },

@@ -1,5 +1,6 @@
 // Choosing files for the next message: the button, what was chosen, and the files of messages that
 // were sent. Part of the panel's bundle.
+import { ATTACHABLE } from "#ui/attachments.ts";
 import type { Attachment } from "./api.ts";
 import { icon, make } from "./elements.ts";
 import { preview } from "./picture.ts";
@@ -7,12 +8,11 @@ import type { Actions, Shown } from "./shell.ts";
 import type { Say } from "./texts.ts";
 
 const CLIP = "M20 11l-8 8a5 5 0 0 1-7-7l9-9a3.5 3.5 0 0 1 5 5l-9 9a2 2 0 0 1-3-3l8-8";
-const KINDS = "image/png,image/jpeg,image/gif,image/webp,application/pdf";
 
 export function createAttaching(
   actions: Pick<Actions, "attach" | "detach">, box: HTMLElement, say: Say,
 ) {
-  const input = make("input", { type: "file", accept: KINDS, multiple: "", hidden: "" });
+  const input = make("input", { type: "file", accept: ATTACHABLE, multiple: "", hidden: "" });
   const button = make("button", { type: "button", class: "clip" }, icon(CLIP));
   const list = make("div", { class: "chosen", hidden: "" });
   const take = (files: FileList | null | undefined): void => {

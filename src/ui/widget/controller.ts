@@ -1,4 +1,5 @@
 // Joins the parts: what people do becomes state and requests, state is drawn and kept.
+import { faultOf, FILE_MB_MAX, FILES_MAX } from "#ui/attachments.ts";
 import { Refusal, type Api } from "./api.ts";
 import { createCalling, noCall } from "./calling.ts";
 import type { Options } from "./options.ts";
@@ -115,17 +116,15 @@ function createOpinions(
   };
 }
 
-const FILES_MAX = 4;
-const FILE_MB_MAX = 10;
-const FILE_KIND = /^(image\/(png|jpeg|gif|webp)|application\/pdf)$/;
-
 /** Files are sent when they are chosen, and named by the message that comes next. */
 function createFiles(
   state: Kept, session: Session, api: Api, say: Say,
 ): Pick<Actions, "attach" | "detach" | "fileOf"> {
-  const refusalOf = ({ type, size }: File): string =>
-    !FILE_KIND.test(type) ? say("attach_kind")
-      : size > FILE_MB_MAX * 1024 * 1024 ? say("attach_large", { size: FILE_MB_MAX }) : "";
+  const refusalOf = (file: File): string => {
+    const fault = faultOf(file);
+    if (fault === null) return "";
+    return fault === "kind" ? say("attach_kind") : say("attach_large", { size: FILE_MB_MAX });
+  };
   const upload = async (file: File): Promise<void> => {
     await session.begin();
     const { conversation } = state.talk;

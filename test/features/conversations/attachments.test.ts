@@ -7,6 +7,7 @@ import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { faultOf, FILE_MB_MAX, FILES_MAX } from "#ui/attachments.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({
@@ -170,6 +171,15 @@ test("[CV145] people of the desk send files whatever visitors may send, once per
   });
   await send(uuid, { message: "What is that?" });
   assert.ok(heard.includes(`[${author.name}, a colleague]: \\n[The colleague attached`), heard);
+});
+
+test("[CV146] pages refuse files by the bounds of the server", () => {
+  assert.deepEqual([FILES_MAX, FILE_MB_MAX * 1024 * 1024],
+    [LIMITS.attachmentsOfMessageMax, LIMITS.attachmentBytesMax]);
+  const file = { type: "image/png", size: LIMITS.attachmentBytesMax };
+  assert.equal(faultOf(file), null);
+  assert.equal(faultOf({ ...file, size: file.size + 1 }), "large");
+  assert.equal(faultOf({ ...file, type: "image/svg+xml" }), "kind");
 });
 
 test("[CV144] what is never sent is gone after a day, and what belongs to no conversation any more", async () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
-import { createRecent } from "#features/conversations/recent.ts";
+import { createRecent, saidOf } from "#features/conversations/recent.ts";
 import type { Message } from "#features/conversations/records.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
@@ -66,20 +66,22 @@ test("[CV133] messages are kept while their number is the conversation's; no mor
   });
   const contents = async (id: number, messageCount: number | null): Promise<string[]> =>
     (await recent.read(id, messageCount)).map(({ content }) => content);
-  recent.keep(1, { newestFirst: [message("asked")], messageCount: 1 }, reply("answered"), 0);
+  recent.keep(1, saidOf([message("asked")], 1), reply("answered"), 0);
   assert.deepEqual(await contents(1, 2), ["answered", "asked"]);
   assert.deepEqual(reads, []);
   assert.deepEqual(await contents(1, 3), ["stored"], "somebody has written since");
   assert.deepEqual(await contents(1, null), ["stored"], "it is not known how many there are");
-  const long = { newestFirst: [message("x".repeat(LIMITS.historyKeptCharsMax))], messageCount: 1 };
-  recent.keep(1, long, reply("answered"), 0);
+  const long = "x".repeat(LIMITS.historyKeptCharsMax);
+  recent.keep(1, saidOf([message(long)], 1), reply("answered"), 0);
   assert.deepEqual(await contents(1, 2), ["stored"], "too long to be kept");
+  recent.keep(1, saidOf([message("asked")], 1), reply(long), 0);
+  assert.deepEqual(await contents(1, 2), ["stored"], "too long an answer");
   const many = Array.from({ length: LIMITS.historyMessagesMax }, () => message("m"));
-  recent.keep(2, { newestFirst: many, messageCount: 300 }, reply("newest"), 0);
+  recent.keep(2, saidOf(many, 300), reply("newest"), 0);
   const kept = await contents(2, 301);
   assert.deepEqual([kept.length, kept[0]], [LIMITS.historyMessagesMax, "newest"]);
   for (let id = 3; id < 3 + LIMITS.historiesKeptMax; id += 1) {
-    recent.keep(id, { newestFirst: [], messageCount: 0 }, reply("r"), 0);
+    recent.keep(id, saidOf([], 0), reply("r"), 0);
   }
   assert.deepEqual(await contents(2, 301), ["stored"], "the one answered in longest ago is gone");
   assert.deepEqual(await contents(3, 1), ["r"]);

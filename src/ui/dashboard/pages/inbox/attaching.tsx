@@ -1,19 +1,15 @@
 // Files beside a reply: chosen or pasted, sent to the server at once, and named by the message.
 import { useRef } from "preact/hooks";
+import { ATTACHABLE, faultOf, FILES_MAX } from "#ui/attachments.ts";
 import { useSession } from "#ui/dashboard/data/session.tsx";
 import { upload } from "#ui/dashboard/data/upload.ts";
 import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import type { Attached } from "./unsent.ts";
 
-/** The server's own bounds; said before anything is sent. */
-const KINDS = ["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"];
-const FILE_BYTES_MAX = 10 * 1024 * 1024;
-const FILES_MAX = 4;
-
-const problemOf = ({ type, size }: File): string | null => {
-  if (!KINDS.includes(type)) return "Only pictures (PNG, JPEG, GIF, WebP) and PDF files can be attached.";
-  return size > FILE_BYTES_MAX ? "A file may have at most 10 MB." : null;
+const PROBLEMS = {
+  kind: "Only pictures (PNG, JPEG, GIF, WebP) and PDF files can be attached.",
+  large: "A file may have at most 10 MB.",
 };
 
 interface Attaching {
@@ -32,9 +28,9 @@ export function useAttaching(
   const { isBusy, run } = useWork((error) => toasts.fail(error));
   const attach = (files: Iterable<File>): void => run(async () => {
     for (const file of files) {
-      const problem = read().length >= FILES_MAX
-        ? "A message takes at most 4 files." : problemOf(file);
-      if (problem !== null) throw new Error(problem);
+      if (read().length >= FILES_MAX) throw new Error("A message takes at most 4 files.");
+      const fault = faultOf(file);
+      if (fault !== null) throw new Error(PROBLEMS[fault]);
       const { attachment } = await upload<{ attachment: Attached }>({
         path: `/user/conversations/${uuid}/attachments`, apiKey, fields: {}, file,
         onProgress: () => undefined,
@@ -63,7 +59,7 @@ export function AttachButton({ attaching: { isBusy, attach } }: { attaching: Att
         onClick={() => field.current?.click()}
       />
       <input
-        ref={field} type="file" accept={KINDS.join(",")} multiple hidden
+        ref={field} type="file" accept={ATTACHABLE} multiple hidden
         onChange={(event) => {
           attach([...event.currentTarget.files ?? []]);
           // The same file may be picked again.

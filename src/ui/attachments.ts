@@ -1,0 +1,14 @@
+// What may be attached to a message, as the server judges it too: pages say so before anything is
+// sent. Used by the widget and by the dashboard's inbox.
+
+export const FILES_MAX = 4;
+export const FILE_MB_MAX = 10;
+
+/** For `accept` of a field of files. */
+export const ATTACHABLE = "image/png,image/jpeg,image/gif,image/webp,application/pdf";
+
+/** Why a file cannot be attached; null: it can. */
+export function faultOf({ type, size }: Pick<File, "type" | "size">): "kind" | "large" | null {
+  if (!ATTACHABLE.split(",").includes(type)) return "kind";
+  return size > FILE_MB_MAX * 1024 * 1024 ? "large" : null;
+}
