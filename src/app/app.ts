@@ -181,6 +181,7 @@ function startTimers({ config, log, system, storage, places, nodes, features }: 
     every(ms, what, async () => nodes.hasClock() && run());
   const timers = [
     forAll(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
+    every(LIMITS.historyKeptMs, "messages kept for turns", async () => conversations.forgetQuiet()),
     forAll(LIMITS.attachmentSweepMs, "attachment sweep", features.attachments.sweep),
     forAll(LIMITS.messageIndexMs, "message index", () => indexMessages(storage.inbox, system)),
     forAll(LIMITS.balanceMailSweepMs, "mails of balances", features.balanceMails.sweep),

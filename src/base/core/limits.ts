@@ -94,6 +94,8 @@ export const LIMITS = {
   /** Conversations whose newest messages are kept for their next turn; how long those may be. */
   historiesKeptMax: 256,
   historyKeptCharsMax: 16 * 1024,
+  /** They are let go of between once and twice this after the last reply. */
+  historyKeptMs: 5 * MINUTE_MS,
   historyTokensMax: 12_000,
   /** The results of earlier turns' functions that a model sees again. */
   historyCallsMax: 24,

@@ -109,6 +109,8 @@ export interface Conversations {
   reply(uuid: string): Promise<WrittenReply | null>;
   /** Ends conversations that have gone quiet; for a timer. */
   sweep(): Promise<void>;
+  /** Lets go of messages kept for turns that did not come; for a timer. */
+  forgetQuiet(): void;
   /** Closes the turns that processes which are gone have left open. */
   recover(): Promise<void>;
   /** Takes on no turn more, lets those taken on finish, also in line, then interrupts the rest. */
@@ -420,6 +422,7 @@ export function createConversations(options: ConversationOptions): Conversations
         if (looked < args.rows) return;
       }
     },
+    forgetQuiet: () => recent.forgetQuiet(system.now()),
     recover: () => recover(options),
     drain: async (waitMs) => {
       turns.draining = true;

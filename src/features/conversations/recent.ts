@@ -25,6 +25,8 @@ export interface Recent {
     conversationId: number, said: Said | null, reply: TurnResult & { kind: "completed" },
     at: Instant,
   ): void;
+  /** For a timer: nothing that was said stays long after its conversation has gone quiet. */
+  forgetQuiet(now: Instant): void;
 }
 
 const charsOf = ({ content, functionCalls }: Message): number =>
@@ -60,6 +62,13 @@ export function createRecent(store: Pick<ConversationStore, "recent">): Recent {
       kept.set(conversationId, { newestFirst, messageCount: said.messageCount + 1, chars });
       const [oldest] = kept.keys();
       if (oldest !== undefined && kept.size > LIMITS.historiesKeptMax) kept.delete(oldest);
+    },
+    forgetQuiet: (now) => {
+      const since = now - LIMITS.historyKeptMs * 1000;
+      for (const [id, { newestFirst: [newest] }] of kept) {
+        if (newest && newest.createdAt > since) return;
+        kept.delete(id);
+      }
     },
   };
 }

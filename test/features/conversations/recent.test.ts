@@ -86,3 +86,18 @@ test("[CV133] messages are kept while their number is the conversation's; no mor
   assert.deepEqual(await contents(2, 301), ["stored"], "the one answered in longest ago is gone");
   assert.deepEqual(await contents(3, 1), ["r"]);
 });
+
+test("[CV147] nothing that was said is kept long after its conversation has gone quiet", async () => {
+  const recent = createRecent({ recent: async () => [message("stored")] });
+  const minutes = (count: number): number => count * 60e6;
+  const contents = async (id: number): Promise<string[]> =>
+    (await recent.read(id, 1)).map(({ content }) => content);
+  recent.keep(1, saidOf([], 0), reply("early"), minutes(1));
+  recent.keep(2, saidOf([], 0), reply("later"), minutes(4));
+  recent.forgetQuiet(minutes(5.5));
+  assert.deepEqual([await contents(1), await contents(2)], [["early"], ["later"]]);
+  recent.forgetQuiet(minutes(6.5));
+  assert.deepEqual([await contents(1), await contents(2)], [["stored"], ["later"]]);
+  recent.forgetQuiet(minutes(20));
+  assert.deepEqual(await contents(2), ["stored"]);
+});
