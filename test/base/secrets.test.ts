@@ -1,8 +1,10 @@
 // Secrets at rest.
 import assert from "node:assert/strict";
-import { readFileSync, rmSync, statSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { createSecretBox, loadSecret } from "#core/secrets.ts";
 import { createSystem } from "#core/system.ts";
 import { testDataDir } from "#support/server.ts";
@@ -29,5 +31,26 @@ test("[SE2] without a configured secret one is made, kept for its owner alone an
   const path = join(dataDir, "secret");
   assert.equal(readFileSync(path, "utf8").trim(), made);
   assert.equal(statSync(path).mode & 0o777, 0o600);
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[SE64] processes that make a secret at once have the same; one that is empty is said, not used", async () => {
+  const dataDir = testDataDir();
+  const program = `
+    import { loadSecret } from "#core/secrets.ts";
+    import { createSystem } from "#core/system.ts";
+    process.stdout.write(loadSecret(null, process.env.DATA_DIR, createSystem()));`;
+  const made = await Promise.all(Array.from({ length: 6 }, async () => {
+    const { stdout } = await promisify(execFile)(
+      process.execPath, ["--input-type=module", "-e", program],
+      { env: { ...process.env, DATA_DIR: dataDir } });
+    return stdout;
+  }));
+  assert.equal(made[0]?.length, 43);
+  assert.equal(new Set(made).size, 1);
+  assert.deepEqual(readdirSync(dataDir), ["secret"]);
+  // A machine that lost its power while an earlier program wrote it.
+  writeFileSync(join(dataDir, "secret"), "\n");
+  assert.throws(() => loadSecret(null, dataDir, system), /secret is empty: put back/);
   rmSync(dataDir, { recursive: true });
 });

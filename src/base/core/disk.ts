@@ -1,7 +1,9 @@
 // Folders and files that are there for good once it is said so. Used by storage, the command line
 // and whoever keeps a secret.
+import { randomUUID } from "node:crypto";
 import {
-  closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, statSync,
+  closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readdirSync, renameSync, rmSync,
+  statSync, writeFileSync,
 } from "node:fs";
 import { mkdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -21,7 +23,9 @@ export function makeFolder(path: string): void {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
     // Another process may have made it meanwhile.
-    if (!isFolder(path)) throw error;
+    if (isFolder(path)) return;
+    const why = existsSync(path) ? "a file has its name" : (error as Error).message;
+    throw new Error(`the folder ${path} cannot be made: ${why}`, { cause: error });
   }
 }
 
@@ -52,6 +56,21 @@ export function settleFile(partial: string, target: string): void {
   flush(partial, "r+");
   renameSync(partial, target);
   flushFolder(dirname(target));
+}
+
+/** Makes it whole or not at all, for nobody else to read; leaves one that is there as it is. */
+export function addFile(path: string, text: string): void {
+  const partial = `${path}.${randomUUID()}`;
+  writeFileSync(partial, text, { mode: 0o600, flush: true });
+  try {
+    linkSync(partial, path);
+  } catch (error) {
+    // Where files have one name only, two processes at once may both make it.
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") renameSync(partial, path);
+  } finally {
+    rmSync(partial, { force: true });
+  }
+  flushFolder(dirname(path));
 }
 
 /** Windows has no such thing; its renames are on disk in order. */

@@ -1,9 +1,9 @@
 // Secrets at rest: AES-256-GCM under one key, bound to the place they are stored at, so that a
 // value copied from one row to another does not open. Also finds or makes that key.
 import { createCipheriv, createDecipheriv, createHash, createHmac } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolder } from "./disk.ts";
+import { addFile, makeFolder } from "./disk.ts";
 import type { System } from "./system.ts";
 
 export interface SecretBox {
@@ -21,22 +21,28 @@ export const MASK = "***";
 const VERSION = "v1";
 const SECRET_FILE = "secret";
 
-/** The operator's secret, else the one in the data folder; null when there is none yet. */
+/**
+ * The operator's secret, else the one in the data folder; null when there is none yet. Throws where
+ * its file is empty: what was sealed under another would seem lost.
+ */
 export function findSecret(configured: string | null, dataDir: string): string | null {
   if (configured !== null) return configured;
   const path = join(dataDir, SECRET_FILE);
-  return existsSync(path) ? readFileSync(path, "utf8").trim() : null;
+  if (!existsSync(path)) return null;
+  const secret = readFileSync(path, "utf8").trim();
+  if (secret !== "") return secret;
+  throw new Error(`${path} is empty: put back the one of a backup, or, where none was ever there,`
+    + " remove it for a new one");
 }
 
 /** As `findSecret`, else a new one kept in the data folder. */
 export function loadSecret(configured: string | null, dataDir: string, system: System): string {
   const known = findSecret(configured, dataDir);
   if (known !== null) return known;
-  const path = join(dataDir, SECRET_FILE);
   makeFolder(dataDir);
-  const secret = system.randomBytes(32).toString("base64url");
-  writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: "wx" });
-  return secret;
+  // Another process may be making one too: the first that is there counts for both.
+  addFile(join(dataDir, SECRET_FILE), `${system.randomBytes(32).toString("base64url")}\n`);
+  return loadSecret(configured, dataDir, system);
 }
 
 /** Recognises a secret, without containing it; another one for each purpose. */
