@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
+import { VERSION } from "#core/version.ts";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { withoutPostgres } from "#support/engines.ts";
@@ -12,12 +13,15 @@ import { virginDatabase } from "#support/virgin-database.ts";
 
 const skip = noBrowser();
 
-test("[DB380] a server of one process says so in one sentence, and stands in no menu", { skip }, async () => {
+test("[DB380] a server of one process says so, which it is and since when, and stands in no menu", { skip }, async () => {
   const { withDashboard, server, close } = await startDashboard();
   await withDashboard(async ({ page, look }) => {
     await page.getByRole("link", { name: "Live" }).click();
     await page.getByText("One process serves everything from one file: there are no other nodes.").waitFor();
     assert.equal(await page.getByRole("heading", { name: /^Node/ }).count(), 0);
+    const card = page.locator(".card", { hasText: "This server" });
+    const facts = (await card.locator("dl").innerText()).replace(/\s+/g, " ");
+    assert.match(facts, new RegExp(`Version ${VERSION} Up since .*Live calls 0 .*Documents to be read 0`));
     assert.equal(await page.getByRole("navigation").getByText("Server").count(), 0);
     await look();
   });

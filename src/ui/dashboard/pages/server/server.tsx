@@ -1,5 +1,5 @@
 // The server: which nodes serve it, what each has under way, which one is draining. Reached from
-// the state of the connection; a server by itself says so and has no more to show.
+// the state of the connection; a server by itself says so.
 import { useEffect } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -27,15 +27,20 @@ export function ServerPage() {
   return (
     <Page title="Server">
       <Loaded data={data}>
-        {(server) => server.is_alone ? <Alone /> : <Nodes server={server} />}
+        {(server) => server.is_alone ? <Alone server={server} /> : <Nodes server={server} />}
       </Loaded>
     </Page>
   );
 }
 
-const Alone = () => (
-  <p class="soft">One process serves everything from one file: there are no other nodes.</p>
-);
+function Alone({ server: { nodes, waiting } }: { server: Server }) {
+  return (
+    <Card title="This server">
+      <p class="soft">One process serves everything from one file: there are no other nodes.</p>
+      <Facts rows={[...nodes.flatMap(factsOf), ...waitingOf(waiting)]} />
+    </Card>
+  );
+}
 
 function Nodes({ server: { nodes, waiting } }: { server: Server }) {
   const draining = nodes.filter(({ state }) => state === "draining");
@@ -48,29 +53,36 @@ function Nodes({ server: { nodes, waiting } }: { server: Server }) {
       ))}
       {nodes.map((node) => <NodeCard key={node.id} node={node} />)}
       <Card title="Waiting for any of them">
-        <Facts rows={[
-          ["Documents to be read", waiting.documents], ["Webhooks to be sent", waiting.deliveries],
-        ]} />
+        <Facts rows={waitingOf(waiting)} />
       </Card>
     </>
   );
 }
 
+type Row = [label: string, value: string | number | null];
+
+const factsOf = (node: Node): Row[] => [
+  ["Process", node.name],
+  ["Its own address", node.url],
+  ["Version", node.version],
+  ["Up since", when(node.started_at)],
+  ["Last sign of life", when(node.beat_at)],
+  ["Live calls", node.calls],
+  ["Open streams", node.streams],
+];
+
+const waitingOf = ({ documents, deliveries }: Server["waiting"]): Row[] =>
+  [["Documents to be read", documents], ["Webhooks to be sent", deliveries]];
+
 function NodeCard({ node }: { node: Node }) {
-  const { id, name, url, version, state, is_this: isThis, started_at: startedAt } = node;
+  const { id, state, is_this: isThis } = node;
   return (
     <Card
       title={<>Node {id}{isThis && " (answers here)"}</>}
       actions={<Status code={state} tone={TONES[state]} />}
     >
       <Facts rows={[
-        ["Process", name],
-        ["Its own address", url],
-        ["Version", version],
-        ["Up since", when(startedAt)],
-        ["Last sign of life", when(node.beat_at)],
-        ["Live calls", node.calls],
-        ["Open streams", node.streams],
+        ...factsOf(node),
         ...node.owned.map(({ what, things }): [string, number] => [`Its ${what}`, things]),
         ["Duties it has taken", node.leases.join(", ") || null],
       ]} />
