@@ -32,16 +32,12 @@ const COLUMNS: Column<Entry>[] = [
   {
     title: "Amount", align: "end",
     cell: ({ amount }) => (
-      <span class={amount > 0 ? "ledger-in" : undefined} title={moneyExactly(amount)}>
-        {signed(amount)}
-      </span>
+      <span class={amount > 0 ? "ledger-in" : undefined}>{signed(amount)}</span>
     ),
   },
   {
     title: "Balance after", align: "end", priority: 2,
-    cell: ({ balance_after: balance }) => (
-      <span title={moneyExactly(balance)}>{money(balance)}</span>
-    ),
+    cell: ({ balance_after: balance }) => moneyExactly(balance),
   },
   {
     title: "Entry", align: "end", priority: 3, grow: 0.7,

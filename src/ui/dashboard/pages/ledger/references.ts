@@ -1,5 +1,5 @@
 // What an entry's reference names, in words, and where that is shown if it is.
-import { money } from "#ui/dashboard/kit/format.ts";
+import { moneyExactly } from "#ui/dashboard/kit/format.ts";
 
 interface Named {
   name: string;
@@ -25,8 +25,8 @@ export function nameOf(reference: string): Named {
   return { name: reference, href: null };
 }
 
-/** With its sign, also when money came in. */
+/** To the micro, as entries add up; with its sign, also when money came in. */
 export const signed = (amount: number): string => {
-  const text = money(Math.abs(amount));
+  const text = moneyExactly(Math.abs(amount));
   return amount > 0 ? `+${text}` : amount < 0 ? `−${text}` : text;
 };
