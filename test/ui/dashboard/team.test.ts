@@ -147,13 +147,13 @@ test("[DB332] the page Audit shows who did what as it happens, and axe minds not
     await go("/audit");
     await page.getByRole("table", { name: "Audit log" }).waitFor();
     await newAssistant(server);
-    await page.getByText("assistant: create").first().waitFor();
+    await page.getByText("Assistant created").first().waitFor();
     await look();
     const download = page.waitForEvent("download");
     await page.getByRole("button", { name: "Export CSV" }).click();
     assert.equal((await download).suggestedFilename(), "audit.csv");
     await page.getByLabel("What").selectOption("member.");
-    await page.getByText("member: join").first().waitFor();
+    await page.getByText("Member joined").first().waitFor();
     await go("/team");
     await page.getByText(owner.email).waitFor();
     await look();
@@ -181,7 +181,7 @@ test("[DB546] the page Audit shows what is added while its stream is not open ye
     await (await listed).finished();
     await newAssistant(server, {}, key);
     added();
-    await page.getByText("assistant: create").first().waitFor();
+    await page.getByText("Assistant created").first().waitFor();
   }, { key });
 });
 

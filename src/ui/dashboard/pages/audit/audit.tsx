@@ -1,7 +1,6 @@
 // Who did what in the account, newest first, as it happens; to be filtered and taken along as a
 // file.
 import { useEffect, useState } from "preact/hooks";
-import type { paths } from "#client/client.ts";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi, useSession } from "#ui/dashboard/data/session.tsx";
 import { useCalmly } from "#ui/dashboard/data/use-calmly.ts";
@@ -13,20 +12,15 @@ import { download } from "#ui/dashboard/kit/download.ts";
 import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
-
-type Entry =
-  paths["/user/audit"]["get"]["responses"][200]["content"]["application/json"]["data"][number];
+import { deedOf, detailsOf, objectOf, THINGS, type Entry } from "./deeds.ts";
 
 const ROWS = 100;
 /** What is done to many things at once is as many entries. */
 const RELOAD_MS = 1000;
 const KINDS = [
-  "", "assistant.", "tool.", "knowledgebase.", "document.", "campaign.", "lead.", "call.",
-  "conversation.", "phone_number.", "webhook.", "api_key.", "member.", "invitation.", "session.",
-  "password.",
+  { value: "", label: "Everything" },
+  ...Object.entries(THINGS).map(([thing, label]) => ({ value: `${thing}.`, label })),
 ];
-const kindName = (kind: string): string =>
-  kind === "" ? "Everything" : kind.slice(0, -1).replaceAll("_", " ");
 
 export function Audit() {
   const api = useApi();
@@ -50,7 +44,7 @@ export function Audit() {
             setAction(value);
             setBefore(undefined);
           }}
-          options={KINDS.map((value) => ({ value, label: kindName(value) }))}
+          options={KINDS}
         />
         <TextField
           label="Who" value={actor} placeholder="user:5, key:3 or system" autoComplete="off"
@@ -81,17 +75,17 @@ const COLUMNS: Column<Entry>[] = [
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
   { title: "Who", cell: ({ actor }) => <span title={actor.id}>{actor.name || actor.id}</span> },
-  { title: "What", grow: 1.7, cell: ({ action }) => action.replaceAll("_", " ").replace(".", ": ") },
-  { title: "Which", priority: 2, cell: ({ object }) => object?.id?.slice(0, 8) ?? "–" },
+  { title: "What", grow: 1.7, cell: deedOf },
+  { title: "Which", priority: 2, cell: (entry) => <Which {...objectOf(entry)} /> },
   {
     title: "Details", priority: 3, grow: 2,
-    cell: ({ details }) => {
-      const text = Object.keys(details).length > 0 ? JSON.stringify(details) : "–";
-      return <span title={text}>{text}</span>;
-    },
+    cell: (entry) => <span title={detailsOf(entry)}>{detailsOf(entry)}</span>,
   },
   { title: "From", priority: 3, cell: ({ ip }) => ip ?? "–" },
 ];
+
+const Which = ({ name, href }: { name: string; href: string | null }) =>
+  href === null ? <span title={name}>{name}</span> : <a href={href} title={name}>{name}</a>;
 
 /**
  * Calls `reload` when something is added, as long as the newest are shown; and once the stream is

@@ -1,0 +1,48 @@
+// What is on record, in the words of people.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { ROUTE_RIGHTS } from "#app/rights.ts";
+import { noBrowser } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant } from "#support/server.ts";
+import { DEEDS, detailsOf, objectOf, type Entry } from "#ui/dashboard/pages/audit/deeds.ts";
+
+const skip = noBrowser();
+const { server, withDashboard, close } = await startDashboard();
+after(close);
+
+const entry = (action: string, details: Entry["details"], id: string | null = "7"): Entry => ({
+  number: 1, action, details, object: { type: action.split(".")[0] ?? "", id },
+  actor: { kind: "user", id: "user:1", name: "Ada" }, ip: null, created_at: "2026-03-01T10:00:00Z",
+});
+
+test("[DB549] what was done has a sentence for every action, its object's name and the values before and after", () => {
+  const actions = Object.values(ROUTE_RIGHTS).flatMap(([, action]) => action ?? []);
+  assert.ok(actions.length > 80);
+  assert.deepEqual(actions.filter((action) => !Object.hasOwn(DEEDS, action)), []);
+  const renamed = entry("assistant.update", {
+    fields: ["name"], before: { name: "Ann", folder_id: null }, after: { name: "Bea", folder_id: 3 },
+  });
+  assert.deepEqual(objectOf(renamed), { name: "Bea", href: "#/assistants/7" });
+  assert.equal(detailsOf(renamed), "name: Ann → Bea, folder_id: – → 3");
+  const gone = entry("lead.delete", { before: { phone_number: "+4930", status: "created" } });
+  assert.deepEqual(objectOf(gone), { name: "+4930", href: null });
+  assert.equal(detailsOf(gone), "phone_number: +4930, status: created");
+  const made = entry("call.create", { fields: ["assistant_id", "phone_number"] });
+  assert.deepEqual(objectOf(made), { name: "7", href: "#/calls/7" });
+  assert.equal(detailsOf(made), "assistant_id, phone_number");
+  assert.equal(detailsOf(entry("session.open", {}, null)), "–");
+});
+
+test("[DB550] the page Audit leads to what something was done to", { skip }, async () => {
+  const { id } = await newAssistant(server, { name: "Early" });
+  await server.call("PATCH", `/user/assistant/${id}`, { key: server.key, body: { name: "Late" } });
+  await withDashboard(async ({ page, go, look }) => {
+    await go("/audit");
+    const row = page.getByRole("row").filter({ hasText: "Assistant changed" });
+    await row.getByText("name: Early → Late").waitFor();
+    await look();
+    await row.getByRole("link", { name: "Late" }).click();
+    await page.getByRole("heading", { name: "Late", level: 1 }).waitFor();
+  });
+});
