@@ -1,7 +1,9 @@
 // Figures as the dashboard writes them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { isDay } from "#core/days.ts";
 import { inOneLine, money, moneyExactly } from "#ui/dashboard/kit/format.ts";
+import { today } from "#ui/dashboard/kit/zone.ts";
 
 test("[DB460] money has one form, cents, and what is less than a cent is not shown as nothing", () => {
   assert.deepEqual(
@@ -18,4 +20,10 @@ test("[DB522] a message in Markdown is one plain line in lists", () => {
     inOneLine("## Prices\n\n| Bike | A day |\n|---|:---:|\n| City | $20 |\n\nSee `order_status`, **today**."),
     "Prices Bike A day City $20 See order_status, today.");
   assert.equal(inOneLine("5 - 3 = 2 # really\n- one"), "5 - 3 = 2 # really - one");
+});
+
+test("[DB549] today is a day of the calendar however the browser writes dates", (given) => {
+  // Safari's engine writes 11/23/2026 in English of Canada, where others write 2026-11-23.
+  given.mock.getter(Intl.DateTimeFormat.prototype, "format", () => () => "11/23/2026");
+  assert.ok(isDay(today()), today());
 });

@@ -34,11 +34,14 @@ export function showAsKept(): void {
   if (kept !== null && isKnown(kept)) shown = kept;
 }
 
-/** The day it is there: `YYYY-MM-DD`. */
-export const today = (): string =>
-  new Intl.DateTimeFormat("en-CA", {
+/** The day it is there: `YYYY-MM-DD`. By parts: no language writes it so in every browser. */
+export function today(): string {
+  const parts = new Intl.DateTimeFormat("en-u-ca-gregory", {
     timeZone: shown, year: "numeric", month: "2-digit", day: "2-digit",
-  }).format();
+  }).formatToParts();
+  const of = (wanted: string): string => parts.find(({ type }) => type === wanted)?.value ?? "";
+  return `${of("year")}-${of("month")}-${of("day")}`;
+}
 
 /** To choose from; the one that is chosen is offered whatever the browser knows. */
 export function zoneOptions(chosen: string): { value: string; label: string }[] {
