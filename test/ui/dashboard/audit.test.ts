@@ -16,7 +16,7 @@ const entry = (action: string, details: Entry["details"], id: string | null = "7
   actor: { kind: "user", id: "user:1", name: "Ada" }, ip: null, created_at: "2026-03-01T10:00:00Z",
 });
 
-test("[DB549] what was done has a sentence for every action, its object's name and the values before and after", () => {
+test("[DB560] what was done has a sentence for every action, its object's name and the values before and after", () => {
   const actions = Object.values(ROUTE_RIGHTS).flatMap(([, action]) => action ?? []);
   assert.ok(actions.length > 80);
   assert.deepEqual(actions.filter((action) => !Object.hasOwn(DEEDS, action)), []);
@@ -34,7 +34,7 @@ test("[DB549] what was done has a sentence for every action, its object's name a
   assert.equal(detailsOf(entry("session.open", {}, null)), "–");
 });
 
-test("[DB550] the page Audit leads to what something was done to", { skip }, async () => {
+test("[DB561] the page Audit leads to what something was done to", { skip }, async () => {
   const { id } = await newAssistant(server, { name: "Early" });
   await server.call("PATCH", `/user/assistant/${id}`, { key: server.key, body: { name: "Late" } });
   await withDashboard(async ({ page, go, look }) => {
