@@ -122,6 +122,8 @@ async function open(options: FollowOptions, lastId: string | undefined): Promise
   const { url, headers, body, signal } = options;
   const response = await options.fetch(url, {
     method: body === undefined ? "GET" : "POST",
+    // Firefox has a second page wait for the end of the same request of the first, to share it.
+    cache: "no-store",
     headers: {
       ...headers,
       Accept: "text/event-stream",

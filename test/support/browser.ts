@@ -2,13 +2,16 @@
 // where it is not installed.
 import { existsSync, writeFileSync } from "node:fs";
 import { chromium, type Browser, type Page } from "playwright-core";
+import { noFirefox, openFirefox } from "./firefox.ts";
 import { wavOf } from "./wav.ts";
 
 const EXECUTABLE = "/usr/bin/chromium";
+/** Set by a file of tests, or by who runs one of Chromium's in Firefox to see what differs. */
+const isFirefox = (): boolean => process.env.PARLEY_TEST_BROWSER === "firefox";
 
 /** Why browser tests cannot run here; false: they can. */
-export const noBrowser = (): string | false =>
-  existsSync(EXECUTABLE) ? false : "Debian's chromium is not installed";
+export const noBrowser = (): string | false => isFirefox() ? noFirefox()
+  : existsSync(EXECUTABLE) ? false : "Debian's chromium is not installed";
 
 const RATE = 48_000;
 
@@ -24,6 +27,7 @@ export type Microphone = { file: string } | "beeps" | "refused";
 const PATIENCE_MS = 120_000;
 
 export async function openBrowser(microphone: Microphone): Promise<Browser> {
+  if (isFirefox()) return openFirefox(microphone === "refused" ? "refused" : "hums");
   const browser = await chromium.launch({
     executablePath: EXECUTABLE,
     // People's browsers keep a page that was left, and show it again as it was.

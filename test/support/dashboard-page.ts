@@ -64,7 +64,7 @@ export async function startDashboard(
     });
     await page.addInitScript(REPORT);
     await page.addInitScript(
-      `if (!sessionStorage.getItem("parley-api-key")) sessionStorage.setItem("parley-api-key", ${JSON.stringify(key)});`);
+      `if (location.protocol === "http:" && !sessionStorage.getItem("parley-api-key")) sessionStorage.setItem("parley-api-key", ${JSON.stringify(key)});`);
     await page.goto(`${server.url}/`);
     await page.getByText("Live", { exact: true }).waitFor();
     try {

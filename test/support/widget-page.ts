@@ -104,7 +104,8 @@ export async function openTab(context: BrowserContext, url: string, prepare = ""
     const isNetwork = message.text().startsWith("Failed to load resource");
     if (message.type() === "error" && !isNetwork) problems.push(message.text());
   });
-  await page.addInitScript(REPORT + prepare);
+  // Not in the empty page with which Firefox begins, which has no microphone.
+  await page.addInitScript(`if (location.protocol.startsWith("http")) { ${REPORT + prepare} }`);
   await page.goto(url);
   const log = page.getByRole("log");
   const box = page.getByRole("textbox", { name: "Your message" });
