@@ -75,7 +75,7 @@ export const deedOf = ({ action }: Entry): string => DEEDS[action] ?? words(acti
 
 const PAGES: Readonly<Record<string, string>> = {
   assistant: "assistants", call: "calls", campaign: "campaigns", conversation: "conversations",
-  knowledgebase: "knowledgebases", lead: "leads",
+  knowledgebase: "knowledgebases", lead: "leads", tool: "tools",
 };
 
 type Values = Record<string, unknown>;

@@ -36,8 +36,10 @@ export function ServerPage() {
 function Alone({ server: { nodes, waiting } }: { server: Server }) {
   return (
     <Card title="This server">
-      <p class="soft">One process serves everything from one file: there are no other nodes.</p>
-      <Facts rows={[...nodes.flatMap(factsOf), ...waitingOf(waiting)]} />
+      <div class="stack">
+        <Facts rows={[...nodes.flatMap(factsOf), ...waitingOf(waiting)]} />
+        <p class="soft">One process serves everything from one file: there are no other nodes.</p>
+      </div>
     </Card>
   );
 }
@@ -63,10 +65,8 @@ type Row = [label: string, value: string | number | null];
 
 const factsOf = (node: Node): Row[] => [
   ["Process", node.name],
-  ["Its own address", node.url],
   ["Version", node.version],
   ["Up since", when(node.started_at)],
-  ["Last sign of life", when(node.beat_at)],
   ["Live calls", node.calls],
   ["Open streams", node.streams],
 ];
@@ -83,6 +83,8 @@ function NodeCard({ node }: { node: Node }) {
     >
       <Facts rows={[
         ...factsOf(node),
+        ["Its own address", node.url],
+        ["Last sign of life", when(node.beat_at)],
         ...node.owned.map(({ what, things }): [string, number] => [`Its ${what}`, things]),
         ["Duties it has taken", node.leases.join(", ") || null],
       ]} />
