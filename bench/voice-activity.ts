@@ -3,7 +3,7 @@
 // mu-law). For WebRTC's detector, Silero, and Silero asked only where the first hears something:
 // the share of speech that is found, the share of everything else that is taken for it, how late a
 // beginning is found (as a turn confirms it: `CONFIRM_MS` in a row), what a second of sound costs.
-import { createAmbience } from "#audio/ambience.ts";
+import { goRound, makeLoop } from "#audio/ambience.ts";
 import { mixInto } from "#audio/mix.ts";
 import { createLogger } from "#core/logger.ts";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
@@ -69,9 +69,9 @@ const NOISES: Record<string, Pcm> = {
   white: lasting(NOISE_S, () => random()),
   pink: lasting(NOISE_S, () => (pink = 0.95 * pink + 0.2 * random())),
   hum: lasting(NOISE_S, (at) => sine(50, at) + 0.5 * sine(150, at) + 0.3 * sine(250, at)),
-  cafe: createAmbience("cafe", RATE).next(NOISE_S * RATE),
-  crowded_room: createAmbience("crowded_room", RATE).next(NOISE_S * RATE),
-  city: createAmbience("city", RATE).next(NOISE_S * RATE),
+  cafe: goRound(makeLoop("cafe", RATE)).next(NOISE_S * RATE),
+  crowded_room: goRound(makeLoop("crowded_room", RATE)).next(NOISE_S * RATE),
+  city: goRound(makeLoop("city", RATE)).next(NOISE_S * RATE),
 };
 const CHORDS = [[262, 330, 392], [220, 277, 330], [294, 349, 440], [196, 247, 294]];
 const OTHERS: Record<string, Pcm> = {

@@ -2,7 +2,7 @@
 // frame. Started by calls/media.ts.
 import { parentPort, workerData } from "node:worker_threads";
 import { createBeepDetector } from "#audio/tones.ts";
-import { createAmbience } from "#audio/ambience.ts";
+import { createAmbiences } from "#audio/ambience-thread.ts";
 import { createStereoRecorder } from "#audio/wav.ts";
 import type { Lateness, MediaWorkerData } from "#features/calls/media.ts";
 import { createMediaClock } from "#features/calls/voice/clock.ts";
@@ -42,7 +42,7 @@ const lateness: number[] = [];
 
 const host = createHost({
   ...engines,
-  ambience: createAmbience,
+  ambience: createAmbiences(log),
   beeps: createBeepDetector,
   recorder: (file, rate) => {
     const recorder = createStereoRecorder({ file, rate });

@@ -7,8 +7,11 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { WASI } from "node:wasi";
 import { parentPort } from "node:worker_threads";
+import { createResampler } from "#audio/resampler.ts";
 import { levelThisThread } from "#core/thread-priority.ts";
-import type { SpokenText, TextToSpeak } from "#providers/speech/embedded/embedded-voices.ts";
+import type {
+  SpokenPiece, SpokenText, TextToSpeak,
+} from "#providers/speech/embedded/embedded-voices.ts";
 
 // Calls of node:wasi's file functions from optimized code crash the process now and then
 // (https://github.com/nodejs/node/issues/53087): after some hundred utterances with this on.
@@ -21,6 +24,10 @@ levelThisThread();
 process.removeAllListeners("warning");
 
 const WAV_HEADER_BYTES = 44;
+/** Quieter than this is the silence engines put around speech. */
+const SILENCE_LEVEL = 180;
+const LEAD_SECONDS = 0.02;
+const TAIL_SECONDS = 0.12;
 const require = createRequire(import.meta.url);
 
 interface Sound {
@@ -156,21 +163,50 @@ async function speakEspeak({ text, voice, speed }: TextToSpeak): Promise<Sound> 
   return { pcm, rate, words };
 }
 
+/** First and last sample worth playing. */
+function speechIn(pcm: Int16Array, rate: number): { from: number; to: number } {
+  let from = 0;
+  let to = pcm.length;
+  while (from < to && Math.abs(pcm[from] ?? 0) < SILENCE_LEVEL) from += 1;
+  while (to > from && Math.abs(pcm[to - 1] ?? 0) < SILENCE_LEVEL) to -= 1;
+  return {
+    from: Math.max(0, from - Math.round(rate * LEAD_SECONDS)),
+    to: Math.min(pcm.length, to + Math.round(rate * TAIL_SECONDS)),
+  };
+}
+
+/** Up to the beginning of each next word, so that what was heard is known by the word. */
+function piecesOf({ pcm, rate, words }: Sound, asked: TextToSpeak): SpokenPiece[] {
+  const { from, to } = speechIn(pcm, rate);
+  // Here, as a long sentence takes longer than a frame.
+  const resampler = createResampler(rate, asked.rate);
+  const pieces: SpokenPiece[] = [];
+  let at = from;
+  const cut = (end: number, chars: number): void => {
+    pieces.push({ pcm: resampler.process(pcm.slice(at, end)), chars });
+    at = end;
+  };
+  for (const { samples, chars } of words.slice(1)) {
+    if (samples > at && samples < to) cut(samples, chars);
+  }
+  cut(to, asked.text.length);
+  return pieces;
+}
+
 let queue: Promise<void> = Promise.resolve();
 const dropped = new Set<number>();
 
 async function speak(request: TextToSpeak): Promise<void> {
   if (dropped.has(request.stream)) return;
+  const { stream, number } = request;
   try {
     const sound = await (request.engine === "flite" ? speakFlite(request) : speakEspeak(request));
-    const { stream, number } = request;
-    const answer: SpokenText = { stream, number, ...sound, error: null };
-    port?.postMessage(answer, [sound.pcm.buffer as ArrayBuffer]);
+    const pieces = piecesOf(sound, request);
+    const answer: SpokenText = { stream, number, pieces, error: null };
+    port?.postMessage(answer, pieces.map(({ pcm }) => pcm.buffer as ArrayBuffer));
   } catch (error) {
-    const { stream, number } = request;
-    const nothing = { pcm: new Int16Array(0), rate: 16_000, words: [] };
-    const answer: SpokenText = { stream, number, ...nothing, error: (error as Error).message };
-    port?.postMessage(answer);
+    const { message } = error as Error;
+    port?.postMessage({ stream, number, pieces: [], error: message } satisfies SpokenText);
   }
 }
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
-import { createAmbience } from "#audio/ambience.ts";
+import { goRound, makeLoop } from "#audio/ambience.ts";
 import type { AmbienceKind } from "#audio/kinds.ts";
 import { mixInto } from "#audio/mix.ts";
 import { createResampler } from "#audio/resampler.ts";
@@ -310,7 +310,7 @@ test("[SN6] short, quiet, double and gliding tones, noise and voices are no beep
 const KINDS: AmbienceKind[] = ["office", "city", "forest", "crowded_room", "cafe", "nature"];
 const LOOP_SECONDS = 16;
 const loopOf = (kind: AmbienceKind, rate: number): Int16Array =>
-  createAmbience(kind, rate).next(LOOP_SECONDS * rate);
+  goRound(makeLoop(kind, rate)).next(LOOP_SECONDS * rate);
 
 test("[SN7] every background sound is audible, quiet and the same loop in whatever pieces it is taken", () => {
   for (const kind of KINDS) {
@@ -324,7 +324,7 @@ test("[SN7] every background sound is audible, quiet and the same loop in whatev
         assert.ok(level > 150 && level < 1500, `${kind} at ${rate}, sample ${at}: ${level}`);
       }
     }
-    const again = createAmbience(kind, 8000);
+    const again = goRound(makeLoop(kind, 8000));
     const samples = Array.from({ length: 1000 }, () => again.next(333).slice());
     const twice = join16([loopOf(kind, 8000), loopOf(kind, 8000), loopOf(kind, 8000)]);
     assert.deepEqual(join16(samples), twice.slice(0, 333_000));

@@ -2,7 +2,7 @@
 // assistant: stop words and questions in every embedded voice, listening noises in the same voices,
 // hums, coughs, laughter, music, televisions and noise, alone and mixed, at several levels. All
 // made here, as a telephone line brings them (8 kHz, mu-law), the same at every run.
-import { createAmbience } from "#audio/ambience.ts";
+import { goRound, makeLoop } from "#audio/ambience.ts";
 import { mixInto } from "#audio/mix.ts";
 import { createLogger } from "#core/logger.ts";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
@@ -147,8 +147,8 @@ function otherSounds(): Record<string, Pcm> {
     "white noise": lasting(4, () => random()),
     "pink noise": lasting(4, () => (pink = 0.95 * pink + 0.2 * random())),
     "mains": lasting(4, (at) => sine(50, at) + 0.5 * sine(150, at) + 0.3 * sine(250, at)),
-    "cafe": createAmbience("cafe", SOUND_RATE).next(4 * SOUND_RATE),
-    "crowded room": createAmbience("crowded_room", SOUND_RATE).next(4 * SOUND_RATE),
+    "cafe": goRound(makeLoop("cafe", SOUND_RATE)).next(4 * SOUND_RATE),
+    "crowded room": goRound(makeLoop("crowded_room", SOUND_RATE)).next(4 * SOUND_RATE),
     "dial tone": lasting(2, (at) => sine(425, at)),
     "keys": lasting(2, (at) => (at % 0.4 < 0.15 ? sine(770, at) + sine(1336, at) : 0)),
     "typing": lasting(3, (at) => (at % 0.17 < 0.008 ? random() : 0)),
@@ -193,7 +193,7 @@ export async function createBargeInSounds(): Promise<BargeInSound[]> {
   const sounds: BargeInSound[] = [];
   const add = (label: BargeInSound["label"], name: string, pcm: Pcm): void =>
     void sounds.push({ label, name, pcm: overTheLine(pcm) });
-  const noise = createAmbience("crowded_room", SOUND_RATE).next(4 * SOUND_RATE);
+  const noise = goRound(makeLoop("crowded_room", SOUND_RATE)).next(4 * SOUND_RATE);
   for (const voice of voices) {
     for (const text of STOPS) add("stop", `${voice}: ${text}`, atLevel(await speak(voice, text), -20));
     for (const text of BACKCHANNELS) {

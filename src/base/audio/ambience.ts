@@ -1,5 +1,5 @@
-// Background sounds made by program: filtered noise that swells, and small events in it. One loop
-// per kind and rate, shared by all calls. Pure but for that cache.
+// Background sounds made by program: filtered noise that swells, and small events in it. A loop
+// takes tenths of a second to make: calls have theirs by ambience-thread.ts. Pure.
 import type { AmbienceKind } from "./kinds.ts";
 
 const LOOP_SECONDS = 16;
@@ -51,8 +51,6 @@ const RECIPES: Record<AmbienceKind, Recipe> = {
     events: [{ perSecond: 9, level: 1, sound: "murmur" }],
   },
 };
-
-const loops = new Map<string, Int16Array>();
 
 /** The same sound at every start: what tests hear is what people hear. */
 function createNoise(): () => number {
@@ -114,7 +112,7 @@ function addEvents(
   }
 }
 
-function makeLoop(kind: AmbienceKind, rate: number): Int16Array {
+export function makeLoop(kind: AmbienceKind, rate: number): Int16Array {
   const recipe = RECIPES[kind];
   const noise = createNoise();
   const length = LOOP_SECONDS * rate;
@@ -145,14 +143,12 @@ function scale(sound: Float64Array, rms: number): void {
   for (const [at, value] of sound.entries()) sound[at] = (value - mean) * gain;
 }
 
+export interface Ambience {
+  next(samples: number): Int16Array;
+}
+
 /** Goes round for ever; every call may begin at its own place. */
-export function createAmbience(
-  kind: AmbienceKind,
-  rate: number,
-): { next(samples: number): Int16Array } {
-  const key = `${kind}/${rate}`;
-  const loop = loops.get(key) ?? makeLoop(kind, rate);
-  loops.set(key, loop);
+export function goRound(loop: Int16Array): Ambience {
   let at = 0;
   return {
     next: (samples) => {

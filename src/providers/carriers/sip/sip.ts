@@ -18,6 +18,7 @@ import { parseNameAddr } from "./grammar/headers.ts";
 import { plainHost, uriHost } from "./transport/peer.ts";
 import { codecsOf, NARROWBAND, type Codec } from "./grammar/codec-names.ts";
 import { codecFor, parseSdp } from "./grammar/sdp.ts";
+import { openCoders } from "./media/codecs.ts";
 import { createSystemNames } from "./trunks/srv.ts";
 import { identityOf, TrunkRoster, type Names } from "./trunks/trunk-roster.ts";
 import { rateOfCodec, type SipListener, type TrunkSetup } from "./trunks/trunk.ts";
@@ -60,7 +61,8 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   const digest = createDigestServer({ realm: REALM, system });
   const failures = createFailedAuthentications({ log, system, slows: true });
   const logTied = createTieLog(options);
-  await loadOpus();
+  // All calls under way would wait for these with the first one of a telephone.
+  await Promise.all([loadOpus(), openCoders(["PCMU", "PCMA"])]);
   const publicHost = options.publicHost === null ? null : await addressOf(options.publicHost);
   // Behind NAT no interface of the machine has its public address.
   const mayReach = (address: string): boolean =>

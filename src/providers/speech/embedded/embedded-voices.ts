@@ -2,7 +2,6 @@
 // network. Both run in one thread of their own for all calls (workers/synthesize.ts).
 import { createRequire } from "node:module";
 import { Worker } from "node:worker_threads";
-import { createResampler } from "#audio/resampler.ts";
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
@@ -17,14 +16,20 @@ export interface TextToSpeak {
   voice: string;
   speed: number;
   text: string;
+  /** The sound is wanted at so many samples a second. */
+  rate: number;
+}
+
+/** Sound, and how much of the text is said with its end. */
+export interface SpokenPiece {
+  pcm: Int16Array;
+  chars: number;
 }
 
 export interface SpokenText {
   stream: number;
   number: number;
-  pcm: Int16Array;
-  rate: number;
-  words: { chars: number; samples: number }[];
+  pieces: SpokenPiece[];
   error: string | null;
 }
 
@@ -36,10 +41,6 @@ interface EmbeddedVoices {
 
 const WORKER_FILE = workerFile("synthesize");
 const FLITE_VOICES = new Set(["slt", "rms", "kal16", "awb", "kal"]);
-/** Quieter than this is the silence engines put around speech. */
-const SILENCE_LEVEL = 180;
-const LEAD_SECONDS = 0.02;
-const TAIL_SECONDS = 0.12;
 
 /** In one sentence what is missing; null: eSpeak NG can be used. */
 export function espeakMissing(): string | null {
@@ -54,18 +55,6 @@ export function espeakMissing(): string | null {
 function fliteVoice({ voice, gender }: SynthesisOptions): string {
   if (voice !== null && FLITE_VOICES.has(voice)) return voice;
   return gender === "male" ? "rms" : "slt";
-}
-
-/** First and last sample worth playing. */
-function speechIn(pcm: Int16Array, rate: number): { from: number; to: number } {
-  let from = 0;
-  let to = pcm.length;
-  while (from < to && Math.abs(pcm[from] ?? 0) < SILENCE_LEVEL) from += 1;
-  while (to > from && Math.abs(pcm[to - 1] ?? 0) < SILENCE_LEVEL) to -= 1;
-  return {
-    from: Math.max(0, from - Math.round(rate * LEAD_SECONDS)),
-    to: Math.min(pcm.length, to + Math.round(rate * TAIL_SECONDS)),
-  };
 }
 
 interface OpenStream {
@@ -95,14 +84,14 @@ export function createEmbeddedVoices(log: Logger): EmbeddedVoices {
       const stream = (newest += 1);
       const voice = engine === "flite" ? fliteVoice(options) : options.language;
       const close = (): void => void streams.delete(stream);
-      const utterance = createUtterance(options, publish, close);
+      const utterance = createUtterance(publish, close);
       streams.set(stream, utterance);
       return {
         write: (text) => {
           if (utterance.isOver) return;
           const number = utterance.expect(text);
-          const { speed } = options;
-          const request: TextToSpeak = { stream, number, engine, voice, speed, text };
+          const { speed, rate } = options;
+          const request: TextToSpeak = { stream, number, engine, voice, speed, text, rate };
           started().postMessage(request);
         },
         end: utterance.end,
@@ -123,9 +112,7 @@ export function createEmbeddedVoices(log: Logger): EmbeddedVoices {
 }
 
 /** Puts the pieces of one stream in the words of the port. */
-function createUtterance(
-  { rate }: SynthesisOptions, publish: (event: SynthesisEvent) => void, close: () => void,
-) {
+function createUtterance(publish: (event: SynthesisEvent) => void, close: () => void) {
   const texts: string[] = [];
   let done = 0;
   let chars = 0;
@@ -150,24 +137,15 @@ function createUtterance(
       finish();
     },
     fail,
-    receive: ({ number, pcm, rate: from, words, error }: SpokenText): void => {
+    receive: ({ number, pieces, error }: SpokenText): void => {
       if (error !== null) return fail(`the embedded voice failed: ${error}`);
-      const speech = speechIn(pcm, from);
-      const resampler = createResampler(from, rate);
-      let at = speech.from;
-      // Up to the beginning of each next word, so that what was heard is known by the word.
-      for (const word of words.slice(1)) {
+      for (const piece of pieces) {
         if (utterance.isOver) return;
-        if (word.samples <= at || word.samples >= speech.to) continue;
-        publish({ kind: "audio", pcm: resampler.process(pcm.slice(at, word.samples)) });
-        publish({ kind: "spoken", chars: chars + word.chars });
-        at = word.samples;
+        publish({ kind: "audio", pcm: piece.pcm });
+        if (utterance.isOver) return;
+        publish({ kind: "spoken", chars: chars + piece.chars });
       }
-      if (utterance.isOver) return;
-      publish({ kind: "audio", pcm: resampler.process(pcm.slice(at, speech.to)) });
       chars += texts[number]?.length ?? 0;
-      if (utterance.isOver) return;
-      publish({ kind: "spoken", chars });
       done += 1;
       finish();
     },

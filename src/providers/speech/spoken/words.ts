@@ -6,7 +6,8 @@ import { toCardinal as frenchCardinal, toOrdinal as frenchOrdinal } from "n2word
 import { toCardinal as germanCardinal, toOrdinal as germanOrdinal } from "n2words/de-DE";
 import { toCardinal as spanishCardinal, toOrdinal as spanishOrdinal } from "n2words/es-ES";
 
-type Abbreviations = readonly (readonly [RegExp, string])[];
+type Said = string | ((match: RegExpExecArray) => string | null);
+type Abbreviations = readonly (readonly [RegExp, Said])[];
 
 export interface LanguageWords {
   underscore: string;
@@ -48,17 +49,26 @@ const spelt = (cardinal: (digits: string) => string) => (year: number): string =
   return `${hundreds} ${rest < 10 ? "oh " : ""}${cardinal(String(rest))}`;
 };
 
-/** Made for the first text in the language: all of them take 20 ms. */
+/** Made for the first text in the language. */
 const once = (make: () => Abbreviations): (() => Abbreviations) => {
   let made: Abbreviations | null = null;
   return () => (made ??= make());
 };
 
-/** `Dr.` and the like, at the beginning of a word. */
-const short = (text: string, said: string): readonly [RegExp, string] => {
-  const dots = text.replaceAll(".", String.raw`\.`).replaceAll(" ", String.raw`\s?`);
-  return [new RegExp(String.raw`(?<![\p{L}\p{N}.])${dots}(?![\p{L}\p{N}])`, "gu"), said];
-};
+/**
+ * `Dr.` and the like, at the beginning of a word. One pattern: with one for each, all calls heard a
+ * gap while the first text in a language was said.
+ */
+function short(saidBy: Record<string, string>): readonly [RegExp, Said] {
+  const saidOf = new Map(
+    Object.entries(saidBy).map(([text, said]) => [text.replaceAll(" ", ""), said]));
+  const texts = Object.keys(saidBy)
+    .map((text) => text.replaceAll(".", String.raw`\.`).replaceAll(" ", String.raw`\s?`));
+  return [
+    new RegExp(String.raw`(?<![\p{L}\p{N}.])(?:${texts.join("|")})(?![\p{L}\p{N}])`, "gu"),
+    ([text]) => saidOf.get(text.replaceAll(/\s/g, "")) ?? null,
+  ];
+}
 
 const ENGLISH: LanguageWords = {
   underscore: "underscore", dash: "dash", slash: "slash", plus: "plus", minus: "minus",
@@ -75,12 +85,13 @@ const ENGLISH: LanguageWords = {
     ? `${hour} o'clock`
     : `${hour} ${minute < 10 ? `oh ${minute}` : minute}`,
   abbreviations: once(() => [
-    short("Mr.", "Mister"), short("Mrs.", "Missus"), short("Ms.", "Miss"), short("Dr.", "Doctor"),
-    short("Prof.", "Professor"), short("e.g.", "for example"), short("i.e.", "that is"),
-    short("etc.", "et cetera"), short("vs.", "versus"), short("approx.", "approximately"),
-    short("Ave.", "Avenue"), short("Blvd.", "Boulevard"), short("Rd.", "Road"),
-    short("Inc.", "Incorporated"), short("Ltd.", "Limited"), short("min.", "minutes"),
-    short("hrs.", "hours"), short("w/o", "without"), short("w/", "with"),
+    short({
+      "Mr.": "Mister", "Mrs.": "Missus", "Ms.": "Miss", "Dr.": "Doctor", "Prof.": "Professor",
+      "e.g.": "for example", "i.e.": "that is", "etc.": "et cetera", "vs.": "versus",
+      "approx.": "approximately", "Ave.": "Avenue", "Blvd.": "Boulevard", "Rd.": "Road",
+      "Inc.": "Incorporated", "Ltd.": "Limited", "min.": "minutes", "hrs.": "hours",
+      "w/o": "without", "w/": "with",
+    }),
     [/(?<![\p{L}\p{N}.])No\.\s?(?=\d)/gu, "number "],
     [/(?<=\d\s?)(?:a\.m\.|am|AM)(?![\p{L}.])/gu, "A M"],
     [/(?<=\d\s?)(?:p\.m\.|pm|PM)(?![\p{L}.])/gu, "P M"],
@@ -109,13 +120,14 @@ const GERMAN: LanguageWords = {
   clock: (hour, minute) =>
     `${hour === 1 ? "ein" : hour} Uhr${minute === 0 ? "" : ` ${minute}`}`,
   abbreviations: once(() => [
-    short("z. B.", "zum Beispiel"), short("d. h.", "das heißt"), short("u. a.", "unter anderem"),
-    short("usw.", "und so weiter"), short("bzw.", "beziehungsweise"), short("ca.", "circa"),
-    short("Nr.", "Nummer"), short("Tel.", "Telefon"), short("inkl.", "inklusive"),
-    short("evtl.", "eventuell"), short("ggf.", "gegebenenfalls"), short("Dr.", "Doktor"),
-    short("Prof.", "Professor"), short("Std.", "Stunden"), short("Min.", "Minuten"),
-    short("zzgl.", "zuzüglich"), short("vgl.", "vergleiche"), short("St.", "Sankt"),
-    [/(?<=\p{L})str\.(?=\s*\d|\s*$)/gu, "straße"], short("Str.", "Straße"),
+    short({
+      "z. B.": "zum Beispiel", "d. h.": "das heißt", "u. a.": "unter anderem",
+      "usw.": "und so weiter", "bzw.": "beziehungsweise", "ca.": "circa", "Nr.": "Nummer",
+      "Tel.": "Telefon", "inkl.": "inklusive", "evtl.": "eventuell", "ggf.": "gegebenenfalls",
+      "Dr.": "Doktor", "Prof.": "Professor", "Std.": "Stunden", "Min.": "Minuten",
+      "zzgl.": "zuzüglich", "vgl.": "vergleiche", "St.": "Sankt", "Str.": "Straße",
+    }),
+    [/(?<=\p{L})str\.(?=\s*\d|\s*$)/gu, "straße"],
     // The clock says it already.
     [/(?<=\d:\d\d)\s?Uhr(?!\p{L})/gu, ""],
   ]),
@@ -140,12 +152,12 @@ const SPANISH: LanguageWords = {
   },
   clock: (hour, minute) => `${hour === 1 ? "una" : hour}${minute === 0 ? "" : ` y ${minute}`}`,
   abbreviations: once(() => [
-    short("Sr.", "señor"), short("Sra.", "señora"), short("Srta.", "señorita"),
-    short("Dr.", "doctor"), short("Dra.", "doctora"), short("Ud.", "usted"),
-    short("Uds.", "ustedes"), short("p. ej.", "por ejemplo"), short("etc.", "etcétera"),
-    short("Av.", "avenida"), short("Avda.", "avenida"), short("núm.", "número"),
-    short("tel.", "teléfono"), short("Tel.", "teléfono"), short("aprox.", "aproximadamente"),
-    short("EE. UU.", "Estados Unidos"),
+    short({
+      "Sr.": "señor", "Sra.": "señora", "Srta.": "señorita", "Dr.": "doctor", "Dra.": "doctora",
+      "Ud.": "usted", "Uds.": "ustedes", "p. ej.": "por ejemplo", "etc.": "etcétera",
+      "Av.": "avenida", "Avda.": "avenida", "núm.": "número", "tel.": "teléfono",
+      "Tel.": "teléfono", "aprox.": "aproximadamente", "EE. UU.": "Estados Unidos",
+    }),
   ]),
   isYearInHundreds: () => false,
   inHundreds: (year) => spanishCardinal(String(year)),
@@ -166,10 +178,11 @@ const FRENCH: LanguageWords = {
   clock: (hour, minute) =>
     `${hour === 1 ? "une" : hour} heure${hour > 1 ? "s" : ""}${minute === 0 ? "" : ` ${minute}`}`,
   abbreviations: once(() => [
-    short("M.", "monsieur"), short("Mme", "madame"), short("Mlle", "mademoiselle"),
-    short("Dr", "docteur"), short("p. ex.", "par exemple"), short("etc.", "et cetera"),
-    short("env.", "environ"), short("av.", "avenue"), short("bd", "boulevard"),
-    short("tél.", "téléphone"), short("Tél.", "téléphone"), short("c.-à-d.", "c'est-à-dire"),
+    short({
+      "M.": "monsieur", Mme: "madame", Mlle: "mademoiselle", Dr: "docteur",
+      "p. ex.": "par exemple", "etc.": "et cetera", "env.": "environ", "av.": "avenue",
+      bd: "boulevard", "tél.": "téléphone", "Tél.": "téléphone", "c.-à-d.": "c'est-à-dire",
+    }),
     [/(?<!\p{L})n[°º]\s?(?=\d)/giu, "numéro "],
   ]),
   isYearInHundreds: () => false,

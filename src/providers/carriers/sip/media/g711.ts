@@ -1,5 +1,5 @@
 // G.711 by table: mu-law (PCMU) and A-law (PCMA), exact to ITU-T G.191. The tables are made once,
-// when the media thread loads this file. Used by codecs.ts.
+// when sip.ts opens its port. Used by codecs.ts.
 
 interface Law {
   /** Sample of every code. */
