@@ -10,6 +10,8 @@ export interface Announcer {
 }
 
 function sentences(text: string): string[] {
+  // Firefox has had it since 2024: up to then lines are read, each once it is whole.
+  if (!("Segmenter" in Intl)) return text.match(/[^\n]*\n|[^\n]+/g) ?? [];
   const segments = new Intl.Segmenter(undefined, { granularity: "sentence" }).segment(text);
   return [...segments].map(({ segment }) => segment);
 }

@@ -5,6 +5,7 @@ import {
   hearingOf, PROBLEMS, REASONS, startCall, STATES, type CallMessage, type Cause,
 } from "#ui/talk/call.js";
 import type { Settings } from "./api.ts";
+import { dress } from "./dress.ts";
 import { icon, make } from "./elements.ts";
 import type { Speaker } from "./store.ts";
 import type { Say } from "./texts.ts";
@@ -46,13 +47,6 @@ const STYLES = `
 }
 @media (forced-colors: active) { .in-call .dot { background: CanvasText; } }
 `;
-
-function dress(shadow: ShadowRoot): CSSStyleSheet {
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(STYLES);
-  shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
-  return sheet;
-}
 
 /** In the visitor's language; what the server says itself stays as it is. */
 function translated(text: string, say: Say): string {
@@ -103,7 +97,7 @@ function createBar(say: Say) {
 export function openCall(options: CallOptions): HTMLElement {
   const { shadow, say, assistant, context, origin, conversation, settings } = options;
   const bar = createBar(say);
-  const sheet = dress(shadow);
+  const undress = dress(shadow, STYLES);
   let reason = "";
   const receive = (message: CallMessage): void => {
     switch (message.type) {
@@ -130,7 +124,7 @@ export function openCall(options: CallOptions): HTMLElement {
       call.hangUp();
     },
     closed: (problem, cause) => {
-      shadow.adoptedStyleSheets = shadow.adoptedStyleSheets.filter((one) => one !== sheet);
+      undress();
       options.over(translated(problem, say) || reason, cause);
     },
   }, {

@@ -8,6 +8,7 @@ import { createAttaching } from "./attaching.ts";
 import { awayOf, createCallback, sayAway } from "./away.ts";
 import { canBeHeard, windowOf } from "./calling.ts";
 import { icon, ICONS, make } from "./elements.ts";
+import { dress } from "./dress.ts";
 import { createForm } from "./form.ts";
 import { createLog } from "./log.ts";
 import { PANEL_STYLES } from "./panel-styles.ts";
@@ -129,11 +130,17 @@ function listen(parts: Parts, actions: Actions): void {
   });
 }
 
-/** Keyboards of telephones cover the page without making it smaller. */
+/** Keyboards of telephones cover the page without making it smaller, and iPhones shift it too. */
 function followKeyboard(root: HTMLElement): void {
   const viewport = window.visualViewport;
-  viewport?.addEventListener("resize", () =>
-    root.style.setProperty("--height", `${Math.round(viewport.height)}px`));
+  const follow = (): void => {
+    // Whoever looks at something closely moves what is seen as well.
+    if (!viewport || viewport.scale > 1) return;
+    root.style.setProperty("--height", `${Math.round(viewport.height)}px`);
+    root.style.setProperty("--top", `${Math.round(viewport.offsetTop)}px`);
+  };
+  viewport?.addEventListener("resize", follow);
+  viewport?.addEventListener("scroll", follow);
 }
 
 function drawNotice(parts: Parts, say: Say, { talk, isOffline, call, fileProblem }: Shown): void {
@@ -217,9 +224,7 @@ function createExtras(
 export function openPanel({ shadow, root, options, actions, say }: ShellParts & {
   root: HTMLElement;
 }): Panel {
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(PANEL_STYLES);
-  shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
+  dress(shadow, PANEL_STYLES);
   const parts = createParts(options);
   const { panel, box } = parts;
   const log = createLog(createAnnouncer(parts.region), say, actions);

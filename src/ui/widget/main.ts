@@ -4,6 +4,7 @@
 /// <reference lib="dom" />
 import { createApi } from "./api.ts";
 import { startWidget } from "./controller.ts";
+import { dress } from "./dress.ts";
 import { readOptions, type Options } from "./options.ts";
 import { STYLES } from "./styles.ts";
 
@@ -19,9 +20,7 @@ function mount(options: Options): void {
   define();
   const host = document.createElement(TAG);
   const shadow = host.attachShadow({ mode: "open" });
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(STYLES);
-  shadow.adoptedStyleSheets = [sheet];
+  dress(shadow, STYLES);
   startWidget(shadow, options, createApi(options.origin));
   document.body.append(host);
 }

@@ -42,12 +42,20 @@ const ENTITIES: Record<string, string> =
 const unescaped = (text: string): string =>
   text.replaceAll(/&(amp|lt|gt|quot|#39|nbsp);/g, (whole, name: string) => ENTITIES[name] ?? whole);
 
+function addressOf(text: string): URL | null {
+  try {
+    return new URL(text);
+  } catch {
+    return null;
+  }
+}
+
 function link(address: string, children: Nodes): Nodes {
   const text = unescaped(address);
-  if (!URL.canParse(text)) return children;
-  const { protocol, href } = new URL(text);
-  if (!PROTOCOLS.has(protocol)) return children;
-  return [make("a", { href, target: "_blank", rel: "noopener noreferrer" }, ...children)];
+  const url = addressOf(text);
+  if (!url || !PROTOCOLS.has(url.protocol)) return children;
+  const to = { href: url.href, target: "_blank", rel: "noopener noreferrer" };
+  return [make("a", to, ...children)];
 }
 
 function inline(tokens: Token[] | undefined, depth: number): Nodes {
@@ -155,5 +163,7 @@ export function plainText(text: string): string {
   return text
     .replace(/!?\[([^[\]\n]+)\]\([^()\s]+\)/g, "$1")
     .replace(/^\s{0,3}(#{1,6}|[-*+])\s+/gm, "")
-    .replace(/[*`]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "");
+    // What stands before is taken along: Safari of 2022 cannot look behind.
+    .replace(/(^|[^\p{L}\p{N}])_+/gu, "$1")
+    .replace(/[*`]|_(?![\p{L}\p{N}])/gu, "");
 }

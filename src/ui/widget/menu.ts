@@ -28,6 +28,10 @@ export function createMenu(
   list.addEventListener("focusout", ({ relatedTarget: next }) => {
     if (next !== toggle && !(next instanceof Node && list.contains(next))) show(false);
   });
+  // Safari focuses no button that is pressed: the list would be gone before its button is let go.
+  for (const part of [toggle, list]) {
+    part.addEventListener("mousedown", (event) => event.preventDefault());
+  }
   for (const [button, act] of [
     [restart, actions.restart], [transcript, actions.askTranscript], [sound, actions.sound],
   ] as const) {

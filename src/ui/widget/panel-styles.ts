@@ -10,7 +10,7 @@ const FRAME = `
 .panel[open] { display: flex; flex-direction: column; }
 @media (max-width: 480px) {
   .panel.panel {
-    inset: 0; translate: none; width: 100%; height: var(--height, 100dvh); border: 0;
+    inset: var(--top, 0) 0 auto; translate: none; width: 100%; height: var(--height, 100dvh); border: 0;
     border-radius: 0;
   }
 }

@@ -89,6 +89,10 @@ export const isAnswering = ({ pending, problem }: Talk): boolean =>
 export const abandoned = ({ items }: Talk): Item[] => items.map((item) =>
   item.role === "user" && !item.isStored ? { ...item, isLost: true } : item);
 
+/** The list with another item in that place; lists have no `with` in browsers of 2022. */
+const placed = (items: Item[], index: number, item: Item): Item[] =>
+  items.map((one, at) => at === index ? item : one);
+
 /** Whether the pending message has reached the server as far as this page knows. */
 export const isStored = ({ items }: Talk): boolean => {
   const last = items.findLast(({ role }) => role === "user");
@@ -112,13 +116,13 @@ function onReply(items: Item[], turn: number, change: (reply: Reply) => Reply): 
   if (found?.role !== "assistant") {
     return [...items.filter((item) => !isOpenReply(item)), change(fresh)];
   }
-  return items.with(index, change(found));
+  return placed(items, index, change(found));
 }
 
 /** What the log holds already comes before what is still on its way to it: a greeting, say. */
 function beforeUnsent(items: Item[], item: Item): Item[] {
   const unsent = items.findIndex((one) => one.role === "user" && !one.isStored && !one.isLost);
-  return unsent < 0 ? [...items, item] : items.toSpliced(unsent, 0, item);
+  return unsent < 0 ? [...items, item] : [...items.slice(0, unsent), item, ...items.slice(unsent)];
 }
 
 function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
@@ -132,7 +136,9 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
     // A message opens a conversation again that had ended before it came.
     return index < 0
       ? { ...talk, items: [...items, item], hasEnded: false }
-      : { ...talk, items: items.with(index, item), problem, isUnreached: false, hasEnded: false };
+      : {
+          ...talk, items: placed(items, index, item), problem, isUnreached: false, hasEnded: false,
+        };
   }
   const reply: Reply = {
     role: "assistant", text: message.content, turn: null,
@@ -244,7 +250,7 @@ export function heard({ items, ...talk }: Talk, by: Speaker, text: string, isFin
   const line: Item = { role: "spoken", by, text, isFinal };
   const index = items.findLastIndex((item) =>
     item.role === "spoken" && item.by === by && !item.isFinal);
-  return { ...talk, items: index < 0 ? [...items, line] : items.with(index, line) };
+  return { ...talk, items: index < 0 ? [...items, line] : placed(items, index, line) };
 }
 
 /** The call is over: what was being said stays as it is. */
