@@ -1,4 +1,4 @@
-// Behind nginx, configured with the text of docs/proxy.md as it stands there.
+// Behind nginx and HAProxy, configured with the text of docs/proxy.md as it stands there.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -11,17 +11,25 @@ import { freePorts } from "#support/free-ports.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
-const skip = spawnSync("nginx", ["-v"]).status === 0 ? false : "nginx is not installed";
+const noNginx = spawnSync("nginx", ["-v"]).status === 0 ? false : "nginx is not installed";
+const noHaproxy = spawnSync("haproxy", ["-v"]).status === 0 ? false : "haproxy is not installed";
+
+interface Proxy { url: string; close(): void }
+
+/** The block of docs/proxy.md in that language, with these addresses for its own. */
+function documented(
+  language: string, listen: [from: string, to: string], serverPort: number,
+): string {
+  const docs = readFileSync(new URL("../../docs/proxy.md", import.meta.url), "utf8");
+  const block = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(docs)?.[1] ?? "";
+  return block.replace(...listen).replace("127.0.0.1:8080", `127.0.0.1:${serverPort}`);
+}
 
 /** Resolves once nginx listens: its first process ends when the one that serves has begun. */
-async function startNginx(serverPort: number): Promise<{ url: string; close(): void }> {
+async function startNginx(serverPort: number): Promise<Proxy> {
   const folder = mkdtempSync(join(tmpdir(), "parley-nginx-"));
   const port = await freePorts();
-  const documented = /```nginx\n([^]*?)```/.exec(
-    readFileSync(new URL("../../docs/proxy.md", import.meta.url), "utf8"))?.[1] ?? "";
-  const site = documented
-    .replace("listen 80;", `listen 127.0.0.1:${port};`)
-    .replace("127.0.0.1:8080", `127.0.0.1:${serverPort}`);
+  const site = documented("nginx", ["listen 80;", `listen 127.0.0.1:${port};`], serverPort);
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
     .map((name) => `${name}_temp_path ${join(folder, name)};`).join(" ");
   writeFileSync(join(folder, "nginx.conf"), `
@@ -38,7 +46,23 @@ async function startNginx(serverPort: number): Promise<{ url: string; close(): v
   };
 }
 
-test("[OP148] behind nginx as documented: streams as written, WebSocket, the visitor's address", { skip }, async () => {
+/** As a daemon, whose first process ends when the one that serves listens. */
+async function startHaproxy(serverPort: number): Promise<Proxy> {
+  const folder = mkdtempSync(join(tmpdir(), "parley-haproxy-"));
+  const port = await freePorts();
+  const [file, pid] = [join(folder, "haproxy.cfg"), join(folder, "pid")];
+  writeFileSync(file, documented("haproxy", ["bind :80", `bind 127.0.0.1:${port}`], serverPort));
+  execFileSync("haproxy", ["-D", "-q", "-p", pid, "-f", file], { stdio: "ignore" });
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close: () => {
+      process.kill(Number(readFileSync(pid, "utf8")));
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function standsBehind(start: (serverPort: number) => Promise<Proxy>): Promise<void> {
   const model = await startScriptedModel();
   const hold = Promise.withResolvers<void>();
   model.script(() => ({ tokens: ["one ", "two"], hold: hold.promise, holdAfter: 1 }));
@@ -48,19 +72,19 @@ test("[OP148] behind nginx as documented: streams as written, WebSocket, the vis
       PARLEY_RATE_LIMITS: "on", PARLEY_RATE_ADDRESS_PER_MINUTE: "1",
     },
   });
-  const nginx = await startNginx(server.port);
+  const proxy = await start(server.port);
   const { uuid: assistant } = await newAssistant(server);
-  const create = (address: string) => fetch(`${nginx.url}/api/conversations`, {
+  const create = (address: string) => fetch(`${proxy.url}/api/conversations`, {
     method: "POST", body: JSON.stringify({ assistant_id: assistant }),
     headers: { "X-Forwarded-For": address },
   });
-  // What a visitor claims is not believed: nginx adds the address that it saw, and that one counts.
+  // What a visitor claims is not believed: the proxy adds the address that it saw, and that one counts.
   assert.deepEqual([(await create("192.0.2.1")).status, (await create("192.0.2.2")).status], [200, 200]);
   const uuid = await newConversation(server, assistant);
-  const socket = new WebSocket(`${nginx.url.replace("http", "ws")}/api/conversations/${uuid}/socket`);
+  const socket = new WebSocket(`${proxy.url.replace("http", "ws")}/api/conversations/${uuid}/socket`);
   const [first] = await once(socket, "message") as [Buffer];
   assert.match(first.toString(), /"connected"/);
-  const response = await fetch(`${nginx.url}/api/conversations/${uuid}/messages`, {
+  const response = await fetch(`${proxy.url}/api/conversations/${uuid}/messages`, {
     method: "POST", body: JSON.stringify({ message: "Hello" }),
     headers: { Accept: "text/event-stream" },
   });
@@ -73,6 +97,12 @@ test("[OP148] behind nginx as documented: streams as written, WebSocket, the vis
   }
   assert.match(text, /event: reply_end/);
   socket.terminate();
-  nginx.close();
+  proxy.close();
   await Promise.all([server.close(), model.close()]);
-});
+}
+
+test("[OP148] behind nginx as documented: streams as written, WebSocket, the visitor's address",
+  { skip: noNginx }, () => standsBehind(startNginx));
+
+test("[OP169] behind HAProxy as documented: the same", { skip: noHaproxy }, () =>
+  standsBehind(startHaproxy));

@@ -20,6 +20,10 @@ export const LIMITS = {
   warmTalkS: 2 * 60 * 60,
   // Edge
   bodyBytesMax: 256 * 1024,
+  /** As many as Node's own server takes. */
+  headersBytesMax: 16 * 1024,
+  /** What is read past, so that who sent it gets the refusal; a longer body ends the connection. */
+  refusedBodyBytesMax: 100 * 1024 * 1024,
   jsonDepthMax: 32,
   requestIdCharsMax: 64,
   pageSizeMax: 100,

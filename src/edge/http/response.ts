@@ -1,6 +1,7 @@
 // Writes one response, whole or as a stream. Used by http/server.ts only. Nothing here touches the
 // raw response after it was aborted or ended: uWebSockets.js throws, in async code fatally.
 import type { HttpResponse as RawResponse } from "uWebSockets.js";
+import { LIMITS } from "#core/limits.ts";
 import type { ByteStream, HeaderMap, HttpRequest, Reply } from "./exchange.ts";
 
 /** Taken this way because an import of node:http loads the undici inside Node, too: 40 ms, 5 MB. */
@@ -54,6 +55,15 @@ export class Exchange {
 
   fail(error: unknown, options: { close?: Closing } = {}): void {
     this.reply(this.#options.renderError(error, this.request), options);
+  }
+
+  /**
+   * While the body may still be coming: what is left of it is read past. A connection that closes
+   * on bytes unread loses the answer, and a proxy then makes a 502 of it.
+   */
+  refuse(error: unknown): void {
+    const bytes = Number(this.request?.headers["content-length"]);
+    this.fail(error, bytes <= LIMITS.refusedBodyBytesMax ? {} : { close: "after" });
   }
 
   reply(reply: Reply, options: { close?: Closing } = {}): void {

@@ -4,13 +4,13 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { createSecureContext } from "node:tls";
-import * as uWS from "uWebSockets.js";
 import type {
   HttpRequest as RawRequest,
   HttpResponse as RawResponse,
   TemplatedApp,
   us_listen_socket,
 } from "uWebSockets.js";
+import { makeRoomForHeaders } from "#config/library.ts";
 import { Fault, fieldFault, MisconfiguredStart, StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -20,6 +20,9 @@ import { Exchange } from "./response.ts";
 import type { HttpRequest, HttpRoute, MultipartForm, Reply, SocketRoute } from "./exchange.ts";
 import { createMultipartReader } from "./multipart.ts";
 import { mountSocket } from "./socket.ts";
+
+makeRoomForHeaders();
+const uWS = await import("uWebSockets.js");
 
 /** What uWebSockets.js takes to leave its name and version out of answers. */
 // The typings lack it.
@@ -112,8 +115,7 @@ function readBody(
     if (bytes > bytesMax) {
       refused = true;
       chunks.length = 0;
-      exchange.fail(new Fault(413, "The request body is too large."), { close: "after" });
-      return;
+      return exchange.refuse(new Fault(413, "The request body is too large."));
     }
     // The chunk's memory is taken back when this callback returns.
     if (chunk.byteLength > 0) chunks.push(Buffer.from(Buffer.from(chunk)));
@@ -142,12 +144,13 @@ function readOnceAdmitted(
     else early.push([copy, isLast]);
   });
   raw.pause();
-  admitted.then(() => {
+  admitted.finally(() => {
+    if (!exchange.finished) raw.resume();
+  }).then(() => {
     if (exchange.finished) return;
     take = begin();
     for (const part of early.splice(0)) take(...part);
-    if (!exchange.finished) raw.resume();
-  }).catch((error: unknown) => exchange.fail(error, { close: "after" }));
+  }).catch((error: unknown) => exchange.refuse(error));
 }
 
 /** Like `readBody`, for forms with a file: what arrives goes to disk, not into memory. */
@@ -175,7 +178,7 @@ function readForm(
     if (bytes > bytesMax) {
       refused = true;
       reader.abort();
-      return exchange.fail(tooLargeFile(upload.fileBytesMax), { close: "after" });
+      return exchange.refuse(tooLargeFile(upload.fileBytesMax));
     }
     reader.write(chunk);
     if (!isLast) return;
@@ -281,7 +284,8 @@ function createOpener(
         readBody(raw, exchange, route.bodyBytesMax, (body) =>
           run(exchange, { ...request, body }, route.handle, underWay));
       } catch (error) {
-        exchange.fail(error, { close: isFramingFault(error) ? "at once" : "after" });
+        if (isFramingFault(error)) exchange.fail(error, { close: "at once" });
+        else exchange.refuse(error);
       }
     };
   };

@@ -1,0 +1,55 @@
+// Requests larger than most: what proxies send on, and what browsers bring along.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { after, test } from "node:test";
+import { WebSocket } from "ws";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+
+const server = await startTestServer();
+after(() => server.close());
+
+const MB = 1_000_000;
+
+/** Reads nothing before all is sent, as proxies do; then another request on the same connection. */
+function sendAll(head: string, bytes: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(server.port, "127.0.0.1");
+    let answer = "";
+    socket.on("error", reject);
+    socket.on("close", () => resolve(answer));
+    socket.pause();
+    socket.write(`${head}Host: x\r\nContent-Length: ${bytes}\r\n\r\n`);
+    socket.write(Buffer.alloc(bytes, "x"), () => {
+      socket.write("GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+      socket.resume();
+    });
+    socket.on("data", (chunk) => (answer += chunk.toString("latin1")));
+  });
+}
+
+test("[ER154] who is refused while still sending gets the answer all the same, and keeps the connection", async () => {
+  const { body } = await server.call("POST", "/user/knowledgebases", { body: { name: "Shop" } });
+  const documents = `POST /api/user/knowledgebases/${body.data.id}/documents HTTP/1.1\r\n`
+    + "Content-Type: multipart/form-data; boundary=b\r\n";
+  const statusesOf = async (head: string, bytes: number) =>
+    [...(await sendAll(head, bytes)).matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status);
+  const key = `Authorization: Bearer ${server.key}\r\n`;
+  assert.deepEqual(await statusesOf("POST /api/conversations HTTP/1.1\r\n", 10 * MB), ["413", "200"]);
+  assert.deepEqual(await statusesOf(documents, 10 * MB), ["401", "200"]);
+  assert.deepEqual(await statusesOf(documents + key, 30 * MB), ["422", "200"]);
+});
+
+test("[ER155] cookies of the page's other programs keep nobody out", async () => {
+  const headers = { Cookie: `session=${"x".repeat(12_000)}` };
+  assert.equal((await fetch(`${server.url}/widget.js`, { headers })).status, 200);
+  const { uuid } = await newAssistant(server);
+  const socket = new WebSocket(
+    `${server.url.replace("http", "ws")}/api/conversations/${await newConversation(server, uuid)}/socket`,
+    { headers });
+  await new Promise((resolve, reject) => socket.once("message", resolve).once("error", reject));
+  socket.terminate();
+  const much = `GET /livez HTTP/1.1\r\nCookie: session=${"x".repeat(40_000)}\r\nHost: x\r\n\r\n`;
+  const [answer] = await once(connect(server.port, "127.0.0.1").end(much), "data") as [Buffer];
+  assert.match(answer.toString(), /^HTTP\/1.1 431 /);
+});
