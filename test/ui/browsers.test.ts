@@ -10,7 +10,7 @@ import { OLDEST, bundlePage, type BundleName } from "#ui/build.ts";
 type Versions = [chrome: number, firefox: number, safari: number];
 const NEVER = Infinity;
 
-/** First versions, as MDN's compatibility data has them. */
+/** First versions, as MDN's compatibility data had them in November 2026. */
 const FUNCTIONS: [RegExp, ...Versions][] = [
   [/\.(at|hasOwn|throwIfAborted|randomUUID|supportedValuesOf|showModal)\(/, 100, 98, 15.4],
   [/\bstructuredClone\(|\bBroadcastChannel\b|\.locks\b/, 98, 96, 15.4],
@@ -31,7 +31,7 @@ const FUNCTIONS: [RegExp, ...Versions][] = [
   [/\bURL\.parse\(/, 126, 126, 18],
   [/\.startViewTransition\(/, 111, 144, 18],
   [/\bPromise\.try\(/, 128, 134, 18.2],
-  [/\.(setHTMLUnsafe|parseHTMLUnsafe)\(/, 124, 123, 18.2],
+  [/\.(setHTMLUnsafe|parseHTMLUnsafe)\(/, 124, 123, 26],
   [/\.(fromBase64|toBase64|fromHex|toHex)\(/, 140, 133, 18.2],
   [/\bRegExp\.escape\(/, 136, 134, 18.2],
   [/\bIterator\.from\(|\.toArray\(/, 122, 131, 18.4],
@@ -41,7 +41,7 @@ const FUNCTIONS: [RegExp, ...Versions][] = [
   [/\bIntl\.DurationFormat\b/, 129, 136, 16.4],
   [/\.(aria[A-Z]\w+)=/, 81, 119, 12.1],
   [/\bscrollend\b/, 114, 109, 26.2],
-  [/\bTemporal\./, 144, 139, NEVER],
+  [/\bTemporal\./, 144, 139, 27.3],
   [/\brequestIdleCallback\b|\bCloseWatcher\b|\bscheduler\.|\.moveBefore\(/, 133, 144, NEVER],
 ];
 /** A rule with one of these falls away, or a value does that the page is not whole without. */
@@ -52,16 +52,16 @@ const STYLES: [RegExp, ...Versions][] = [
   [/@container\b/, 105, 110, 16],
   [/\bsubgrid\b/, 117, 71, 16],
   [/color-mix\(/, 111, 113, 16.2],
-  [/@media[^{]*\(\w+ ?[<>]=?/, 104, 63, 16.4],
+  [/@media[^{]*\(\w+ ?[<>]=?/, 104, 102, 16.4],
   [/:dir\(/, 120, 49, 16.4],
   [/@property\b/, 85, 128, 16.4],
   [/:user-(in)?valid\b/, 119, 88, 16.5],
   [/:popover-open\b/, 114, 125, 17],
-  [/@scope\b/, 118, 146, 17.4],
+  [/@scope\b/, 118, 146, 26.4],
   [/light-dark\(/, 123, 120, 17.5],
   [/@starting-style\b/, 117, 129, 17.5],
   [/anchor-name:|position-area:/, 125, 147, 26],
-  [/:open\b|::details-content/, 133, 136, 26],
+  [/:open\b|::details-content/, 133, 143, 26.5],
 ];
 
 /** It does without where there is none: adopted styles (dress.ts), sentences (announce.ts). */
