@@ -7,7 +7,7 @@ import { wavOf } from "./wav.ts";
 
 const EXECUTABLE = "/usr/bin/chromium";
 /** Set by a file of tests, or by who runs one of Chromium's in Firefox to see what differs. */
-const isFirefox = (): boolean => process.env.PARLEY_TEST_BROWSER === "firefox";
+const isFirefox = (): boolean => process.env.TEST_BROWSER === "firefox";
 
 /** Why browser tests cannot run here; false: they can. */
 export const noBrowser = (): string | false => isFirefox() ? noFirefox()

@@ -1,5 +1,5 @@
 // Debian's Firefox, driven as it is over WebDriver BiDi by what Playwright has for that. With
-// PARLEY_TEST_BROWSER=firefox any test of a page runs in it; those fail there that look at
+// TEST_BROWSER=firefox any test of a page runs in it; those fail there that look at
 // WebSockets, at bodies of requests or through Chromium's debugger, which BiDi has not.
 import { existsSync } from "node:fs";
 import { firefox, type Browser } from "playwright-core";

@@ -1,14 +1,20 @@
 // Firefox, where it is installed: the ways that everybody takes, and what only Firefox got wrong.
 // All other tests of pages run in Chromium.
+import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { noFirefox } from "#support/firefox.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
+import { isAnswered, open, startWorld } from "#support/widget-page.ts";
 
-process.env.PARLEY_TEST_BROWSER = "firefox";
+process.env.TEST_BROWSER = "firefox";
 const skip = noFirefox();
 const dashboard = await startDashboard();
-after(dashboard.close);
+const widget = await startWorld("beeps");
+after(async () => {
+  await dashboard.close();
+  await widget.close();
+});
 
 test("[FX1] in Firefox the dashboard is live in several tabs at once", { skip }, async () => {
   await dashboard.withDashboard(async ({ page }) => {
@@ -23,6 +29,46 @@ test("[FX1] in Firefox the dashboard is live in several tabs at once", { skip },
     const made = await newConversation(dashboard.server, uuid);
     for (const tab of [page, second]) {
       await tab.getByRole("row", { name: made.slice(0, 8) }).waitFor();
+    }
+  });
+});
+
+test("[FX2] in Firefox the widget answers, survives a reload and hears a call", { skip }, async () => {
+  await widget.withWidget({ settings: { post_call_evaluation: false } }, async (seen) => {
+    const { page, log, replies } = seen;
+    widget.model.script(() => ({ tokens: ["At ", "**nine**."] }));
+    await open(seen);
+    await seen.say("When do you open?");
+    await log.getByText("At nine.").waitFor();
+    await isAnswered(seen);
+    await page.reload();
+    await log.getByText("At nine.").waitFor();
+    assert.deepEqual(await replies(), ["Hi!", "At nine."]);
+    const call = page.getByRole("group", { name: "Call" });
+    await page.getByRole("button", { name: "Start a call", exact: true }).click();
+    // Drawn when the server has sent it: that it is heard needs a device, which tests have not.
+    await log.getByText("Hi!").nth(1).waitFor();
+    await page.getByRole("button", { name: "Hang up" }).click();
+    await call.waitFor({ state: "detached" });
+    await log.getByText("The call has ended.").waitFor();
+  });
+});
+
+test("[FX3] in Firefox a day among the filters of a list is read whole at 1280 px", { skip }, async () => {
+  await dashboard.withDashboard(async ({ page, go }) => {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await go("/calls");
+    for (const label of ["From day", "To day"]) {
+      const day = page.getByLabel(label);
+      await day.fill("2026-11-23");
+      // As wide as the browser would make it by itself.
+      assert.deepEqual(await day.evaluate((input) => {
+        const given = input.getBoundingClientRect().width;
+        input.style.width = "max-content";
+        const wanted = input.getBoundingClientRect().width;
+        input.style.width = "";
+        return given >= wanted ? "whole" : `${given} of ${wanted} px`;
+      }), "whole");
     }
   });
 });
