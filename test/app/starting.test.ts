@@ -27,6 +27,9 @@ test("[OP149] metrics are for this machine or the token, strangers add no series
   assert.equal(forwarded.status, 403);
   const series = async () => (await registry.metrics()).split("\n")
     .filter((line) => line !== "" && !line.startsWith("#")).map((line) => line.replace(/ \S+$/, ""));
+  const types = [...(await registry.metrics()).matchAll(/^# TYPE (\S+) (\S+)$/gm)];
+  const isCounter = ([, , type]: string[]): boolean => type === "counter";
+  assert.deepEqual(types.filter((one) => isCounter(one) !== one[1]?.endsWith("_total")), []);
   const before = await series();
   assert.deepEqual(before.filter((line) => !line.startsWith("parley_")), []);
   for (const path of ["/user/me", "/user/calls", "/nothing", "/conversations/x", "/v1/models"]) {

@@ -78,7 +78,7 @@ async function standsBehind(start: (serverPort: number) => Promise<Proxy>): Prom
     method: "POST", body: JSON.stringify({ assistant_id: assistant }),
     headers: { "X-Forwarded-For": address },
   });
-  // What a visitor claims is not believed: the proxy adds the address that it saw, and that one counts.
+  // What a visitor claims is not believed: the proxy adds the address that it saw, which counts.
   assert.deepEqual([(await create("192.0.2.1")).status, (await create("192.0.2.2")).status], [200, 200]);
   const uuid = await newConversation(server, assistant);
   const socket = new WebSocket(`${proxy.url.replace("http", "ws")}/api/conversations/${uuid}/socket`);
@@ -101,8 +101,10 @@ async function standsBehind(start: (serverPort: number) => Promise<Proxy>): Prom
   await Promise.all([server.close(), model.close()]);
 }
 
-test("[OP148] behind nginx as documented: streams as written, WebSocket, the visitor's address",
-  { skip: noNginx }, () => standsBehind(startNginx));
+test("[OP148] behind nginx as documented: streams as written, WebSocket, the visitor's address", { skip: noNginx }, async () => {
+  await standsBehind(startNginx);
+});
 
-test("[OP169] behind HAProxy as documented: the same", { skip: noHaproxy }, () =>
-  standsBehind(startHaproxy));
+test("[OP169] behind HAProxy as documented: the same", { skip: noHaproxy }, async () => {
+  await standsBehind(startHaproxy);
+});

@@ -12,6 +12,10 @@ const SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ];
 
+/** Gauges that the library names like counters; the same by type is there under other names. */
+const MISNAMED = ["handles", "requests", "resources"]
+  .map((what) => `parley_nodejs_active_${what}_total`);
+
 interface Gauges {
   sseStreams(): number;
   websockets(): number;
@@ -102,6 +106,7 @@ export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry, prefix: "parley_" });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
   let text: Promise<string> | null = null;
   return {
     registry,
