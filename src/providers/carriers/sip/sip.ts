@@ -20,9 +20,10 @@ import { codecsOf, NARROWBAND, type Codec } from "./grammar/codec-names.ts";
 import { codecFor, parseSdp } from "./grammar/sdp.ts";
 import { openCoders } from "./media/codecs.ts";
 import { createSystemNames } from "./trunks/srv.ts";
-import { identityOf, TrunkRoster, type Names } from "./trunks/trunk-roster.ts";
+import { identityOf, routeTo, TrunkRoster, type Names } from "./trunks/trunk-roster.ts";
 import { rateOfCodec, type SipListener, type TrunkSetup } from "./trunks/trunk.ts";
 import { parseUri } from "./grammar/uri.ts";
+import type { Credentials } from "./dialogs/authentication.ts";
 import type { IncomingInvite } from "./dialogs/call-types.ts";
 import { createUserAgent, type UserAgent } from "./dialogs/user-agent.ts";
 
@@ -146,6 +147,8 @@ interface Offered {
   requiresSrtp: boolean;
   codecs: readonly Codec[];
   rate: Leg["rate"];
+  /** For a telephone system that asks who we are before it believes our goodbye. */
+  credentials: Credentials | null;
 }
 
 interface Parts extends Pick<LegOptions, "rtp" | "mayReach" | "system" | "log"> {
@@ -170,7 +173,7 @@ async function place(
   const way = trunkId === undefined ? null : await roster.find(trunkId);
   if (!way) return leg.end("failed", "the trunk is gone, switched off or its address unknown");
   const { trunk, peer, others } = way;
-  const { user, domain } = identityOf(trunk);
+  const { user, domain, authority } = identityOf(trunk);
   // Which of our addresses is seen depends on where the call goes: the offer says it.
   const { host } = rtp;
   const { requireSrtp: requiresSrtp } = trunk;
@@ -180,13 +183,14 @@ async function place(
   const number = from ?? trunk.phoneNumber;
   // A telephone system knows its lines by name, a provider its customers by number.
   const caller = trunk.trunkType === "extension" ? user : number;
-  const uri = /^sips?:/i.test(to) ? to : `sip:${to}@${domain}`;
+  const isUri = /^sips?:/i.test(to);
+  const uri = isUri ? to : `sip:${to}@${domain}`;
   if (/[<>"\s]/.test(uri)) return leg.end("failed", "the address is none");
   const call = agent.call({
     peer,
     others,
     silent: (silent) => roster.silent(trunk.id, silent),
-    uri,
+    uri: isUri ? to : `sip:${to}@${authority}`,
     from: `<sip:${caller}@${domain}>`,
     to: `<${uri}>`,
     sdp: (seen) => leg.offer(seen),
@@ -194,7 +198,7 @@ async function place(
     headers: [
       ["P-Asserted-Identity", `<sip:${number}@${domain}>`],
       ...(trunk.outboundProxy
-        ? [["Route", `<sip:${uriHost(trunk.address)};lr>`] satisfies [string, string]]
+        ? [["Route", routeTo(trunk)] satisfies [string, string]]
         : []),
     ],
     ringingMs,
@@ -219,7 +223,7 @@ async function answer(
   { agent }: Parts, leg: SipLeg, offered: Offered | null,
 ): Promise<void> {
   if (!offered) return leg.end("far_hung_up");
-  const { invite, requiresSrtp, codecs } = offered;
+  const { invite, requiresSrtp, codecs, credentials } = offered;
   invite.onCancelled(() => leg.end("far_hung_up"));
   leg.onGivenUp(() => invite.refuse(480));
   const { request, peer } = invite;
@@ -239,7 +243,7 @@ async function answer(
     invite.refuse(488);
     return leg.end("failed");
   }
-  leg.join(invite.accept(sdp));
+  leg.join(invite.accept(sdp, credentials));
 }
 
 /** The call with what its trunk wants; null: there is no sound in it that we may speak. */
@@ -247,7 +251,10 @@ function offeredBy(invite: IncomingInvite, meant: TrunkSetup[]): Offered | null 
   const requiresSrtp = meant.some((trunk) => trunk.requireSrtp);
   const codecs = meant[0] ? codecsOf(meant[0].codecs) : NARROWBAND;
   const codec = usableCodec(invite, codecs, requiresSrtp);
-  return codec && { invite, requiresSrtp, codecs, rate: rateOf(codec) };
+  const [only, ...others] = meant;
+  const credentials = only && others.length === 0
+    ? { username: identityOf(only).user, password: only.password } : null;
+  return codec && { invite, requiresSrtp, codecs, rate: rateOf(codec), credentials };
 }
 
 /** The one its sound will have, or most likely has where there is no offer yet; null: none. */

@@ -1,5 +1,6 @@
 // What the carrier sees of the signalling: a call offered, a call placed, and the dialog both
 // become. Implemented by incoming.ts, outgoing.ts and sip-session.ts.
+import type { Credentials } from "./authentication.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 
@@ -15,8 +16,11 @@ export interface IncomingInvite {
    * refusal is sent once, and an INVITE that comes again is offered again.
    */
   refuse(status: number, reason?: string, headers?: [string, string][]): void;
-  /** 200 with this SDP; after a cancel the dialog is one that has ended. */
-  accept(sdp: string): Dialog;
+  /**
+   * 200 with this SDP; after a cancel the dialog is one that has ended. With the credentials
+   * challenges to what we send in it are answered.
+   */
+  accept(sdp: string, credentials?: Credentials | null): Dialog;
   /** Nobody needs to refuse it any more. Also when the caller's own time limit passed. */
   onCancelled(handler: () => void): void;
 }

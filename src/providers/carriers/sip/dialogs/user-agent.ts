@@ -22,6 +22,7 @@ import type { ServerTransaction } from "#providers/carriers/sip/transport/server
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 import { createTransactions, newBranch, newTag, type Transactions } from "#providers/carriers/sip/transport/transactions.ts";
 import { createTransport, type Transport } from "#providers/carriers/sip/transport/transport.ts";
+import { escapeUser } from "#providers/carriers/sip/grammar/uri.ts";
 
 export interface UserAgentOptions {
   /** Address and port to listen at; port 0: any. */
@@ -184,7 +185,7 @@ class Agent {
       mayReach,
       contact: (peer, localHost, user) => {
         const suffix = peer.transport === "udp" ? "" : `;transport=${peer.transport}`;
-        const name = user === null ? "" : `${user}@`;
+        const name = user === null ? "" : `${escapeUser(user)}@`;
         return `<sip:${name}${uriHost(localHost)}:${this.#portFor(peer)}${suffix}>`;
       },
       localHost: (peer) => this.#transport.localHost(peer),

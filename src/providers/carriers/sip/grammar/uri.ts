@@ -181,6 +181,10 @@ export function parseUri(text: string): SipUri | null {
   };
 }
 
+/** As a URI has it: `decode` undone, what RFC 3261 lets stand left alone. */
+export const escapeUser = (user: string): string =>
+  encodeURIComponent(user.toWellFormed()).replace(/%(24|26|2B|2C|2F|3B|3D|3F)/g, decodeURIComponent);
+
 function parseUserInfo(text: string): { user: string; password?: string } | null {
   const colon = text.indexOf(":");
   const user = decode(colon < 0 ? text : text.slice(0, colon));

@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 import { isInside, mayBeTelephoneSystem, parseNetworks, type Network } from "#core/networks.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
-import { peerKey, plainHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
+import { peerKey, plainHost, uriHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 import type { TrunkSetup } from "./trunk.ts";
 import type { Registration } from "#providers/carriers/sip/dialogs/registration.ts";
@@ -55,15 +55,31 @@ const PEERS_MAX = 8;
 const PORTS = { udp: 5060, tcp: 5060, tls: 5061 } as const;
 const SERVICES = { udp: "_sip._udp", tcp: "_sip._tcp", tls: "_sips._tcp" } as const;
 
-/** `user@domain` in parts; the domain is the address where none is named. */
+type Place = Pick<TrunkSetup, "address" | "port" | "transport">;
+
+/** The address, with the port that a proxy knows itself by, where that is not the usual one. */
+const authorityOf = ({ address, port, transport }: Place): string =>
+  `${uriHost(address)}${port === null || port === PORTS[transport] ? "" : `:${port}`}`;
+
+/**
+ * `user@domain` in parts; the domain is the address where none is named. Requests are for the
+ * `authority`: From and To have no port (RFC 3261 19.1.1).
+ */
 export function identityOf(
-  { username, address }: Pick<TrunkSetup, "username" | "address">,
-): { user: string; domain: string } {
+  trunk: Pick<TrunkSetup, "username"> & Place,
+): { user: string; domain: string; authority: string } {
+  const { username, address } = trunk;
   const at = username.lastIndexOf("@");
-  return at > 0 && at < username.length - 1
-    ? { user: username.slice(0, at), domain: username.slice(at + 1) }
-    : { user: username, domain: isIP(address) === 6 ? `[${address}]` : address };
+  if (at <= 0 || at === username.length - 1) {
+    return { user: username, domain: uriHost(address), authority: authorityOf(trunk) };
+  }
+  const domain = username.slice(at + 1);
+  return { user: username.slice(0, at), domain, authority: domain };
 }
+
+/** Value of a Route through the trunk's address. */
+export const routeTo = (trunk: Place): string =>
+  `<sip:${authorityOf(trunk)}${trunk.transport === "udp" ? "" : `;transport=${trunk.transport}`};lr>`;
 
 /** The fields of a trunk that make a difference here: the name its owner gives it does not. */
 const signatureOf = (trunk: TrunkSetup): string => JSON.stringify([
@@ -260,10 +276,10 @@ export class TrunkRoster {
     const peer = peerOf(entry);
     if (!peer) return this.#later(entry, () => void this.#register(entry));
     const { trunk } = entry;
-    const { user, domain } = identityOf(trunk);
+    const { user, domain, authority } = identityOf(trunk);
     entry.registration = agent.register({
       peer,
-      registrar: `sip:${domain}`,
+      registrar: `sip:${authority}`,
       aor: `sip:${user}@${domain}`,
       contactUser: contactUserOf(trunk),
       credentials: { username: user, password: trunk.password },

@@ -1,0 +1,84 @@
+// What telephone systems and proxies that are strict want of a trunk: their own port in what is
+// addressed to them, and proof within calls that they brought.
+import assert from "node:assert/strict";
+import { after, test as register } from "node:test";
+import type { LegEvent, Offer } from "#providers/carriers/port.ts";
+import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
+import { identityOf, routeTo } from "#providers/carriers/sip/trunks/trunk-roster.ts";
+import { createReceived } from "#support/received.ts";
+import { createCarrierTo, inviteAt, request, trunkOf } from "#support/sip-hops.ts";
+import { createWire, requestText, responseText, SDP } from "#support/sip-phones.ts";
+
+const test = (name: string, run: () => unknown): void =>
+  void register(name, { timeout: 60_000 }, async () => void await run());
+
+const open: { close(): Promise<unknown> }[] = [];
+after(async () => {
+  for (const it of open.reverse()) await it.close();
+});
+
+const CHALLENGE = 'Digest realm="pbx", nonce="n1", qop="auth"';
+
+async function trunkAt(changes: (port: number) => Partial<TrunkSetup>) {
+  const far = await createWire();
+  const offers = createReceived<{ kind: "offer"; offer: Offer }>();
+  const carrier = await createCarrierTo([far], changes(far.peer.port), undefined, undefined,
+    (offer) => offers.receive({ kind: "offer", offer }));
+  open.push(far, carrier);
+  return { far, offers, ...carrier };
+}
+
+test("[SC215] a trunk at a port of its own is addressed with it, a proxy with its transport too", async () => {
+  const named = await trunkAt((port) => ({ address: "127.0.0.1", port }));
+  named.dial();
+  const plain = await inviteAt(named.far);
+  assert.equal(plain.uri, `sip:+14155550199@127.0.0.1:${named.far.peer.port}`);
+  // A name has no port: RFC 3261, 19.1.1.
+  assert.equal(plain.headers.get("To"), "<sip:+14155550199@127.0.0.1>");
+  assert.match(plain.headers.get("From")!, /^<sip:\+14155550100@127\.0\.0\.1>;tag=/);
+  const proxied = await trunkAt((port) => ({
+    address: "127.0.0.1", port, username: "alice@pbx.example", outboundProxy: true,
+  }));
+  proxied.dial();
+  const routed = await inviteAt(proxied.far);
+  assert.equal(routed.uri, "sip:+14155550199@pbx.example");
+  assert.equal(routed.headers.get("Route"), `<sip:127.0.0.1:${proxied.far.peer.port};lr>`);
+  const routes = [{}, { port: 5060 }, { port: 5080, transport: "tcp" },
+    { port: 5061, transport: "tls" }, { address: "::1", port: 5070 }] as const;
+  assert.deepEqual(routes.map((changes) => routeTo(trunkOf(changes))), [
+    "<sip:sip.example.com;lr>", "<sip:sip.example.com;lr>",
+    "<sip:sip.example.com:5080;transport=tcp;lr>", "<sip:sip.example.com;transport=tls;lr>",
+    "<sip:[::1]:5070;lr>",
+  ]);
+  assert.equal(identityOf(trunkOf({ port: 5080 })).authority, "sip.example.com:5080");
+});
+
+test("[SI131] a telephone system that asks who we are before it believes our goodbye is told", async () => {
+  const { far, offers, at, inbound } = await trunkAt(() => ({}));
+  far.say(at, requestText("INVITE", far, {}, SDP("wire"))
+    .replace("sip:bob@", "sip:+14155550100@"));
+  const { offer } = await offers.event("offer");
+  const leg = inbound.answer(offer.id, createReceived<LegEvent>().receive);
+  const { message } = await far.heard.event("200");
+  const within = Object.fromEntries(["From", "To", "Call-ID"].map((name) =>
+    [name, message.headers.get(name)]));
+  far.say(at, requestText("ACK", far, { ...within, CSeq: "1 ACK" }));
+  leg.hangUp();
+  const first = request(await far.heard.event("BYE"));
+  assert.equal(first.headers.get("Proxy-Authorization"), null);
+  far.say(at, responseText(first, 407, [`Proxy-Authenticate: ${CHALLENGE}`]));
+  const second = request(await far.heard.event("BYE", 1));
+  assert.match(second.headers.get("Proxy-Authorization")!, /^Digest username="alice", realm="pbx"/);
+  far.say(at, responseText(second, 200));
+});
+
+test("[SI132] what was dialled stands in our Contact as a URI has it, whatever characters it has", async () => {
+  const { far, offers, at, inbound } = await trunkAt(() => ({ phoneNumber: "+4155550100" }));
+  for (const [number, user] of ["%23%3E%20%40+14155550100", "*4155550100"].entries()) {
+    far.say(at, requestText("INVITE", far, {}, SDP("wire")).replace("sip:bob@", `sip:${user}@`));
+    const { offer } = await offers.event("offer", number);
+    inbound.answer(offer.id, createReceived<LegEvent>().receive);
+    const { message } = await far.heard.event("200", number);
+    assert.equal(message.headers.get("Contact"), `<sip:${user}@127.0.0.1:${at.port}>`);
+  }
+});
