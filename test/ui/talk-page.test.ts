@@ -145,7 +145,7 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
   }
 });
 
-test("[UI2] without a microphone the page says why there is no call", { skip }, async () => {
+test("[UI2] without a microphone the page says so, and one types and hears the answers", { skip, timeout: 180_000 }, async () => {
   const { uuid } = await newAssistant(server);
   const browser = await openBrowser("refused");
   try {
@@ -155,6 +155,15 @@ test("[UI2] without a microphone the page says why there is no call", { skip }, 
     await page.getByRole("button", { name: "Start the call" }).click();
     await page.getByRole("alert").waitFor();
     assert.match(await page.getByRole("alert").innerText(), /microphone/i);
+    model.script(() => ({ tokens: ["We ", "open ", "at ", "nine."] }));
+    await page.getByRole("button", { name: "Type instead" }).click();
+    const words = page.getByRole("textbox", { name: "What you say" });
+    await words.fill("When are you open?");
+    await words.press("Enter");
+    await page.getByText("We open at nine.").waitFor();
+    await page.getByRole("button", { name: "Hang up" }).click();
+    await page.getByRole("button", { name: "Call again" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Type instead" }).isVisible(), false);
   } finally {
     await browser.close();
   }

@@ -303,11 +303,11 @@ function openCall(
   const isOutbound = call.type === "outbound";
   const { settings, engines, language, realtime, hearing } = demanded(
     options.voiceOf(assistant, { isOutbound, words, titles: facts.titles }));
-  if (hearing === "browser" || hearing === "typed") {
+  if (hearing === "browser") {
     options.log.warn({ call_id: call.id, hearing, language: settings.language },
       "no recogniser of this server understands the language: the caller's own page gives the words");
   }
-  if (assistant.mode !== "pipeline" && !realtime) {
+  if (assistant.mode !== "pipeline" && !realtime && hearing !== "typed") {
     options.log.warn({ call_id: call.id, mode: assistant.mode },
       "no model that hears by itself is set up: the call runs in the mode pipeline");
   }

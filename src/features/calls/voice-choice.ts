@@ -109,7 +109,10 @@ function enginesFor(
   const language = known.find(({ iso_2: code }) => code === spoken) ?? known[0];
   const voice = catalogs.findVoice(settings.voice_id);
   if (!language || !voice) return "The assistant's language or voice is not there any more.";
-  const hearsItself = isRealtime ?? (mode !== "pipeline" && can.whyRealtimeMissing() === null);
+  // Whoever types has chosen to: there is no sound for anybody to understand.
+  const isTyped = words === "typed";
+  const hearsItself = !isTyped
+    && (isRealtime ?? (mode !== "pipeline" && can.whyRealtimeMissing() === null));
   const speaksItself = hearsItself && mode !== "dualplex";
   const speakerId = settings.synthesizer_provider_id ?? voice.synthesizer_provider_id;
   const synthesizer = can.synthesizerFor(
@@ -120,7 +123,8 @@ function enginesFor(
   const earsId = settings.transcriber_provider_id;
   const transcriber = can.transcriberFor(
     language.iso_2, earsId === null ? null : codeOf(catalogs.findTranscriber(earsId)));
-  const hearing = hearsItself ? "model" : words === "script" || !transcriber ? words : "server";
+  const isWritten = isTyped || words === "script";
+  const hearing = hearsItself ? "model" : isWritten || !transcriber ? words : "server";
   if (hearing === null) {
     return `No speech engine of this server can understand ${language.name}. `
       + can.whyNothingHears();

@@ -52,7 +52,7 @@ const Message = Type.Object({
   type: Type.Union(
     (["start", "words", "cleared", "mark", "dtmf", "offer", "path", "end", "ping"] as const)
       .map((type) => Type.Literal(type))),
-  /** What the page can do where this server understands nothing. */
+  /** The page understands where this server does not; or whoever calls types. */
   hearing: Type.Optional(Type.Union([Type.Literal("browser"), Type.Literal("typed")])),
   text: Type.Optional(Type.String({ maxLength: LIMITS.givenWordsCharsMax })),
   final: Type.Optional(Type.Boolean()),
@@ -102,9 +102,9 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
       const assistant = await assistantOf(uuid);
       if (!await access.originAllowedFor(uuid, http)) throw originFault();
       await access.assertMaySend(uuid);
-      assertCanTalk(options, assistant, "typed");
+      assertCanTalk(options, assistant, "browser");
       // Whoever finds no place now is not to wait for the socket to say so.
-      return holding(options.calling, assistant, "typed", () => {
+      return holding(options.calling, assistant, "browser", () => {
         const { ticket } = tickets.issue({ accountId: assistant.accountId, uuid });
         return json(200, { ticket, expires_in: LIMITS.streamTicketMs / 1000 });
       });

@@ -26,7 +26,7 @@ interface WidgetRouteOptions {
   assistants: Pick<Assistants, "draft">;
   findAssistantByUuid(uuid: string): Promise<Assistant | null>;
   /** A sentence when nothing can speak the assistant's language, or hear it but the words. */
-  whyCannotTalk(assistant: Assistant, words: "typed" | null): string | null;
+  whyCannotTalk(assistant: Assistant, words: "browser" | null): string | null;
   /** ISO 639-1. */
   languageOf(assistant: Assistant): string;
   texts: WidgetTexts;
@@ -130,7 +130,7 @@ function shownOf(
     name: assistant.name,
     widget_settings: { remember_days: LIMITS.widgetRememberDays, ...look },
     initial_message: fillTemplate(initial, variables),
-    calls: whyCannotTalk(assistant, "typed") === null,
+    calls: whyCannotTalk(assistant, "browser") === null,
     hears: whyCannotTalk(assistant, null) === null,
     person: desk.visitor_may_ask === true,
     transcripts: transcripts.isOffered(assistant),

@@ -3,9 +3,11 @@
 import { hearingOf, HEARINGS, PROBLEMS, REASONS, startCall, STATES } from "./call.js";
 
 const element = (id) => document.getElementById(id);
-const [start, end, mute, keys, keypad, state, log, lines, notice, hears, typing, words, path] = [
-  "start", "end", "mute", "keys", "keypad", "state", "log", "lines", "notice", "hearing", "typing",
-  "words", "path",
+const [
+  start, type, end, mute, keys, keypad, state, log, lines, notice, hears, typing, words, path,
+] = [
+  "start", "type", "end", "mute", "keys", "keypad", "state", "log", "lines", "notice", "hearing",
+  "typing", "words", "path",
 ].map(element);
 const assistant = location.pathname.split("/").filter(Boolean).at(-1);
 
@@ -15,10 +17,13 @@ const PATHS = { socket: "Sound by WebSocket", peer: "Sound by WebRTC" };
 const SPEAKERS = { customer: "You", operator: "A colleague" };
 const WORDS = { ...STATES, idle: "Ready when you are", over: "The call has ended" };
 
+/** With these one can type all the same, and hear the answers. */
+const UNHEARD = [PROBLEMS.no_microphone, PROBLEMS.microphone_taken, PROBLEMS.microphone_refused];
+
 /** What else the page says, by the names of its texts. */
 const OWN = {
   talk_title: "Talk to the assistant", talk_idle: WORDS.idle, talk_over: WORDS.over,
-  talk_start: "Start the call", talk_again: "Call again", talk_keypad: "Keypad",
+  talk_start: "Start the call", talk_again: "Call again", talk_instead: "Type instead", talk_keypad: "Keypad",
   talk_star: "Star", talk_hash: "Hash", talk_log: "Transcript", talk_what: "What you say",
   talk_type: "Type what you say", talk_say: "Say it", talk_socket: PATHS.socket,
   talk_peer: PATHS.peer, talk_colleague: SPEAKERS.operator, talk_microphone: HEARINGS.server,
@@ -37,6 +42,7 @@ const said = (text) => texts[NAMES.get(text.trim())] ?? text;
 let call = null;
 /** Who will understand whoever calls, in which language. */
 let hearing = { hearing: "server" };
+let isTyped = false;
 let isMuted = false;
 /** The line that is still being spoken, by speaker. */
 const open = new Map();
@@ -49,8 +55,9 @@ function show(name) {
     ? (texts.call_muted ?? "{state} (you are muted)").replace("{state}", what) : what;
   start.hidden = isLive;
   end.hidden = keys.hidden = !isLive;
-  mute.hidden = !isLive || hearing.hearing === "typed";
-  if (!isLive) typing.hidden = true;
+  mute.hidden = !isLive || isTyped;
+  if (isLive) type.hidden = true;
+  else typing.hidden = true;
   keys.disabled = name === "connecting";
   if (!isLive) showKeypad(false);
   start.textContent = said(name === "over" ? OWN.talk_again : OWN.talk_start);
@@ -146,18 +153,23 @@ const handlers = {
     open.clear();
     if (problem !== "") say(problem);
     show(document.body.dataset.state === "connecting" ? "idle" : "over");
-    start.focus();
+    type.hidden = !UNHEARD.includes(problem);
+    (type.hidden ? start : type).focus();
   },
 };
 
-start.addEventListener("click", () => {
+function begin(how) {
+  isTyped = how.hearing === "typed";
   say("");
   lines.replaceChildren();
   show("connecting");
   setMuted(false);
   end.focus();
-  call = startCall(assistant, handlers, hearing);
-});
+  call = startCall(assistant, handlers, how);
+}
+
+start.addEventListener("click", () => begin(hearing));
+type.addEventListener("click", () => begin({ ...hearing, hearing: "typed" }));
 end.addEventListener("click", () => call?.hangUp());
 // Whoever keeps Enter pressed on one button has not pressed the one that takes its place.
 document.addEventListener("keydown", (event) => {

@@ -141,6 +141,23 @@ test("[WC127] where the server understands nothing a page tells the words of a c
   assert.ok(again <= 2 * LIMITS.givenWordsPerSecondMax, `${again}`);
 });
 
+test("[WC129] whoever types is read, also where the server understands speech", { timeout: 180_000 }, async () => {
+  const assistant = await newAssistant(server, { ...DEAF, language_id: 1, initial_message: "Hi." });
+  const { body } = await server.call("GET", `/widget/${assistant.uuid}`);
+  assert.equal(body.hears, true);
+  const conversation = await newConversation(server, assistant.uuid);
+  const ticket = await callTicket(server, conversation);
+  const caller = await WebCaller.open(server, conversation, ticket, { hearing: "typed" });
+  assert.equal(caller.messages.find(({ type }) => type === "ready")?.hearing, "typed");
+  caller.send({ type: "words", text: "When are you open?", final: true });
+  await caller.until(() => caller.lines.length === 3);
+  assert.deepEqual(caller.lines,
+    ["assistant: Hi.", "customer: When are you open?", "assistant: We open at nine."]);
+  caller.send({ type: "end" });
+  await caller.closed();
+  assert.equal((await record(caller.callId, "ended_by_customer")).hearing, "typed");
+});
+
 test("[WC128] without such words the call is refused, in a sentence for strangers", async () => {
   const assistant = await newAssistant(server, DEAF);
   const conversation = await newConversation(server, assistant.uuid);
