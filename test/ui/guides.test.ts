@@ -11,6 +11,7 @@ import { promisify } from "node:util";
 import { marked, type Tokens } from "marked";
 import { GUIDES, guideText } from "#ui/guides.ts";
 import { noBrowser } from "#support/browser.ts";
+import { startCuttingProxy } from "#support/cutting-proxy.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { dataRoot } from "#support/data-folder.ts";
 import { startEndpoint } from "#support/endpoint.ts";
@@ -102,7 +103,7 @@ test("[GD1] every example of a guide runs as it stands, in each of its languages
 test("[GD6] where a reply fails, the examples of streams end with what the server says", async () => {
   model.script(() => ({ fault: "error_event" }));
   const failing = examplesOf("stream").filter(({ lang }) => lang === "js" || lang === "py");
-  assert.equal(failing.length, 2);
+  assert.equal(failing.length, 3);
   for (const example of failing) {
     const { command, args } = written(example);
     const { code, stderr } = await run(command, args).then(
@@ -110,6 +111,29 @@ test("[GD6] where a reply fails, the examples of streams end with what the serve
     assert.equal(code, 1);
     assert.match(stderr, /^(?:Runtime)?Error: Failed to process message: ./m, example.lang);
   }
+});
+
+test("[GD7] the example that loses no word goes on where its connection broke", async () => {
+  const hold = Promise.withResolvers<void>();
+  model.script(() => ({ tokens: ["From ", "nine ", "to ", "five."], hold: hold.promise, holdAfter: 2 }));
+  const proxy = await startCuttingProxy(server.port);
+  const text = examplesOf("stream").at(-1)?.text ?? "";
+  assert.match(text, /Last-Event-ID/);
+  const { command, args } = written({
+    type: "code", raw: "", lang: "py",
+    text: text.replace("https://parley.example.com", `http://127.0.0.1:${proxy.port}`),
+  });
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
+  let said = "";
+  for await (const part of child.stdout) {
+    said += String(part);
+    if (!said.endsWith("nine ")) continue;
+    proxy.shut();
+    proxy.open();
+    hold.resolve();
+  }
+  assert.equal(said, "From nine to five.\n");
+  await proxy.close();
 });
 
 /** Starts a receiver of the guide; resolves when it listens. */
