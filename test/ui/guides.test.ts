@@ -132,8 +132,8 @@ test("[GD7] the example that loses no word goes on where its connection broke", 
     proxy.open();
     hold.resolve();
   }
-  assert.equal(said, "From nine to five.\n");
   await proxy.close();
+  assert.equal(said, "From nine to five.\n");
 });
 
 /** Starts a receiver of the guide; resolves when it listens. */
