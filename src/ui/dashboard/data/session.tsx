@@ -4,6 +4,7 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { createParley, ParleyError, type Parley } from "#client/client.ts";
 import { said } from "#ui/dashboard/kit/said.ts";
+import { bySocket } from "./by-socket.ts";
 import { spoilSeen } from "./seen.ts";
 import { waitingFor } from "./waiting.ts";
 
@@ -89,7 +90,7 @@ const byCookie: typeof fetch = (input, init) => globalThis.fetch(input, init);
 
 /** `onRefused`: the key is none any more, or the session is over. Null: a member's cookie. */
 export function openApi(apiKey: string | null, onRefused: () => void = () => undefined): Parley {
-  const fetchOf = patient(apiKey === null ? byCookie : readingBySession(apiKey));
+  const fetchOf = patient(bySocket(apiKey === null ? byCookie : readingBySession(apiKey)));
   const watchedFetch: typeof fetch = async (input, init) => {
     const response = await fetchOf(input, init);
     if (response.status === 401) onRefused();

@@ -1,0 +1,35 @@
+// The dashboard in many tabs of one browser, which has six connections to a server without HTTP/2.
+import { after, test } from "node:test";
+import { noBrowser } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
+
+const skip = noBrowser();
+const { server, withDashboard, close } = await startDashboard();
+after(close);
+
+/** More than there are connections, each with two streams: the account's and its conversation's. */
+const TABS = 8;
+
+test("[DB562] many tabs are live at once, each with a conversation on it", { skip, timeout: 180_000 }, async () => {
+  const { uuid } = await newAssistant(server);
+  const conversation = await newConversation(server, uuid);
+  await withDashboard(async ({ page }) => {
+    const context = page.context();
+    const tabs = [];
+    for (let count = 0; count < TABS; count += 1) {
+      const tab = await context.newPage();
+      await tab.addInitScript(
+        `sessionStorage.setItem("parley-api-key", ${JSON.stringify(server.key)});`);
+      await tab.goto(`${server.url}/#/conversations/${conversation}`);
+      await tab.getByText("Live", { exact: true }).waitFor();
+      tabs.push(tab);
+    }
+    await server.call("POST", `/conversations/${conversation}/messages`, {
+      body: { message: "Is anybody there?" },
+    });
+    for (const tab of tabs) {
+      await tab.getByRole("main").getByText("Is anybody there?").first().waitFor();
+    }
+  });
+});
