@@ -100,8 +100,20 @@ export async function openWebKit(look: Look = {}): Promise<WebKit> {
         await delay(LOOK_MS);
       }
     },
-    press: async (expression) =>
-      void await send("POST", `/element/${await element(expression)}/click`, {}),
+    press: async (expression) => {
+      const path = `/element/${await element(expression)}/click`;
+      const endMs = performance.now() + PATIENCE_MS;
+      for (;;) {
+        try {
+          return void await send("POST", path, {});
+        } catch (error) {
+          // It is there, but not drawn yet.
+          const isEarly = (error as Error).message.includes("element not interactable");
+          if (!isEarly || performance.now() > endMs) throw error;
+        }
+        await delay(LOOK_MS);
+      }
+    },
     // Keys sent to an element do not reach into a shadow root.
     type: async (keys) => void await send("POST", "/actions", { actions: [{
       type: "key", id: "keys",
