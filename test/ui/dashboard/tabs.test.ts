@@ -1,4 +1,5 @@
 // The dashboard in many tabs of one browser, which has six connections to a server without HTTP/2.
+import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
@@ -31,5 +32,34 @@ test("[DB562] many tabs are live at once, each with a conversation on it", { ski
     for (const tab of tabs) {
       await tab.getByRole("main").getByText("Is anybody there?").first().waitFor();
     }
+  });
+});
+
+/** As behind a proxy that passes no upgrade on. */
+const NO_SOCKETS = `
+  window.WebSocket = class extends EventTarget {
+    static OPEN = 1;
+    readyState = 3;
+    constructor() {
+      super();
+      setTimeout(() => this.dispatchEvent(new Event("error")));
+    }
+    close() {}
+  };`;
+
+test("[DB563] where no WebSocket gets through, the dashboard is live all the same", { skip, timeout: 180_000 }, async () => {
+  const { uuid } = await newAssistant(server);
+  const conversation = await newConversation(server, uuid);
+  await withDashboard(async ({ page, go }) => {
+    await page.addInitScript(NO_SOCKETS);
+    const streamed = page.waitForResponse(/\/user\/stream$/);
+    await page.reload();
+    assert.equal((await streamed).headers()["content-type"], "text/event-stream; charset=utf-8");
+    await go(`/conversations/${conversation}`);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await server.call("POST", `/conversations/${conversation}/messages`, {
+      body: { message: "Is anybody there?" },
+    });
+    await page.getByRole("main").getByText("Is anybody there?").first().waitFor();
   });
 });
