@@ -1,6 +1,7 @@
 // The dashboard in many tabs of one browser, which has six connections to a server without HTTP/2.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import type { WebSocket } from "playwright-core";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
@@ -61,5 +62,27 @@ test("[DB563] where no WebSocket gets through, the dashboard is live all the sam
       body: { message: "Is anybody there?" },
     });
     await page.getByRole("main").getByText("Is anybody there?").first().waitFor();
+  });
+});
+
+test("[DB564] a stream that has nothing to say stays: the server is asked whether it is there", { skip, timeout: 180_000 }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    await go("/assistants");
+    await page.clock.install();
+    const opened: WebSocket[] = [];
+    page.on("websocket", (socket) => opened.push(socket));
+    const first = page.waitForEvent("websocket");
+    await page.reload();
+    const socket = await first;
+    await socket.waitForEvent("framereceived");
+    await page.getByText("Live", { exact: true }).waitFor();
+    // A client gives up what is silent for 40 s.
+    for (let seconds = 0; seconds < 90; seconds += 15) {
+      const answered = socket.waitForEvent("framereceived", ({ payload }) =>
+        payload.toString().includes(`"pong"`));
+      await page.clock.runFor(15_000);
+      await answered;
+    }
+    assert.equal(opened.length, 1);
   });
 });
