@@ -203,3 +203,26 @@ test("[WI4] a wire whose server is not there yet takes subscriptions, and is up 
   await b.close();
   await server.kill();
 });
+
+test("[WI62] what is asked while its owner leaves is answered, or known at once to be nobody's", { skip: withoutNats, timeout: 60_000 }, async () => {
+  const server = await startNats();
+  const [a, b] = [0, 1].map(() => openNatsWire({ url: server.url, cluster: "blue", system, log }));
+  assert.ok(a && b);
+  await until(() => a.state() === "up" && b.state() === "up");
+  const seen = new Set<string>();
+  for (let which = 0; which < 60; which += 1) {
+    const ask = () => reasonOf(b.request(`talk.${which}`, bytes("?"), 5000));
+    const leave = a.subscribe(`talk.${which}`, (_data, reply) => reply?.(bytes("here")));
+    while (await ask() !== "answered") await sleep(1);
+    const asked = ask();
+    // Sometimes it is on its way by then, sometimes not.
+    if (which % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
+    leave();
+    seen.add(await asked);
+    if (seen.has("late")) break;
+  }
+  assert.deepEqual([...seen].filter((reason) => reason !== "nobody"), ["answered"]);
+  await a.close();
+  await b.close();
+  await server.kill();
+});

@@ -59,7 +59,7 @@ export async function startDashboard(
     page.on("pageerror", (error) => problems.push(error.message));
     page.on("console", (message) => {
       // Requests that a test makes fail are logged here too.
-      const isNetwork = message.text().startsWith("Failed to load resource");
+      const isNetwork = /^(Failed to load resource|WebSocket connection to)/.test(message.text());
       if (message.type() === "error" && !isNetwork) problems.push(message.text());
     });
     await page.addInitScript(REPORT);

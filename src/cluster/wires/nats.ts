@@ -135,7 +135,7 @@ export function openNatsWire(options: NatsWireOptions): Wire {
         const reply = message.reply
           ? (data: Uint8Array) => void (fits(heard.subject, data) && message.respond(data))
           : null;
-        heard.hear(message.data, reply);
+        if (reply || all.has(heard)) heard.hear(message.data, reply);
       },
     });
   };
@@ -155,7 +155,8 @@ export function openNatsWire(options: NatsWireOptions): Wire {
       if (link.connection && !link.isClosed) begin(link.connection, heard);
       return () => {
         if (!all.delete(heard) || link.isClosed) return;
-        if (link.connection) heard.subscription?.unsubscribe();
+        // A question on its way is still answered: whoever asks would wait for nothing.
+        if (link.connection) heard.subscription?.drain().catch(() => undefined);
       };
     },
     request: (subject, data, timeoutMs) => new Promise((resolve, reject) => {

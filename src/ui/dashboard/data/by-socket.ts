@@ -17,10 +17,10 @@ export const bySocket = (plain: typeof fetch): typeof fetch => async (input, ini
   const url = new URL(`${place.replace(/^http/, "ws")}socket`);
   const headers = new Headers(init.headers);
   const signal = init.signal ?? null;
-  const after = headers.get("Last-Event-ID");
+  const after = headers.get("last-event-id");
   if (after !== null) url.searchParams.set("after", after);
   if (isTicketed !== undefined) {
-    headers.delete("Last-Event-ID");
+    headers.delete("last-event-id");
     const asked = await plain(`${location.origin}/api/user/stream-tickets`, {
       method: "POST", headers, signal,
     });
@@ -56,7 +56,7 @@ function open(url: URL, signal: AbortSignal | null): Promise<Response | null> {
         };
         socket.addEventListener("open", () => {
           pingLater();
-          resolve(new Response(events, { headers: { "Content-Type": "text/event-stream" } }));
+          resolve(new Response(events, { headers: { "content-type": "text/event-stream" } }));
         }, over);
         socket.addEventListener("message", ({ data }) => {
           const { type, id } = JSON.parse(data as string) as { type: string; id?: string };
