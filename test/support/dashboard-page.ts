@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import type { BrowserContextOptions, Page } from "playwright-core";
-import { noBrowser, openBrowser, type Microphone } from "./browser.ts";
+import { noBrowser, openBrowser, type BrowserKind, type Microphone } from "./browser.ts";
 import { startScriptedModel } from "./scripted-model.ts";
 import { startTestServer } from "./server.ts";
 
@@ -34,7 +34,7 @@ export const drawn = (page: Page): Promise<unknown> =>
   page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
 
 export async function startDashboard(
-  env: Record<string, string> = {}, microphone: Microphone = "refused",
+  env: Record<string, string> = {}, microphone: Microphone = "refused", kind?: BrowserKind,
 ) {
   const model = await startScriptedModel();
   const server = await startTestServer({
@@ -44,7 +44,7 @@ export async function startDashboard(
       PARLEY_RATE_KEY_PER_MINUTE: "100000", PARLEY_RATE_KEY_BURST: "100000", ...env,
     },
   });
-  const browser = noBrowser() ? null : await openBrowser(microphone);
+  const browser = noBrowser() ? null : await openBrowser(microphone, kind);
   /** Opens the dashboard; afterwards nothing may have gone wrong in it. */
   const withDashboard = async (
     work: (shown: Shown) => Promise<void>,

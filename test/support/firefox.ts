@@ -17,7 +17,6 @@ interface Inside {
   _connection: { toImpl(browser: Browser): { _browserSession: Session } };
 }
 
-
 /** Its microphone hums, or is refused. */
 export async function openFirefox(
   microphone: "hums" | "refused", colours: "light" | "dark" = "light",

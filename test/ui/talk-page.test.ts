@@ -175,7 +175,7 @@ async function withPage(
   const { uuid } = await newAssistant(loopback, {
     initial_message: "Hello there.", post_call_evaluation: false, ...settings,
   });
-  const browser = await openBrowser(microphone);
+  const browser = await openBrowser(microphone, "whole");
   try {
     const page = await browser.newPage();
     await page.addInitScript(WATCH);

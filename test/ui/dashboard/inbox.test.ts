@@ -13,7 +13,7 @@ import { newAssistant, newConversation } from "#support/server.ts";
 import { askForPerson, isAnswered, openTab, startHost } from "#support/widget-page.ts";
 
 const skip = noBrowser();
-const dashboard = await startDashboard();
+const dashboard = await startDashboard({}, "refused", "whole");
 const { server, withDashboard, model } = dashboard;
 after(() => dashboard.close());
 const assistant = await newAssistant(server, {

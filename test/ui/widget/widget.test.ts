@@ -231,7 +231,8 @@ async function seriousIn({ page }: Seen): Promise<string[]> {
 test("[WG9] axe finds nothing serious, closed or open, light or dark, in awkward colours", { skip }, async () => {
   for (const [color, colorScheme] of [["#ffe600", "light"], ["#777777", "dark"]] as const) {
     await withWidget({
-      settings: { widget_settings: { color } }, context: { colorScheme },
+      settings: { widget_settings: { color } },
+      context: { colorScheme, reducedMotion: "reduce" },
       attributes: { "data-header-subtitle": "We answer at once" },
     }, async (seen) => {
       model.script(() => ({ tokens: [`See [this](https://a.example/) and \`code\`.\n\n\`\`\`\n${"wide ".repeat(40)}\n\`\`\``] }));
