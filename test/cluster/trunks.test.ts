@@ -77,12 +77,22 @@ test("[SC210] each trunk is registered by one node, for two minutes at a time; w
       body: trunkBody({ sip_address: "127.0.0.1", sip_port: registrar.peer.port }),
     });
   }
-  const namesAt = (port: number): string[] =>
-    [...new Set(asked.filter((one) => one.port === port).map(({ name }) => name))];
-  await askUntil(() => new Set(asked.map(({ name }) => name)).size, (size) => size === TRUNK_COUNT);
-  const [first, second] = [namesAt(portOf(0)), namesAt(portOf(1))];
+  const namesAt = (port: number): string[] => {
+    const names = new Set<string>();
+    for (const one of asked) {
+      if (one.port !== port) continue;
+      if (one.seconds === 0) names.delete(one.name);
+      else names.add(one.name);
+    }
+    return [...names];
+  };
+  const [first, second] = await askUntil(
+    () => [namesAt(portOf(0)), namesAt(portOf(1))] as const,
+    (held) => new Set(held.flat()).size === TRUNK_COUNT,
+  );
   assert.deepEqual(first.filter((name) => second.includes(name)), [], "nobody's twice");
-  assert.ok(asked.every(({ seconds }) => seconds === 120));
+  // A node that was slow to take its share has it handed over: unregistered there first.
+  assert.ok(asked.every(({ seconds }) => seconds === 120 || seconds === 0));
 
   const [dying, other] = first.length > 0 ? [0, 1] : [1, 0];
   await nodes.kill(dying);
