@@ -1,12 +1,12 @@
 // Folders and files that are there for good once it is said so. Used by storage, the command line
 // and whoever keeps a secret.
-import { randomUUID } from "node:crypto";
 import {
   closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readdirSync, renameSync, rmSync,
   statSync, writeFileSync,
 } from "node:fs";
 import { mkdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { System } from "./system.ts";
 
 export const isFolder = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
@@ -59,8 +59,8 @@ export function settleFile(partial: string, target: string): void {
 }
 
 /** Makes it whole or not at all, for nobody else to read; leaves one that is there as it is. */
-export function addFile(path: string, text: string): void {
-  const partial = `${path}.${randomUUID()}`;
+export function addFile(path: string, text: string, system: Pick<System, "uuid">): void {
+  const partial = `${path}.${system.uuid()}`;
   writeFileSync(partial, text, { mode: 0o600, flush: true });
   try {
     linkSync(partial, path);

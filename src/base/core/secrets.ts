@@ -41,7 +41,8 @@ export function loadSecret(configured: string | null, dataDir: string, system: S
   if (known !== null) return known;
   makeFolder(dataDir);
   // Another process may be making one too: the first that is there counts for both.
-  addFile(join(dataDir, SECRET_FILE), `${system.randomBytes(32).toString("base64url")}\n`);
+  const made = system.randomBytes(32).toString("base64url");
+  addFile(join(dataDir, SECRET_FILE), `${made}\n`, system);
   return loadSecret(configured, dataDir, system);
 }
 

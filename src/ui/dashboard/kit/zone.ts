@@ -1,6 +1,7 @@
 // The time zone of the account, which everything that is shown is shown in; the browser's, where
 // nobody has chosen one. Kept in this browser, so that the first page stands in it at once. Set by
 // main.tsx and app.tsx; used by format.ts and by what is narrowed to days.
+import { dayAt } from "#core/zones.ts";
 import { LOCALE } from "./texts.ts";
 
 const KEPT = "parley-time-zone";
@@ -34,14 +35,8 @@ export function showAsKept(): void {
   if (kept !== null && isKnown(kept)) shown = kept;
 }
 
-/** The day it is there: `YYYY-MM-DD`. By parts: no language writes it so in every browser. */
-export function today(): string {
-  const parts = new Intl.DateTimeFormat("en-u-ca-gregory", {
-    timeZone: shown, year: "numeric", month: "2-digit", day: "2-digit",
-  }).formatToParts();
-  const of = (wanted: string): string => parts.find(({ type }) => type === wanted)?.value ?? "";
-  return `${of("year")}-${of("month")}-${of("day")}`;
-}
+/** The day it is there: `YYYY-MM-DD`. */
+export const today = (): string => dayAt(Date.now() * 1000, shown);
 
 /** To choose from; the one that is chosen is offered whatever the browser knows. */
 export function zoneOptions(chosen: string): { value: string; label: string }[] {

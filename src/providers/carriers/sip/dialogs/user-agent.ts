@@ -13,7 +13,9 @@ import {
   responseTo, serialise, type Parsed, type SipRequest, type SipResponse,
 } from "#providers/carriers/sip/grammar/message.ts";
 import { Outgoing, type CallRequest } from "./outgoing.ts";
-import { answerPeer, uriHost, type MayReach, type Peer } from "#providers/carriers/sip/transport/peer.ts";
+import {
+  answerPeer, uriHost, uriTransport, type MayReach, type Peer,
+} from "#providers/carriers/sip/transport/peer.ts";
 import {
   createRegistration, type Registration, type RegistrationRequest, type RegistrationState,
 } from "./registration.ts";
@@ -184,9 +186,9 @@ class Agent {
       log,
       mayReach,
       contact: (peer, localHost, user) => {
-        const suffix = peer.transport === "udp" ? "" : `;transport=${peer.transport}`;
         const name = user === null ? "" : `${escapeUser(user)}@`;
-        return `<sip:${name}${uriHost(localHost)}:${this.#portFor(peer)}${suffix}>`;
+        const authority = `${uriHost(localHost)}:${this.#portFor(peer)}`;
+        return `<sip:${name}${authority}${uriTransport(peer.transport)}>`;
       },
       localHost: (peer) => this.#transport.localHost(peer),
       hasConnection: (peer) => this.#transport.has(peer),

@@ -37,6 +37,10 @@ export const isAddress = (host: string): boolean => isIP(plainHost(host)) !== 0;
 
 export const uriHost = (host: string): string => (host.includes(":") ? `[${host}]` : host);
 
+/** The parameter of a URI that leads there; UDP is what a URI without one means. */
+export const uriTransport = (transport: TransportName): string =>
+  transport === "udp" ? "" : `;transport=${transport}`;
+
 export const peerKey = (peer: Peer): string =>
   `${peer.transport}|${plainHost(peer.host)}|${peer.port}|${peer.serverName ?? ""}`;
 

@@ -4,7 +4,9 @@ import { isIP } from "node:net";
 import { isInside, mayBeTelephoneSystem, parseNetworks, type Network } from "#core/networks.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
-import { peerKey, plainHost, uriHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
+import {
+  peerKey, plainHost, uriHost, uriTransport, type Peer,
+} from "#providers/carriers/sip/transport/peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 import type { TrunkSetup } from "./trunk.ts";
 import type { Registration } from "#providers/carriers/sip/dialogs/registration.ts";
@@ -79,7 +81,7 @@ export function identityOf(
 
 /** Value of a Route through the trunk's address. */
 export const routeTo = (trunk: Place): string =>
-  `<sip:${authorityOf(trunk)}${trunk.transport === "udp" ? "" : `;transport=${trunk.transport}`};lr>`;
+  `<sip:${authorityOf(trunk)}${uriTransport(trunk.transport)};lr>`;
 
 /** The fields of a trunk that make a difference here: the name its owner gives it does not. */
 const signatureOf = (trunk: TrunkSetup): string => JSON.stringify([

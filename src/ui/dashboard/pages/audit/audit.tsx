@@ -79,7 +79,10 @@ const COLUMNS: Column<Entry>[] = [
   { title: "Which", priority: 2, cell: (entry) => <Which {...objectOf(entry)} /> },
   {
     title: "Details", priority: 3, grow: 2,
-    cell: (entry) => <span title={detailsOf(entry)}>{detailsOf(entry)}</span>,
+    cell: (entry) => {
+      const details = detailsOf(entry);
+      return <span title={details}>{details}</span>;
+    },
   },
   { title: "From", priority: 3, cell: ({ ip }) => ip ?? "–" },
 ];
