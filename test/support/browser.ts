@@ -9,7 +9,7 @@ const WHOLE = "/usr/bin/chromium";
 /** The same engine without what draws windows: a page costs it a third less, where installed. */
 const LIGHT = "/usr/bin/chromium-headless-shell";
 
-/** `whole`: with what the light one has not, as pushed messages and pages kept as they were left. */
+/** `whole`: with what the light one has not: pushed messages, and pages kept as they were left. */
 export type BrowserKind = "light" | "whole";
 
 /** Set by a file of tests, or by who runs one of Chromium's in Firefox to see what differs. */
