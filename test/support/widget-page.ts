@@ -273,13 +273,18 @@ export const HOSTILE = `<script>document.title="owned"</script><img src=x onerro
 <script>document.title = "owned"</script>
 \`\`\``;
 
+/** What is fading in has less contrast than it will have. */
+const APPEARED = `Promise.all(document.querySelector("assistant-chat").shadowRoot.getAnimations()
+  .filter((animation) => animation.effect.getComputedTiming().endTime < Infinity)
+  .map(({ finished }) => finished))`;
+
 /** Axe finds nothing to mind in the widget, as it is shown now. */
 export async function assertAccessible({ page }: Seen): Promise<void> {
   // Past the page's policy, as a browser's extension would.
   const session = await page.context().newCDPSession(page);
   await session.send("Runtime.evaluate", { expression: axe.source });
   const { result } = await session.send("Runtime.evaluate", {
-    expression: `axe.run("assistant-chat").then(({ violations }) =>
+    expression: `${APPEARED}.then(() => axe.run("assistant-chat")).then(({ violations }) =>
       violations.map(({ id, nodes }) => id + " " + nodes.map(({ html }) => html).join(" ")))`,
     awaitPromise: true, returnByValue: true,
   });
