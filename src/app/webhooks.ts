@@ -86,7 +86,7 @@ export function createDelivery(options: DeliveryOptions) {
         evaluations.wake();
       };
       ends.push(bus.watch((events) => {
-        relay.wake(null);
+        if (events.some(({ hasWebhooks }) => hasWebhooks)) relay.wake(null);
         if (events.some(({ type }) => type === "conversation_ended")) evaluations.wake();
       }));
       if (wire) {

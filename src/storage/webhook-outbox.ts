@@ -28,7 +28,7 @@ function endpointFromRow({ id, status, events }: EndpointRow): AccountEndpoint {
   return { id, status, events: types.includes("*") ? null : new Set(types) };
 }
 
-/** Answers at once where nothing is to be written. */
+/** Answers at once where nothing is to be written; where something is, the event says so. */
 type Enqueue = (event: CommittedEvent, now: Instant) => Awaitable<void>;
 
 interface Outbox {
@@ -96,6 +96,7 @@ function createInsert(sql: Sql): (delivery: NewDelivery) => Promise<void> {
       now,
       body: JSON.stringify(body),
     });
+    if (isActive) event.hasWebhooks = true;
   };
 }
 

@@ -103,7 +103,7 @@ const parametersOf = (accountId: number, filter: DeliveryFilter) => ({
   callId: filter.callId ?? null,
 });
 
-/** Asked after every commit, mostly in vain: one look at the newest number says so. */
+/** Also asked for what others may have committed, mostly in vain: the newest number says so. */
 function createWaiting(reader: Reader): WebhookStore["waiting"] {
   const newest = reader.prepare<object, { id: number | null }>(
     "SELECT max(id) AS id FROM webhook_deliveries");

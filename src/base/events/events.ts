@@ -249,4 +249,6 @@ export interface CommittedEvent {
   /** The event's members as JSON text, `type` included, `id` not. */
   json: string;
   createdAt: Instant;
+  /** Webhooks that report it were written with it; known of one that was just committed. */
+  hasWebhooks?: true;
 }

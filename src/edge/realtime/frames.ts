@@ -43,37 +43,57 @@ export function committedFrame({ type, json }: CommittedEvent, sequence: number)
   return { id, type, json: `{"id":"${id}",${json.slice(1)}` };
 }
 
-/** An event that was just published is encoded once per topic, however many watch. */
-const encoded = new WeakMap<CommittedEvent, Map<number, Frame>>();
+/**
+ * What is made once for all watchers lies on what it is made of, out of sight of JSON and of other
+ * threads. In a WeakMap the collector would hold each until it next goes through all memory.
+ */
+const MADE = Symbol("made for watchers");
 
-export function sharedFrame(event: CommittedEvent, sequence: number): Frame {
-  let frames = encoded.get(event);
-  if (!frames) encoded.set(event, (frames = new Map()));
-  let frame = frames.get(sequence);
-  if (!frame) frames.set(sequence, (frame = committedFrame(event, sequence)));
-  return frame;
+interface OfEvent {
+  event: CommittedEvent;
+  data?: CommittedData;
+  /** Of the topic that was published to last: its watchers ask one after the other. */
+  frame?: Frame;
+  sequence: number;
 }
 
-/** The piece of each reply that was cut last: most of its watchers stand at the same place. */
-const deltas = new WeakMap<LiveReplyView, { from: number; to: number; frame: Frame }>();
+function madeOf(event: CommittedEvent & { [MADE]?: OfEvent }): OfEvent {
+  const made = event[MADE];
+  // A copy of an event is another one.
+  return made?.event === event ? made : (event[MADE] = { event, sequence: -1 });
+}
+
+/** An event that was just published is encoded once per topic, however many watch. */
+export function sharedFrame(event: CommittedEvent, sequence: number): Frame {
+  const made = madeOf(event);
+  if (made.frame && made.sequence === sequence) return made.frame;
+  made.sequence = sequence;
+  return (made.frame = committedFrame(event, sequence));
+}
+
+export function sharedData(event: CommittedEvent): CommittedData {
+  const made = madeOf(event);
+  return (made.data ??= eventData(event));
+}
+
+/** The piece of a reply that was cut last: most of its watchers stand at the same place. */
+interface LastDelta {
+  from: number;
+  to: number;
+  frame: Frame;
+}
 
 /** The reply's text from where the watcher stands. */
-export function deltaFrame(live: LiveReplyView, from: number, to: number): Frame {
-  const last = deltas.get(live);
+export function deltaFrame(
+  live: LiveReplyView & { [MADE]?: LastDelta }, from: number, to: number,
+): Frame {
+  const last = live[MADE];
   if (last?.from === from && last.to === to) return last.frame;
   const frame = makeFrame("reply_delta", { sequence: live.baseSequence, chars: to }, {
     turn_id: live.turnId, text: live.slice(from, to),
   });
-  deltas.set(live, { from, to, frame });
+  live[MADE] = { from, to, frame };
   return frame;
-}
-
-const decoded = new WeakMap<CommittedEvent, CommittedData>();
-
-export function sharedData(event: CommittedEvent): CommittedData {
-  let data = decoded.get(event);
-  if (!data) decoded.set(event, (data = eventData(event)));
-  return data;
 }
 
 export const eventData = ({ json }: CommittedEvent): CommittedData =>

@@ -181,26 +181,35 @@ export class Session {
       this.#forget(last);
       this.#heard = [...last ? [last] : [], { kind: "pump" }];
     }
-    if (!this.#isTaking) void this.#takeAll();
+    if (!this.#isTaking) this.#takeAll();
   }
 
   #forget(kept?: Heard): void {
     for (const one of this.#heard.splice(0)) if (one.kind === "resume" && one !== kept) one.done();
   }
 
-  /** Never rejects. Goes on within the caller's turn as far as nothing has to be read. */
-  async #takeAll(): Promise<void> {
+  /** Goes on within the caller's turn as far as nothing has to be read. */
+  #takeAll(): void {
     this.#isTaking = true;
     try {
       for (let next = this.#heard.shift(); next; next = this.#heard.shift()) {
         const reading = this.#take(next);
-        if (reading) await reading;
+        if (reading) return void this.#takeRest(reading);
       }
     } catch (error) {
       this.#fail(error);
-    } finally {
-      this.#isTaking = false;
     }
+    this.#isTaking = false;
+  }
+
+  /** Never rejects. */
+  async #takeRest(reading: Promise<void>): Promise<void> {
+    try {
+      await reading;
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#takeAll();
   }
 
   #fail(error: unknown): void {

@@ -30,7 +30,7 @@ export interface Recent {
 }
 
 const charsOf = ({ content, functionCalls }: Message): number =>
-  content.length + JSON.stringify(functionCalls).length;
+  content.length + (functionCalls.length > 0 ? JSON.stringify(functionCalls).length : 0);
 
 /** Null: they are too long to be held until the reply is there. */
 export function saidOf(newestFirst: Message[], messageCount: number): Said | null {
