@@ -68,7 +68,9 @@ class Followed {
   published(sequence: number): void {
     this.newest = Math.max(this.newest, sequence);
     if (this.through !== null && sequence <= this.through) return;
-    this.#beyond.add(sequence);
+    // Mostly they come in order, and are no business of the set.
+    if (this.through !== null && sequence === this.through + 1) this.through = sequence;
+    else this.#beyond.add(sequence);
     this.#join();
   }
 
@@ -92,6 +94,7 @@ class Followed {
   }
 
   #join(): void {
+    if (this.#beyond.size === 0) return;
     while (this.through !== null && this.#beyond.delete(this.through + 1)) this.through += 1;
   }
 }

@@ -56,7 +56,8 @@ export function createRecent(store: Pick<ConversationStore, "recent">): Recent {
         role: "assistant", content: text, author: null, functionCalls, stopped, truncated, usage,
         attachments: [], rating: null, createdAt: at,
       };
-      const newestFirst = [message, ...said.newestFirst].slice(0, LIMITS.historyMessagesMax);
+      const newestFirst = [message, ...said.newestFirst];
+      if (newestFirst.length > LIMITS.historyMessagesMax) newestFirst.pop();
       const chars = said.chars + charsOf(message);
       if (chars > LIMITS.historyKeptCharsMax) return;
       kept.set(conversationId, { newestFirst, messageCount: said.messageCount + 1, chars });
