@@ -40,3 +40,34 @@ test("[WH14] an endpoint asks for events there are, and the reference says what 
     }
   }
 });
+
+test("[WH15] an event says when it is published whether webhooks of it wait; what nobody asked for has nobody look for any", async () => {
+  const { accountId, key } = await server.newAccount({ balance: "0" });
+  const path = "/user/webhook-endpoints";
+  const made = await server.call("POST", path, {
+    key, body: { url: "https://hooks.example.com/parley", events: ["call_ended"] },
+  });
+  const change = (body: object) =>
+    server.call("PUT", `${path}/${made.body.data.id}`, { key, body });
+  /** What the event of a changed balance says. */
+  const says = async (): Promise<boolean> => {
+    const { bus, accounts } = server.app.features;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const end = bus.watch((events) => {
+      const event = events.find((one) => one.accountId === accountId);
+      if (event?.type === "balance_changed") resolve(event.hasWebhooks === true);
+    });
+    await accounts.credit(accountId, 1_000_000);
+    return promise.finally(end);
+  };
+  assert.equal(await says(), false);
+  await change({ events: ["balance_changed"] });
+  assert.equal(await says(), true);
+  // It is kept to be sent again by hand.
+  await change({ status: "disabled" });
+  assert.equal(await says(), false);
+  const { data } = (await server.call("GET", "/user/webhook-deliveries", { key })).body as {
+    data: { state: string }[];
+  };
+  assert.equal(data[0]?.state, "dead");
+});
