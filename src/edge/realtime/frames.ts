@@ -52,7 +52,7 @@ const MADE = Symbol("made for watchers");
 interface OfEvent {
   event: CommittedEvent;
   data?: CommittedData;
-  /** Of the topic that was published to last: its watchers ask one after the other. */
+  /** Encoded for the topic that was published to last: its watchers ask one after the other. */
   frame?: Frame;
   sequence: number;
 }
