@@ -39,6 +39,8 @@ export type Reply =
       status: number;
       headers?: HeaderMap;
       contentType: string;
+      /** How long the body is, where that is known: its reader then notices what is missing. */
+      bytes?: number;
       stream: (stream: ByteStream) => void;
     };
 

@@ -26,6 +26,8 @@ type Closing = "after" | "at once";
  */
 const FLUSH = Buffer.alloc(16 * 1024 + 1, " ");
 
+const NOTHING = Buffer.alloc(0);
+
 const UNSAFE_IN_HEADER = /[\r\n\0]/g;
 
 export class Exchange {
@@ -35,6 +37,11 @@ export class Exchange {
   #drainCallback: (() => void) | null = null;
   #closeCallbacks: (() => void)[] = [];
   #closed = false;
+  /** How long the body is that is written over time; null: nobody knows. */
+  #bytes: number | null = null;
+  /** What was not taken of it, and how much of it is before that. */
+  #rest: Uint8Array = NOTHING;
+  #restAt = 0;
 
   constructor(raw: RawResponse, options: ExchangeOptions) {
     this.#raw = raw;
@@ -114,11 +121,16 @@ export class Exchange {
   }
 
   #startStream(raw: RawResponse, reply: Extract<Reply, { stream: unknown }>): void {
+    const { bytes } = reply;
     if (this.#isHead) {
-      this.#endHead(raw, reply.status, reply.contentType, reply.headers);
+      this.#endHead(raw, reply.status, reply.contentType, {
+        ...reply.headers, ...bytes === undefined ? {} : { "Content-Length": String(bytes) },
+      });
       return reply.stream(this.#stream());
     }
-    raw.onWritable(() => {
+    this.#bytes = bytes ?? null;
+    raw.onWritable((offset) => {
+      if (!this.#sendRest(raw, offset)) return false;
       this.#guard(() => this.#drainCallback?.());
       return true;
     });
@@ -147,7 +159,9 @@ export class Exchange {
         if (!raw) return true;
         let flowing = true;
         raw.cork(() => {
-          flowing = raw.write(data);
+          flowing = this.#bytes === null
+            ? raw.write(data)
+            : this.#writePart(raw, data, this.#bytes);
         });
         return flowing;
       },
@@ -158,7 +172,9 @@ export class Exchange {
       end: (text = "") => {
         const raw = this.#raw;
         if (!raw) return;
-        raw.cork(() => raw.end(text));
+        // A body whose length was said is over with its last byte: here some are missing.
+        if (this.#bytes !== null) raw.close();
+        else raw.cork(() => raw.end(text));
         this.#finish();
       },
       abort: () => {
@@ -168,6 +184,36 @@ export class Exchange {
         this.#finish();
       },
     };
+  }
+
+  /** uWebSockets.js keeps nothing of a body whose length is known: what it did not take waits. */
+  #writePart(raw: RawResponse, data: string | Uint8Array, bytes: number): boolean {
+    const given = typeof data === "string" ? Buffer.from(data) : data;
+    if (this.#rest.length > 0) {
+      this.#rest = Buffer.concat([this.#rest, given]);
+      return false;
+    }
+    const before = raw.getWriteOffset();
+    // What was said of its length holds, also of a file that grew.
+    const part = given.subarray(0, bytes - before);
+    const [flowing, isDone] = raw.tryEnd(part, bytes);
+    if (isDone) this.#finish();
+    else if (!flowing) {
+      this.#rest = part;
+      this.#restAt = before;
+    }
+    return flowing;
+  }
+
+  /** `offset`: how much of the body is out. False: some of it still waits. */
+  #sendRest(raw: RawResponse, offset: number): boolean {
+    if (this.#rest.length === 0 || this.#bytes === null) return true;
+    const rest = this.#rest.subarray(offset - this.#restAt);
+    const [flowing, isDone] = raw.tryEnd(rest, this.#bytes);
+    if (isDone) this.#finish();
+    this.#rest = flowing ? NOTHING : rest;
+    this.#restAt = offset;
+    return flowing;
   }
 
   #finish(): void {

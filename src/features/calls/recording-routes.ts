@@ -1,4 +1,5 @@
 // Plays recordings to whoever has a link: the whole, or the ranges players ask for.
+import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
@@ -6,7 +7,7 @@ import type { ByteRange } from "#files/files.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, named } from "#core/schema.ts";
 import { Uuid } from "#http/answers.ts";
-import type { Reply } from "#http/exchange.ts";
+import type { ByteStream, HttpRequest, Reply } from "#http/exchange.ts";
 import { pouring } from "#http/pouring.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import type { Recordings, Sound } from "./recordings.ts";
@@ -48,7 +49,7 @@ export function recordingRoutes(recordings: Pick<Recordings, "read">): Route[] {
       416: { description: "The range is past the end", ...SOUND },
     },
     handle: async ({ uuid, query, http }) => {
-      const asked = rangeIn(http.headers.range);
+      const asked = rangeIn(http);
       const found = await recordings.read(uuid, query, asked ?? undefined);
       if (!found) throw new Fault(404, "Recording not found");
       return serve(found, asked);
@@ -56,23 +57,36 @@ export function recordingRoutes(recordings: Pick<Recordings, "read">): Route[] {
   })];
 }
 
-/** What players that seek get at once: the range, or its beginning. Null: they want the whole. */
-function rangeIn(header: string | undefined): ByteRange | null {
-  const [, from, to] = /^bytes=(\d{1,15})-(\d{1,15})?$/.exec(header ?? "") ?? [];
+/** Elements of a page that play, as browsers say of their requests. */
+const PLAYERS = new Set(["audio", "video"]);
+
+/**
+ * The range asked for; null: the whole. A player in a page keeps its connection for as long as it
+ * stands still and asks for more by itself: it gets the beginning of the range. Programs that go on
+ * with half a download take what comes for the rest of it.
+ */
+function rangeIn({ headers }: HttpRequest): ByteRange | null {
+  const [, from, to] = /^bytes=(\d{1,15})-(\d{1,15})?$/.exec(headers.range ?? "") ?? [];
   if (from === undefined) return null;
   const first = Number(from);
-  const most = first + LIMITS.recordingSliceBytesMax - 1;
-  return { first, last: Math.min(Number(to ?? most), most) };
+  const last = Number(to ?? Number.MAX_SAFE_INTEGER);
+  return PLAYERS.has(headers["sec-fetch-dest"] ?? "")
+    ? { first, last: Math.min(last, first + LIMITS.recordingSliceBytesMax - 1) }
+    : { first, last };
 }
 
-/** A slice with its length for players that seek, the whole in pieces for everybody else. */
+/** What is short leaves at once, the rest as fast as its reader takes it. */
+async function bodyOf(body: Readable, bytes: number): Promise<
+  { content: Buffer } | { bytes: number; stream: (stream: ByteStream) => void }
+> {
+  return bytes > LIMITS.recordingSliceBytesMax
+    ? { bytes, stream: pouring(body) }
+    : { content: await buffer(body) };
+}
+
 async function serve({ bytes, body, contentType }: Sound, asked: ByteRange | null): Promise<Reply> {
   const headers = { "Accept-Ranges": "bytes", "Cache-Control": "private, no-store" };
-  if (!asked) {
-    return bytes > LIMITS.recordingSliceBytesMax
-      ? { status: 200, headers, contentType, stream: pouring(body) }
-      : { status: 200, headers, contentType, content: await buffer(body) };
-  }
+  if (!asked) return { status: 200, headers, contentType, ...await bodyOf(body, bytes) };
   const { first } = asked;
   const last = Math.min(asked.last, bytes - 1);
   if (first > last) {
@@ -85,6 +99,6 @@ async function serve({ bytes, body, contentType }: Sound, asked: ByteRange | nul
     status: 206,
     headers: { ...headers, "Content-Range": `bytes ${first}-${last}/${bytes}` },
     contentType,
-    content: await buffer(body),
+    ...await bodyOf(body, last - first + 1),
   };
 }

@@ -144,7 +144,7 @@ function readRoute({ attachments, conversations }: AttachmentRouteOptions): Rout
       if (!found) throw new Fault(404, "Attachment not found");
       return {
         status: 200, headers: headersOf(found), contentType: found.type,
-        stream: pouring(found.body),
+        bytes: found.bytes, stream: pouring(found.body),
       };
     },
   });

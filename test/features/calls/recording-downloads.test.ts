@@ -1,0 +1,64 @@
+// Recordings as programs fetch them: whole, slowly, and from where a download broke off.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { get, request, type IncomingMessage } from "node:http";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { buffer } from "node:stream/consumers";
+import { startTestServer, testDataDir } from "#support/server.ts";
+
+const dataDir = testDataDir();
+const server = await startTestServer({ env: { PARLEY_DATA_DIR: dataDir } });
+after(async () => {
+  await server.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+const uuid = "0b1f6b7e-3f0c-4c5e-9a54-0d6a4f1f2c11";
+/** More than the sockets on the way hold. */
+const sound = randomBytes(12 * 1024 * 1024);
+mkdirSync(join(dataDir, "recordings"), { recursive: true });
+writeFileSync(join(dataDir, "recordings", `${uuid}.wav`), sound);
+const link = server.app.features.recordings.linkOf(`${uuid}.wav`, `${server.url}/api`);
+
+async function ask(headers: Record<string, string> = {}): Promise<IncomingMessage> {
+  const [response] = await once(get(link, { headers }), "response") as [IncomingMessage];
+  return response;
+}
+
+test("[CR362] a recording says how long it is, and comes whole however slowly it is read", async () => {
+  const quick = await ask();
+  assert.deepEqual([quick.statusCode, quick.headers["content-length"]], [200, String(sound.length)]);
+  assert.ok((await buffer(quick)).equals(sound));
+  const head = request(link, { method: "HEAD" });
+  head.end();
+  const [{ headers }] = await once(head, "response") as [IncomingMessage];
+  assert.equal(headers["content-length"], String(sound.length));
+  const slow = await ask();
+  const parts: Buffer[] = [];
+  for await (const part of slow) {
+    parts.push(part as Buffer);
+    // The server runs here, too: it writes until nothing more is taken.
+    for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.ok(Buffer.concat(parts).equals(sound));
+});
+
+test("[CR363] a download of a recording that broke off goes on to its end; the player of a page gets pieces", async () => {
+  const from = 3_000_001;
+  const rest = await ask({ range: `bytes=${from}-` });
+  assert.deepEqual(
+    [rest.statusCode, rest.headers["content-range"], rest.headers["content-length"]],
+    [206, `bytes ${from}-${sound.length - 1}/${sound.length}`, String(sound.length - from)],
+  );
+  assert.ok((await buffer(rest)).equals(sound.subarray(from)));
+  const some = await ask({ range: `bytes=10-${from}` });
+  assert.equal(some.headers["content-range"], `bytes 10-${from}/${sound.length}`);
+  assert.ok((await buffer(some)).equals(sound.subarray(10, from + 1)));
+  // It would keep a connection that it does not read from for as long as it stands still.
+  const player = await ask({ range: "bytes=0-", "sec-fetch-dest": "audio" });
+  assert.equal(player.headers["content-range"], `bytes 0-${1024 * 1024 - 1}/${sound.length}`);
+  assert.ok((await buffer(player)).equals(sound.subarray(0, 1024 * 1024)));
+});
