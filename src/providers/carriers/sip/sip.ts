@@ -15,7 +15,7 @@ import { createDigestServer } from "./grammar/digest.ts";
 import { calledNumber, callerNumber, identify } from "./trunks/identify.ts";
 import { causeOf, SipLeg, type LegOptions } from "./leg.ts";
 import { parseNameAddr } from "./grammar/headers.ts";
-import { plainHost, uriHost } from "./transport/peer.ts";
+import { plainHost, uriHost, type Peer } from "./transport/peer.ts";
 import { codecsOf, NARROWBAND, type Codec } from "./grammar/codec-names.ts";
 import { codecFor, parseSdp } from "./grammar/sdp.ts";
 import { openCoders } from "./media/codecs.ts";
@@ -23,7 +23,7 @@ import { createSystemNames } from "./trunks/srv.ts";
 import { identityOf, routeTo, TrunkRoster, type Names } from "./trunks/trunk-roster.ts";
 import { rateOfCodec, type SipListener, type TrunkSetup } from "./trunks/trunk.ts";
 import { parseUri } from "./grammar/uri.ts";
-import type { Credentials } from "./dialogs/authentication.ts";
+import type { Proof } from "./dialogs/authentication.ts";
 import type { IncomingInvite } from "./dialogs/call-types.ts";
 import { createUserAgent, type UserAgent } from "./dialogs/user-agent.ts";
 
@@ -147,8 +147,8 @@ interface Offered {
   requiresSrtp: boolean;
   codecs: readonly Codec[];
   rate: Leg["rate"];
-  /** For a telephone system that asks who we are before it believes our goodbye. */
-  credentials: Credentials | null;
+  /** The trunk that is meant; null: one of several, and no password proves who we are. */
+  trunk: TrunkSetup | null;
 }
 
 interface Parts extends Pick<LegOptions, "rtp" | "mayReach" | "system" | "log"> {
@@ -220,10 +220,10 @@ async function place(
 }
 
 async function answer(
-  { agent }: Parts, leg: SipLeg, offered: Offered | null,
+  { agent, roster }: Parts, leg: SipLeg, offered: Offered | null,
 ): Promise<void> {
   if (!offered) return leg.end("far_hung_up");
-  const { invite, requiresSrtp, codecs, credentials } = offered;
+  const { invite, requiresSrtp, codecs, trunk } = offered;
   invite.onCancelled(() => leg.end("far_hung_up"));
   leg.onGivenUp(() => invite.refuse(480));
   const { request, peer } = invite;
@@ -243,7 +243,7 @@ async function answer(
     invite.refuse(488);
     return leg.end("failed");
   }
-  leg.join(invite.accept(sdp, credentials));
+  leg.join(invite.accept(sdp, trunk && proofOf(trunk, peer, roster)));
 }
 
 /** The call with what its trunk wants; null: there is no sound in it that we may speak. */
@@ -252,9 +252,22 @@ function offeredBy(invite: IncomingInvite, meant: TrunkSetup[]): Offered | null 
   const codecs = meant[0] ? codecsOf(meant[0].codecs) : NARROWBAND;
   const codec = usableCodec(invite, codecs, requiresSrtp);
   const [only, ...others] = meant;
-  const credentials = only && others.length === 0
-    ? { username: identityOf(only).user, password: only.password } : null;
-  return codec && { invite, requiresSrtp, codecs, rate: rateOf(codec), credentials };
+  const trunk = only && others.length === 0 ? only : null;
+  return codec && { invite, requiresSrtp, codecs, rate: rateOf(codec), trunk };
+}
+
+/**
+ * For the caller alone, who has shown the password or is where we registered; of those admitted by
+ * address only for the trunk's own, because there may be others.
+ */
+function proofOf(trunk: TrunkSetup, peer: Peer, roster: TrunkRoster): Proof {
+  const credentials = { username: identityOf(trunk).user, password: trunk.password };
+  const isAdmitted = trunk.inboundAuth === "ip";
+  // Looked up now, for when a goodbye is challenged: the caller does not wait for it.
+  if (isAdmitted) void roster.find(trunk.id);
+  const mayAsk = (host: string): boolean => plainHost(host) === plainHost(peer.host)
+    && (!isAdmitted || roster.isAt(trunk.id, host));
+  return { credentials, mayAsk };
 }
 
 /** The one its sound will have, or most likely has where there is no offer yet; null: none. */

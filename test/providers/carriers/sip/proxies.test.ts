@@ -3,11 +3,14 @@
 import assert from "node:assert/strict";
 import { after, test as register } from "node:test";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
+import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
 import { identityOf, routeTo } from "#providers/carriers/sip/trunks/trunk-roster.ts";
 import { createReceived } from "#support/received.ts";
-import { createCarrierTo, inviteAt, request, trunkOf } from "#support/sip-hops.ts";
-import { createWire, requestText, responseText, SDP } from "#support/sip-phones.ts";
+import {
+  caughtUp, contactOf, count, createCarrierTo, inviteAt, request, trunkOf,
+} from "#support/sip-hops.ts";
+import { createWire, requestText, responseText, SDP, type Wire } from "#support/sip-phones.ts";
 
 const test = (name: string, run: () => unknown): void =>
   void register(name, { timeout: 60_000 }, async () => void await run());
@@ -53,9 +56,15 @@ test("[SC215] a trunk at a port of its own is addressed with it, a proxy with it
   assert.equal(identityOf(trunkOf({ port: 5080 })).authority, "sip.example.com:5080");
 });
 
-test("[SI131] a telephone system that asks who we are before it believes our goodbye is told", async () => {
-  const { far, offers, at, inbound } = await trunkAt(() => ({}));
-  far.say(at, requestText("INVITE", far, {}, SDP("wire"))
+type Trunk = Awaited<ReturnType<typeof trunkAt>>;
+
+/** Our BYE in a call that `far` brings, where its Contact leads to. */
+async function goodbyeTo(
+  far: Wire, { offers, at, inbound }: Pick<Trunk, "offers" | "at" | "inbound">, contact = far,
+): Promise<SipRequest> {
+  const { peer: { host, port } } = contact;
+  const lines = { Contact: `<sip:wire@${host}:${port}>` };
+  far.say(at, requestText("INVITE", far, lines, SDP("wire"))
     .replace("sip:bob@", "sip:+14155550100@"));
   const { offer } = await offers.event("offer");
   const leg = inbound.answer(offer.id, createReceived<LegEvent>().receive);
@@ -64,12 +73,55 @@ test("[SI131] a telephone system that asks who we are before it believes our goo
     [name, message.headers.get(name)]));
   far.say(at, requestText("ACK", far, { ...within, CSeq: "1 ACK" }));
   leg.hangUp();
-  const first = request(await far.heard.event("BYE"));
+  return request(await contact.heard.event("BYE"));
+}
+
+test("[SI131] a telephone system that asks who we are before it believes our goodbye is told", async () => {
+  const { far, offers, at, inbound } = await trunkAt(() => ({}));
+  const first = await goodbyeTo(far, { offers, at, inbound });
   assert.equal(first.headers.get("Proxy-Authorization"), null);
   far.say(at, responseText(first, 407, [`Proxy-Authenticate: ${CHALLENGE}`]));
   const second = request(await far.heard.event("BYE", 1));
   assert.match(second.headers.get("Proxy-Authorization")!, /^Digest username="alice", realm="pbx"/);
   far.say(at, responseText(second, 200));
+});
+
+test("[SI133] who calls from an admitted address and is not the trunk's own is shown no proof of its password", async () => {
+  const { far, offers, at, inbound } = await trunkAt(() => ({ address: "127.0.0.9", port: 5060 }));
+  const bye = await goodbyeTo(far, { offers, at, inbound });
+  far.say(at, responseText(bye, 401, [`WWW-Authenticate: ${CHALLENGE}`]));
+  await caughtUp(far, at);
+  assert.equal(count(far, "BYE"), 1);
+});
+
+test("[SI133] nor is whoever a caller's Contact leads to", async () => {
+  const { far, offers, at, inbound } = await trunkAt(() => ({}));
+  const elsewhere = await createWire("127.0.0.2");
+  open.push(elsewhere);
+  const bye = await goodbyeTo(far, { offers, at, inbound }, elsewhere);
+  elsewhere.say(at, responseText(bye, 407, [`Proxy-Authenticate: ${CHALLENGE}`]));
+  await caughtUp(elsewhere, at);
+  assert.equal(count(elsewhere, "BYE"), 1);
+});
+
+test("[SI133] nor whoever is called and answers from elsewhere: not in ACK nor BYE, challenged or not", async () => {
+  const { far, at, dial } = await trunkAt(() => ({}));
+  const elsewhere = await createWire("127.0.0.2");
+  open.push(elsewhere);
+  const { leg, received } = dial();
+  far.say(at, responseText(await inviteAt(far), 407, [`Proxy-Authenticate: ${CHALLENGE}`]));
+  const proven = await inviteAt(far, 1);
+  assert.match(proven.headers.get("Proxy-Authorization")!, /^Digest username="alice", realm="pbx"/);
+  far.say(at, responseText(proven, 200, [contactOf(elsewhere)], SDP("answer")));
+  await received.event("answered");
+  const ack = request(await elsewhere.heard.event("ACK"));
+  assert.equal(ack.headers.get("Proxy-Authorization"), null);
+  leg.hangUp();
+  const bye = request(await elsewhere.heard.event("BYE"));
+  assert.equal(bye.headers.get("Proxy-Authorization"), null);
+  elsewhere.say(at, responseText(bye, 401, [`WWW-Authenticate: ${CHALLENGE}`]));
+  await caughtUp(elsewhere, at);
+  assert.equal(count(elsewhere, "BYE"), 1);
 });
 
 test("[SI132] what was dialled stands in our Contact as a URI has it, whatever characters it has", async () => {

@@ -24,7 +24,7 @@ export function ask(
   const attempt = () => {
     const { request, peer } = requestWithin(dialog, method, signalling);
     fill(request);
-    authenticator.prepare(request);
+    authenticator.prepare(request, peer);
     let acknowledgement: SipRequest | null = null;
     signalling.begin(request, peer, dialog.localHost, {
       response(response) {
@@ -35,7 +35,7 @@ export function ask(
           signalling.post(acknowledgement, peer, dialog.localHost);
           if (!isFirst) return;
         }
-        if (authenticator.challenged(response)) attempt();
+        if (authenticator.challenged(response, peer)) attempt();
         else done({ kind: "response", response });
       },
       failed: (why) => done({ kind: "failed", why }),

@@ -4,17 +4,33 @@
 import type { System } from "#core/system.ts";
 import { answerChallenge, chooseChallenge, type Challenge } from "#providers/carriers/sip/grammar/digest.ts";
 import type { SipRequest, SipResponse } from "#providers/carriers/sip/grammar/message.ts";
+import { plainHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 
 export interface Credentials {
   username: string;
   password: string;
 }
 
+/** What is proven, and to whom. */
+export interface Proof {
+  credentials: Credentials;
+  /**
+   * Whether who is at this address may have it. Whoever has one for a nonce of his own can try
+   * passwords against it at leisure, and a Contact leads to anybody.
+   */
+  mayAsk(host: string): boolean;
+}
+
+export function proofAt(credentials: Credentials | null, peers: readonly Peer[]): Proof | null {
+  const hosts = new Set(peers.map(({ host }) => plainHost(host)));
+  return credentials && { credentials, mayAsk: (host) => hosts.has(plainHost(host)) };
+}
+
 export interface Authenticator {
   /** Adds what is known already; for the first try of a request. */
-  prepare(request: SipRequest): void;
+  prepare(request: SipRequest, peer: Peer): void;
   /** May the request be tried again? Then `prepare` answers this challenge. */
-  challenged(response: SipResponse): boolean;
+  challenged(response: SipResponse, peer: Peer): boolean;
 }
 
 const PAIRS = { 401: ["WWW-Authenticate", "Authorization"],
@@ -23,19 +39,20 @@ const PAIRS = { 401: ["WWW-Authenticate", "Authorization"],
 type Status = keyof typeof PAIRS;
 
 /** Tries are counted per request: make a `begin` for each. */
-export function createAuthenticator(system: System, credentials: Credentials | null) {
+export function createAuthenticator(system: System, proof: Proof | null) {
   const known = new Map<Status, { challenge: Challenge; count: number }>();
 
-  function write(request: SipRequest): void {
-    if (!credentials) return;
+  function write(request: SipRequest, peer: Peer): void {
+    if (!proof?.mayAsk(peer.host)) return;
+    const { username, password } = proof.credentials;
     for (const [status, entry] of known) {
       entry.count++;
       request.headers.set(PAIRS[status][1], answerChallenge({
         challenge: entry.challenge,
         method: request.method,
         uri: request.uri,
-        username: credentials.username,
-        password: credentials.password,
+        username,
+        password,
         nonceCount: entry.count,
         cnonce: system.randomBytes(8).toString("hex"),
       }));
@@ -51,8 +68,9 @@ export function createAuthenticator(system: System, credentials: Credentials | n
       const remembered = new Set(known.keys());
       return {
         prepare: write,
-        challenged({ status, headers }) {
-          if (!credentials || (status !== 401 && status !== 407)) return false;
+        challenged({ status, headers }, peer) {
+          if (!proof?.mayAsk(peer.host)) return false;
+          if (status !== 401 && status !== 407) return false;
           const challenge = chooseChallenge(headers.all(PAIRS[status][0]));
           if (!challenge) return false;
           const before = known.get(status)?.challenge.algorithm;

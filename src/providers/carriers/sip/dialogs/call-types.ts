@@ -1,6 +1,6 @@
 // What the carrier sees of the signalling: a call offered, a call placed, and the dialog both
 // become. Implemented by incoming.ts, outgoing.ts and sip-session.ts.
-import type { Credentials } from "./authentication.ts";
+import type { Proof } from "./authentication.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 
@@ -17,10 +17,10 @@ export interface IncomingInvite {
    */
   refuse(status: number, reason?: string, headers?: [string, string][]): void;
   /**
-   * 200 with this SDP; after a cancel the dialog is one that has ended. With the credentials
+   * 200 with this SDP; after a cancel the dialog is one that has ended. With a proof
    * challenges to what we send in it are answered.
    */
-  accept(sdp: string, credentials?: Credentials | null): Dialog;
+  accept(sdp: string, proof?: Proof | null): Dialog;
   /** Nobody needs to refuse it any more. Also when the caller's own time limit passed. */
   onCancelled(handler: () => void): void;
 }

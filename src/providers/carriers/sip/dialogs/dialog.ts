@@ -153,9 +153,13 @@ export function requestWithin(
     .add("From", dialog.local)
     .add("To", dialog.remote)
     .add("Call-ID", dialog.callId);
+  const uri = isStrict ? firstUri : dialog.target;
+  const peer = hopOf(dialog, firstUri ?? dialog.target, signalling);
   if (acknowledges) {
     headers.add("CSeq", `${parseCseq(acknowledges.headers.get("CSeq"))?.number ?? 1} ACK`);
-    for (const name of ["Authorization", "Proxy-Authorization"]) {
+    // What was proven to one address is not carried to another.
+    const isSame = plainHost(peer.host) === plainHost(dialog.peer.host);
+    for (const name of isSame ? ["Authorization", "Proxy-Authorization"] : []) {
       for (const value of acknowledges.headers.all(name)) headers.add(name, value);
     }
   } else {
@@ -163,9 +167,8 @@ export function requestWithin(
     headers.add("CSeq", `${dialog.localCseq} ${method}`);
     headers.add("Contact", dialog.contact).add("Allow", ALLOW).add("Supported", SUPPORTED);
   }
-  const uri = isStrict ? firstUri : dialog.target;
   const request: SipRequest = { kind: "request", method, uri, headers, body: Buffer.alloc(0) };
-  return { request, peer: hopOf(dialog, firstUri ?? dialog.target, signalling) };
+  return { request, peer };
 }
 
 function hopOf(

@@ -1,6 +1,6 @@
 // An INVITE that begins something, until it is refused, cancelled or answered.
 import type { Timer } from "#core/system.ts";
-import { createAuthenticator, type Credentials } from "./authentication.ts";
+import { createAuthenticator, type Proof } from "./authentication.ts";
 import { sdpOf, secondsOf, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
 import type { Dialog, IncomingInvite } from "./call-types.ts";
 import { ALLOW, dialogAsCallee, setSdp, SUPPORTED, type Signalling } from "./dialog.ts";
@@ -78,14 +78,14 @@ export class Incoming implements IncomingInvite {
     if (isStateless) this.#parts.transaction.drop();
   }
 
-  accept(sdp: string, credentials: Credentials | null = null): Dialog {
+  accept(sdp: string, proof: Proof | null = null): Dialog {
     const { signalling, localHost, transaction } = this.#parts;
     const wasOpen = this.#isOpen;
     const terms = answerTerms(this.request.headers);
     const session = new Session({
       signalling,
       dialog: dialogAsCallee(this.request, this.tag, this.peer, localHost, this.#contact),
-      authentication: createAuthenticator(signalling.system, credentials),
+      authentication: createAuthenticator(signalling.system, proof),
       sdp,
       terms: terms.kind === "agreed" ? terms.terms : null,
       allow: tokensOf(this.request.headers, "Allow"),

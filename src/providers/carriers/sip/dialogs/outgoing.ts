@@ -3,7 +3,7 @@
 // one telephone.
 import type { Timer } from "#core/system.ts";
 import {
-  createAuthenticator, type Authentication, type Authenticator, type Credentials,
+  createAuthenticator, proofAt, type Authentication, type Authenticator, type Credentials,
 } from "./authentication.ts";
 import { q850Of, sdpOrNull, secondsOf, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
 import type { CallEvents, OutgoingCall } from "./call-types.ts";
@@ -89,7 +89,8 @@ export class Outgoing implements OutgoingCall {
     this.#args = args;
     this.#events = events;
     this.#done = done;
-    this.#authentication = createAuthenticator(system, args.credentials);
+    this.#authentication = createAuthenticator(
+      system, proofAt(args.credentials, [args.peer, ...args.others ?? []]));
     this.#authenticator = this.#authentication.begin();
     this.#begunMs = system.monotonicMs();
     this.#others = (args.others ?? []).slice(0, LIMITS.hopsMax - 1);
@@ -186,7 +187,7 @@ export class Outgoing implements OutgoingCall {
       kind: "request", method: "INVITE", uri: args.uri, headers, body: Buffer.alloc(0),
     };
     setSdp(request, hop.sdp);
-    this.#authenticator.prepare(request);
+    this.#authenticator.prepare(request, hop.peer);
     hop.isProvisional = false;
     hop.transaction = this.#signalling.begin(request, hop.peer, hop.localHost, {
       response: (response) => this.#received(hop, request, response),
@@ -257,7 +258,7 @@ export class Outgoing implements OutgoingCall {
     hop.patience?.cancel();
     if (this.#isOver || hop !== this.#hop) return;
     if (response.status === UNAVAILABLE && this.#goOn()) return;
-    if (this.#authenticator.challenged(response)) return this.#inviteAgain(hop);
+    if (this.#authenticator.challenged(response, hop.peer)) return this.#inviteAgain(hop);
     const minS = secondsOf(response.headers, "Min-SE") ?? 0;
     if (response.status === 422 && minS > this.#minSeS && minS <= LIMITS.sessionExpiresMaxS) {
       this.#minSeS = minS;

@@ -1,7 +1,9 @@
 // Keeps one address registered at a registrar: again at 80 % of what was granted, after a failure
 // with growing pauses, and off again when closed.
 import type { Timer } from "#core/system.ts";
-import { createAuthenticator, type Authentication, type Credentials } from "./authentication.ts";
+import {
+  createAuthenticator, proofAt, type Authentication, type Credentials,
+} from "./authentication.ts";
 import { secondsOf } from "#providers/carriers/sip/grammar/bodies.ts";
 import type { Signalling } from "./dialog.ts";
 import { parseNameAddr, SipHeaders } from "#providers/carriers/sip/grammar/headers.ts";
@@ -75,7 +77,7 @@ class Keeper implements Registration {
     this.#args = args;
     this.#onState = onState;
     this.#expiresS = args.expiresS;
-    this.#authentication = createAuthenticator(system, args.credentials);
+    this.#authentication = createAuthenticator(system, proofAt(args.credentials, [args.peer]));
     this.#callId = system.uuid();
     this.#fromTag = newTag(system);
     this.#pinging = args.peer.transport === "udp"
@@ -138,7 +140,7 @@ class Keeper implements Registration {
     const authenticator = this.#authentication.begin();
     for (;;) {
       const request = this.#build(localHost, seconds);
-      authenticator.prepare(request);
+      authenticator.prepare(request, peer);
       this.#isBound = true;
       const reply = await new Promise<Reply>((resolve) => {
         signalling.begin(request, peer, localHost, {
@@ -148,7 +150,7 @@ class Keeper implements Registration {
           failed: () => resolve("unreachable"),
         });
       });
-      if (reply === "unreachable" || !authenticator.challenged(reply)) return { reply, request };
+      if (reply === "unreachable" || !authenticator.challenged(reply, peer)) return { reply, request };
       // Closed meanwhile: what is on its way now must not be registered after all.
       if (this.#closing && seconds > 0) return { reply, request };
     }

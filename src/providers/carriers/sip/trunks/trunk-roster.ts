@@ -170,6 +170,12 @@ export class TrunkRoster {
     return { trunk: entry.trunk, peer, others };
   }
 
+  /** Whether its calls go there, by what its name led to last. */
+  isAt(trunkId: number, host: string): boolean {
+    const peers = this.#entries.get(trunkId)?.peers ?? [];
+    return peers.some((peer) => plainHost(peer.host) === plainHost(host));
+  }
+
   /** A call found nobody there: for a while those of this trunk begin at its other addresses. */
   silent(trunkId: number, peer: Peer): void {
     const entry = this.#entries.get(trunkId);
