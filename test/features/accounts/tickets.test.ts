@@ -33,3 +33,17 @@ test("[WI30] a ticket opens what it was issued for once, in its time, at every n
   system.advance(LIMITS.streamTicketMs);
   assert.equal(await there.redeem(late.ticket), null);
 });
+
+test("[WI30] a ticket that was used opens nothing, however its signature is spelt", async () => {
+  const system = createManualSystem();
+  const tickets = createTickets({ secret: "one", used: createOwnUsedTickets(), system })("streams");
+  const subject = { accountId: 7 };
+  const { ticket } = tickets.issue(subject);
+  assert.deepEqual(await tickets.redeem(ticket), subject);
+  const [body, signature = ""] = ticket.split(".");
+  const plain = Buffer.from(signature, "base64url").toString("base64");
+  for (const spelt of [`${signature}=`, `${signature}!`, ` ${signature}`, plain]) {
+    assert.equal(await tickets.redeem(`${body}.${spelt}`), null, spelt);
+  }
+  assert.equal(await tickets.redeem(`${ticket}.x`), null);
+});
