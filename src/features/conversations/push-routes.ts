@@ -1,6 +1,8 @@
 // Where a browser of the dashboard says that it wants to be notified, and that it no longer does.
 import { Type } from "@sinclair/typebox";
+import { fieldFault } from "#core/faults.ts";
 import { about } from "#core/schema.ts";
+import { parseHttpUrl } from "#core/values.ts";
 import type { Author } from "#events/events.ts";
 import { MessageSchema } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -60,6 +62,7 @@ export function pushRoutes({ push, authorOf }: PushRouteOptions): Route[] {
       body: Type.Object({ endpoint: Endpoint, keys: Keys }),
       responses: { 201: { description: "It is notified from now on", schema: MessageSchema } },
       handle: async ({ caller, body: { endpoint, keys } }) => {
+        if (!parseHttpUrl(endpoint)) throw fieldFault("endpoint", "The endpoint is no address.");
         const { id: person } = await authorOf(caller);
         const { accountId } = caller;
         await push.subscribe({

@@ -72,7 +72,7 @@ test("[DK32] people's browsers are notified, encrypted and signed, when somebody
   ];
   const [anas, bens, gone] = [service.newBrowser(), service.newBrowser(), service.newBrowser()];
   assert.equal((await cleo.call("POST", "/user/push/subscriptions", anas.subscription)).status, 403);
-  for (const wrong of [{ endpoint: "ftp://x" }, { keys: { p256dh: "BAAA", auth: "AA" } }]) {
+  for (const wrong of [{ endpoint: "ftp://x" }, { endpoint: "http://[" }, { keys: { p256dh: "BAAA", auth: "AA" } }]) {
     const body = { ...anas.subscription, ...wrong };
     assert.equal((await ana.call("POST", "/user/push/subscriptions", body)).status, 422);
   }
