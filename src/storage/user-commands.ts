@@ -135,13 +135,17 @@ function changeCommands(sql: Sql, members: Members) {
   };
 }
 
-/** Ends the member's sessions with the password they were opened with. */
+/** Ends the member's sessions with the password they were opened with, and links for another. */
 function createSetPassword(sql: Sql, members: Members) {
   const setPassword = sql.prepare(`
     UPDATE users SET password_hash = @passwordHash
     WHERE id = @userId AND account_id = @accountId`);
+  const closeLinks = sql.prepare(`
+    UPDATE invitations SET closed_at = @now
+    WHERE account_id = @accountId AND user_id = @userId AND closed_at IS NULL`);
   return async (args: ArgsOf<"setPassword">): Promise<void> => {
     await setPassword.run(args);
+    await closeLinks.run(args);
     await members.endSessions(args.accountId, args.userId);
     await members.note(args, "password.change", member(args.userId));
   };

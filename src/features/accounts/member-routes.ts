@@ -235,7 +235,8 @@ function ownRoutes({ users, signIn, origins, system, byOf }: MemberRouteOptions)
       method: "PUT",
       path: "/user/password",
       summary: "Change your password",
-      description: "Every session of yours ends; this browser gets a new one.",
+      description: "Every session of yours ends, and links for a new password work no more; this "
+        + "browser gets a new session.",
       body: Type.Object({ current_password: Type.Optional(PASSWORD), password: NEW_PASSWORD }),
       responses: { 200: { description: "Changed", schema: SIGNED_IN } },
       handle: async ({ caller, body, http }) => {

@@ -122,7 +122,7 @@ export interface UserStore {
   remove(args: {
     accountId: number; userId: number; manager: Manager; by: By; now: Instant;
   }): Promise<ChangeOutcome>;
-  /** Ends every session of the member. */
+  /** Ends every session of the member, and links for a new password. */
   setPassword(args: {
     accountId: number; userId: number; passwordHash: string; by: By; now: Instant;
   }): Promise<void>;

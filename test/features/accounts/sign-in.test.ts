@@ -162,6 +162,19 @@ test("[AU314] a new password ends every session but the one it was changed in, w
   assert.equal(asKey.status, 403);
 });
 
+test("[AU314] with a new password, links for one that were made before work no more", async () => {
+  const { key } = await server.newAccount();
+  const ana = await memberOf(server, "operator", key);
+  const link = await server.call("POST", `/user/members/${ana.id}/password-link`, { key });
+  const token = String(link.body.link).split("/join/")[1] ?? "";
+  const changed = await ana.call(
+    "PUT", "/user/password", { current_password: PASSWORD, password: "another long one" });
+  assert.equal(changed.status, 200);
+  assert.equal((await server.call("POST", "/auth/invitation", { body: { token } })).status, 404);
+  assert.equal((await join(server, token, "Eve", "a stolen password")).status, 404);
+  assert.equal((await signIn(server, ana.email, "another long one")).status, 200);
+});
+
 test("[AU315] one's sessions are listed and ended one by one; a link for a new password ends them all", async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "operator", key);
