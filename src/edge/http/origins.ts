@@ -22,7 +22,8 @@ export function createOrigins(publicUrl: string | null, isTls: boolean) {
      */
     isOwnPage: (http: HttpRequest): boolean => {
       const { origin, "sec-fetch-site": site = "none" } = http.headers;
-      if (origin !== undefined && origin !== new URL(of(http)).origin) return false;
+      // What the request calls this server may be no address at all.
+      if (origin !== undefined && origin !== URL.parse(of(http))?.origin) return false;
       return site === "same-origin" || site === "none";
     },
   };

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { rmSync } from "node:fs";
+import { request as httpRequest } from "node:http";
 import { after, test } from "node:test";
 import { createPasswords, PASSWORD_CHARS_MAX } from "#features/accounts/passwords.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -230,6 +231,17 @@ test("[AU316] a page of another site changes nothing with a member's cookie, and
   });
   assert.equal(preflight.headers.get("access-control-allow-origin"), null);
   assert.equal((await ana.call("GET", "/user/me")).headers.get("access-control-allow-origin"), null);
+});
+
+test("[AU316] a page says where it is from, whatever the request says that this server is called", async () => {
+  for (const host of ["[", "a:b", "::"]) {
+    const status = await new Promise((resolve, reject) => {
+      httpRequest(`${server.url}/api/auth/login`, {
+        method: "POST", headers: { Host: host, Origin: "https://evil.example" },
+      }, (response) => resolve(response.resume().statusCode)).on("error", reject).end("{}");
+    });
+    assert.equal(status, 403, host);
+  }
 });
 
 test("[AU316] a socket is opened by a ticket, never by a cookie, and from this server's pages alone", async () => {
