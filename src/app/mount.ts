@@ -336,7 +336,10 @@ function serveCalls(parts: Parts, { api, access }: Admission): Served {
     identify: (http: HttpRequest) => identify(api, http, true),
     streamsMax: config.PARLEY_STREAMS_PER_ACCOUNT_MAX,
     isInForce: people.isInForce,
-    mayAnswer: (caller: Caller) => mayAnswer(caller),
+    mayAnswer: async (caller: Caller) => {
+      const now = caller.member ? await people.callerOf(caller.member.sessionId) : caller;
+      return now !== null && mayAnswer(now);
+    },
   };
   const desk = {
     calls, system,

@@ -21,8 +21,8 @@ interface CallDeskOptions {
   persons: SharedPersons;
   authorOf(caller: Caller): Promise<Author>;
   identify(http: HttpRequest): Promise<Caller>;
-  /** Whether the caller may do more than watch. */
-  mayAnswer(caller: Caller): boolean;
+  /** Whether the caller may do more than watch, as the role is now. */
+  mayAnswer(caller: Caller): Promise<boolean>;
   /** False once the key is revoked, or the member's session has ended. */
   isInForce(caller: Pick<Caller, "keyId" | "member">): Promise<boolean>;
   system: System;
@@ -119,7 +119,7 @@ export function speakSocket(options: CallDeskOptions): SocketRoute {
     errorShape: "message",
     accept: async (http) => {
       const caller = await options.identify(http);
-      if (!options.mayAnswer(caller)) {
+      if (!await options.mayAnswer(caller)) {
         throw new Fault(403, "You do not have permission for this resource");
       }
       const id = http.params[0] ?? "";
@@ -136,14 +136,16 @@ export function speakSocket(options: CallDeskOptions): SocketRoute {
 }
 
 function speak(
-  { persons, system, isInForce }: CallDeskOptions, socket: Socket, callId: number,
+  { persons, system, isInForce, mayAnswer }: CallDeskOptions, socket: Socket, callId: number,
   { caller, authorId }: { caller: Caller; authorId: string },
 ): SocketHandlers {
   let congested = 0;
   const end = (code: number, reason: string): void => {
     if (!socket.closed) socket.end(code, reason);
   };
-  const recheck = createRecheck(() => isInForce(caller), () => end(CLOSE_DENIED, "denied"));
+  const isAllowed = async (): Promise<boolean> =>
+    await isInForce(caller) && await mayAnswer(caller);
+  const recheck = createRecheck(isAllowed, () => end(CLOSE_DENIED, "denied"));
   const speaking = persons.speak(callId, authorId, (pcm) => {
     recheck();
     if (congested > CONGESTED) return;

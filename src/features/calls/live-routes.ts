@@ -34,8 +34,8 @@ interface LiveCallOptions {
   recordingLink: Recordings["linkOf"];
   /** False once the key is revoked. */
   isInForce(caller: Pick<Caller, "keyId" | "member">): Promise<boolean>;
-  /** Whether the caller may do more than watch. */
-  mayAnswer(caller: Caller): boolean;
+  /** Whether the caller may do more than watch, as the role is now. */
+  mayAnswer(caller: Caller): Promise<boolean>;
   identify(http: HttpRequest): Promise<Caller>;
   /** The API as who asks sees it. */
   baseUrlOf(http: HttpRequest): string;
@@ -251,7 +251,8 @@ async function handle(
     const command = validateCommand(parseJsonObject(Buffer.from(text)));
     if (command.request_id !== undefined) echo = { request_id: command.request_id };
     if (!await isInForce(caller)) throw new Fault(401, "Unauthenticated.");
-    if (command.type !== "ping" && command.type !== "resume" && !mayAnswer(caller)) {
+    const isSteering = command.type !== "ping" && command.type !== "resume";
+    if (isSteering && !await mayAnswer(caller)) {
       throw new Fault(403, "You do not have permission for this resource");
     }
     const ok = (type: string, done: boolean): void => session.answer(type, { ok: done, ...echo });

@@ -1,10 +1,12 @@
 // People of the account in calls, over real sockets and the real media thread in the loopback
 // speech: they take them over, whisper, hand them back, are gone; a process dies meanwhile.
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
+import { WebSocket } from "ws";
 import { accountEvent, type AccountEvent } from "#support/account-events.ts";
+import { memberOf } from "#support/members.ts";
 import { MicrophoneSocket } from "#support/microphone-socket.ts";
 import { runCli, startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
@@ -150,6 +152,49 @@ test("[CR421] whoever comes back in time stays, who does not leaves the call to 
   const { desk, transcript } = await ended(id);
   assert.deepEqual([desk, transcript], ["assistant", "AI: Hi there.\nAI: Ana is gone."]);
   model.script(null);
+});
+
+test("[AU308] who may not answer any more steers no call over a socket that is open", async () => {
+  const cleo = await memberOf(server, "operator", server.key);
+  const { caller, id } = await startCall();
+  const { body: { ticket } } = await cleo.call("POST", "/user/stream-tickets");
+  const socket = new WebSocket(
+    `${server.url.replace("http", "ws")}/api/user/calls/${id}/socket?ticket=${ticket as string}`);
+  await once(socket, "open");
+  const ask = async (command: "mute" | "end"): Promise<object> => {
+    const frames = on(socket, "message");
+    socket.send(JSON.stringify({ type: command, on: false, request_id: command }));
+    for await (const [data] of frames) {
+      const frame = JSON.parse((data as Buffer).toString()) as { request_id?: string };
+      if (frame.request_id === command) return frame;
+    }
+    return {};
+  };
+  assert.deepEqual(await ask("mute"), { type: "mute_result", ok: true, request_id: "mute" });
+  await server.call("PATCH", `/user/members/${cleo.id}`, { body: { role: "viewer" } });
+  assert.deepEqual(await ask("end"), {
+    type: "error", status: 403, error: "You do not have permission for this resource",
+    request_id: "end",
+  });
+  socket.close();
+  caller.send({ type: "end" });
+  await ended(id);
+});
+
+test("[AU308] who may not answer any more speaks in no call, whatever is open", async () => {
+  const cleo = await memberOf(server, "operator", server.key);
+  const { caller, id } = await startCall();
+  assert.equal((await cleo.call("POST", `/user/calls/${id}/take-over`)).status, 200);
+  const { body: { ticket } } = await cleo.call("POST", "/user/stream-tickets");
+  const socket = new WebSocket(
+    `${server.url.replace("http", "ws")}/api/user/calls/${id}/speak?ticket=${ticket as string}`);
+  const closed = once(socket, "close") as Promise<[code: number]>;
+  await once(socket, "message");
+  await server.call("PATCH", `/user/members/${cleo.id}`, { body: { role: "viewer" } });
+  const [code] = await closed;
+  assert.equal(code, 4501);
+  caller.send({ type: "end" });
+  await ended(id);
 });
 
 test("[CR422] a whisper is the model's alone, and acted on at once where nobody speaks", async () => {
