@@ -88,6 +88,9 @@ export const AFTER = Type.String(about(
   "Position to continue from, the last `id` seen: what came after it is sent first.", "42"));
 export const LAST_EVENT_ID = Type.String(about(
   "As `after`; sent by browsers on their own when they reconnect.", "42"));
+export const POSITION = Type.String(about(
+  "Where the account's stream is now: `/user/stream?after=` with this misses nothing that is read "
+  + "from here on.", "42"));
 export const IDEMPOTENCY_KEY = Type.String({ maxLength: 255, ...about(
   "A value of your own for this request: sent again with the same one, it runs and costs once, "
   + "and the first outcome is answered with `Idempotency-Replayed: true`.", "order-4711-reply-1") });

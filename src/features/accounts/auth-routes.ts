@@ -7,7 +7,8 @@ import type { Logger } from "#core/logger.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 import type { SecretBox } from "#core/secrets.ts";
 import { isoMicros, type System } from "#core/system.ts";
-import { MessageSchema, Moment } from "#http/answers.ts";
+import type { EventLog } from "#events/log.ts";
+import { MessageSchema, Moment, POSITION } from "#http/answers.ts";
 import { API_ROOT } from "#http/api.ts";
 import { readCookie, writeCookie } from "#http/cookies.ts";
 import { rateLimitFault } from "#http/errors.ts";
@@ -22,6 +23,7 @@ import { EMAIL_FORM } from "./users.ts";
 interface AuthRouteOptions {
   signIn: SignIn;
   accounts: Pick<Accounts, "find">;
+  events: Pick<EventLog, "newestOfAccount">;
   origins: { of(http: HttpRequest): string; isSecure(http: HttpRequest): boolean };
   failures: FailedAuthentications;
   /** Null: nobody signs in elsewhere. */
@@ -133,16 +135,18 @@ function stateRoute(options: AuthRouteOptions): Route {
           oidc: Nullable(Type.Object({
             name: Type.String(about("What people know the provider by.", "Example")),
           }, about("The OpenID provider; null: there is none."))),
+          position: Nullable(POSITION),
         }),
       },
     },
     handle: async ({ http }) => {
       const token = tokenOf(options, http);
       const member = token === null ? null : await options.signIn.find(token);
-      const { oidc } = options;
+      const { oidc, events } = options;
       return json(200, {
         signed_in: member !== null, has_members: await options.signIn.hasMembers(),
         oidc: oidc && { name: oidc.name },
+        position: member && String(await events.newestOfAccount(member.user.accountId)),
       });
     },
   });

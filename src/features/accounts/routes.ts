@@ -8,7 +8,7 @@ import { dollarsFromMicros } from "#core/money.ts";
 import { isoMicros, type Instant, type System } from "#core/system.ts";
 import { accountTopic, type Author } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
-import { IdOf, listOf, MessageSchema, Moment, TICKET } from "#http/answers.ts";
+import { IdOf, listOf, MessageSchema, Moment, POSITION, TICKET } from "#http/answers.ts";
 import { API_ROOT } from "#http/api.ts";
 import { toFault } from "#http/errors.ts";
 import { json, type HttpRequest, type SocketRoute } from "#http/exchange.ts";
@@ -285,7 +285,7 @@ function revokeKeyRoute({ accounts, byOf }: AccountRouteOptions): Route {
   });
 }
 
-function sessionRoute({ sessions }: AccountRouteOptions): Route {
+function sessionRoute({ sessions, events }: AccountRouteOptions): Route {
   return keyRoute({
     method: "POST",
     path: "/user/dashboard-sessions",
@@ -305,13 +305,15 @@ function sessionRoute({ sessions }: AccountRouteOptions): Route {
             description: "When the session ends, if its key does not end it before",
             examples: ["2026-01-01T12:00:00.000000Z"],
           }),
+          position: POSITION,
         }),
       },
     },
     handle: async ({ caller }) => {
       if (caller.session) throw new Fault(403, "A session is opened with an API key.");
       const { token, expiresAt } = sessions.open(caller.keyId);
-      return json(201, { token, expires_at: isoMicros(expiresAt) });
+      const position = String(await events.newestOfAccount(caller.accountId));
+      return json(201, { token, expires_at: isoMicros(expiresAt), position });
     },
   });
 }

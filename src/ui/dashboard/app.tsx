@@ -7,7 +7,8 @@ import { useHashLocation } from "wouter-preact/use-hash-location";
 import { LiveProvider, useFreshness } from "./data/live.tsx";
 import { RightsContext, useMay } from "./data/rights.tsx";
 import {
-  askPage, forgetKey, openApi, rememberedKey, rememberKey, SessionContext, type Session,
+  askPage, beginningOf, forgetKey, forgetSessions, openApi, rememberedKey, rememberKey,
+  SessionContext, type Session,
 } from "./data/session.tsx";
 import { useMe } from "./data/lists.ts";
 import { useNow } from "./data/use-now.ts";
@@ -52,6 +53,8 @@ const NAVIGATION: { path: string; label: string; icon: IconName; needs?: string 
 /** Null: a member, whose cookie no script reads. */
 interface SignedIn {
   apiKey: string | null;
+  /** Where the account's stream was, for a member; null: not known, or a key's. */
+  position: string | null;
 }
 
 const isJoining = (): boolean => location.hash.startsWith("#/join/");
@@ -59,13 +62,14 @@ const isJoining = (): boolean => location.hash.startsWith("#/join/");
 export function App() {
   const [signedIn, setSignedIn] = useState<SignedIn | null>(() => {
     const key = isJoining() ? null : rememberedKey();
-    return key === null ? null : { apiKey: key };
+    return key === null ? null : { apiKey: key, position: null };
   });
   const session = useMemo<Session | null>(() => {
     if (signedIn === null) return null;
-    const { apiKey } = signedIn;
+    const { apiKey, position } = signedIn;
     const leave = (): void => {
       forgetKey();
+      forgetSessions();
       forgetSeen();
       forgetAddresses();
       setSignedIn(null);
@@ -76,19 +80,21 @@ export function App() {
       void Promise.allSettled([endPush(api)])
         .then(() => (apiKey === null ? askPage("POST", "/auth/logout") : null)).then(leave, leave);
     };
-    return { api, apiKey, signOut };
+    const beginning = async (): Promise<string | null> =>
+      apiKey === null ? position : beginningOf(apiKey);
+    return { api, apiKey, beginning, signOut };
   }, [signedIn]);
   if (!session) {
     return (
       <SignIn
         onKey={(given, onDevice) => {
           rememberKey(given, onDevice);
-          setSignedIn({ apiKey: given });
+          setSignedIn({ apiKey: given, position: null });
         }}
-        onMember={() => {
+        onMember={(position) => {
           // Whoever comes by an invitation is signed in as nobody else.
           forgetKey();
-          setSignedIn({ apiKey: null });
+          setSignedIn({ apiKey: null, position });
         }}
       />
     );

@@ -21,12 +21,17 @@ interface State {
   /** Else there is nobody who could sign in by e-mail. */
   has_members: boolean;
   oidc: { name: string } | null;
+  /** Where the account's stream is; null: nobody is signed in. */
+  position: string | null;
 }
 
 interface Props {
   onKey(key: string, onDevice: boolean): void;
-  onMember(): void;
+  /** `position`: of the account's stream, before anything is loaded. */
+  onMember(position: string | null): void;
 }
+
+const askState = (): Promise<State> => askPage<State>("GET", "/auth");
 
 const placeOf = (hash: string): [string, string] => {
   const [, kind = "", rest = ""] = /^#\/(sign-in|join)\/(.+)$/.exec(hash) ?? [];
@@ -36,16 +41,18 @@ const placeOf = (hash: string): [string, string] => {
 export function SignIn({ onKey, onMember }: Props) {
   const [[kind, rest]] = useState(() => placeOf(location.hash));
   const [state, setState] = useState<State | null>(null);
-  const enter = (): void => {
+  const enter = (position: string | null): void => {
     // Neither is a page one comes back to.
     if (kind !== "") history.replaceState(null, "", "#/");
-    onMember();
+    onMember(position);
   };
+  const enterNow = (): Promise<void> =>
+    askState().then(({ position }) => enter(position), () => enter(null));
   useEffect(() => {
-    askPage<State>("GET", "/auth").then((found) => {
-      if (found.signed_in && kind !== "join") enter();
+    askState().then((found) => {
+      if (found.signed_in && kind !== "join") enter(found.position);
       else setState(found);
-    }, () => setState({ signed_in: false, has_members: true, oidc: null }));
+    }, () => setState({ signed_in: false, has_members: true, oidc: null, position: null }));
   }, []);
   return (
     <main class="sign-in">
@@ -56,15 +63,21 @@ export function SignIn({ onKey, onMember }: Props) {
         {state === null
           ? <Skeleton lines={3} />
           : kind === "join"
-            ? <Join token={rest} onMember={enter} />
-            : <Ways state={state} onKey={onKey} onMember={enter} />}
+            ? <Join token={rest} onMember={enterNow} />
+            : <Ways state={state} onKey={onKey} onMember={enterNow} />}
       </div>
       <p class="links"><a href="/docs">For programs</a><Languages /></p>
     </main>
   );
 }
 
-function Ways({ state, onKey, onMember }: Props & { state: State }) {
+interface Entered {
+  onMember(): Promise<void>;
+}
+
+type WaysProps = Pick<Props, "onKey"> & Entered & { state: State };
+
+function Ways({ state, onKey, onMember }: WaysProps) {
   const { oidc } = state;
   const [isKey, setKey] = useState(!state.has_members && !oidc);
   return (
@@ -78,7 +91,7 @@ function Ways({ state, onKey, onMember }: Props & { state: State }) {
   );
 }
 
-function PasswordForm({ onMember }: Pick<Props, "onMember">) {
+function PasswordForm({ onMember }: Entered) {
   const [email, setEmail] = useState("");
   const [password, setPassword] = useState("");
   const [onDevice, setOnDevice] = useState(false);
@@ -86,7 +99,7 @@ function PasswordForm({ onMember }: Pick<Props, "onMember">) {
   const submit = async (): Promise<void> => {
     try {
       await askPage("POST", "/auth/login", { email, password, remember: onDevice });
-      onMember();
+      await onMember();
     } catch (failure) {
       setError(failure);
     }
@@ -138,7 +151,7 @@ interface Invited {
   is_reset: boolean;
 }
 
-function Join({ token, onMember }: { token: string } & Pick<Props, "onMember">) {
+function Join({ token, onMember }: { token: string } & Entered) {
   const [invited, setInvited] = useState<Invited | null>(null);
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
@@ -156,7 +169,7 @@ function Join({ token, onMember }: { token: string } & Pick<Props, "onMember">) 
     try {
       const given = invited.is_reset ? invited.email : name.trim();
       await askPage("POST", "/auth/join", { token, name: given, password });
-      onMember();
+      await onMember();
     } catch (failure) {
       setError(failure);
     }

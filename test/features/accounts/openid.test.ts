@@ -101,7 +101,7 @@ test("[AU331] a provider that is gone is said so, and one that is not set is not
   try {
     const browser = provider.browser();
     assert.equal((await browser.go(`${bare.url}${SIGN_IN_ROUTES.begin}`)).status, 404);
-    assert.deepEqual((await bare.call("GET", "/auth")).body, { signed_in: false, has_members: false, oidc: null });
+    assert.deepEqual((await bare.call("GET", "/auth")).body, { signed_in: false, has_members: false, oidc: null, position: null });
     assert.equal((await browser.go(`${lost.url}${SIGN_IN_ROUTES.begin}`)).url, `${lost.url}/#/sign-in/oidc_failed`);
     assert.deepEqual((await server.call("GET", "/auth")).body.oidc, { name: "Example" });
   } finally {

@@ -185,6 +185,38 @@ test("[DB546] the page Audit shows what is added while its stream is not open ye
   }, { key });
 });
 
+test("[DB571] what happens while the account's stream is not open yet is shown once it is", { skip, timeout }, async () => {
+  const { key } = await server.newAccount();
+  const member = await memberOf(server, "operator", key);
+  const { uuid } = await newAssistant(server, { desk: { visitor_may_ask: true } }, key);
+  const ways = [
+    (page: Page) => page.addInitScript(
+      `sessionStorage.setItem("parley-api-key", ${JSON.stringify(key)});`),
+    (page: Page) => page.context().addCookies([{
+      name: "parley", value: member.cookie.split("=")[1] ?? "", url: server.url,
+    }]),
+  ];
+  for (const [number, signIn] of ways.entries()) {
+    const { page, context } = await freshPage();
+    const { promise: hasHappened, resolve: happened } = Promise.withResolvers<void>();
+    await page.route("**/api/user/stream-tickets", async (route) => {
+      await hasHappened;
+      await route.continue();
+    });
+    await signIn(page);
+    const counted = page.waitForResponse((response) => response.url().includes("/user/inbox?"));
+    await page.goto(`${server.url}/#/tools`);
+    await (await counted).finished();
+    const visitor = await newConversation(server, uuid);
+    const asked = await server.call("POST", `/conversations/${visitor}/request-human`, { body: {} });
+    assert.equal(asked.status, 200);
+    happened();
+    await page.getByRole("link", { name: "Inbox" }).getByText(String(number + 1))
+      .waitFor({ timeout: 20_000 });
+    await context.close();
+  }
+});
+
 test("[DB547] until it is known who is signed in, nothing is shown that only some may open, and the menu keeps its places", { skip, timeout }, async () => {
   const viewer = await memberOf(server, "viewer", server.key);
   const owner = await memberOf(server, "owner", server.key);

@@ -27,7 +27,7 @@ const FreshnessContext = createContext<Freshness>({ isLive: false, lostAt: null 
 export const useFreshness = (): Freshness => useContext(FreshnessContext);
 
 export function LiveProvider({ children }: { children: ComponentChildren }) {
-  const { api } = useSession();
+  const { api, beginning } = useSession();
   const [freshness, setFreshness] = useState<Freshness>({ isLive: false, lostAt: null });
   const listeners = useMemo(() => new Set<Listener>(), [api]);
   const live = useMemo<Live>(() => ({
@@ -42,7 +42,10 @@ export function LiveProvider({ children }: { children: ComponentChildren }) {
       isLive, lostAt: isLive ? null : before.lostAt ?? new Date(),
     }));
     const follow = async (): Promise<void> => {
-      for await (const frame of api.watchAccount({ signal: abort.signal, onState })) {
+      // What comes while pages are loaded already and the stream is not open yet is caught up on.
+      const after = await beginning();
+      const from = after === null ? {} : { after };
+      for await (const frame of api.watchAccount({ ...from, signal: abort.signal, onState })) {
         spoilSeen(frame.type === MISSED.type ? null : frame.type);
         for (const listener of [...listeners]) listener(frame);
       }

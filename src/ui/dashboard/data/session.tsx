@@ -28,33 +28,52 @@ export interface Session {
   api: Parley;
   /** For the few requests that are not plain JSON: uploads with progress. Null: a member. */
   apiKey: string | null;
+  /** A position of the account's stream from before anything was loaded; null: none is known. */
+  beginning(): Promise<string | null>;
   signOut(): void;
 }
 
 const PATIENCE = 5;
 
+interface ReadSession {
+  token: string;
+  /** Where the account's stream was before the session read anything. */
+  position: string;
+}
+
 /** What reads of one key go with, for all who use the key in this page. */
-const sessions = new Map<string, Promise<string | null>>();
+const sessions = new Map<string, Promise<ReadSession | null>>();
 
 /** Null where the server opens none; the key itself then says why. */
-async function openSession(apiKey: string): Promise<string | null> {
+async function openSession(apiKey: string): Promise<ReadSession | null> {
   const response = await globalThis.fetch(`${location.origin}/api/user/dashboard-sessions`, {
     method: "POST", headers: { Authorization: `Bearer ${apiKey}` },
   });
-  return response.ok ? ((await response.json()) as { token: string }).token : null;
+  return response.ok ? (await response.json()) as ReadSession : null;
 }
+
+function sessionOf(apiKey: string): Promise<ReadSession | null> {
+  const session = sessions.get(apiKey) ?? openSession(apiKey).catch(() => null);
+  sessions.set(apiKey, session);
+  return session;
+}
+
+export const beginningOf = async (apiKey: string): Promise<string | null> =>
+  (await sessionOf(apiKey))?.position ?? null;
+
+/** When somebody signs out: whoever is next begins later. */
+export const forgetSessions = (): void => sessions.clear();
 
 /** Reads go with a session of the key, which has a rate of its own; all else goes with the key. */
 function readingBySession(apiKey: string): typeof fetch {
   return async (input, init) => {
     const request = new Request(input, init);
     if (request.method !== "GET") return globalThis.fetch(request);
-    const session = sessions.get(apiKey) ?? openSession(apiKey).catch(() => null);
-    sessions.set(apiKey, session);
-    const token = await session;
-    if (token !== null) {
+    const session = sessionOf(apiKey);
+    const opened = await session;
+    if (opened !== null) {
       const reading = new Request(request);
-      reading.headers.set("Authorization", `Bearer ${token}`);
+      reading.headers.set("Authorization", `Bearer ${opened.token}`);
       const response = await globalThis.fetch(reading);
       if (response.status !== 401) return response;
     }
