@@ -81,15 +81,22 @@ export const inZone = async (query: DayQuery, zoneOf: () => Promise<string>): Pr
     ? query
     : { ...query, timezone: await zoneOf() };
 
-/** As instants, the end not included. Throws Fault 422 for days no calendar has. */
+/** As instants, the end not included; none is no end. Throws Fault 422 for days no calendar has. */
 export function dayRange(
   { date_from: first, date_to: last, timezone = "UTC" }: DayQuery,
 ): { from?: Instant; to?: Instant } {
   return {
     ...(first === undefined ? {} : { from: instantOf("date_from", first, timezone) }),
-    ...(last === undefined ? {} : { to: instantOf("date_to", last, timezone) }),
+    ...(last === undefined || isEndless(last)
+      ? {}
+      : { to: instantOf("date_to", last, timezone) }),
   };
 }
+
+const YEAR_AS_LONG = "9997";
+/** Many write no end as the last day there is. The day after it has five digits of a year. */
+const isEndless = (text: string): boolean =>
+  text.startsWith("9999-") && isDay(text.slice(0, 10).replace("9999", YEAR_AS_LONG));
 
 /** A whole day ends where the next begins. */
 function instantOf(field: keyof DayQuery, text: string, timezone: string): Instant {

@@ -1,6 +1,6 @@
 // The wire of what an account's money went to.
 import { Type, type Static } from "@sinclair/typebox";
-import { dayAfter, daysBetween } from "#core/days.ts";
+import { dayAfter, daysBetween, isDay } from "#core/days.ts";
 import { fieldFault } from "#core/faults.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { about, named, Nullable } from "#core/schema.ts";
@@ -57,6 +57,7 @@ function daysOf(query: Static<typeof CostsQuery>, timezone: string, system: Syst
   dayRange({ ...query, timezone });
   const { date_from: asked = "" } = query;
   const last = query.date_to ?? (asked > today ? asked : today);
+  if (!isDay(last)) throw fieldFault("date_to", "The date to is not a valid date.");
   const first = query.date_from ?? dayAfter(last, 1 - DAYS_DEFAULT);
   const count = daysBetween(first, last) + 1;
   if (count < 1) throw fieldFault("date_to", "The date to must not be before the date from.");

@@ -114,3 +114,18 @@ test("[CR426] calls are found by what was said, and days are those of the time z
   const { status } = await server.call("GET", "/user/calls?timezone=Nowhere/At_All", { key });
   assert.equal(status, 422);
 });
+
+test("[CR427] to the last day of the last year of four digits is without an end, in every time zone; days no calendar has are refused there too", async () => {
+  const { key } = await server.newAccount();
+  const statusOf = async (query: string): Promise<number> =>
+    (await server.call("GET", query, { key })).status;
+  for (const list of ["calls", "leads", "ledger", "conversations", "audit"]) {
+    for (const [days, status] of [
+      ["date_to=9999-12-31", 200], ["date_from=2026-03-01&date_to=9999-12-31T23:59", 200],
+      ["date_to=9999-12-31&timezone=Pacific/Kiritimati", 200], ["date_to=9999-01-01", 200],
+      ["date_to=9999-02-29", 422], ["date_from=9999-12-31", 422],
+    ] as const) assert.equal(await statusOf(`/user/${list}?${days}`), status, `${list} ${days}`);
+  }
+  // Each of these days would be counted.
+  assert.equal(await statusOf("/user/costs?date_to=9999-12-31"), 422);
+});
