@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -132,6 +132,34 @@ test("[OP151] an upload that the disk has no room for is 503 and the server live
   assert.equal(refused.status, 503);
   assert.match(await refused.text(), /no room to store/);
   assert.equal((await fetch(`${url}/readyz`)).status, 200);
+  const exited = once(child, "exit");
+  child.kill("SIGKILL");
+  await exited;
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP170] a document that the database has no room for is refused with the reason, and leaves no file", async () => {
+  const dataDir = testDataDir();
+  const { process: child, url, key } = await startProcess(dataDir);
+  const headers = { Authorization: `Bearer ${key}` };
+  const made = await fetch(`${url}/api/user/knowledgebases`, {
+    method: "POST", headers, body: JSON.stringify({ name: "K" }),
+  });
+  const { data } = await made.json() as { data: { id: number } };
+  const documents = `${url}/api/user/knowledgebases/${data.id}/documents`;
+  const form = new FormData();
+  form.set("name", "Short");
+  form.set("type", "txt");
+  form.set("file", new File(["We open at nine."], "short.txt"));
+  const { size } = statSync(`${databasePath(dataDir)}-wal`);
+  execFileSync("prlimit", ["--pid", String(child.pid), `--fsize=${size}`]);
+  const refused = await fetch(documents, { method: "POST", headers, body: form });
+  assert.deepEqual([refused.status, await refused.json()], [500, {
+    error: "Failed to create document. The server cannot store anything at the moment. Please try again later.",
+  }]);
+  const waiting = join(dataDir, "documents");
+  assert.deepEqual(existsSync(waiting) ? readdirSync(waiting) : [], []);
+  assert.deepEqual((await (await fetch(documents, { headers })).json() as { data: [] }).data, []);
   const exited = once(child, "exit");
   child.kill("SIGKILL");
   await exited;

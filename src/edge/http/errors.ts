@@ -23,8 +23,17 @@ function bodyOf(fault: Fault, shape: ErrorShape): Record<string, unknown> {
   }
 }
 
+/** Until whoever was refused for want of room should try again. */
+export const STORAGE_RETRY_S = 30;
+
 const isDiskFull = (error: unknown): boolean =>
   ["ENOSPC", "EDQUOT", "EFBIG"].includes((error as { code?: string } | null)?.code ?? "");
+
+/** Why the server cannot store anything, for whoever asked it to; null: that is not it. */
+export function storageTrouble(error: unknown): string | null {
+  if (error instanceof StorageFailure) return "The server cannot store anything at the moment.";
+  return isDiskFull(error) ? "The server has no room to store this at the moment." : null;
+}
 
 /** Turns whatever was thrown into a refusal; what nobody expected is only logged. */
 export function toFault(error: unknown, log: Logger, request: HttpRequest | null): Fault {
@@ -35,13 +44,11 @@ export function toFault(error: unknown, log: Logger, request: HttpRequest | null
     }
     return error;
   }
-  if (error instanceof StorageFailure) {
-    log.error({ err: error, req_id: request?.id }, "storage failed");
-    return new Fault(503, "The server cannot store anything at the moment.", { retryAfterS: 30 });
-  }
-  if (isDiskFull(error)) {
-    log.error({ err: error, req_id: request?.id }, "the disk is full");
-    return new Fault(503, "The server has no room to store this at the moment.", { retryAfterS: 30 });
+  const trouble = storageTrouble(error);
+  if (trouble !== null) {
+    const what = error instanceof StorageFailure ? "storage failed" : "the disk is full";
+    log.error({ err: error, req_id: request?.id }, what);
+    return new Fault(503, trouble, { retryAfterS: STORAGE_RETRY_S });
   }
   log.error({ err: error, req_id: request?.id, path: request?.path }, "request failed");
   return new Fault(500, "Server error.");

@@ -4,6 +4,7 @@ import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, HttpUrl, named, Nullable, prepared } from "#core/schema.ts";
 import { dataOf, IdOf, listOf, MessageSchema, savedOf } from "#http/answers.ts";
+import { STORAGE_RETRY_S, storageTrouble } from "#http/errors.ts";
 import { json, type HttpRequest } from "#http/exchange.ts";
 import { pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
@@ -225,6 +226,16 @@ function sourceOf(body: Body, http: HttpRequest) {
   }
 }
 
+/** The contract's status, with what an owner can do about it. */
+function notCreated(error: unknown): Fault {
+  const failed = "Failed to create document.";
+  const trouble = storageTrouble(error);
+  if (trouble === null) return new Fault(500, `${failed} Please try again.`, { cause: error });
+  return new Fault(500, `${failed} ${trouble} Please try again later.`, {
+    cause: error, retryAfterS: STORAGE_RETRY_S,
+  });
+}
+
 function createDocumentRoute(options: DocumentRoutesOptions): Route {
   const { knowledgebases, uploadsDir } = options;
   return keyRoute({
@@ -251,7 +262,7 @@ function createDocumentRoute(options: DocumentRoutesOptions): Route {
         accountId, knowledgebaseId: id, name, description, type, source, rereadHours,
       }).catch((error: unknown) => {
         if (error instanceof Fault) throw error;
-        throw new Fault(500, "Failed to create document. Please try again.", { cause: error });
+        throw notCreated(error);
       });
       return json(201, {
         message: "Document created successfully. Processing will begin shortly.",

@@ -408,10 +408,19 @@ async function readDue(
   }
 }
 
+/** A database that hung up may have the document all the same, or cannot be asked. */
+async function removeUnstored(
+  { store, removals }: KnowledgebasesOptions, file: string,
+): Promise<void> {
+  const unread = await store.unread().catch(() => null);
+  const isStored = unread?.some(({ source }) => "file" in source && source.file === file);
+  if (isStored === false) await removals.remove(fileNameOf(file));
+}
+
 async function createDocument(
-  { store, files, removals, bus, system, enqueue }: KnowledgebasesOptions,
-  args: Parameters<Knowledgebases["createDocument"]>[0],
+  options: KnowledgebasesOptions, args: Parameters<Knowledgebases["createDocument"]>[0],
 ): Promise<Document> {
+  const { store, files, removals, bus, system, enqueue } = options;
   const { source: given } = args;
   let source: DocumentSource;
   if ("upload" in given) {
@@ -424,6 +433,9 @@ async function createDocument(
     ...args, source, rereadHours: args.rereadHours ?? null,
     documentsMax: DOCUMENTS_PER_KNOWLEDGEBASE_MAX, now: system.now(),
     ...("written" in given ? { text: textOf(given.written) } : {}),
+  }).catch(async (error: unknown) => {
+    if ("file" in source) await removeUnstored(options, source.file);
+    throw error;
   });
   if (outcome.kind !== "created" && "file" in source) await removals.remove(fileNameOf(source.file));
   if (outcome.kind === "not_found") throw knowledgebaseNotFound();
