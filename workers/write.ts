@@ -3,7 +3,7 @@
 import { parentPort, receiveMessageOnPort, workerData, type MessagePort } from "node:worker_threads";
 import { LIMITS } from "#core/limits.ts";
 import { createBatchRunner, type Outcome, type Request } from "#storage/engines/sqlite/batch.ts";
-import { openWriter } from "#storage/engines/sqlite/database.ts";
+import { isDiskFull, openWriter } from "#storage/engines/sqlite/database.ts";
 import { commandsOver } from "#storage/engines/sqlite/sql.ts";
 import type { FromWriter, ToWriter } from "#storage/engines/sqlite/writer.ts";
 
@@ -27,16 +27,24 @@ async function commitTogether(batches: Request[][]): Promise<void> {
   }
 }
 
+/** What the disk has no room for stays in the log beside the database, and is read there. */
+function copyLog(mode: "TRUNCATE" | "PASSIVE"): void {
+  if (broken) return;
+  try {
+    db.pragma(`wal_checkpoint(${mode})`);
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+  }
+}
+
 function close(): void {
   clearInterval(checkpoint);
-  if (!broken) db.pragma("wal_checkpoint(TRUNCATE)");
+  copyLog("TRUNCATE");
   db.close();
   answer({ closed: true });
 }
 
-const checkpoint = setInterval(() => {
-  if (!broken) db.pragma("wal_checkpoint(PASSIVE)");
-}, LIMITS.checkpointMs);
+const checkpoint = setInterval(() => copyLog("PASSIVE"), LIMITS.checkpointMs);
 
 async function receive(port: MessagePort, first: ToWriter): Promise<void> {
   const batches: Request[][] = [];

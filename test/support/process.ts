@@ -27,8 +27,11 @@ export async function engineEnv(dataDir: string): Promise<Record<string, string>
 export async function startProcess(
   dataDir: string,
   env: Record<string, string> = {},
+  /** A program, with what it is told, that becomes the server. */
+  under: string[] = [],
 ): Promise<Running> {
-  const child = spawn(process.execPath, [MAIN], {
+  const [program = process.execPath, ...told] = [...under, process.execPath, MAIN];
+  const child = spawn(program, told, {
     env: {
       PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMITS: "off",
       ...await engineEnv(dataDir), ...env,

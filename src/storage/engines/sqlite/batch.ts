@@ -1,7 +1,7 @@
 // Group commit: runs many commands in one transaction and answers each on its own. Used by the
 // writer thread (workers/write.ts), by the CLI and by benchmarks, on their own connection.
 import { StorageFailure } from "#core/faults.ts";
-import { isDiskFailure, type Db } from "./database.ts";
+import { isDiskFailure, isDiskFull, type Db } from "./database.ts";
 
 /**
  * One use case: reads and writes, returns plain data, touches nothing but the database. It awaits
@@ -15,11 +15,16 @@ export interface Request {
   args: unknown;
 }
 
-/** `failure`: the disk is at fault and nothing of the batch happened; the writer must not go on. */
+/**
+ * `failure`: the disk is at fault and nothing of the batch happened; the writer must not go on.
+ * `full`: nothing of it happened for want of room; the writer goes on.
+ */
 export type Outcome =
   | { kind: "done"; value: unknown }
   | { kind: "threw"; error: unknown }
-  | { kind: "failure"; error: StorageFailure };
+  | { kind: "failure" | "full"; error: StorageFailure };
+
+const isOfDisk = (error: unknown): boolean => isDiskFailure(error) || isDiskFull(error);
 
 /**
  * Runs the requests in order inside one transaction. A command that throws takes no batch-mate
@@ -48,7 +53,7 @@ export function createBatchRunner(
       release.run();
       return { kind: "done", value };
     } catch (error) {
-      if (isDiskFailure(error) || !db.inTransaction) throw error;
+      if (isOfDisk(error) || !db.inTransaction) throw error;
       undo.run();
       release.run();
       return { kind: "threw", error };
@@ -79,19 +84,20 @@ export function createBatchRunner(
   };
   const asFailures = (requests: Request[], error: unknown): Outcome[] => {
     const failure = new StorageFailure("the database could not be written", error);
-    return requests.map(() => ({ kind: "failure", error: failure }));
+    const kind = isDiskFull(error) ? "full" : "failure";
+    return requests.map(() => ({ kind, error: failure }));
   };
 
   return async (requests) => {
     try {
       return await inTransaction(requests, "plain");
     } catch (error) {
-      if (isDiskFailure(error)) return asFailures(requests, error);
+      if (isOfDisk(error)) return asFailures(requests, error);
     }
     try {
       return await inTransaction(requests, "guarded");
     } catch (error) {
-      if (isDiskFailure(error)) return asFailures(requests, error);
+      if (isOfDisk(error)) return asFailures(requests, error);
       return requests.map(() => ({ kind: "threw", error }));
     }
   };

@@ -148,5 +148,8 @@ function isBusy(error: unknown): boolean {
  * cache is unknown, so the writer stops for good instead of trying again.
  */
 export function isDiskFailure(error: unknown): boolean {
-  return /^SQLITE_(IOERR|FULL|CORRUPT|NOTADB|CANTOPEN|READONLY|PROTOCOL)/.test(sqliteCode(error));
+  return /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|PROTOCOL)/.test(sqliteCode(error));
 }
+
+/** True when the disk is full: what was begun is rolled back whole, and can be asked for again. */
+export const isDiskFull = (error: unknown): boolean => sqliteCode(error) === "SQLITE_FULL";

@@ -23,6 +23,7 @@ interface Waiting extends Request {
 
 function settle(waiting: Waiting[], outcomes: Outcome[]): StorageFailure | null {
   let failure: StorageFailure | null = null;
+  let refusal: StorageFailure | null = null;
   waiting.forEach((request, index) => {
     const outcome = outcomes[index];
     if (!outcome) request.reject(new Error("the writer gave no outcome"));
@@ -30,8 +31,9 @@ function settle(waiting: Waiting[], outcomes: Outcome[]): StorageFailure | null 
     else if (outcome.kind === "threw") request.reject(outcome.error);
     else {
       // Made anew: an error that crossed threads has lost its class.
-      failure ??= new StorageFailure(outcome.error.message, outcome.error.cause);
-      request.reject(failure);
+      refusal ??= new StorageFailure(outcome.error.message, outcome.error.cause);
+      if (outcome.kind === "failure") failure = refusal;
+      request.reject(refusal);
     }
   });
   return failure;
