@@ -6,6 +6,7 @@ import { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
 import type { ModelContext } from "./openai-exchange.ts";
 import type { ModelDelta, ModelUsage } from "./port.ts";
+import { AnswerFilter } from "./thinking.ts";
 
 const TOOL_CALLS_MAX = 128;
 const ERROR_TEXT_CHARS_MAX = 200;
@@ -32,6 +33,7 @@ export class Reply {
   #parser;
   #body = "";
   #text = "";
+  #answer = new AnswerFilter();
   #calls: PendingCall[] = [];
   #callChars = 0;
   #usage: ModelUsage | null = null;
@@ -58,6 +60,7 @@ export class Reply {
     if (this.#body.length > this.#context.limits.modelEventBytesMax) this.#fail("sent too much");
     if (!bytes) this.#end();
     this.complete = this.#done && !this.failure;
+    if (this.complete) this.#text += this.#answer.rest();
     return this.complete ? [...this.#takeText(), ...this.#finish()] : this.#takeText();
   }
 
@@ -88,7 +91,7 @@ export class Reply {
     this.#usage = usageOf(chunk.usage) ?? this.#usage;
     const choice = recordOf(listOf(chunk.choices)[0]);
     const delta = recordOf(choice?.delta) ?? recordOf(choice?.message);
-    this.#text += contentOf(delta?.content);
+    this.#text += this.#answer.take(contentOf(delta?.content));
     for (const part of listOf(delta?.tool_calls)) this.#takeCall(recordOf(part) ?? {});
     this.reason = textOf(choice?.finish_reason) || this.reason;
   }
