@@ -8,9 +8,9 @@ import { wait, type System } from "#core/system.ts";
 import { Exchange, type ModelLimits } from "./openai-exchange.ts";
 import { jsonOf } from "#core/values.ts";
 import { Pool } from "#outbound/undici.ts";
-import { Reply, listOf, recordOf, textOf } from "./openai-reply.ts";
+import { Reply, listOf, recordOf, textOf, type EnclosedByCall } from "./openai-reply.ts";
 import type {
-  LanguageModel, ModelDelta, ModelFile, ModelMessage, ModelRequest, Sight,
+  LanguageModel, ModelDelta, ModelFile, ModelFunctionCall, ModelMessage, ModelRequest, Sight,
 } from "./port.ts";
 
 const IDLE_CONNECTION_MS = 30_000;
@@ -43,6 +43,7 @@ export function createOpenAiCompatibleModel(args: OpenAiCompatibleOptions): Open
   const { origin, chatPath, modelsPath } = endpointsOf(args.url);
   const pool = createPool(origin, limits);
   const headers = headersOf(key);
+  const enclosed: EnclosedByCall = new WeakMap();
   let name = args.name;
   let asking: Promise<void> | null = null;
   let closing: Promise<void> | null = null;
@@ -100,10 +101,9 @@ export function createOpenAiCompatibleModel(args: OpenAiCompatibleOptions): Open
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelDelta[]> {
     if (signal.aborted) throw abortedError(signal);
-    const body = JSON.stringify(bodyOf(request, await modelName(signal), args));
+    const body = JSON.stringify(bodyOf(request, await modelName(signal), args, enclosed));
     const exchange = await open(body, signal);
-    const isJson = /^application\/json\b/i.test(textOf(exchange.headers["content-type"]));
-    const reply = new Reply(isJson, { key, limits, system });
+    const reply = new Reply(exchange.type, { key, limits, system }, enclosed);
     try {
       while (!reply.complete) {
         const deltas = reply.add(await nextBytes(exchange, reply, signal));
@@ -164,11 +164,13 @@ function headersOf(key: string | null): Record<string, string> {
   };
 }
 
-function bodyOf(request: ModelRequest, model: string, args: OpenAiCompatibleOptions): object {
+function bodyOf(
+  request: ModelRequest, model: string, args: OpenAiCompatibleOptions, enclosed: EnclosedByCall,
+): object {
   const tools = request.functions.map((tool) => ({ type: "function", function: tool }));
   return {
     model,
-    messages: request.messages.map(wireMessage),
+    messages: request.messages.map((message) => wireMessage(message, enclosed)),
     // Several servers refuse an empty list.
     ...(tools.length === 0 ? {} : { tools }),
     temperature: args.temperature ?? request.temperature,
@@ -185,7 +187,7 @@ const wireFile = (file: ModelFile): object => (file.sight === "image"
   : { type: "file", file: { filename: file.name, file_data: fileUrl(file) } });
 
 function wireMessage(
-  { role, content, files, functionCalls, functionCallId }: ModelMessage,
+  { role, content, files, functionCalls, functionCallId }: ModelMessage, enclosed: EnclosedByCall,
 ): object {
   if (files && files.length > 0) {
     const text = content === "" ? [] : [{ type: "text", text: content }];
@@ -193,13 +195,25 @@ function wireMessage(
   }
   if (role === "function") return { role: "tool", tool_call_id: functionCallId ?? "", content };
   if (!functionCalls || functionCalls.length === 0) return { role, content };
-  const calls = functionCalls.map(({ id, name, argumentsJson }) => ({
+  const thinking = functionCalls[0] && enclosed.get(functionCalls[0])?.thinking;
+  return {
+    role,
+    content: content === "" ? null : content,
+    ...(thinking ? { reasoning_content: thinking } : {}),
+    tool_calls: functionCalls.map((call) => wireCall(call, enclosed)),
+  };
+}
+
+function wireCall(call: ModelFunctionCall, enclosed: EnclosedByCall): object {
+  const { id, name, argumentsJson } = call;
+  const signed = enclosed.get(call)?.signed;
+  return {
     id,
     type: "function",
     // Servers that parse the arguments of earlier calls refuse the whole request over bad ones.
     function: { name, arguments: jsonOf(argumentsJson) === undefined ? "{}" : argumentsJson },
-  }));
-  return { role, content: content === "" ? null : content, tool_calls: calls };
+    ...(signed ? { extra_content: signed } : {}),
+  };
 }
 
 function abortedError(signal: AbortSignal): ProviderError {

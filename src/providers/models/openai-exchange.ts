@@ -56,6 +56,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     pool.dispatch(request, this);
   }
 
+  /** What the body says it is; empty: nothing. */
+  get type(): string {
+    return textOf(this.headers["content-type"]);
+  }
+
   /** Resolves when the first body bytes of a 2xx response, or its end, are there. */
   async open(): Promise<void> {
     await this.#news();

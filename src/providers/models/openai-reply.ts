@@ -5,7 +5,7 @@ import { createParser } from "eventsource-parser";
 import { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
 import type { ModelContext } from "./openai-exchange.ts";
-import type { ModelDelta, ModelUsage } from "./port.ts";
+import type { ModelDelta, ModelFunctionCall, ModelUsage } from "./port.ts";
 import { AnswerFilter } from "./thinking.ts";
 
 const TOOL_CALLS_MAX = 128;
@@ -16,7 +16,22 @@ interface PendingCall {
   id: string;
   name: string;
   argumentsJson: string;
+  signed: Record<string, unknown> | null;
 }
+
+/**
+ * What came with a function call and has to go back with it. Without its signatures Gemini refuses
+ * to go on, without its thinking DeepSeek does.
+ */
+interface Enclosed {
+  /** As `extra_content`, in the vendor's form. */
+  signed: Record<string, unknown> | null;
+  /** As `reasoning_content` of the message; empty: none. */
+  thinking: string;
+}
+
+/** By the very objects that were handed over, so that no server is sent what another wrote. */
+export type EnclosedByCall = WeakMap<ModelFunctionCall, Enclosed>;
 
 /** Tool calls are handed over with the finish, when it is certain that they are whole. */
 export class Reply {
@@ -28,21 +43,24 @@ export class Reply {
   failure: ProviderError | null = null;
   #isJson: boolean;
   #context: ModelContext;
+  #enclosed: EnclosedByCall;
   // Several times as fast as a streaming TextDecoder.
   #decoder = new StringDecoder("utf8");
   #parser;
   #body = "";
   #text = "";
   #answer = new AnswerFilter();
+  #thinking = "";
   #calls: PendingCall[] = [];
   #callChars = 0;
   #usage: ModelUsage | null = null;
   #done = false;
 
-  /** `isJson`: the body is one whole completion, from a server that does not stream. */
-  constructor(isJson: boolean, context: ModelContext) {
-    this.#isJson = isJson;
+  /** JSON is one whole completion, from a server that does not stream. */
+  constructor(contentType: string, context: ModelContext, enclosed: EnclosedByCall) {
+    this.#isJson = /^application\/json\b/i.test(contentType);
     this.#context = context;
+    this.#enclosed = enclosed;
     this.#parser = createParser({
       onEvent: ({ event, data }) => this.#takeEvent(data, event),
       onError: ({ type }) => {
@@ -92,6 +110,9 @@ export class Reply {
     const choice = recordOf(listOf(chunk.choices)[0]);
     const delta = recordOf(choice?.delta) ?? recordOf(choice?.message);
     this.#text += this.#answer.take(contentOf(delta?.content));
+    if (this.#thinking.length < this.#context.limits.modelEventBytesMax) {
+      this.#thinking += textOf(delta?.reasoning_content);
+    }
     for (const part of listOf(delta?.tool_calls)) this.#takeCall(recordOf(part) ?? {});
     this.reason = textOf(choice?.finish_reason) || this.reason;
   }
@@ -106,13 +127,15 @@ export class Reply {
     const json = written ? JSON.stringify(written) : textOf(called.arguments);
     let call = this.#findCall(index, id, name);
     if (!call) {
-      call = { index, id, name, argumentsJson: "" };
+      call = { index, id, name, argumentsJson: "", signed: null };
       this.#calls.push(call);
     }
     call.id ||= id;
     call.name ||= name;
     call.argumentsJson += json;
-    this.#callChars += json.length;
+    const signed = recordOf(part.extra_content);
+    call.signed ??= signed;
+    this.#callChars += json.length + (signed ? JSON.stringify(signed).length : 0);
     const isTooMuch = this.#callChars > this.#context.limits.modelEventBytesMax;
     if (isTooMuch || this.#calls.length > TOOL_CALLS_MAX) this.#fail("sent too many tool calls");
   }
@@ -142,10 +165,11 @@ export class Reply {
   #finish(): ModelDelta[] {
     const isCut = this.reason === "length";
     const deltas: ModelDelta[] = [];
-    for (const { id, name, argumentsJson } of this.#calls) {
+    for (const { id, name, argumentsJson, signed } of this.#calls) {
       const json = argumentsJson.trim() === "" ? "{}" : argumentsJson;
       if (name === "" || (isCut && jsonOf(json) === undefined)) continue;
       const call = { id: id || `call_${this.#context.system.uuid()}`, name, argumentsJson: json };
+      this.#enclosed.set(call, { signed, thinking: this.#thinking });
       deltas.push({ kind: "function_call", call });
     }
     // The calls decide: several servers say "stop" after them, or "tool_calls" without any.

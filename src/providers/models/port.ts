@@ -16,7 +16,10 @@ export interface ModelFile {
 export interface ModelMessage {
   role: "system" | "user" | "assistant" | "function";
   content: string;
-  /** On assistant messages that called functions. */
+  /**
+   * On assistant messages that called functions. Those of the turn under way are the objects that
+   * were streamed: by them an adaptor knows what came with a call.
+   */
   functionCalls?: ModelFunctionCall[];
   /** On messages of a user, and only of kinds the model sees. */
   files?: ModelFile[];

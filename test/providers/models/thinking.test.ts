@@ -1,7 +1,8 @@
 // Models that think before they answer, as their servers send it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DONE, END, ask, chunk, setUp } from "#support/model-calls.ts";
+import { DONE, END, REQUEST, adaptor, ask, chunk, never, setUp } from "#support/model-calls.ts";
+import type { ModelDelta, ModelFunctionCall } from "#providers/models/port.ts";
 
 const said = (...contents: string[]): string =>
   contents.map((content) => chunk({ content })).join("");
@@ -38,4 +39,41 @@ test("[MO54] thinking in tags before the answer is not said, however it is cut",
     + chunk({ content: [{ type: "thinking", thinking: [{ type: "text", text: "hm" }] }] })
     + said("Hello") + DONE;
   assert.equal((await ask((await setUp(t, [{ body: apart }])).model)).text, "Hello");
+});
+
+test("[MO55] with its function calls a server gets back its signatures and its thinking", async (t) => {
+  const signature = { google: { thought_signature: "c2ln" } };
+  const called = { name: "f", arguments: "{}" };
+  const body = chunk({ reasoning_content: "I should " }) + chunk({ reasoning_content: "look." })
+    + chunk({ tool_calls: [{ id: "a", extra_content: signature, function: called }] })
+    + chunk({ tool_calls: [{ id: "b", function: called }] }, "tool_calls") + DONE;
+  const plain = chunk({ reasoning: "hm" })
+    + chunk({ tool_calls: [{ id: "c", function: called }] }, "tool_calls") + DONE;
+  const { server, model } = await setUp(t, [{ body }, { tokens: ["so"] }, { body: plain }]);
+  const callsOf = (deltas: ModelDelta[]): ModelFunctionCall[] =>
+    deltas.flatMap((delta) => (delta.kind === "function_call" ? [delta.call] : []));
+  const goOn = (calls: ModelFunctionCall[], other = model) => ask(other, never, {
+    ...REQUEST,
+    messages: [...REQUEST.messages, { role: "assistant", content: "", functionCalls: calls },
+      ...calls.map(({ id }) =>
+        ({ role: "function", content: "1", functionCallId: id }) as const)],
+  });
+  const calls = callsOf((await ask(model)).items.flat());
+  await goOn(calls);
+  const wire = (id: string, extra = {}) => ({ id, type: "function", function: called, ...extra });
+  const returned = wire("a", { extra_content: signature });
+  assert.deepEqual(server.requests[1]!.messages[1], {
+    role: "assistant", content: null, reasoning_content: "I should look.",
+    tool_calls: [returned, wire("b")],
+  });
+  // Others, as a fallback, are sent nothing that they did not write.
+  const other = adaptor({ url: server.url });
+  t.after(() => other.close());
+  const [nothing] = [callsOf((await ask(other)).items.flat())];
+  await goOn(calls, other);
+  await goOn(nothing);
+  const bare = (...ids: string[]) =>
+    ({ role: "assistant", content: null, tool_calls: ids.map((id) => wire(id)) });
+  assert.deepEqual(server.requests[3]!.messages[1], bare("a", "b"));
+  assert.deepEqual(server.requests[4]!.messages[1], bare("c"));
 });
