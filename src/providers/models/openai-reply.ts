@@ -125,7 +125,7 @@ export class Reply {
     const index = typeof part.index === "number" ? part.index : null;
     const written = recordOf(called.arguments);
     const json = written ? JSON.stringify(written) : textOf(called.arguments);
-    let call = this.#findCall(index, id, name);
+    let call = this.#findCall(index, id, name, json);
     if (!call) {
       call = { index, id, name, argumentsJson: "", signed: null };
       this.#calls.push(call);
@@ -141,14 +141,19 @@ export class Reply {
   }
 
   /** The call that a piece belongs to; undefined when it begins one. */
-  #findCall(index: number | null, id: string, name: string): PendingCall | undefined {
+  #findCall(
+    index: number | null, id: string, name: string, json: string,
+  ): PendingCall | undefined {
     if (index === null) {
       const same = id === "" ? undefined : this.#calls.find((call) => call.id === id);
       return same ?? (name === "" ? this.#calls.at(-1) : undefined);
     }
     const same = this.#calls.findLast((call) => call.index === index);
-    // Some servers send several whole calls, all under index 0.
-    const isAnother = same && name !== "" && id !== "" && same.id !== "" && id !== same.id;
+    if (!same || name === "") return same;
+    // Some servers send several whole calls, all under index 0, Gemini without ids.
+    const isAnother = id !== "" && same.id !== ""
+      ? id !== same.id
+      : json !== "" && same.name !== "" && recordOf(jsonOf(same.argumentsJson)) !== null;
     return isAnother ? undefined : same;
   }
 
