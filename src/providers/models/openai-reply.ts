@@ -10,6 +10,8 @@ import { AnswerFilter } from "./thinking.ts";
 
 const TOOL_CALLS_MAX = 128;
 const ERROR_TEXT_CHARS_MAX = 200;
+const ERROR_DEPTH_MAX = 5;
+const ERRORS_MAX = 10;
 
 interface PendingCall {
   index: number | null;
@@ -99,15 +101,14 @@ export class Reply {
     const value = jsonOf(data);
     const event = recordOf(value);
     if (type === "error" || event?.error) {
-      const text = errorText(value ?? data, this.#context.key);
-      this.#fail(`broke off with an error${text && `: ${text}`}`);
+      this.#failWith(value ?? data);
     } else if (value === undefined) this.#fail("sent an event that is not JSON");
     else if (event) this.#takeChunk(event);
   }
 
   #takeChunk(chunk: Record<string, unknown>): void {
     this.#usage = usageOf(chunk.usage) ?? this.#usage;
-    const choice = recordOf(listOf(chunk.choices)[0]);
+    const choice = choiceOf(chunk);
     const delta = recordOf(choice?.delta) ?? recordOf(choice?.message);
     this.#text += this.#answer.take(contentOf(delta?.content));
     if (this.#thinking.length < this.#context.limits.modelEventBytesMax) {
@@ -183,6 +184,11 @@ export class Reply {
     return deltas;
   }
 
+  #failWith(error: unknown): void {
+    const text = errorText(error, this.#context.key);
+    this.#fail(`broke off with an error${text && `: ${text}`}`);
+  }
+
   #fail(what: string): void {
     this.failure ??= new ProviderError(`the model server ${what}`, { retryable: false });
   }
@@ -194,6 +200,9 @@ function usageOf(value: unknown): ModelUsage | null {
   const outputTokens = usage?.completion_tokens;
   return isCount(inputTokens) && isCount(outputTokens) ? { inputTokens, outputTokens } : null;
 }
+
+const choiceOf = (chunk: Record<string, unknown> | null): Record<string, unknown> | null =>
+  recordOf(listOf(chunk?.choices)[0]);
 
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
@@ -208,11 +217,24 @@ function contentOf(value: unknown): string {
 
 /** What a vendor says went wrong, in any of the shapes seen; short, and never with the key. */
 export function errorText(value: unknown, key: string | null): string {
-  const body = recordOf(value);
-  const error = body?.error ?? body?.detail ?? body?.message ?? value;
-  const text = textOf(error) || textOf(recordOf(error)?.message);
+  const text = wordsOf(value);
   const shown = key === null || key.length < 4 ? text : text.replaceAll(key, "***");
   return shown.replace(/\s+/g, " ").trim().slice(0, ERROR_TEXT_CHARS_MAX).toWellFormed();
+}
+
+/** Vendors answer with records of records and lists of them; Gemini and FastAPI with lists. */
+function wordsOf(value: unknown, depth = 0): string {
+  if (typeof value === "string") return value;
+  if (depth === ERROR_DEPTH_MAX) return "";
+  if (Array.isArray(value)) {
+    const all = value.slice(0, ERRORS_MAX).map((one) => wordsOf(one, depth + 1));
+    return all.filter((words) => words !== "").join("; ");
+  }
+  const { detail, error, loc, message, msg } = recordOf(value) ?? {};
+  const words = [error, detail, message, msg].map((one) => wordsOf(one, depth + 1)).find(Boolean) ?? "";
+  // What FastAPI says is wrong is wrong with that field.
+  const place = listOf(loc).filter((part) => typeof part === "string").join(".");
+  return place === "" || words === "" ? words : `${place}: ${words}`;
 }
 
 
