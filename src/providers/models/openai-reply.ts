@@ -102,6 +102,8 @@ export class Reply {
     const event = recordOf(value);
     if (type === "error" || event?.error) {
       this.#failWith(value ?? data);
+    } else if (choiceOf(event)?.finish_reason === "error") {
+      this.#failWith(choiceOf(event)?.error);
     } else if (value === undefined) this.#fail("sent an event that is not JSON");
     else if (event) this.#takeChunk(event);
   }

@@ -306,6 +306,9 @@ test("[MO15] an error in the stream or an event that is not JSON ends the reply"
     [{ body: chunk({ content: "a" }) + event('{"error":"k-123456 is bad"}') }, `${broke}: *** is bad`],
     [{ body: `${chunk({ content: "a" })}event: error\ndata: {"message":"m"}\n\n` }, `${broke}: m`],
     [{ body: chunk({ content: "a" }) + event('{"error":{"code":5}}') }, broke],
+    [{ body: chunk({ content: "a" }) + chunk({ content: "" }, "error") + DONE }, broke],
+    [{ body: chunk({ content: "a" })
+      + event('{"choices":[{"error":{"message":"gone"},"finish_reason":"error"}]}') }, `${broke}: gone`],
     [{ tokens: ["a", "b"], fault: "garbage_json" }, "the model server sent an event that is not JSON"],
   ];
   for (const [plan, message] of cases) {
