@@ -119,7 +119,7 @@ async function throughWriter(writer: Writer, subjects: Subject[], depth: number)
 
 async function plain(dataDir: string, subjects: Subject[]): Promise<Figures> {
   const db = openWriter(dataDir, { migrate: true });
-  const run = createBatchRunner(db, commandsOver(db));
+  const run = createBatchRunner(db, () => commandsOver(db));
   const one = async (command: string, args: unknown): Promise<unknown> => {
     const [outcome] = await run([{ command, args }]);
     if (outcome?.kind !== "done") throw new Error("plain failed");

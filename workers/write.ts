@@ -11,7 +11,7 @@ const port = parentPort;
 if (!port) throw new Error("workers/write.ts runs as a worker thread");
 const { dataDir } = workerData as { dataDir: string };
 const db = openWriter(dataDir, { migrate: true });
-const runBatch = createBatchRunner(db, commandsOver(db));
+const runBatch = createBatchRunner(db, () => commandsOver(db));
 const answer = (message: FromWriter): void => port.postMessage(message);
 
 let broken: Outcome | null = null;

@@ -39,7 +39,7 @@ test("[SO11] commands of a batch run one after another, each seeing what those b
   const credit = sql.prepare("UPDATE accounts SET balance_micros = balance_micros + 1 WHERE id = 1");
   const read = sql.prepare<object, { micros: number }>(
     "SELECT balance_micros AS micros FROM accounts WHERE id = 1");
-  const run = createBatchRunner(db, {
+  const run = createBatchRunner(db, () => ({
     add: async () => {
       const before = (await read.get({}))?.micros ?? 0;
       await credit.run({});
@@ -49,7 +49,7 @@ test("[SO11] commands of a batch run one after another, each seeing what those b
       await credit.run({});
       throw new Error("no");
     },
-  });
+  }));
   const outcomes = await run(["add", "refuse", "add"].map((command) => ({ command, args: {} })));
   assert.deepEqual(outcomes.map((outcome) =>
     (outcome.kind === "done" ? outcome.value : outcome.kind)), [0, "threw", 1]);
@@ -57,14 +57,42 @@ test("[SO11] commands of a batch run one after another, each seeing what those b
   assert.equal(unknown?.kind, "threw");
 });
 
+test("[SO48] a batch that the disk had no room for came to nothing, and nothing of it is remembered", async () => {
+  const run = createBatchRunner(db, () => commandsOver(db));
+  const credit = (reference: string) => ({
+    command: "accounts.credit",
+    args: { accountId: 1, amountMicros: 10, reference, now: 1 },
+  });
+  // The credit's event finds the endpoint that was made before it.
+  const endpoint = {
+    command: "webhooks.createEndpoint",
+    args: {
+      accountId: 1, url: "https://hooks.example.com", events: ["*"], secret: "s", max: 9, now: 1,
+      purpose: "account",
+    },
+  };
+  const large = {
+    command: "knowledgebases.create",
+    args: { accountId: 1, name: "K", description: "x".repeat(1_000_000), now: 1 },
+  };
+  const kinds = async (...requests: Parameters<typeof run>[0]): Promise<string[]> =>
+    (await run(requests)).map(({ kind }) => kind);
+  db.pragma(`max_page_count = ${Number(db.pragma("page_count", { simple: true })) + 20}`);
+  assert.deepEqual(await kinds(endpoint, credit("a"), large), ["full", "full", "full"]);
+  db.pragma("max_page_count = 1000000");
+  assert.deepEqual(await kinds(credit("b"), large), ["done", "done"]);
+  const left = db.prepare("SELECT count(*) AS count FROM webhook_endpoints").get();
+  assert.deepEqual(left, { count: 0 });
+});
+
 test("[SO12] a command that waits for anything but a statement ends the process it runs in", () => {
   const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "--eval", `
     import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
     import { openWriter } from "#storage/engines/sqlite/database.ts";
     const db = openWriter(process.env.PLACE, { migrate: false });
-    const run = createBatchRunner(db, {
+    const run = createBatchRunner(db, () => ({
       wait: () => new Promise((resolve) => setTimeout(resolve, 1000)),
-    });
+    }));
     await run([{ command: "wait", args: {} }]);
   `], { env: { ...process.env, PLACE: dataDir }, encoding: "utf8" });
   assert.notEqual(status, 0);

@@ -42,7 +42,7 @@ function guardTables(db: Db, lockedAccount: () => number | null): void {
 
 export function createGuardedWriter(dataDir: string): Writer {
   const db = openWriter(dataDir, { migrate: true });
-  const run = createBatchRunner(db, commandsOver(db));
+  const run = createBatchRunner(db, () => commandsOver(db));
   let locked: number | null = null;
   guardTables(db, () => locked);
   let last: Promise<unknown> = Promise.resolve();

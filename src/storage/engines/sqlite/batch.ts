@@ -29,11 +29,14 @@ const isOfDisk = (error: unknown): boolean => isDiskFailure(error) || isDiskFull
 /**
  * Runs the requests in order inside one transaction. A command that throws takes no batch-mate
  * down: commands are functions of the database and their arguments alone, so the batch is rolled
- * back and run again with a savepoint around each. The common case pays for no savepoint.
+ * back and run again with a savepoint around each. The common case pays for no savepoint. Commands
+ * may remember what they have read or written (the outbox does): after a batch that came to nothing
+ * they are made anew.
  */
 export function createBatchRunner(
-  db: Db, commands: Commands,
+  db: Db, newCommands: () => Commands,
 ): (requests: Request[]) => Promise<Outcome[]> {
+  let commands = newCommands();
   const begin = db.prepare("BEGIN IMMEDIATE");
   const commit = db.prepare("COMMIT");
   const rollback = db.prepare("ROLLBACK");
@@ -85,6 +88,7 @@ export function createBatchRunner(
   const asFailures = (requests: Request[], error: unknown): Outcome[] => {
     const failure = new StorageFailure("the database could not be written", error);
     const kind = isDiskFull(error) ? "full" : "failure";
+    if (kind === "full") commands = newCommands();
     return requests.map(() => ({ kind, error: failure }));
   };
 

@@ -42,7 +42,7 @@ function settle(waiting: Waiting[], outcomes: Outcome[]): StorageFailure | null 
 /** Writes on the calling thread, whatever one event-loop turn brought in one transaction. */
 export function createInlineWriter(dataDir: string, options: { migrate: boolean }): Writer {
   const db = openWriter(dataDir, options);
-  const run = createBatchRunner(db, commandsOver(db));
+  const run = createBatchRunner(db, () => commandsOver(db));
   let queue: Waiting[] = [];
   let failure: StorageFailure | null = null;
   let flushed = Promise.resolve();
