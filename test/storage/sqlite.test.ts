@@ -57,7 +57,7 @@ test("[SO11] commands of a batch run one after another, each seeing what those b
   assert.equal(unknown?.kind, "threw");
 });
 
-test("[SO48] a batch that the disk had no room for came to nothing, and nothing of it is remembered", async () => {
+test("[SO49] a batch that the disk had no room for came to nothing, and nothing of it is remembered", async () => {
   const run = createBatchRunner(db, () => commandsOver(db));
   const credit = (reference: string) => ({
     command: "accounts.credit",

@@ -32,7 +32,7 @@ interface Enclosed {
   thinking: string;
 }
 
-/** By the very objects that were handed over, so that no server is sent what another wrote. */
+/** Found by the very objects that were handed over: no server is sent what another wrote. */
 export type EnclosedByCall = WeakMap<ModelFunctionCall, Enclosed>;
 
 /** Tool calls are handed over with the finish, when it is certain that they are whole. */

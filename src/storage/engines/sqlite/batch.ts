@@ -86,10 +86,8 @@ export function createBatchRunner(
     }
   };
   const asFailures = (requests: Request[], error: unknown): Outcome[] => {
-    const failure = new StorageFailure("the database could not be written", error);
-    const kind = isDiskFull(error) ? "full" : "failure";
-    if (kind === "full") commands = newCommands();
-    return requests.map(() => ({ kind, error: failure }));
+    commands = newCommands();
+    return failuresOf(requests, error);
   };
 
   return async (requests) => {
@@ -105,4 +103,10 @@ export function createBatchRunner(
       return requests.map(() => ({ kind: "threw", error }));
     }
   };
+}
+
+function failuresOf(requests: Request[], cause: unknown): Outcome[] {
+  const error = new StorageFailure("the database could not be written", cause);
+  const kind = isDiskFull(cause) ? "full" : "failure";
+  return requests.map(() => ({ kind, error }));
 }
