@@ -156,7 +156,8 @@ test("[OP170] a document that the database has no room for is refused with the r
   execFileSync("prlimit", ["--pid", String(child.pid), `--fsize=${size}`]);
   const refused = await fetch(documents, { method: "POST", headers, body: form });
   assert.deepEqual([refused.status, await refused.json()], [500, {
-    error: "Failed to create document. The server cannot store anything at the moment. Please try again later.",
+    error: "Failed to create document. Please try again.",
+    reason: "The server cannot store anything at the moment.",
   }]);
   const waiting = join(dataDir, "documents");
   assert.deepEqual(existsSync(waiting) ? readdirSync(waiting) : [], []);

@@ -226,13 +226,11 @@ function sourceOf(body: Body, http: HttpRequest) {
   }
 }
 
-/** The contract's status, with what an owner can do about it. */
-function notCreated(error: unknown): Fault {
-  const failed = "Failed to create document.";
-  const trouble = storageTrouble(error);
-  if (trouble === null) return new Fault(500, `${failed} Please try again.`, { cause: error });
-  return new Fault(500, `${failed} ${trouble} Please try again later.`, {
-    cause: error, retryAfterS: STORAGE_RETRY_S,
+/** In the contract's words, with the reason beside them where it is the server's disk. */
+function notCreated(cause: unknown): Fault {
+  const reason = storageTrouble(cause);
+  return new Fault(500, "Failed to create document. Please try again.", {
+    cause, ...reason === null ? {} : { retryAfterS: STORAGE_RETRY_S, extra: { reason } },
   });
 }
 
