@@ -337,7 +337,8 @@ test("[SP67] what the vendor says went wrong is told once, retryable where it pa
       { error: { message: `Bad key ${KEY}` } },
       "ElevenLabs refuses the text: Bad key ***", false,
     ],
-    [{ error: {}, message: ["no text"] }, "ElevenLabs refuses the text", false],
+    [{ error: {}, message: ["no text"] }, "ElevenLabs refuses the text: no text", false],
+    [{ error: {}, message: [] }, "ElevenLabs refuses the text", false],
   ];
   for (const [message, text, retryable] of cases) {
     const { server, stream, received } = await opened();
