@@ -172,9 +172,10 @@ export class Exchange {
       end: (text = "") => {
         const raw = this.#raw;
         if (!raw) return;
-        // A body whose length was said is over with its last byte: here some are missing.
-        if (this.#bytes !== null) raw.close();
-        else raw.cork(() => raw.end(text));
+        if (this.#bytes === null) raw.cork(() => raw.end(text));
+        // Over with its last byte, which waits for its reader; else some are missing.
+        else if (this.#restAt + this.#rest.length === this.#bytes) return;
+        else raw.close();
         this.#finish();
       },
       abort: () => {

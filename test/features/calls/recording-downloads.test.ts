@@ -7,6 +7,8 @@ import { get, request, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { buffer } from "node:stream/consumers";
+import { createLogger } from "#core/logger.ts";
+import { createHttpServer } from "#http/server.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
 const dataDir = testDataDir();
@@ -61,4 +63,33 @@ test("[CR363] a download of a recording that broke off goes on to its end; the p
   const player = await ask({ range: "bytes=0-", "sec-fetch-dest": "audio" });
   assert.equal(player.headers["content-range"], `bytes 0-${1024 * 1024 - 1}/${sound.length}`);
   assert.ok((await buffer(player)).equals(sound.subarray(0, 1024 * 1024)));
+});
+
+test("[CR364] a file that is at its end before its reader is comes whole; one that is shorter than was said breaks off", async () => {
+  const answers = createHttpServer({
+    tls: null, trustedProxies: [], uploadsMax: 1, log: createLogger("silent"),
+    newRequestId: () => "1", renderError: () => ({ status: 500, json: {} }),
+  });
+  const at = (path: string, bytes: number): void => answers.route({
+    method: "GET", pattern: path, bodyBytesMax: 0,
+    handle: () => ({
+      status: 200, contentType: "audio/wav", bytes,
+      // More than is taken at once, and its end right behind it.
+      stream: (stream) => {
+        stream.write(sound);
+        stream.end();
+      },
+    }),
+  });
+  at("/whole", sound.length);
+  at("/cut", sound.length + 1);
+  const port = await answers.listen("127.0.0.1", 0);
+  const read = async (path: string): Promise<Buffer> => {
+    const asked = get(`http://127.0.0.1:${port}${path}`);
+    const [response] = await once(asked, "response") as [IncomingMessage];
+    return buffer(response);
+  };
+  assert.ok((await read("/whole")).equals(sound));
+  await assert.rejects(read("/cut"));
+  answers.close();
 });
