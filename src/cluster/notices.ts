@@ -69,7 +69,7 @@ class Followed {
     this.newest = Math.max(this.newest, sequence);
     if (this.through !== null && sequence <= this.through) return;
     // Mostly they come in order, and are no business of the set.
-    if (this.through !== null && sequence === this.through + 1) this.through = sequence;
+    if (sequence - 1 === this.through) this.through = sequence;
     else this.#beyond.add(sequence);
     this.#join();
   }
@@ -94,7 +94,6 @@ class Followed {
   }
 
   #join(): void {
-    if (this.#beyond.size === 0) return;
     while (this.through !== null && this.#beyond.delete(this.through + 1)) this.through += 1;
   }
 }

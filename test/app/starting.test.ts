@@ -112,14 +112,22 @@ test("[OP168] what was opened is closed where a later part of the start fails", 
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP151] an upload that the disk has no room for is 503 and the server lives", async () => {
-  const dataDir = testDataDir();
+/** A process, and where documents of a knowledgebase of its account are. */
+async function startWithKnowledgebase(dataDir: string) {
   const { process: child, url, key } = await startProcess(dataDir);
   const headers = { Authorization: `Bearer ${key}` };
   const made = await fetch(`${url}/api/user/knowledgebases`, {
     method: "POST", headers, body: JSON.stringify({ name: "K" }),
   });
   const { data } = await made.json() as { data: { id: number } };
+  return {
+    child, url, headers, documents: `${url}/api/user/knowledgebases/${data.id}/documents`,
+  };
+}
+
+test("[OP151] an upload that the disk has no room for is 503 and the server lives", async () => {
+  const dataDir = testDataDir();
+  const { child, url, headers, documents } = await startWithKnowledgebase(dataDir);
   const wal = `${databasePath(dataDir)}-wal`;
   const room = (existsSync(wal) ? statSync(wal).size : 0) + 1_000_000;
   execFileSync("prlimit", ["--pid", String(child.pid), `--fsize=${room}`]);
@@ -127,9 +135,7 @@ test("[OP151] an upload that the disk has no room for is 503 and the server live
   form.set("name", "Long");
   form.set("type", "txt");
   form.set("file", new File(["x".repeat(2 * room)], "long.txt"));
-  const refused = await fetch(`${url}/api/user/knowledgebases/${data.id}/documents`, {
-    method: "POST", headers, body: form,
-  });
+  const refused = await fetch(documents, { method: "POST", headers, body: form });
   assert.equal(refused.status, 503);
   assert.match(await refused.text(), /no room to store/);
   assert.equal((await fetch(`${url}/readyz`)).status, 200);
@@ -141,13 +147,7 @@ test("[OP151] an upload that the disk has no room for is 503 and the server live
 
 test("[OP170] a document that the database has no room for is refused with the reason, and leaves no file", async () => {
   const dataDir = testDataDir();
-  const { process: child, url, key } = await startProcess(dataDir);
-  const headers = { Authorization: `Bearer ${key}` };
-  const made = await fetch(`${url}/api/user/knowledgebases`, {
-    method: "POST", headers, body: JSON.stringify({ name: "K" }),
-  });
-  const { data } = await made.json() as { data: { id: number } };
-  const documents = `${url}/api/user/knowledgebases/${data.id}/documents`;
+  const { child, headers, documents } = await startWithKnowledgebase(dataDir);
   const form = new FormData();
   form.set("name", "Short");
   form.set("type", "txt");
