@@ -25,7 +25,8 @@ const STRANGE: Sections = [
 const DOCUMENTS: [document: string, sections: Sections][] =
   [...SECTIONS, ["Strange things", STRANGE]];
 const STRANGE_QUESTIONS = [
-  "GRÖSSEN", "grosse", "strasse", "Straße", "velos", "VÉLOS électriques", "ete", "l'été", "東京",
+  "GRÖSSEN", "grosse", "strasse", "Straße", "Straß", "Maß", "velos", "VÉLOS électriques", "ete",
+  "l'été", "東京",
   "修理 自転車", "E21", "e-30", "sku_99", "SKU 99 b", "bo@example.com", "c++", "10.0.0.1", "naive",
   "facade", "run", "relating", "pony", "caress", "hop", "brake", "brakes brake", "xxxxx",
   "donaudampf", "what is this", "a", "", "!?", "\"AND\" OR NOT", "brake*", "NEAR(brake)", "\u0000",

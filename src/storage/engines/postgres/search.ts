@@ -12,9 +12,24 @@ import { termsOf, wordsOf } from "#storage/words.ts";
 const PLACE_MAX = 16_383;
 const WORD_CHARS_MAX = 100;
 
+/** Words of this many bytes have endings. */
+const STEM_BYTES_MIN = 3;
+const STEM_BYTES_MAX = 64;
+/** Where a byte that is no letter of ASCII stands as one consonant. */
+const BYTES_FROM = 0xe000;
+
+/** The stem FTS5 makes of a word: Porter's, of bytes instead of letters. */
+function stemOf(word: string): string {
+  const bytes = Buffer.from(word);
+  if (bytes.length < STEM_BYTES_MIN || bytes.length > STEM_BYTES_MAX) return word;
+  const letters = Array.from(bytes, (byte) => (byte < 0x80 ? byte : BYTES_FROM + byte));
+  const stem = stemmer(String.fromCharCode(...letters));
+  return Buffer.from(Array.from(stem, (letter) => letter.charCodeAt(0) % BYTES_FROM)).toString();
+}
+
 /** As the index has a word: without marks above and below, and without its ending. */
 const folded = (word: string): string =>
-  stemmer(word.normalize("NFD").replaceAll(/\p{M}/gu, "")).slice(0, WORD_CHARS_MAX);
+  stemOf(word.normalize("NFD").replaceAll(/\p{M}/gu, "")).slice(0, WORD_CHARS_MAX);
 
 /** The word that marks every entry of a knowledgebase; no text has one like it. */
 const scopeOf = (knowledgebaseId: number): string => `:${knowledgebaseId}`;
