@@ -1,6 +1,7 @@
 // Models behind any server that speaks OpenAI's streaming chat completions (OpenAI, Ollama,
-// vLLM, llama.cpp). Made by the catalog, read by the engine through the port. Here: the adaptor,
-// its retries and what it sends; openai-exchange.ts has the HTTP, openai-reply.ts the reading.
+// vLLM, llama.cpp). Made by the catalog, read by the engine through the port. Here: the adaptor
+// and its retries; openai-request.ts has what it sends, openai-exchange.ts the HTTP,
+// openai-reply.ts the reading.
 import { ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -9,9 +10,8 @@ import { Exchange, type ModelLimits } from "./openai-exchange.ts";
 import { jsonOf } from "#core/values.ts";
 import { Pool } from "#outbound/undici.ts";
 import { Reply, listOf, recordOf, textOf, type EnclosedByCall } from "./openai-reply.ts";
-import type {
-  LanguageModel, ModelDelta, ModelFile, ModelFunctionCall, ModelMessage, ModelRequest, Sight,
-} from "./port.ts";
+import { bodyOf, changeFor, type RequestForm } from "./openai-request.ts";
+import type { LanguageModel, ModelDelta, ModelRequest, Sight } from "./port.ts";
 
 const IDLE_CONNECTION_MS = 30_000;
 const BACKOFF_FIRST_MS = 250;
@@ -24,8 +24,8 @@ export interface OpenAiCompatibleOptions {
   name: string | null;
   system: System;
   log: Logger;
-  /** What the server calls the bound of the reply; `max_tokens` by default. */
-  tokensField?: "max_tokens" | "max_completion_tokens" | undefined;
+  /** `max_tokens` until a server asks for the other. */
+  tokensField?: RequestForm["tokensField"] | undefined;
   /** Sent instead of what the request says, for models that take one value only. */
   temperature?: number | undefined;
   sees?: readonly Sight[] | undefined;
@@ -53,6 +53,9 @@ export function createOpenAiCompatibleModel(args: OpenAiCompatibleOptions): Open
     return new Exchange(pool, { path, method, headers, body }, { key, limits, system, signal });
   };
 
+  const open = createOpening(args, limits, enclosed,
+    (body, signal) => send(chatPath, body, signal));
+
   /** Failing leaves the name to be asked for by the next reply. */
   async function askName(): Promise<void> {
     const deadline = new AbortController();
@@ -77,32 +80,9 @@ export function createOpenAiCompatibleModel(args: OpenAiCompatibleOptions): Open
     return name ?? "default";
   }
 
-  /** An exchange whose first bytes are there. Past them nothing is retried. */
-  async function open(body: string, signal: AbortSignal): Promise<Exchange> {
-    for (let attempt = 0; ; attempt += 1) {
-      if (signal.aborted) throw abortedError(signal);
-      const exchange = send(chatPath, body, signal);
-      try {
-        await exchange.open();
-        return exchange;
-      } catch (error) {
-        exchange.close();
-        // A model that was silent for the whole first-byte deadline is not asked again: the person
-        // has waited long enough, and an overloaded server would be given twice the work.
-        const mayRetry = error instanceof ProviderError && error.retryable && !exchange.timedOut;
-        if (!mayRetry || attempt >= limits.modelRetriesMax) throw error;
-        const jitter = system.randomBytes(4).readUInt32LE() / 2 ** 32;
-        const waitMs = Math.max(error.retryAfterMs ?? 0, jitter * BACKOFF_FIRST_MS * 2 ** attempt);
-        log.warn({ attempt, status: exchange.status, wait_ms: waitMs }, "model request is retried");
-        await wait(system, waitMs, signal);
-      }
-    }
-  }
-
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelDelta[]> {
     if (signal.aborted) throw abortedError(signal);
-    const body = JSON.stringify(bodyOf(request, await modelName(signal), args, enclosed));
-    const exchange = await open(body, signal);
+    const exchange = await open(request, await modelName(signal), signal);
     const reply = new Reply(exchange.type, { key, limits, system }, enclosed);
     try {
       while (!reply.complete) {
@@ -116,6 +96,51 @@ export function createOpenAiCompatibleModel(args: OpenAiCompatibleOptions): Open
   }
 
   return { stream, sees: args.sees ?? [], close: () => (closing ??= pool.destroy()) };
+}
+
+type Send = (body: string, signal: AbortSignal) => Exchange;
+type Opening = (request: ModelRequest, model: string, signal: AbortSignal) => Promise<Exchange>;
+
+/** Opens an exchange up to its first bytes. Past them nothing is retried. */
+function createOpening(
+  args: OpenAiCompatibleOptions, limits: ModelLimits, enclosed: EnclosedByCall, send: Send,
+): Opening {
+  const { log, system } = args;
+  let form: RequestForm = {
+    tokensField: args.tokensField ?? "max_tokens", temperature: args.temperature,
+    sendsTemperature: true, asksUsage: true,
+  };
+
+  return async (request, model, signal) => {
+    for (let attempt = 0; ;) {
+      if (signal.aborted) throw abortedError(signal);
+      const sent = form;
+      const exchange = send(JSON.stringify(bodyOf(request, model, sent, enclosed)), signal);
+      try {
+        await exchange.open();
+        return exchange;
+      } catch (error) {
+        exchange.close();
+        if (!(error instanceof ProviderError)) throw error;
+        const isUnderstood = exchange.status === 400 || exchange.status === 422;
+        const change = isUnderstood ? changeFor(error.message, sent) : null;
+        if (change) {
+          form = { ...form, ...change };
+          log.warn({ err: error, ...change }, "the model server is asked otherwise from now on");
+          continue;
+        }
+        // A model that was silent for the whole first-byte deadline is not asked again: the person
+        // has waited long enough, and an overloaded server would be given twice the work.
+        const mayRetry = error.retryable && !exchange.timedOut;
+        if (!mayRetry || attempt >= limits.modelRetriesMax) throw error;
+        const jitter = system.randomBytes(4).readUInt32LE() / 2 ** 32;
+        const waitMs = Math.max(error.retryAfterMs ?? 0, jitter * BACKOFF_FIRST_MS * 2 ** attempt);
+        log.warn({ attempt, status: exchange.status, wait_ms: waitMs }, "model request is retried");
+        await wait(system, waitMs, signal);
+        attempt += 1;
+      }
+    }
+  };
 }
 
 /** HTTP/1.1 without pipelining: a stream has its connection, and its backpressure, to itself. */
@@ -161,58 +186,6 @@ function headersOf(key: string | null): Record<string, string> {
     "accept-encoding": "identity",
     "user-agent": "parley",
     ...(key === null ? {} : { authorization: `Bearer ${key}` }),
-  };
-}
-
-function bodyOf(
-  request: ModelRequest, model: string, args: OpenAiCompatibleOptions, enclosed: EnclosedByCall,
-): object {
-  const tools = request.functions.map((tool) => ({ type: "function", function: tool }));
-  return {
-    model,
-    messages: request.messages.map((message) => wireMessage(message, enclosed)),
-    // Several servers refuse an empty list.
-    ...(tools.length === 0 ? {} : { tools }),
-    temperature: args.temperature ?? request.temperature,
-    [args.tokensField ?? "max_tokens"]: request.tokensMax,
-    stream: true,
-    stream_options: { include_usage: true },
-  };
-}
-
-const fileUrl = ({ type, data }: ModelFile): string => `data:${type};base64,${data}`;
-
-const wireFile = (file: ModelFile): object => (file.sight === "image"
-  ? { type: "image_url", image_url: { url: fileUrl(file) } }
-  : { type: "file", file: { filename: file.name, file_data: fileUrl(file) } });
-
-function wireMessage(
-  { role, content, files, functionCalls, functionCallId }: ModelMessage, enclosed: EnclosedByCall,
-): object {
-  if (files && files.length > 0) {
-    const text = content === "" ? [] : [{ type: "text", text: content }];
-    return { role, content: [...text, ...files.map(wireFile)] };
-  }
-  if (role === "function") return { role: "tool", tool_call_id: functionCallId ?? "", content };
-  if (!functionCalls || functionCalls.length === 0) return { role, content };
-  const thinking = functionCalls[0] && enclosed.get(functionCalls[0])?.thinking;
-  return {
-    role,
-    content: content === "" ? null : content,
-    ...(thinking ? { reasoning_content: thinking } : {}),
-    tool_calls: functionCalls.map((call) => wireCall(call, enclosed)),
-  };
-}
-
-function wireCall(call: ModelFunctionCall, enclosed: EnclosedByCall): object {
-  const { id, name, argumentsJson } = call;
-  const signed = enclosed.get(call)?.signed;
-  return {
-    id,
-    type: "function",
-    // Servers that parse the arguments of earlier calls refuse the whole request over bad ones.
-    function: { name, arguments: jsonOf(argumentsJson) === undefined ? "{}" : argumentsJson },
-    ...(signed ? { extra_content: signed } : {}),
   };
 }
 

@@ -239,7 +239,6 @@ function wordsOf(value: unknown, depth = 0): string {
   return place === "" || words === "" ? words : `${place}: ${words}`;
 }
 
-
 export function recordOf(value: unknown): Record<string, unknown> | null {
   const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);
   return isRecord ? (value as Record<string, unknown>) : null;

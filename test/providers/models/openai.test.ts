@@ -83,6 +83,36 @@ test("[MO3] a model can fix its temperature and name its bound of tokens; no too
   assert.equal(server.headers[0]!.authorization, undefined);
 });
 
+test("[MO56] a server that refuses max_tokens, a temperature or usage is asked in its own way, at once and from then on", async (t) => {
+  const refused = (message: string): Plan =>
+    ({ status: 400, body: JSON.stringify({ error: { message, param: null } }) });
+  const { server, model } = await setUp(t, null);
+  server.script((body) => {
+    if ("max_tokens" in body) return refused("Unsupported parameter: 'max_tokens' is not supported"
+      + " with this model. Use 'max_completion_tokens' instead.");
+    if ("temperature" in body) return refused("Unsupported value: 'temperature' does not support 0.3"
+      + " with this model. Only the default (1) value is supported.");
+    if ("stream_options" in body) return { status: 422, body: JSON.stringify({ detail: [
+      { loc: ["body", "stream_options"], msg: "Extra inputs are not permitted" }] }) };
+    return { tokens: ["a"] };
+  });
+  const replies = await Promise.all([ask(model), ask(model), ask(model)]);
+  assert.deepEqual(replies.map(({ text }) => text), ["a", "a", "a"]);
+  const before = server.counts.requests;
+  assert.equal((await ask(model)).text, "a");
+  assert.equal(server.counts.requests, before + 1);
+  const { messages: _, ...last } = server.requests.at(-1)!;
+  assert.deepEqual(last, { model: "m", max_completion_tokens: 99, stream: true });
+
+  // What is wrong with a value is for whoever set it.
+  for (const message of ["temperature: range: 0..1", "max_tokens is too large: 99",
+    "max_completion_tokens: unsupported"]) {
+    const other = await setUp(t, [refused(message)], { tokensField: "max_completion_tokens" });
+    assert.equal((await ask(other.model)).text, "");
+    assert.equal(other.server.counts.requests, 1);
+  }
+});
+
 test("[MO4] what one read brings is one item, its text one delta", async (t) => {
   const { model } = await setUp(t, null);
   const usage = { inputTokens: 7, outputTokens: 3 };
