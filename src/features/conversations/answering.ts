@@ -219,10 +219,14 @@ function resultOf(live: LiveReply, failure: unknown): TurnResult {
   }
   if (failure !== null) return failed(causeOf(failure, reason));
   if (live.text.trim() === "") {
-    return failed({ failure: "no_answer", error: "the model gave no answer" });
+    return failed({ failure: "no_answer", error: truncated ? USED_UP : "the model gave no answer" });
   }
   return { kind: "completed", text: live.text, functionCalls, stopped: false, truncated, usage };
 }
+
+/** Models that think do so within the bound of the reply. */
+const USED_UP = "the model reached its bound of tokens before it answered; if it thinks first, raise"
+  + " PARLEY_REPLY_TOKENS_MAX";
 
 /** What strangers read of each kind of failure: neither what answers here nor what it said. */
 const TOLD: Record<FailureClass, string> = {

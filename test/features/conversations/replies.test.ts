@@ -81,6 +81,11 @@ test("[CV61] each kind of failure has its words; one answered since is no failur
   const { failures } = (await recordOf(conversation, key)).body;
   assert.deepEqual(
     [failures[0].failure, failures[0].error], ["no_answer", "the model gave no answer"]);
+  model.script(() => ({ tokens: [], finishReason: "length" }));
+  await send();
+  const [thoughtful] = (await recordOf(conversation, key)).body.failures;
+  assert.equal(thoughtful.failure, "no_answer");
+  assert.match(thoughtful.error, /bound of tokens before it answered.*PARLEY_REPLY_TOKENS_MAX/);
   model.script(null);
   assert.equal((await send()).status, 200);
   assert.deepEqual((await recordOf(conversation, key)).body.failures, []);
