@@ -89,7 +89,11 @@ function createGround(options: AppOptions, { storage, places, nodes, wire }: Ser
       url: config.PARLEY_MODEL_URL, key: config.PARLEY_MODEL_KEY, name: config.PARLEY_MODEL_NAME,
       sees: config.PARLEY_MODEL_SEES,
     },
-    limits: { modelConnectionsMax: config.PARLEY_MODEL_CONNECTIONS_MAX },
+    limits: {
+      modelConnectionsMax: config.PARLEY_MODEL_CONNECTIONS_MAX,
+      modelFirstByteMs: config.PARLEY_MODEL_FIRST_BYTE_SECONDS * 1000,
+      modelStallMs: config.PARLEY_MODEL_STALL_SECONDS * 1000,
+    },
     whyRealtimeMissing: (vendor) => whyRealtimeMissing(speech, vendor),
     system, log,
   });

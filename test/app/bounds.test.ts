@@ -15,6 +15,7 @@ const server = await startTestServer({
     PARLEY_STREAMS_PER_CONVERSATION_MAX: "1", PARLEY_STREAMS_PER_ACCOUNT_MAX: "2",
     PARLEY_TURNS_MAX: "1", PARLEY_CONVERSATION_MESSAGES_MAX: "3",
     PARLEY_WEBHOOK_ENDPOINTS_MAX: "1", PARLEY_UPLOADS_MAX: "1",
+    PARLEY_MODEL_FIRST_BYTE_SECONDS: "2", PARLEY_MODEL_STALL_SECONDS: "1",
   },
 });
 const assistant = await newAssistant(server, { initial_message: "Hi" });
@@ -77,12 +78,31 @@ test("[CF78] messages under way, a conversation's length and an account's endpoi
   assert.match(JSON.stringify(endpoints[1]?.body), /more than 1 webhook endpoint/);
 });
 
+test("[CF101] a model server may be silent for as long as the operator says", async () => {
+  const never = new Promise<void>(() => {});
+  const uuid = await newConversation(server, assistant.uuid);
+  const silences = { PARLEY_MODEL_FIRST_BYTE_SECONDS: 0, PARLEY_MODEL_STALL_SECONDS: 1 };
+  for (const [setting, holdAfter] of Object.entries(silences)) {
+    model.script(() => ({ tokens: ["a", "b"], hold: never, holdAfter, headers: { "x-early": "yes" } }));
+    const { body } = await server.call("POST", `/conversations/${uuid}/messages`, {
+      body: { message: "Hello" }, headers: { "Idempotency-Key": "k" },
+    });
+    assert.equal(body.error, "Failed to process message: the assistant could not answer just now");
+    const record = await server.call("GET", `/user/conversations/${uuid}/messages`);
+    const seconds = setting === "PARLEY_MODEL_STALL_SECONDS" ? 1 : 2;
+    const said = `the model server was silent for ${seconds} s (${setting})`;
+    assert.equal(record.body.failures.at(-1).error, said);
+  }
+});
+
 test("[CF79] every bound of the settings has its default in the limits and refuses what is none", () => {
   const bounds = {
     PARLEY_STREAMS_PER_CONVERSATION_MAX: LIMITS.streamsPerConversationMax,
     PARLEY_STREAMS_PER_ACCOUNT_MAX: LIMITS.streamsPerAccountMax,
     PARLEY_TURNS_MAX: LIMITS.turnsInFlightMax,
     PARLEY_MODEL_CONNECTIONS_MAX: LIMITS.modelConnectionsMax,
+    PARLEY_MODEL_FIRST_BYTE_SECONDS: LIMITS.modelFirstByteMs / 1000,
+    PARLEY_MODEL_STALL_SECONDS: LIMITS.modelStallMs / 1000,
     PARLEY_CONVERSATION_MESSAGES_MAX: LIMITS.conversationMessagesMax,
     PARLEY_WRITES_MAX: LIMITS.writeQueueMax,
     PARLEY_TOOL_THREADS_MAX: LIMITS.toolThreadsMax,

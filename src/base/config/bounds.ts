@@ -58,6 +58,15 @@ export const BOUNDS = {
     description: "Connections to one model server at a time; each reply under way has one",
     parse: integer(1, 1_000_000),
   }),
+  PARLEY_MODEL_FIRST_BYTE_SECONDS: setting({
+    default: LIMITS.modelFirstByteMs / 1000,
+    description: "How long a model server may say nothing before its reply begins: while it loads the model, reads a long prompt or thinks",
+    parse: integer(1, 3600),
+  }),
+  PARLEY_MODEL_STALL_SECONDS: setting({
+    default: LIMITS.modelStallMs / 1000,
+    description: "How long a model server may say nothing within a reply", parse: integer(1, 3600),
+  }),
   PARLEY_CONVERSATION_MESSAGES_MAX: setting({
     default: LIMITS.conversationMessagesMax, description: "Messages of one conversation",
     parse: integer(2, 1_000_000),

@@ -183,8 +183,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     this.timedOut = true;
-    this.#fail(`the model server was silent for ${this.#limitMs} ms`, true);
+    this.#fail(this.#silence(this.#limitMs / 1000), true);
   };
+
+  #silence(seconds: number): string {
+    if (!this.#controller) {
+      return `no connection to the model server was free for ${seconds} s`
+        + " (PARLEY_MODEL_CONNECTIONS_MAX)";
+    }
+    const setting = this.#begun ? "PARLEY_MODEL_STALL_SECONDS" : "PARLEY_MODEL_FIRST_BYTE_SECONDS";
+    return `the model server was silent for ${seconds} s (${setting})`;
+  }
 
   #onAbort = (): void => {
     this.#chunks = [];

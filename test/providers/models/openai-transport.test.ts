@@ -107,7 +107,7 @@ test("[MO21] a reply that breaks off is not begun again", async (t) => {
 
 test("[MO22] a model that says nothing within the deadline is not asked again", async (t) => {
   const hold = new Promise<void>(() => {});
-  const message = "the model server was silent for 30000 ms";
+  const message = "the model server was silent for 30 s (PARLEY_MODEL_FIRST_BYTE_SECONDS)";
   for (const plan of [{ firstDelayMs: 60_000 }, { hold, headers: { "x-early": "yes" } }]) {
     const { system, leap, pending } = quickSystem();
     const { server, model } = await setUp(t, [plan], { system });
@@ -120,7 +120,7 @@ test("[MO22] a model that says nothing within the deadline is not asked again", 
     assert.equal(server.counts.requests, 1);
   }
   const short = await setUp(t, [{ hold }], { limits: { modelFirstByteMs: 20 } });
-  assertProviderError((await ask(short.model)).error, { message: /silent for 20 ms/, retryable: true });
+  assertProviderError((await ask(short.model)).error, { message: /silent for 0.02 s/, retryable: true });
 });
 
 test("[MO23] a reply that stalls fails; any byte, even of a comment, puts that off", async (t) => {
@@ -142,7 +142,7 @@ test("[MO23] a reply that stalls fails; any byte, even of a comment, puts that o
   response.write(chunk({ content: "b" }));
   assert.deepEqual((await second).value, [{ kind: "text", text: "b" }]);
   const third = assert.rejects(Promise.resolve(stream.next()), (error) => {
-    const message = "the model server was silent for 15000 ms";
+    const message = "the model server was silent for 15 s (PARLEY_MODEL_STALL_SECONDS)";
     assertProviderError(error, { message, retryable: false });
     return true;
   });
@@ -151,7 +151,7 @@ test("[MO23] a reply that stalls fails; any byte, even of a comment, puts that o
   const short = await setUp(t, [{ tokens: ["a", "b"], fault: "stall_midway" }], {
     limits: { modelStallMs: 20 },
   });
-  assertProviderError((await ask(short.model)).error, { message: /silent for 20 ms/, retryable: false });
+  assertProviderError((await ask(short.model)).error, { message: /silent for 0.02 s/, retryable: false });
 });
 
 test("[MO24] a server that accepts connections and no more is given up on", async (t) => {
@@ -177,7 +177,8 @@ test("[MO25] replies beyond the connections wait for one, but not for ever", asy
   const { server, model } = await setUp(t, [{ tokens: ["a", "b"], hold, holdAfter: 1 }], { limits });
   const first = ask(model);
   await server.waitFor("requests");
-  assertProviderError((await ask(model)).error, { message: /silent for 1000 ms/, retryable: true });
+  const message = /was free for 1 s \(PARLEY_MODEL_CONNECTIONS_MAX\)/;
+  assertProviderError((await ask(model)).error, { message, retryable: true });
   release();
   assert.equal((await first).text, "ab");
   assert.equal((await ask(model)).text, "ab");
