@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { readFileSync } from "node:fs";
 import { environmentValue, type Config } from "#config/config.ts";
+import { whyUnread } from "#core/disk.ts";
 import { programFile } from "#core/program.ts";
 import { ModelEntry as ModelEntrySchema, type ModelEntry } from "#providers/models/catalog.ts";
 
@@ -20,7 +21,8 @@ export function loadModels(config: Config, valueOf = environmentValue): ModelsOu
   try {
     value = JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
-    return { kind: "invalid", problems: [`the model catalog cannot be read: ${(error as Error).message}`] };
+    const problems = [`the model catalog ${path} cannot be read: ${whyUnread(error)}`];
+    return { kind: "invalid", problems };
   }
   const schema = Type.Array(ModelEntrySchema, { minItems: 1 });
   const problems = [...Value.Errors(schema, value)].map(

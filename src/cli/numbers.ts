@@ -1,5 +1,6 @@
 // number commands of the `parley` program: the operator's own numbers, which accounts can buy.
 import { readFileSync } from "node:fs";
+import { whyUnread } from "#core/disk.ts";
 import { LIMITS } from "#core/limits.ts";
 import { dollarsFromMicros, formatMicros } from "#core/money.ts";
 import { readNumberPrices, type NumberPrices } from "#core/price-lists.ts";
@@ -11,16 +12,11 @@ import {
   readAmount, table, text, UsageError, withStorage, type Command, type Invocation,
 } from "./command.ts";
 
-const WHY_UNREAD: Partial<Record<string, string>> = {
-  ENOENT: "it does not exist", EISDIR: "it is a folder", EACCES: "it may not be read",
-};
-
 function textOf(file: string): string {
   try {
     return readFileSync(file === "-" ? 0 : file, "utf8");
   } catch (error) {
-    const { code = "", message } = error as NodeJS.ErrnoException;
-    throw new Error(`${file} cannot be read: ${WHY_UNREAD[code] ?? message}`, { cause: error });
+    throw new Error(`${file} cannot be read: ${whyUnread(error)}`, { cause: error });
   }
 }
 

@@ -168,6 +168,57 @@ test("[CF80] domains and languages that are none are refused", () => {
   assert.deepEqual(right.config.PARLEY_SHERPA_LANGUAGES, ["en", "no", "tl"]);
 });
 
+test("[CF82] spaces and carriage returns around a value are no part of it, but in the secret; a folder and a name that are none are refused", () => {
+  const secret = " sixteen letters and a space ";
+  const outcome = readConfig({
+    PARLEY_MODEL_URL: " http://127.0.0.1:11434/v1/ ", PARLEY_MODEL_KEY: "key\r", PARLEY_PORT: "81\r",
+    PARLEY_HOST: " 127.0.0.1", PARLEY_DATA_DIR: " ", PARLEY_SECRET: secret,
+    PARLEY_SIP_PUBLIC_HOST: "sip.example.com\r",
+  });
+  assert.ok(outcome.kind === "ok", JSON.stringify(outcome));
+  const { config } = outcome;
+  assert.equal(config.PARLEY_MODEL_URL, "http://127.0.0.1:11434/v1");
+  assert.deepEqual(
+    [config.PARLEY_MODEL_KEY, config.PARLEY_PORT, config.PARLEY_HOST, config.PARLEY_DATA_DIR],
+    ["key", 81, "127.0.0.1", "data/local"]);
+  assert.equal(config.PARLEY_SECRET, secret);
+  assert.equal(config.PARLEY_SIP_PUBLIC_HOST, "sip.example.com");
+  for (const right of ["203.0.113.5", "2001:db8::5", "pbx"]) {
+    assert.equal(readConfig({ PARLEY_SIP_PUBLIC_HOST: right }).kind, "ok", right);
+  }
+  for (const [name, wrong, sentence] of [
+    ["PARLEY_FILES_URL", "file:///mnt/100%", "must be file:///folder, or s3+https://endpoint/bucket"],
+    ["PARLEY_FILES_URL", "file:///mnt%2Fshared", "must be file:///folder, or s3+https://endpoint/bucket"],
+    ["PARLEY_SIP_PUBLIC_HOST", "http://sip.example.com/", "must be an address or a name such as sip.example.com"],
+    ["PARLEY_SIP_PUBLIC_HOST", "203.0.113", "must be an address or a name such as sip.example.com"],
+  ] as const) {
+    const { problems } = readConfig({ [name]: wrong }) as { problems?: string[] };
+    assert.deepEqual(problems, [`${name} ${sentence}`]);
+  }
+});
+
+test("[CF83] a file of settings that cannot be read is named with the reason in words", () => {
+  const dir = testDataDir();
+  const none = join(dir, "none");
+  for (const [file, why] of [[none, "it does not exist"], [dir, "it is a folder"]] as const) {
+    for (const name of [
+      "PARLEY_PLANS_FILE", "PARLEY_NUMBER_PRICES_FILE", "PARLEY_CARRIER_RATES_FILE",
+    ]) {
+      const { problems } = readConfig({ [name]: file }) as { problems?: string[] };
+      assert.deepEqual(
+        problems, [`${name} names a file that cannot be used: ${file} cannot be read: ${why}`]);
+    }
+    const { problems } = readConfig({ PARLEY_MODEL_KEY_FILE: file }) as { problems?: string[] };
+    assert.deepEqual(problems, [`PARLEY_MODEL_KEY_FILE cannot be read: ${file}: ${why}`]);
+  }
+  const outcome = readConfig({ PARLEY_MODELS_FILE: dir });
+  assert.ok(outcome.kind === "ok");
+  assert.deepEqual(loadModels(outcome.config), {
+    kind: "invalid", problems: [`the model catalog ${dir} cannot be read: it is a folder`],
+  });
+  rmSync(dir, { recursive: true });
+});
+
 test("[CF81] a key_env that is not set and a fallback_id of no model are warned of where the operator's file names them", () => {
   const dir = testDataDir();
   const file = join(dir, "models.json");

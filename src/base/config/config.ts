@@ -1,6 +1,7 @@
 // Reads the configuration; the only file that reads process.env. All mistakes are reported at once;
 // a secret may come from a file named by `<NAME>_FILE`. The settings are in settings.ts.
 import { readFileSync } from "node:fs";
+import { whyUnread } from "#core/disk.ts";
 import type { Setting } from "./setting.ts";
 import { contradictions } from "./contradictions.ts";
 import { NEEDS, SETTINGS, TOGETHER } from "./settings.ts";
@@ -25,19 +26,28 @@ export function tlsFilesOf(
 
 type Environment = Record<string, string | undefined>;
 
+/**
+ * Files of variables leave spaces and carriage returns behind values, and no value begins or ends
+ * with any, but for the key that has sealed what is at rest as it was given.
+ */
+function spelt(name: string, environment: Environment): string | undefined {
+  const value = environment[name] ?? "";
+  return (name === "PARLEY_SECRET" ? value : value.trim()) || undefined;
+}
+
 function readRaw(
   name: string,
   isSecret: boolean,
   environment: Environment,
 ): { value: string | undefined } | { problem: string } {
-  const value = environment[name];
-  const path = isSecret ? environment[`${name}_FILE`] : undefined;
-  if (path === undefined || path === "") return { value: value === "" ? undefined : value };
-  if (value !== undefined && value !== "") return problem(`${name} and ${name}_FILE are both set`);
+  const value = spelt(name, environment);
+  const path = isSecret ? spelt(`${name}_FILE`, environment) : undefined;
+  if (path === undefined) return { value };
+  if (value !== undefined) return problem(`${name} and ${name}_FILE are both set`);
   try {
     return { value: readFileSync(path, "utf8").trim() };
   } catch (error) {
-    return problem(`${name}_FILE cannot be read: ${(error as Error).message}`);
+    return problem(`${name}_FILE cannot be read: ${path}: ${whyUnread(error)}`);
   }
 }
 
@@ -127,4 +137,5 @@ function spellDefault({ default: value, spell }: Setting<unknown>): string {
 }
 
 /** A variable that is no setting: what another setting names, such as a model's `key_env`. */
-export const environmentValue = (name: string): string | undefined => process.env[name];
+export const environmentValue = (name: string): string | undefined =>
+  spelt(name, process.env);

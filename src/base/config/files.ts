@@ -14,11 +14,21 @@ const FORMS = "must be file:///folder, or s3+https://endpoint/bucket";
 /** What a bucket may be called, and folders below it. */
 const BUCKET_PATH = /^\/[a-z0-9][a-z0-9.-]{2,62}(?:\/[\w.-]+)*\/?$/;
 
+/** Null where an escape in it is none, or hides a slash. */
+function folderOf(url: string): string | null {
+  try {
+    return fileURLToPath(url);
+  } catch {
+    return null;
+  }
+}
+
 const filesPlace: Parse<FilesPlace | null> = (value) => {
   if (!URL.canParse(value)) return problem(FORMS);
   const { protocol, host, pathname, username, search } = new URL(value);
   if (protocol === "file:" && host === "") {
-    const root = fileURLToPath(value);
+    const root = folderOf(value);
+    if (root === null) return problem(FORMS);
     // A folder that is made here would hide that a mount is missing.
     return existsSync(root) && statSync(root).isDirectory()
       ? { kind: "folder", root }

@@ -1,10 +1,10 @@
 // Every environment variable: type, default, description; those that bound something are in
 // bounds.ts. Read by config.ts.
 import {
-  address, addresses, asteriskEndpoint, baseUrl, carrierRates, countries, databaseUrl, ed25519Key,
-  file, iceUrls, integer, languages, natsUrl, networks, numberPrices, oneOf, onOff, origins,
-  plainName, plans, portRange, region, rsaKey, secondsList, secret, sherpaModel, text, twilioSid,
-  url, uuid,
+  address, addresses, addressOrName, asteriskEndpoint, baseUrl, carrierRates, countries,
+  databaseUrl, ed25519Key, file, iceUrls, integer, languages, natsUrl, networks, numberPrices,
+  oneOf, onOff, origins, plainName, plans, portRange, region, rsaKey, secondsList, secret,
+  sherpaModel, text, twilioSid, url, uuid,
 } from "./values.ts";
 import { BOUNDS } from "./bounds.ts";
 import { FILE_SETTINGS } from "./files.ts";
@@ -355,7 +355,7 @@ export const SETTINGS = {
   }),
   PARLEY_SIP_PUBLIC_HOST: setting<string | null>({
     default: null, description: "Address or name that telephone systems reach the server by, when it is behind NAT",
-    parse: text,
+    parse: addressOrName,
   }),
   PARLEY_RTP_PORTS: setting<{ min: number; max: number } | null>({
     default: null, description: "UDP ports for the sound of calls over SIP, such as 10000-10999, two for each call; absent: any",

@@ -11,6 +11,16 @@ import type { System } from "./system.ts";
 export const isFolder = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
+const WHY_UNREAD: Partial<Record<string, string>> = {
+  ENOENT: "it does not exist", EISDIR: "it is a folder", EACCES: "it may not be read",
+};
+
+/** What whoever named a file is told when it cannot be read, in words. */
+export function whyUnread(error: unknown): string {
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  return WHY_UNREAD[code] ?? message;
+}
+
 /**
  * With those above it, for nobody else to read. Node's own way of making several at once goes on
  * without end where none can be made, as below /proc.

@@ -4,6 +4,7 @@
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { readFileSync } from "node:fs";
+import { whyUnread } from "./disk.ts";
 import { microsFromDecimal, type Micros } from "./money.ts";
 import { programFile } from "./program.ts";
 import { isCountry } from "./numbering-plans.ts";
@@ -63,7 +64,7 @@ function readList<T extends TSchema>(file: string, schema: T): Static<T> {
   try {
     value = JSON.parse(readFileSync(file, "utf8"));
   } catch (error) {
-    throw new Error(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+    throw new Error(`${file} cannot be read: ${whyUnread(error)}`, { cause: error });
   }
   const error = Value.Errors(schema, value).First();
   if (error) throw new Error(`${file} is wrong at ${error.path || "/"}: ${error.message}`);
