@@ -143,7 +143,7 @@ async function plain(dataDir: string, subjects: Subject[]): Promise<Figures> {
 
 const WRITERS: Record<string, (dataDir: string) => Promise<Writer>> = {
   thread: startThreadWriter,
-  inline: (dataDir) => Promise.resolve(createInlineWriter(dataDir, { migrate: true })),
+  inline: (dataDir) => Promise.resolve(createInlineWriter(dataDir)),
 };
 
 async function inFolder<T>(

@@ -11,7 +11,7 @@ import { createLogger } from "#core/logger.ts";
 import { createSecretBox, findSecret } from "#core/secrets.ts";
 import { createSystem, isoMicros } from "#core/system.ts";
 import { auditLedger } from "#storage/audit.ts";
-import { auditDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
+import { auditDatabase, canBeAudited, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databaseExists, databasePath, lockDataDir, openForInspection } from "#storage/engines/sqlite/database.ts";
 import { measureCommits } from "#storage/engines/sqlite/probe.ts";
 import { trySealed } from "#storage/engines/sqlite/sealed.ts";
@@ -170,7 +170,10 @@ async function examineData(config: Config): Promise<Finding[]> {
     return [...findings, { check: "database", ok: true, detail: "none yet; the first start makes it" }];
   }
   const problems = await inspectDatabase(databasePath(dataDir));
-  const detail = problems.length > 0 ? problems.join("; ") : "sound, ledger right";
+  const sound = canBeAudited(databasePath(dataDir))
+    ? "sound, ledger right"
+    : "sound; the ledger is not looked at before the next start brings it up to date";
+  const detail = problems.length > 0 ? problems.join("; ") : sound;
   return [
     ...findings, { check: "database", ok: problems.length === 0, detail }, examineSecret(config),
   ];

@@ -1,11 +1,13 @@
 // The `parley` command as a person runs it: a child process on a real data folder, also while a
 // server works on the same one.
 import assert from "node:assert/strict";
-import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import Database from "better-sqlite3";
 import { backupDatabase } from "#storage/engines/sqlite/backup.ts";
+import { databasePath, lockDataDir } from "#storage/engines/sqlite/database.ts";
+import { shippedMigrations } from "#storage/migrations.ts";
 import { json, parley } from "#support/process.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
 
@@ -175,6 +177,32 @@ test("[CL8] doctor and openapi answer; doctor says when a server runs", async ()
   assert.equal(document.openapi, "3.1.0");
   assert.ok((document.paths as object)["/conversations" as never]);
   await server.close();
+});
+
+test("[CL100] a command brings an older database up to date, but not beneath the older server that runs on it; its ledger is not judged before", async () => {
+  const dir = testDataDir();
+  const db = new Database(databasePath(dir));
+  for (const { version, sql } of shippedMigrations("sqlite")) if (version <= 25) db.exec(sql);
+  db.exec(readFileSync(join(import.meta.dirname, "../data/schema-25.sql"), "utf8"));
+  db.pragma("user_version = 25");
+  const schema = (): unknown => db.pragma("user_version", { simple: true });
+  const sentence = /^parley: the database has schema 25, this program needs \d+: start the server once$/m;
+  const verified = await parley(dir, ["ledger", "verify"]);
+  assert.deepEqual([verified.code, verified.out], [1, ""]);
+  assert.match(verified.err, sentence);
+  const doctor = await parley(dir, ["doctor"]);
+  assert.match(doctor.out, /^ok +database +sound; the ledger is not looked at before the next start/m);
+  const server = lockDataDir(dir);
+  const refused = await parley(dir, ["account", "list"]);
+  assert.deepEqual([refused.code, refused.out, schema()], [1, "", 25]);
+  assert.match(refused.err, /schema 25, .* and a server of an older program runs on it: start that one anew/);
+  server?.release();
+  const listed = await parley(dir, ["account", "list"]);
+  assert.equal(listed.code, 0, listed.err);
+  assert.notEqual(schema(), 25);
+  assert.match((await parley(dir, ["ledger", "verify"])).out, /^the ledger is right/);
+  db.close();
+  rmSync(dir, { recursive: true });
 });
 
 test("[CL99] doctor names what the operator's model catalog names that is not there", async () => {

@@ -26,7 +26,7 @@ afterEach(async () => {
 /** Machines with clocks of their own, which go on together, over one database with its own. */
 function createWorld() {
   const dataDir = testDataDir();
-  const writer = createInlineWriter(dataDir, { migrate: true });
+  const writer = createInlineWriter(dataDir);
   const reader = createReader(dataDir);
   const time = createManualSystem();
   const wires = createMemoryWires(time);

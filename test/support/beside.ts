@@ -83,7 +83,7 @@ export async function storeOfNode(dataDir: string, now: Instant): Promise<Storag
   const self = { name: "n", url: null, protocol: 1 };
   if (!isOverPostgres) {
     // One that joins through the store is alone, as every node of a file is.
-    const writer = createInlineWriter(dataDir, { migrate: true });
+    const writer = createInlineWriter(dataDir);
     return storageOver(createReader(dataDir), writer, await writer.write("nodes.join", {
       ...self, version: "1", schemaVersion: 28, isAlone: false, leaseUntil: null, now,
     }));

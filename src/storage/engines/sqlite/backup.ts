@@ -5,7 +5,9 @@ import { chmodSync, renameSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { auditLedger } from "#storage/audit.ts";
 import {
+  assertCurrent,
   databasePath,
+  isCurrent,
   openForInspection,
   schemaVersion,
   type Db,
@@ -14,9 +16,21 @@ import { readerOver } from "./reader.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { createLedgerReader } from "#storage/ledger.ts";
 
-/** Recomputes every account from its ledger. */
-export const auditDatabase = (db: Db): ReturnType<typeof auditLedger> =>
-  auditLedger(createLedgerReader(readerOver(db, db)));
+/** Recomputes every account from its ledger; throws where the tables are another program's. */
+export async function auditDatabase(db: Db): ReturnType<typeof auditLedger> {
+  assertCurrent(db);
+  return auditLedger(createLedgerReader(readerOver(db, db)));
+}
+
+/** False where the tables are an older program's: the next start brings them up to date. */
+export function canBeAudited(path: string): boolean {
+  const db = openForInspection(path);
+  try {
+    return isCurrent(db);
+  } finally {
+    db.close();
+  }
+}
 
 /** Everything wrong with a copy, in words; empty when it can be trusted. */
 export async function inspectDatabase(path: string): Promise<string[]> {

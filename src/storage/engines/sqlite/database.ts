@@ -32,9 +32,9 @@ function setPragmas(db: Db): void {
 
 /**
  * The connection that may write. `synchronous=FULL`: a commit that returned survives a power cut.
- * Throws when the file was made by a newer program.
+ * Throws when the file was made by a newer program, and an older one's is not `unserved`.
  */
-export function openWriter(dataDir: string, options: { migrate: boolean }): Db {
+export function openWriter(dataDir: string, options: { migrate: boolean | "unserved" }): Db {
   makeFolder(dataDir);
   const path = databasePath(dataDir);
   const db = new Database(path);
@@ -45,7 +45,8 @@ export function openWriter(dataDir: string, options: { migrate: boolean }): Db {
   db.pragma("journal_size_limit = 67108864");
   db.pragma(`wal_autocheckpoint = ${WAL_PAGES_MAX}`);
   db.pragma(`cache_size = -${WRITER_CACHE_KIB}`);
-  if (options.migrate) migrate(db);
+  if (options.migrate === "unserved") migrateUnserved(db, dataDir);
+  else if (options.migrate) migrate(db);
   else assertCurrent(db);
   return db;
 }
@@ -83,8 +84,31 @@ function migrate(db: Db, migrations = shippedMigrations("sqlite")): void {
   }
 }
 
-function assertCurrent(db: Db): void {
-  const newest = shippedMigrations("sqlite").at(-1)?.version ?? 0;
+/** A server of an older program would not find the tables it knows, nor could it start again. */
+function migrateUnserved(db: Db, dataDir: string): void {
+  const newest = newestSchema();
+  const version = schemaVersion(db);
+  if (version >= newest) return refuseNewer(version, newest);
+  const lock = lockDataDir(dataDir);
+  if (!lock) {
+    throw new Error(`the database has schema ${version}, this program needs ${newest}, and a server of`
+      + " an older program runs on it: start that one anew with this program");
+  }
+  try {
+    migrate(db);
+  } finally {
+    lock.release();
+  }
+}
+
+const newestSchema = (): number => shippedMigrations("sqlite").at(-1)?.version ?? 0;
+
+/** Whether the program's statements fit the tables. */
+export const isCurrent = (db: Db): boolean => schemaVersion(db) === newestSchema();
+
+/** Throws where they do not. */
+export function assertCurrent(db: Db): void {
+  const newest = newestSchema();
   const version = schemaVersion(db);
   refuseNewer(version, newest);
   if (version < newest) {

@@ -3,8 +3,7 @@ import type { BuiltInTool } from "#features/assistants/built-in-tools.ts";
 import { calcomPlace, isIntegration, isSealedKey } from "#features/assistants/calcom-keys.ts";
 import { passwordPlace } from "#features/phone-numbers/sip-trunks.ts";
 import { toolPlace } from "#features/tools/tools.ts";
-import { shippedMigrations } from "#storage/migrations.ts";
-import { openForInspection, schemaVersion, type Db } from "./database.ts";
+import { isCurrent, openForInspection, type Db } from "./database.ts";
 
 interface Sealed {
   /** In words: `headers of tool 3`. */
@@ -72,7 +71,7 @@ type Trial =
 export function trySealed(path: string, opens: (sealed: Sealed) => boolean): Trial {
   const db = openForInspection(path);
   try {
-    if (schemaVersion(db) !== shippedMigrations("sqlite").at(-1)?.version) return { kind: "too_old" };
+    if (!isCurrent(db)) return { kind: "too_old" };
     const closed: string[] = [];
     let count = 0;
     for (const kind of [sealedOfTools, sealedOfTrunks, sealedOfAssistants]) {

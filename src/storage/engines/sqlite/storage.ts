@@ -12,7 +12,7 @@ export async function openStorage(
   dataDir: string, writing: "inline" | Promise<Writer>,
 ): Promise<Storage> {
   const writer: Writer = writing === "inline"
-    ? createInlineWriter(dataDir, { migrate: true })
+    ? createInlineWriter(dataDir)
     : await writing;
   return storageOver(createReader(dataDir), writer);
 }

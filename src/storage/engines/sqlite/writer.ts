@@ -40,8 +40,8 @@ function settle(waiting: Waiting[], outcomes: Outcome[]): StorageFailure | null 
 }
 
 /** Writes on the calling thread, whatever one event-loop turn brought in one transaction. */
-export function createInlineWriter(dataDir: string, options: { migrate: boolean }): Writer {
-  const db = openWriter(dataDir, options);
+export function createInlineWriter(dataDir: string): Writer {
+  const db = openWriter(dataDir, { migrate: "unserved" });
   const run = createBatchRunner(db, () => commandsOver(db));
   let queue: Waiting[] = [];
   let failure: StorageFailure | null = null;
