@@ -15,6 +15,8 @@ import { finishRestore } from "./restoring.ts";
 export type Db = Database.Database;
 
 const BUSY_TIMEOUT_MS = 5000;
+const MIGRATION_POLL_MS = 50;
+const MIGRATION_PATIENCE_MS = 2000;
 /** Pages written again and again cost the checkpoint once, so it comes round seldom (16 MiB). */
 const WAL_PAGES_MAX = 4000;
 const WRITER_CACHE_KIB = 16_384;
@@ -87,17 +89,21 @@ function migrate(db: Db, migrations = shippedMigrations("sqlite")): void {
 /** A server of an older program would not find the tables it knows, nor could it start again. */
 function migrateUnserved(db: Db, dataDir: string): void {
   const newest = newestSchema();
-  const version = schemaVersion(db);
-  if (version >= newest) return refuseNewer(version, newest);
-  const lock = lockDataDir(dataDir);
-  if (!lock) {
-    throw new Error(`the database has schema ${version}, this program needs ${newest}, and a server of`
-      + " an older program runs on it: start that one anew with this program");
-  }
-  try {
-    migrate(db);
-  } finally {
-    lock.release();
+  refuseNewer(schemaVersion(db), newest);
+  for (let waitedMs = 0; schemaVersion(db) < newest; waitedMs += MIGRATION_POLL_MS) {
+    const lock = lockDataDir(dataDir);
+    try {
+      if (lock) migrate(db);
+    } finally {
+      lock?.release();
+    }
+    if (lock) return;
+    // Who holds the folder may be just about to do the same.
+    if (waitedMs >= MIGRATION_PATIENCE_MS) {
+      throw new Error(`the database has schema ${schemaVersion(db)}, this program needs ${newest},`
+        + " and a server of an older program runs on it: start that one anew with this program");
+    }
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MIGRATION_POLL_MS);
   }
 }
 
