@@ -4,6 +4,8 @@
 /** What a field with so many characters may hold in its own units. */
 export const unitsOf = (charsMax: number): number => 2 * charsMax;
 
+export const charsOf = (text: string): number => Array.from(text).length;
+
 export function firstChars(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : Array.from(text).slice(0, charsMax).join("");
 }

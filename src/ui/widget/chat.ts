@@ -2,7 +2,7 @@
 // bundle of its own that shell.ts loads when somebody opens the chat, so that nobody else waits for
 // it. Draws what it receives and passes on what people do; knows neither server nor storage.
 /// <reference lib="dom" />
-import { firstChars, unitsOf } from "#ui/characters.ts";
+import { charsOf } from "#ui/characters.ts";
 import { createAnnouncer } from "./announce.ts";
 import { createAttaching } from "./attaching.ts";
 import { awayOf, createCallback, sayAway } from "./away.ts";
@@ -27,6 +27,10 @@ export type Panel = View;
 
 const MESSAGE_CHARS_MAX = 2000;
 
+/** What was pasted is not cut unseen: it stays in the box, and is not sent, until it fits. */
+const isTooLong = ({ box }: Pick<Parts, "box">): boolean =>
+  charsOf(box.value.trim()) > MESSAGE_CHARS_MAX;
+
 const button = (attributes: Record<string, string> = {}, ...children: (Node | string)[]) =>
   make("button", { type: "button", ...attributes }, ...children);
 
@@ -39,9 +43,7 @@ function createParts(options: Options) {
   const call = button({ class: "call" }, icon(ICONS.call), callWords());
   const callWindow = make("a", { class: "call", ...elsewhere }, icon(ICONS.call), callWords());
   const close = button({}, icon(ICONS.close));
-  const box = make("textarea", {
-    rows: "1", maxlength: String(unitsOf(MESSAGE_CHARS_MAX)), dir: "auto", enterkeyhint: "send",
-  });
+  const box = make("textarea", { rows: "1", dir: "auto", enterkeyhint: "send" });
   const send = make("button", { class: "main" }, icon(ICONS.send, true));
   const stop = button({ class: "main" }, icon(ICONS.stop));
   const answering = make("p", { role: "status" });
@@ -88,7 +90,7 @@ function listen(parts: Parts, actions: Actions): void {
   const submit = (): void => {
     const isEmpty = box.value.trim() === "" && !parts.hasFiles();
     if (isEmpty || parts.send.ariaDisabled === "true") return;
-    actions.send(firstChars(box.value.trim(), MESSAGE_CHARS_MAX));
+    actions.send(box.value.trim());
     box.value = "";
     box.focus();
   };
@@ -130,6 +132,16 @@ function listen(parts: Parts, actions: Actions): void {
   });
 }
 
+/** Redraws while there is too much in the box, and once there is no more. */
+function followLength(parts: Parts, redraw: () => void): void {
+  let wasTooLong = false;
+  parts.box.addEventListener("input", () => {
+    const isNow = isTooLong(parts);
+    if (isNow || wasTooLong) redraw();
+    wasTooLong = isNow;
+  });
+}
+
 /** Keyboards of telephones cover the page without making it smaller, and iPhones shift it too. */
 function followKeyboard(root: HTMLElement): void {
   const viewport = window.visualViewport;
@@ -144,8 +156,10 @@ function followKeyboard(root: HTMLElement): void {
 }
 
 function drawNotice(parts: Parts, say: Say, { talk, isOffline, call, fileProblem }: Shown): void {
-  const { notice, words, retry, renew } = parts;
-  const problem = talk.problem === "" ? call.problem || fileProblem : say(talk.problem);
+  const { notice, words, retry, renew, box } = parts;
+  const tooLong = isTooLong(parts)
+    ? say("too_long", { count: charsOf(box.value.trim()), max: MESSAGE_CHARS_MAX }) : "";
+  const problem = talk.problem === "" ? tooLong || call.problem || fileProblem : say(talk.problem);
   const isBad = problem !== "";
   const text = isBad ? problem
     : talk.hasEnded ? say("ended") : isOffline ? say("offline") : "";
@@ -186,7 +200,8 @@ function drawButtons(parts: Parts, { talk, call, uploads }: Shown, asks: boolean
   parts.call.ariaDisabled = String(call.isLive);
   parts.send.hidden = isBusy;
   // What was not reached is sent by itself, before anything else.
-  parts.send.ariaDisabled = String(isBusy || talk.isUnreached || uploads > 0);
+  parts.send.ariaDisabled = String(
+    isBusy || talk.isUnreached || uploads > 0 || isTooLong(parts));
   parts.stop.hidden = !isBusy;
 }
 
@@ -230,6 +245,9 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
   const log = createLog(createAnnouncer(parts.region), say, actions);
   const extras = createExtras(parts, { options, actions, say });
   parts.hasFiles = () => (last?.talk.attached.length ?? 0) > 0;
+  followLength(parts, () => {
+    if (last) view.draw(last);
+  });
   const opinion = createOpinion(actions, say);
   const form = createForm(options, say, actions.answerForm);
   panel.append(parts.header, extras.menuList, log.element, form.element, parts.desk, parts.notice,

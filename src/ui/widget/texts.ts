@@ -6,7 +6,8 @@ export type TextKey =
   /** `ltr` or `rtl`. */
   | "direction"
   | "chat_with" | "unread" | "back_to_call" | "close" | "box" | "box_placeholder" | "send" | "stop"
-  | "person" | "retry" | "renew" | "ended" | "offline" | "waiting" | "typing" | "answering"
+  | "person" | "retry" | "renew" | "ended" | "too_long" | "offline" | "waiting" | "typing"
+  | "answering"
   | "away" | "away_until" | "callback" | "callback_name" | "callback_phone" | "callback_wish"
   | "callback_either" | "callback_thanks" | "callback_failed"
   | "queue" | "cancel" | "transcript" | "email" | "transcript_sent" | "transcript_failed"

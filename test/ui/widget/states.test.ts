@@ -251,3 +251,22 @@ test("[WG38] a message is sent also while the answer to the last one's request i
     assert.deepEqual(await seen.replies(), ["Hi!", "To one", "To two", "To three"]);
   });
 });
+
+test("[WG234] a message that is too long is said to be so, and stays as it is until it fits", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    answers("Read.");
+    await open(seen);
+    // What is pasted, and a character of two units at the end.
+    const long = `${"word ".repeat(399)}12345😀`;
+    await seen.box.fill(`${long} and more`);
+    await seen.page.getByText("This is too long: 2010 of at most 2000 characters.").waitFor();
+    await seen.box.press("Enter");
+    assert.equal(await seen.box.inputValue(), `${long} and more`);
+    assert.equal(await seen.log.locator(".item.user").count(), 0);
+    await seen.box.fill(long.slice(1));
+    await seen.page.getByText("This is too long").waitFor({ state: "hidden" });
+    await seen.box.press("Enter");
+    await seen.log.getByText("Read.").waitFor();
+    assert.ok((await seen.log.locator(".item.user").innerText()).endsWith("12345😀"));
+  });
+});
