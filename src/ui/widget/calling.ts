@@ -67,7 +67,7 @@ export function createCalling({ state, session, options, say, shadow, place }: P
     if (state.talk.conversation === null) throw new Error("there is no conversation");
     return state.talk.conversation;
   };
-  const open = (call: typeof openCall, context: AudioContext): void => place(call({
+  const open = (call: typeof openCall, context: AudioContext): HTMLElement => call({
     shadow, say, context, conversation, origin: options.origin, assistant: options.assistant,
     settings: state.talk.settings,
     heard: (by, text, isFinal) => state.set(heard(state.talk, by, text, isFinal)),
@@ -77,7 +77,7 @@ export function createCalling({ state, session, options, say, shadow, place }: P
       if (cause === "forbidden") return forbidden();
       publish({ isLive: false, problem, offersWindow: cause === "microphone" });
     },
-  }));
+  });
   return () => {
     if (state.call.isLive) return;
     publish({ isLive: true, problem: "", offersWindow: false });
@@ -85,7 +85,13 @@ export function createCalling({ state, session, options, say, shadow, place }: P
     const context = new AudioContext();
     void context.resume().catch(() => undefined);
     import(`${options.origin}/widget-call.js`).then(
-      ({ openCall: call }: { openCall: typeof openCall }) => open(call, context),
+      ({ openCall: call }: { openCall: typeof openCall }) => {
+        if (state.signal.aborted) return void context.close();
+        const bar = open(call, context);
+        state.signal.addEventListener("abort", () =>
+          bar.querySelector<HTMLElement>(".end")?.click());
+        place(bar);
+      },
       () => {
         void context.close();
         forbidden();

@@ -24,9 +24,11 @@ interface Kept extends State {
 }
 
 /** `joined`: another tab has begun a conversation anew, and this one shows it now. */
-function createState(options: Options, draw: () => void, joined: () => void): Kept {
+function createState(
+  options: Options, signal: AbortSignal, draw: () => void, joined: () => void,
+): Kept {
   const memory = createMemory(
-    `assistant-chat ${options.origin} ${options.assistant}`, options.visitor?.id ?? null);
+    `assistant-chat ${options.origin} ${options.assistant}`, options.visitor?.id ?? null, signal);
   let willDraw = false;
   let isBehind = false;
   /** What goes on here is brought to its end first. */
@@ -48,6 +50,7 @@ function createState(options: Options, draw: () => void, joined: () => void): Ke
   };
   const state: Kept = {
     talk: memory.load(),
+    signal,
     isOffline: false,
     uploads: 0,
     fileProblem: "",
@@ -56,6 +59,8 @@ function createState(options: Options, draw: () => void, joined: () => void): Ke
     call: noCall(),
     keep: () => memory.save(state.talk, !isBehind),
     set: (next: Talk) => {
+      // What comes late for a widget that was taken away is told to the next one by the server.
+      if (signal.aborted) return;
       state.talk = next;
       state.keep();
       join();
@@ -225,12 +230,15 @@ function createActions(
   };
 }
 
-export function startWidget(shadow: ShadowRoot, options: Options, api: Api): void {
+/** `signal`: the widget was taken out of the page, and lets go of all it has. */
+export function startWidget(
+  shadow: ShadowRoot, options: Options, api: Api, signal: AbortSignal,
+): void {
   // Nothing is shown before it is known that the assistant exists and may be used here.
   const draw = (): void => {
     if (state.talk.settings) view.draw(state);
   };
-  const state = createState(options, draw, () => {
+  const state = createState(options, signal, draw, () => {
     session.unwatch();
     if (state.talk.isOpen) void session.begin();
   });
@@ -243,22 +251,26 @@ export function startWidget(shadow: ShadowRoot, options: Options, api: Api): voi
   const call = createCalling({
     state, session, options, say, shadow, place: (bar) => view.placeCall(bar),
   });
-  const view: View = createShell({ shadow, options, say, actions: { ...actions, call } });
+  const view: View = createShell({
+    shadow, options, say, signal, actions: { ...actions, call },
+  });
 
   addEventListener("online", () => {
     if (state.talk.isUnreached) void session.deliver();
-  });
+  }, { signal });
   // A page that is left may be shown again as it was, which an open stream would prevent.
-  addEventListener("pagehide", session.unwatch);
+  addEventListener("pagehide", session.unwatch, { signal });
   addEventListener("pageshow", ({ persisted }) => {
     if (persisted) session.resume();
-  });
+  }, { signal });
+  signal.addEventListener("abort", session.unwatch);
   const wasKept = state.talk.settings !== null;
   if (wasKept) {
     draw();
     session.resume();
   }
   api.settings(options).then((settings) => {
+    if (signal.aborted) return;
     const opens = !wasKept && options.opensItself;
     state.set({ ...state.talk, settings, isOpen: state.talk.isOpen || opens });
     if (!wasKept) session.resume();

@@ -58,7 +58,7 @@ export function createGreeting({ name, say, open }: Parts) {
     open();
   });
   const show = (): void => {
-    if (!isWanted()) return;
+    if (!isWanted() || !element.isConnected) return;
     element.hidden = false;
     note(name);
   };

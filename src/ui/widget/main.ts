@@ -10,18 +10,63 @@ import { STYLES } from "./styles.ts";
 
 const TAG = "assistant-chat";
 
-/** A page may embed it twice, or another copy may have come before. */
-function define(): void {
-  if (customElements.get(TAG)) return;
-  customElements.define(TAG, class extends HTMLElement {});
+interface Host extends HTMLElement {
+  /** Whose chat it is. */
+  owner?: string;
+  /** It was put into the page, or taken out of it. */
+  moved?: () => void;
 }
 
-function mount(options: Options): void {
+/** Another copy, of another server, may have come before. */
+function define(): void {
+  if (customElements.get(TAG)) return;
+  customElements.define(TAG, class extends HTMLElement implements Host {
+    declare moved?: () => void;
+    connectedCallback(): void {
+      this.moved?.();
+    }
+    disconnectedCallback(): void {
+      this.moved?.();
+    }
+  });
+}
+
+function mount(script: HTMLScriptElement, options: Options): void {
+  // The tag was taken out again before this was loaded: nobody waits for it any more.
+  if (!script.isConnected) return;
   define();
-  const host = document.createElement(TAG);
+  const owner = `${options.origin} ${options.assistant}`;
+  // Two of one assistant would cover each other: the tag that came last is the one that counts.
+  for (const other of document.querySelectorAll<Host>(TAG)) {
+    if (other.owner === owner) other.remove();
+  }
+  const host: Host = Object.assign(document.createElement(TAG), { owner });
   const shadow = host.attachShadow({ mode: "open" });
-  dress(shadow, STYLES);
-  startWidget(shadow, options, createApi(options.origin));
+  let running: AbortController | null = null;
+  const begin = (): void => {
+    if (running) return;
+    running = new AbortController();
+    // It was in the page before.
+    shadow.replaceChildren();
+    if ("adoptedStyleSheets" in shadow) shadow.adoptedStyleSheets = [];
+    dress(shadow, STYLES);
+    startWidget(shadow, options, createApi(options.origin), running.signal);
+  };
+  const end = (): void => {
+    running?.abort();
+    running = null;
+  };
+  let { body } = document;
+  const settle = (): void => {
+    // Sites that put another body into the page keep the tag that stands in the head.
+    if (!host.isConnected && !body.isConnected && script.isConnected) document.body.append(host);
+    body = document.body;
+    if (host.isConnected) begin();
+    else end();
+  };
+  // What is moved is taken out and put in at once, and goes on.
+  host.moved = () => queueMicrotask(settle);
+  begin();
   document.body.append(host);
 }
 
@@ -32,8 +77,8 @@ function start(): void {
     : document.querySelector<HTMLScriptElement>("script[data-assistant], script[data-assistant-id]");
   const options = script && readOptions(script);
   if (!options) return;
-  if (document.body) mount(options);
-  else document.addEventListener("DOMContentLoaded", () => mount(options), { once: true });
+  if (document.body) mount(script, options);
+  else document.addEventListener("DOMContentLoaded", () => mount(script, options), { once: true });
 }
 
 start();

@@ -56,7 +56,9 @@ function forgetOthers(place: string, name: string): void {
 }
 
 /** `visitor`: who has signed in at the page; null: nobody. */
-export function createMemory(place: string, visitor: string | null): Memory {
+export function createMemory(
+  place: string, visitor: string | null, signal: AbortSignal,
+): Memory {
   const name = visitor === null ? place : `${place} ${visitor}`;
   tried(() => forgetOthers(place, name));
   let written: Talk | null = null;
@@ -117,6 +119,6 @@ export function createMemory(place: string, visitor: string | null): Memory {
     },
     onWritten: (heard) => addEventListener("storage", ({ key }) => {
       if (key === name) heard();
-    }),
+    }, { signal }),
   };
 }

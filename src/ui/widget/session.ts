@@ -14,6 +14,8 @@ const PLACE_MS = 15_000;
 
 /** The one place where the talk is kept; `set` stores and draws it. */
 export interface State extends Shown {
+  /** The widget was taken out of the page. */
+  signal: AbortSignal;
   set(next: Talk): void;
 }
 
@@ -80,7 +82,7 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
     if (frames.some(({ type }) => type === "desk_changed")) void look(conversation);
   };
   const follow = (conversation: string): void => {
-    if (watching) return;
+    if (watching || state.signal.aborted) return;
     watching = new AbortController();
     void watch({
       url: api.streamOf(conversation),

@@ -70,6 +70,8 @@ export interface ShellParts {
   options: Options;
   actions: Actions;
   say: Say;
+  /** It was taken out of the page. */
+  signal: AbortSignal;
 }
 
 const DARK = "(prefers-color-scheme: dark)";
@@ -148,7 +150,7 @@ export function createShell(parts: ShellParts): View {
   let last: Shown | null = null;
   matchMedia(DARK).addEventListener("change", () => {
     if (last) dress(root, parts, last);
-  });
+  }, { signal: parts.signal });
 
   const place = (open: typeof openPanel): void => {
     panel ??= open({ ...parts, root });
