@@ -122,8 +122,6 @@ function listen(parts: Parts, actions: Actions): void {
     submit();
   });
   panel.addEventListener("keydown", (event) => {
-    // What is typed here is no shortcut of the page.
-    event.stopPropagation();
     if (event.key === "Escape" && !event.isComposing) actions.close();
   });
   panel.addEventListener("cancel", (event) => {

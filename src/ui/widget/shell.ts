@@ -137,6 +137,10 @@ export function createShell(parts: ShellParts): View {
     name: `assistant-chat greeted ${options.origin} ${options.assistant}`, say, open: actions.open,
   });
   const root = make("div", { class: "root", hidden: "" }, launcher, greeting.element);
+  // What is typed here is no shortcut of the page.
+  for (const type of ["keydown", "keypress", "keyup"]) {
+    root.addEventListener(type, (event) => event.stopPropagation());
+  }
   shadow.append(root);
   const load = createLoader(options.origin);
   for (const sign of ["pointerenter", "focus", "touchstart"]) {

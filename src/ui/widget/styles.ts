@@ -13,8 +13,21 @@ const PLACES = `
 [data-y="middle"] > * { top: 50%; bottom: auto; translate: 0 -50%; }
 `;
 
+// A page's own rules for all elements (`* { … }`, `body > * { … }`) win over `:host` where that says
+// nothing important: none of them may move, cover or fade what is fixed in here, and nothing is
+// inherited. Not `display` and `visibility`, by which pages hide the widget.
 const FRAME = `
 :host { all: initial; }
+:host {
+  position: static !important; z-index: auto !important; isolation: auto !important;
+  transform: none !important; translate: none !important; scale: none !important;
+  rotate: none !important; perspective: none !important; filter: none !important;
+  backdrop-filter: none !important; contain: none !important; container-type: normal !important;
+  content-visibility: visible !important; will-change: auto !important; opacity: 1 !important;
+  clip-path: none !important; mask: none !important; mix-blend-mode: normal !important;
+}
+@media print { .root { display: none !important; } }
+.root { all: initial; visibility: inherit; }
 .root {
   --gap: 20px; position: fixed; z-index: 2147483000; width: 0; height: 0; color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;

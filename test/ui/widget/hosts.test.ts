@@ -1,5 +1,5 @@
-// Pages that are hard on the widget: they have its tag twice, take it out and put it in again, and
-// put another body in place of their own.
+// Pages that are hard on the widget: they have its tag twice, take it out and put it in again, put
+// another body in its place, and have rules and shortcuts for everything.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
@@ -8,7 +8,7 @@ import { isAnswered, open, startWorld } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const timeout = 120_000;
-const { server, withWidget, held, close } = await startWorld();
+const { model, server, withWidget, held, close } = await startWorld();
 after(close);
 
 /** A page that may add tags by script, as those of tag managers and frameworks do. */
@@ -80,5 +80,73 @@ test("[WG237] a page that puts another body in place of its own keeps the widget
       document.body.replaceWith(document.createElement("body"));
     }`);
     await until(seen.page, `document.querySelector("assistant-chat") === null`);
+  });
+});
+
+/** What theme builders and resets write; the page's own words are all the worse for it. */
+const HARD = `
+  * {
+    all: unset !important; letter-spacing: 6px !important; text-transform: uppercase !important;
+    line-height: 3 !important; cursor: none !important; opacity: 0.1 !important;
+    word-spacing: 9px !important; text-indent: 30px !important; color: red !important;
+    text-align: right !important; white-space: nowrap !important;
+  }
+  body > * {
+    transform: translateX(-300px) !important; filter: blur(2px) !important;
+    position: relative !important; z-index: 0 !important; contain: strict !important;
+  }`;
+
+test("[WG238] no rule a page has for all its elements changes or covers the widget, and a page can hide it", { skip, timeout }, async () => {
+  const looks: string[] = [];
+  const places: unknown[] = [];
+  for (const css of ["/* none */", HARD]) {
+    await withWidget({ ...LAX }, async (seen) => {
+      await seen.page.addStyleTag({ content: css });
+      await seen.page.evaluate(`{
+        const bar = document.createElement("div");
+        bar.style.cssText = "position: fixed !important; inset: 0 !important; z-index: 5 !important;"
+          + "display: block !important; transform: none !important; contain: none !important";
+        document.body.append(bar);
+      }`);
+      await open(seen);
+      const words = seen.log.getByText("Hi!");
+      looks.push(await words.evaluate((element) => {
+        const style = getComputedStyle(element);
+        return [...style].filter((name) => !name.startsWith("--"))
+          .map((name) => `${name}: ${style.getPropertyValue(name)}`).join("\n");
+      }));
+      places.push(await seen.panel.boundingBox());
+      assert.equal(await seen.page.evaluate(
+        `getComputedStyle(document.querySelector("assistant-chat")).opacity`), "1");
+      await seen.page.addStyleTag({ content: "assistant-chat { display: none !important }" });
+      await seen.panel.waitFor({ state: "hidden" });
+    });
+  }
+  assert.equal(looks[1], looks[0]);
+  assert.deepEqual(places[1], places[0]);
+});
+
+test("[WG239] what is typed in the widget is no shortcut of the page, and a printed page has no widget", { skip, timeout }, async () => {
+  await withWidget({
+    prepare: `window.heard = [];
+      for (const type of ["keydown", "keypress", "keyup"]) {
+        document.addEventListener(type, (event) => {
+          heard.push(type + " " + event.key);
+          event.preventDefault();
+        });
+      }`,
+  }, async (seen) => {
+    model.script(() => ({ tokens: ["Fine."] }));
+    await seen.launcher.focus();
+    await seen.page.keyboard.press("Enter");
+    await seen.box.waitFor();
+    await seen.box.pressSequentially("hi ?");
+    await seen.box.press("Enter");
+    await seen.log.getByText("Fine.").waitFor();
+    await seen.box.press("Escape");
+    await seen.launcher.waitFor();
+    assert.deepEqual(await seen.page.evaluate("heard"), []);
+    await seen.page.emulateMedia({ media: "print" });
+    await seen.launcher.waitFor({ state: "hidden" });
   });
 });
