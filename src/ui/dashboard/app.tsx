@@ -8,7 +8,7 @@ import { LiveProvider, useFreshness } from "./data/live.tsx";
 import { RightsContext, useMay } from "./data/rights.tsx";
 import {
   askPage, beginningOf, forgetKey, forgetSessions, openApi, rememberedKey, rememberKey,
-  SessionContext, type Session,
+  SessionContext, unwrap, type Session,
 } from "./data/session.tsx";
 import { useMe } from "./data/lists.ts";
 import { useNow } from "./data/use-now.ts";
@@ -16,7 +16,7 @@ import { useDeskCount } from "./data/desk-count.ts";
 import { endPush } from "./data/push.ts";
 import { useWaiting } from "./data/waiting.ts";
 import { forgetAddresses } from "./data/address.ts";
-import { forgetSeen } from "./data/seen.ts";
+import { entryOf, forgetSeen } from "./data/seen.ts";
 import { Button } from "./kit/controls.tsx";
 import { ToastProvider } from "./kit/dialog.tsx";
 import { count, money, timeOfDay } from "./kit/format.ts";
@@ -57,6 +57,9 @@ interface SignedIn {
   position: string | null;
 }
 
+/** Tabs of one browser have one cookie: who signs out in one is out in all. */
+const SIGNED_OUT = "parley-signed-out";
+
 const isJoining = (): boolean => location.hash.startsWith("#/join/");
 
 export function App() {
@@ -64,41 +67,38 @@ export function App() {
     const key = isJoining() ? null : rememberedKey();
     return key === null ? null : { apiKey: key, position: null };
   });
+  const [isOver, setOver] = useState(false);
+  const leave = (): void => {
+    forgetKey();
+    forgetSessions();
+    forgetSeen();
+    forgetAddresses();
+    setOver(false);
+    setSignedIn(null);
+  };
+  const opened = useOpened(signedIn, leave, () => setOver(true));
   const session = useMemo<Session | null>(() => {
-    if (signedIn === null) return null;
+    if (opened === null || signedIn === null) return null;
     const { apiKey, position } = signedIn;
-    const leave = (): void => {
-      forgetKey();
-      forgetSessions();
-      forgetSeen();
-      forgetAddresses();
-      setSignedIn(null);
-    };
-    const api = openApi(apiKey, leave);
-    const signOut = (): void => {
-      // Whether or not the browser could be taken off the list: people who sign out are out.
-      void Promise.allSettled([endPush(api)])
-        .then(() => (apiKey === null ? askPage("POST", "/auth/logout") : null)).then(leave, leave);
-    };
     const beginning = async (): Promise<string | null> =>
       apiKey === null ? position : beginningOf(apiKey);
-    return { api, apiKey, beginning, signOut };
-  }, [signedIn]);
-  if (!session) {
-    return (
-      <SignIn
-        onKey={(given, onDevice) => {
-          rememberKey(given, onDevice);
-          setSignedIn({ apiKey: given, position: null });
-        }}
-        onMember={(position) => {
-          // Whoever comes by an invitation is signed in as nobody else.
-          forgetKey();
-          setSignedIn({ apiKey: null, position });
-        }}
-      />
-    );
-  }
+    return { ...opened, apiKey, beginning };
+  }, [opened, signedIn]);
+  const enterByKey = (given: string, onDevice: boolean): void => {
+    rememberKey(given, onDevice);
+    setSignedIn({ apiKey: given, position: null });
+  };
+  const enter = (position: string | null): void => {
+    // Whoever comes by an invitation is signed in as nobody else.
+    forgetKey();
+    setSignedIn({ apiKey: null, position });
+  };
+  if (!session) return <SignIn onKey={enterByKey} onMember={enter} />;
+  /** Whoever else comes finds nothing of what was there. */
+  const anew = (begin: () => void): void => {
+    leave();
+    setTimeout(begin);
+  };
   return (
     <SessionContext.Provider value={session}>
       <LiveProvider>
@@ -106,7 +106,76 @@ export function App() {
           <Router hook={useHashLocation}><Rightful><Frame session={session} /></Rightful></Router>
         </ToastProvider>
       </LiveProvider>
+      {isOver && (
+        <SignInAgain
+          onKey={(given, onDevice) => anew(() => enterByKey(given, onDevice))}
+          onMember={(position) => {
+            void isSamePerson(session).then((isSame) => {
+              if (!isSame) return anew(() => enter(position));
+              setOver(false);
+              enter(position);
+            });
+          }}
+        />
+      )}
     </SessionContext.Provider>
+  );
+}
+
+/** The same as long as it is the same person, who may have to sign in again meanwhile. */
+function useOpened(
+  signedIn: SignedIn | null, leave: () => void, over: () => void,
+): Pick<Session, "api" | "signOut"> | null {
+  const apiKey = signedIn?.apiKey ?? null;
+  const isIn = signedIn !== null;
+  const isMember = isIn && apiKey === null;
+  useEffect(() => {
+    if (!isMember) return;
+    const tabs = new BroadcastChannel(SIGNED_OUT);
+    tabs.onmessage = leave;
+    return () => tabs.close();
+  }, [isMember]);
+  return useMemo(() => {
+    if (!isIn) return null;
+    // A key that is refused stays so; a member comes back, to what is typed and not saved yet.
+    const api = openApi(apiKey, apiKey === null ? over : leave);
+    const signOut = (): void => {
+      // Whether or not the browser could be taken off the list: people who sign out are out.
+      void Promise.allSettled([endPush(api)])
+        .then(() => (apiKey === null ? askPage("POST", "/auth/logout") : null)).then(leave, leave)
+        .then(() => {
+          if (apiKey !== null) return;
+          const tabs = new BroadcastChannel(SIGNED_OUT);
+          tabs.postMessage(null);
+          tabs.close();
+        });
+    };
+    return { api, signOut };
+  }, [isIn, apiKey]);
+}
+
+/** Whether who has signed in again is who was there before. */
+async function isSamePerson({ api }: Session): Promise<boolean> {
+  const before = entryOf("me").value as { user: { id: number } | null } | null;
+  const now = await unwrap(api.GET("/user/me")).catch(() => null);
+  return before?.user !== undefined && before.user?.id === now?.user?.id;
+}
+
+/** Covers all that is shown, dialogs too, of which nothing is lost. */
+function SignInAgain(props: Omit<Parameters<typeof SignIn>[0], "isAgain">) {
+  const element = useRef<HTMLDialogElement>(null);
+  const show = (): void => element.current?.showModal();
+  useLayoutEffect(() => {
+    show();
+    return () => element.current?.close();
+  }, []);
+  return (
+    <dialog
+      ref={element} class="again" aria-label="Sign in" onClose={show}
+      onCancel={(event) => event.preventDefault()}
+    >
+      <SignIn {...props} isAgain />
+    </dialog>
   );
 }
 

@@ -29,6 +29,8 @@ interface Props {
   onKey(key: string, onDevice: boolean): void;
   /** `position`: of the account's stream, before anything is loaded. */
   onMember(position: string | null): void;
+  /** A session has ended under a page that waits for the same person. */
+  isAgain?: boolean;
 }
 
 const askState = (): Promise<State> => askPage<State>("GET", "/auth");
@@ -38,7 +40,7 @@ const placeOf = (hash: string): [string, string] => {
   return [kind, rest];
 };
 
-export function SignIn({ onKey, onMember }: Props) {
+export function SignIn({ onKey, onMember, isAgain = false }: Props) {
   const [[kind, rest]] = useState(() => placeOf(location.hash));
   const [state, setState] = useState<State | null>(null);
   const enter = (position: string | null): void => {
@@ -60,13 +62,19 @@ export function SignIn({ onKey, onMember }: Props) {
         <h1><span class="mark" aria-hidden="true" />Parley</h1>
         <p>Assistants that talk with people: in text and on calls.</p>
         {kind === "sign-in" && <Notice tone="bad">{REFUSALS[rest] ?? "Sign in again."}</Notice>}
+        {isAgain && (
+          <Notice tone="warn">
+            Your session is over. Sign in again and go on: what you have typed is still there.
+          </Notice>
+        )}
         {state === null
           ? <Skeleton lines={3} />
           : kind === "join"
             ? <Join token={rest} onMember={enterNow} />
             : <Ways state={state} onKey={onKey} onMember={enterNow} />}
       </div>
-      <p class="links"><a href="/docs">For programs</a><Languages /></p>
+      {/* Both lead away from what is typed. */}
+      {!isAgain && <p class="links"><a href="/docs">For programs</a><Languages /></p>}
     </main>
   );
 }

@@ -243,9 +243,7 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
   const log = createLog(createAnnouncer(parts.region), say, actions);
   const extras = createExtras(parts, { options, actions, say });
   parts.hasFiles = () => (last?.talk.attached.length ?? 0) > 0;
-  followLength(parts, () => {
-    if (last) view.draw(last);
-  });
+  followLength(parts, () => last && view.draw(last));
   const opinion = createOpinion(actions, say);
   const form = createForm(options, say, actions.answerForm);
   panel.append(parts.header, extras.menuList, log.element, form.element, parts.desk, parts.notice,

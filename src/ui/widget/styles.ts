@@ -13,7 +13,7 @@ const PLACES = `
 [data-y="middle"] > * { top: 50%; bottom: auto; translate: 0 -50%; }
 `;
 
-// A page's own rules for all elements (`* { … }`, `body > * { … }`) win over `:host` where that says
+// A page's own rules for all elements (`* { … }`, `body > * { … }`) win over `:host` where it says
 // nothing important: none of them may move, cover or fade what is fixed in here, and nothing is
 // inherited. Not `display` and `visibility`, by which pages hide the widget.
 const FRAME = `

@@ -36,8 +36,15 @@ export function LiveProvider({ children }: { children: ComponentChildren }) {
       return () => void listeners.delete(listener);
     },
   }), [listeners]);
+  const followed = useRef<unknown>(null);
   useEffect(() => {
     const abort = new AbortController();
+    if (followed.current === api) {
+      // Signed in again: what happened meanwhile is in no stream that follows.
+      spoilSeen(null);
+      for (const listener of [...listeners]) listener(MISSED);
+    }
+    followed.current = api;
     const onState = (isLive: boolean): void => setFreshness((before) => ({
       isLive, lostAt: isLive ? null : before.lostAt ?? new Date(),
     }));
@@ -52,7 +59,7 @@ export function LiveProvider({ children }: { children: ComponentChildren }) {
     };
     follow().catch(() => onState(false));
     return () => abort.abort();
-  }, [api]);
+  }, [api, beginning]);
   return (
     <LiveContext.Provider value={live}>
       <FreshnessContext.Provider value={freshness}>{children}</FreshnessContext.Provider>
