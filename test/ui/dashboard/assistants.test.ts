@@ -132,6 +132,25 @@ test("[DB22] saving sends what was changed and nothing else", { skip }, async ()
   });
 });
 
+test("[DB573] what somebody else has saved meanwhile is not replaced unseen, and stays where only other settings were changed", { skip }, async () => {
+  const { id } = await newAssistant(server, { name: "Shared", initial_message: "Hello" });
+  const bySomebodyElse = (body: object) => server.call("PATCH", `/user/assistant/${id}`, { body });
+  await withDashboard(async ({ page, go }) => {
+    await go(`/assistants/${id}`);
+    await page.getByLabel("Prompt", { exact: true }).fill("Mine");
+    await bySomebodyElse({ system_prompt: "Theirs", initial_message: "Their greeting" });
+    await page.keyboard.press("Control+s");
+    await page.getByRole("alert").getByText("Somebody else has changed “Prompt” meanwhile.").waitFor();
+    assert.equal((await read(id)).system_prompt, "Theirs");
+    assert.equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "Mine");
+    assert.equal(await page.getByLabel("Greeting").inputValue(), "Their greeting");
+    await page.keyboard.press("Control+s");
+    await saved(page);
+    assert.equal((await read(id)).system_prompt, "Mine");
+    assert.equal((await read(id)).initial_message, "Their greeting");
+  });
+});
+
 test("[DB23] a complaint opens the section it is about and takes people to the field", { skip }, async () => {
   const { id } = await newAssistant(server);
   await withDashboard(async ({ page, go }) => {

@@ -38,9 +38,8 @@ function Opened({ data, record, tab: named }: {
   data: Data<Assistant>; record: Assistant; tab: string;
 }) {
   const toasts = useToasts();
-  const draft = useNewDraft(record, (saved) => {
-    data.set(saved);
-    toasts.notify("Saved");
+  const draft = useNewDraft(record, {
+    onRead: data.set, onSaved: () => toasts.notify("Saved"),
   });
   const test = useTest(draft);
   const home = `#/assistants/${record.id}`;

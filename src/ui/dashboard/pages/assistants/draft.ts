@@ -4,7 +4,8 @@ import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { reworded } from "./labels.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
+import { labelOf, reworded } from "./labels.ts";
 
 type OneAssistant = paths["/user/assistant/{id}"];
 /** What is null for everybody is not read. */
@@ -72,11 +73,20 @@ export function useDraft(): Draft {
 const same = (one: unknown, other: unknown): boolean =>
   JSON.stringify(one === "" ? null : one) === JSON.stringify(other === "" ? null : other);
 
+const TAKEN = t(
+  "Somebody else has changed {settings} meanwhile. Save again to put yours in its place.");
+
 const within = (errors: Record<string, string>, name: string): string[] =>
   Object.keys(errors).filter((field) => field === name || field.startsWith(`${name}.`));
 
-/** `onSaved` gets the record as the server has it then. */
-export function useNewDraft(record: Assistant, onSaved: (record: Assistant) => void): Draft {
+interface Kept {
+  /** Gets the record as the server has it. */
+  onRead(record: Assistant): void;
+  onSaved(): void;
+}
+
+/** `record`: as it was read last. */
+export function useNewDraft(record: Assistant, { onRead, onSaved }: Kept): Draft {
   const api = useApi();
   const [edits, setEdits] = useState<Partial<Values>>({});
   const [saving, setSaving] = useState({
@@ -89,8 +99,20 @@ export function useNewDraft(record: Assistant, onSaved: (record: Assistant) => v
   const send = async (): Promise<void> => {
     const sent = unsaved;
     const params = { path: { id: record.id } };
+    const read = (): Promise<Assistant> => unwrap(api.GET("/user/assistant/{id}", { params }));
+    // Nobody replaces what somebody else has saved meanwhile without having been told.
+    const fresh = await read();
+    const theirs = valuesOf(fresh);
+    const taken = changed.filter((name) =>
+      !same(theirs[name], base[name]) && !same(theirs[name], sent[name]));
+    if (taken.length > 0) {
+      onRead(fresh);
+      const settings = taken.map((name) => `“${labelOf(name)}”`).join(", ");
+      throw new Error(t(TAKEN, { settings }));
+    }
     await unwrap(api.PATCH("/user/assistant/{id}", { params, body: sent as Changes }));
-    onSaved(await unwrap(api.GET("/user/assistant/{id}", { params })));
+    onRead(await read());
+    onSaved();
     // What was typed meanwhile stays unsaved.
     setEdits((now) => Object.fromEntries(Object.entries(now).filter(([name, value]) =>
       !Object.hasOwn(sent, name) || !same(value, sent[name as Field]))));
