@@ -1,12 +1,15 @@
 // Rows of CSV that spreadsheets open, for the server's own files and for those a page makes.
 
-/** Spreadsheets take what begins so for a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
+/**
+ * Spreadsheets take what begins so for a formula. Where they split at semicolons, as in most of
+ * Europe, no quote holds a cell of ours together: there another begins behind a semicolon or a line.
+ */
+const FORMULA = /^(?=[=+\-@\t\r])|(?<=[;\r\n][ "]*)(?=[=+@]|-[^)])/g;
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return "";
   const text = typeof value === "object" ? JSON.stringify(value) : String(value as string | number);
-  const safe = typeof value === "string" && FORMULA.test(text) ? `'${text}` : text;
+  const safe = typeof value === "string" ? text.replaceAll(FORMULA, "'") : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

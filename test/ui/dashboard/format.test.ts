@@ -1,6 +1,7 @@
 // Figures as the dashboard writes them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { csvLine } from "#core/csv.ts";
 import { isDay } from "#core/days.ts";
 import { inOneLine, money, moneyExactly } from "#ui/dashboard/kit/format.ts";
 import { today } from "#ui/dashboard/kit/zone.ts";
@@ -26,4 +27,16 @@ test("[DB549] today is a day of the calendar however the browser writes dates", 
   // Safari's engine writes 11/23/2026 in English of Canada, where others write 2026-11-23.
   given.mock.getter(Intl.DateTimeFormat.prototype, "format", () => () => "11/23/2026");
   assert.ok(isDay(today()), today());
+});
+
+test("[DB574] no cell of a file is a formula, also where a spreadsheet splits at semicolons", () => {
+  const line = csvLine([
+    "=1+1", "a;=1+1", "b; @SUM(A1)", 'c;"=1+1', "d\n+1", "-5", -5, "See you ;-)", "x-y = z+1",
+  ]);
+  assert.equal(line, [
+    "'=1+1", "a;'=1+1", "b; '@SUM(A1)", '"c;""\'=1+1"', "\"d\n'+1\"", "'-5", "-5", "See you ;-)",
+    "x-y = z+1",
+  ].join(","));
+  const cells = line.split(/[;\n]/).map((cell) => cell.replace(/^[ "]+/, ""));
+  assert.deepEqual(cells.filter((cell) => /^[=+@]/.test(cell)), []);
 });
