@@ -10,6 +10,7 @@ interface Pushed {
   title: string;
   body: string;
   conversation_id: string;
+  for_session?: true;
 }
 
 export interface PushBrowser {

@@ -185,6 +185,9 @@ const RESET_DAYS = 1;
 const TOKEN_BYTES = 32;
 
 export const userAuthorId = (userId: number): string => `user:${userId}`;
+
+/** Else it is a key's, or the account's. */
+export const isUserAuthor = (authorId: string): boolean => authorId.startsWith("user:");
 export const hashToken = (token: string): string => hash("sha256", token, "hex");
 export const newToken = (system: System): string =>
   system.randomBytes(TOKEN_BYTES).toString("base64url");

@@ -3,6 +3,7 @@
 // and the composition root.
 import type { Instant, Timer } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
+import { isUserAuthor } from "#features/accounts/users.ts";
 import type { Pusher, PushTarget } from "#providers/push/port.ts";
 import { reportWaiting, visitorOf, type Report, type ReportOptions } from "./who-waits.ts";
 
@@ -41,6 +42,8 @@ interface Shown {
   body: string;
   /** Which conversation a click opens. */
   conversation_id: string;
+  /** Only where somebody is signed in with a session still, which may have been ended elsewhere. */
+  for_session?: true;
 }
 
 function shownOf({ data, assistant: { name }, conversation }: Report): Shown {
@@ -61,10 +64,13 @@ export function createPush(options: PushOptions) {
     perHour: NOTIFICATIONS_PER_HOUR,
     recipients: ({ accountId }) => store.list(accountId),
     send: async (report, subscriptions) => {
-      const text = JSON.stringify(shownOf(report));
+      const shown = shownOf(report);
       const topic = report.conversation.uuid.replaceAll("-", "");
-      await Promise.all(subscriptions.map((one) =>
-        sending.send(report.accountId, one, { text, topic })));
+      await Promise.all(subscriptions.map((one) => {
+        const text = JSON.stringify(
+          isUserAuthor(one.person) ? { ...shown, for_session: true } : shown);
+        return sending.send(report.accountId, one, { text, topic });
+      }));
     },
   });
   return {

@@ -5,7 +5,18 @@ const isDashboard = ({ url }) => new URL(url).pathname === "/";
 const pages = async () =>
   (await self.clients.matchAll({ type: "window", includeUncontrolled: true })).filter(isDashboard);
 
-async function show({ title, body, conversation_id: id }) {
+/** Whoever was signed out elsewhere, or is out by time, is not shown who writes. */
+async function isSignedOut() {
+  const answer = await fetch("/api/auth").catch(() => null);
+  return answer?.ok === true && !(await answer.json()).signed_in;
+}
+
+async function show({ title, body, conversation_id: id, for_session: isForSession = false }) {
+  if (isForSession && await isSignedOut()) {
+    // The maker then says that the browser is gone, and the server forgets it.
+    await (await self.registration.pushManager.getSubscription())?.unsubscribe();
+    return;
+  }
   // Whoever looks at the dashboard sees who waits there.
   if ((await pages()).some(({ visibilityState }) => visibilityState === "visible")) return;
   await self.registration.showNotification(title, { body, tag: id, data: id });

@@ -89,7 +89,9 @@ test("[DK32] people's browsers are notified, encrypted and signed, when somebody
   };
   const zoe = await begin("Zoë");
   assert.deepEqual(await anas.until(1),
-    [{ title: "Zoë waits for a person", body: "Front desk", conversation_id: zoe }]);
+    [{
+      title: "Zoë waits for a person", body: "Front desk", conversation_id: zoe, for_session: true,
+    }]);
   await bens.until(1);
   const [{ aud, sub = "", exp } = { aud: "", exp: 0 }] = service.claims;
   assert.deepEqual([aud, sub], [service.url, "https://talk.example.com"]);
@@ -113,7 +115,9 @@ test("[DK32] people's browsers are notified, encrypted and signed, when somebody
   const other = service.newBrowser();
   await subscribe((method, path, body) => server.call(method, path, { key, body }), other);
   await begin("Eve");
-  assert.equal((await other.until(1))[0]?.title, "Eve waits for a person");
+  const [byKey] = await other.until(1);
+  assert.equal(byKey?.title, "Eve waits for a person");
+  assert.equal(byKey?.for_session, undefined, "a key has no session");
   assert.deepEqual([anas.asked, bens.asked], [3, 2]);
   await untilStored(accountId, [other]);
 });

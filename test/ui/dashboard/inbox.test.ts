@@ -329,7 +329,7 @@ const subscribingAt = ({ subscription }: PushBrowser): string => `
   };
   PushManager.prototype.getSubscription = async () => sessionStorage.getItem("subscribed") ? made : null;`;
 
-test("[DB355] a browser that is to notify subscribes, shows who waits while no page of the dashboard is in sight, and is forgotten when its person signs out", { skip }, async (context) => {
+test("[DB355] a browser that is to notify subscribes, shows who waits while no page of the dashboard is in sight, not after its person was signed out elsewhere, and is forgotten when they sign out", { skip }, async (context) => {
   const service = await startPushService();
   context.after(() => service.close());
   const pushed = service.newBrowser();
@@ -359,12 +359,14 @@ test("[DB355] a browser that is to notify subscribes, shows who waits while no p
       }));
     await debug.send("ServiceWorker.enable");
     const registrationId = await registered;
-    const deliver = () => debug.send("ServiceWorker.deliverPushMessage",
-      { origin: url, registrationId, data: JSON.stringify(message) });
+    const deliver = (more: object = {}) => debug.send("ServiceWorker.deliverPushMessage",
+      { origin: url, registrationId, data: JSON.stringify({ ...message, ...more }) });
     const shown = () => page.evaluate(`navigator.serviceWorker.getRegistration("/")
       .then((found) => found.getNotifications())
       .then((all) => all.map(({ title, body, tag }) => [title, body, tag]))`);
     await page.goto(`${url}/talk/${assistant.uuid}`);
+    // No member is signed in with this browser, any more.
+    await deliver({ conversation_id: "unseen", for_session: true });
     await deliver();
     assert.deepEqual(
       await askUntil(shown, (all) => (all as unknown[]).length > 0),
