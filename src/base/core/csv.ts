@@ -2,7 +2,7 @@
 
 /**
  * Spreadsheets take what begins so for a formula. Where they split at semicolons, as in most of
- * Europe, no quote holds a cell of ours together: there another begins behind a semicolon or a line.
+ * Europe, no quote holds a cell together: another begins behind a semicolon or a line's end.
  */
 const FORMULA = /^(?=[=+\-@\t\r])|(?<=[;\r\n][ "]*)(?=[=+@]|-[^)])/g;
 

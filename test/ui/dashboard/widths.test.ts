@@ -56,3 +56,46 @@ test("[DB545] at 1280 px lists cut no number, money or state, and a long name wi
     }
   });
 });
+
+test("[DB575] a conversation is printed with all its messages and nothing to press", { skip }, async () => {
+  model.script(() => ({ tokens: ["Line\n\n".repeat(60)] }));
+  const { uuid } = await newAssistant(server);
+  const talk = await newConversation(server, uuid);
+  await server.call("POST", `/conversations/${talk}/messages`, { body: { message: "When?" } });
+  await withDashboard(async ({ page, go }) => {
+    await page.setViewportSize({ width: 794, height: 1123 });
+    await page.emulateMedia({ media: "print" });
+    for (const path of ["/conversations/", "/inbox/"]) {
+      await go(path + talk);
+      await page.getByText("When?").first().waitFor();
+      const log = page.locator(".conversations-messages > ol");
+      await log.getByText("Line").last().waitFor();
+      assert.equal(await log.evaluate((list) => list.scrollHeight - list.clientHeight), 0, path);
+      assert.equal(await page.locator("nav, header.top, main .button, .inbox-composer")
+        .filter({ visible: true }).count(), 0, path);
+    }
+  });
+});
+
+test("[DB576] long names take one line of the inbox, and in German the menu breaks no word and 320 px are enough", { skip }, async () => {
+  const { uuid } = await newAssistant(server, { name: `${NAME} `.repeat(4).trim() });
+  const talk = await newConversation(server, uuid);
+  await server.call("POST", `/user/conversations/${talk}/request-human`);
+  await withDashboard(async ({ page, go }) => {
+    await go("/inbox");
+    const foot = page.getByRole("link").filter({ hasText: NAME }).locator(".inbox-foot");
+    const { height } = await foot.first().boundingBox() ?? assert.fail();
+    assert.ok(height < 40, `${height}`);
+    const link = page.getByRole("navigation").getByRole("link", { name: "Posteingang" });
+    const lines = await link.evaluate((element) => {
+      const range = document.createRange();
+      range.selectNodeContents([...element.childNodes].find(({ nodeType }) => nodeType === 3)!);
+      return range.getClientRects().length;
+    });
+    assert.equal(lines, 1);
+    await page.setViewportSize({ width: 320, height: 640 });
+    await go("/");
+    await page.getByRole("button", { name: "90 Tage" }).waitFor();
+    assert.ok(await overhangOf(page) <= 0);
+  }, { context: { locale: "de" } });
+});
