@@ -11,7 +11,7 @@ import { STYLES } from "./styles.ts";
 const TAG = "assistant-chat";
 
 interface Host extends HTMLElement {
-  /** Whose chat it is. */
+  /** Server and assistant, of which the page has one chat. */
   owner?: string;
   /** It was put into the page, or taken out of it. */
   moved?: () => void;
