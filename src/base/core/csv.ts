@@ -2,9 +2,14 @@
 
 /**
  * Spreadsheets take what begins so for a formula. Where they split at semicolons, as in most of
- * Europe, no quote holds a cell together: another begins behind a semicolon or a line's end.
+ * Europe, no quote holds a cell together: another begins behind a semicolon or a line's end. Faces
+ * (`;-)`) and lists (`- one`) are none.
  */
-const FORMULA = /^(?=[=+\-@\t\r])|(?<=[;\r\n][ "]*)(?=[=+@]|-[^)])/g;
+const FORMULA = new RegExp([
+  "^(?=[=+\\-@\\t\\r])",
+  "(?=[=+@]|-[^)])(?<=;[ \"]*)",
+  "(?=[=+@]|-[^)\\s])(?<=[\\r\\n][ \"]*)",
+].join("|"), "g");
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return "";

@@ -32,11 +32,16 @@ test("[DB549] today is a day of the calendar however the browser writes dates", 
 test("[DB574] no cell of a file is a formula, also where a spreadsheet splits at semicolons", () => {
   const line = csvLine([
     "=1+1", "a;=1+1", "b; @SUM(A1)", 'c;"=1+1', "d\n+1", "-5", -5, "See you ;-)", "x-y = z+1",
+    "Two:\n- one\n-A1",
   ]);
   assert.equal(line, [
     "'=1+1", "a;'=1+1", "b; '@SUM(A1)", '"c;""\'=1+1"', "\"d\n'+1\"", "'-5", "-5", "See you ;-)",
-    "x-y = z+1",
+    "x-y = z+1", "\"Two:\n- one\n'-A1\"",
   ].join(","));
   const cells = line.split(/[;\n]/).map((cell) => cell.replace(/^[ "]+/, ""));
   assert.deepEqual(cells.filter((cell) => /^[=+@]/.test(cell)), []);
+  // A long cell of spaces and signs takes no longer than any other.
+  const startedMs = performance.now();
+  csvLine([` ${" ".repeat(300_000)}=`, `;${" =".repeat(300_000)}`]);
+  assert.ok(performance.now() - startedMs < 2000);
 });
