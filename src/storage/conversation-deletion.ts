@@ -46,7 +46,7 @@ function createRemoval(sql: Sql, search: SearchCommands) {
       AND data LIKE '%"conversation_id":"' || @uuid || '"%'
       AND (EXISTS (SELECT 1 FROM conversation_notes WHERE conversation_id = @id)
         OR EXISTS (SELECT 1 FROM callbacks WHERE conversation_id = @id)
-        OR EXISTS (SELECT 1 FROM turns WHERE conversation_id = @id AND failure IS NOT NULL)
+        OR EXISTS (SELECT 1 FROM events WHERE conversation_id = @id AND type = 'reply_failed')
         OR EXISTS (SELECT 1 FROM conversations WHERE id = @id AND evaluation IS NOT NULL))`);
   // What is not sent by now is not sent any more: it says what is to be forgotten.
   const removeDeliveries = sql.prepare(`

@@ -95,6 +95,26 @@ for (const engine of ENGINES) {
     assert.deepEqual(await world.said(conversation), ["When?", "At nine."]);
   });
 
+  test(`[CV502] ${engine.name}: of a deleted conversation the account's log tells no more why replies failed, also where one came at the second try`, async () => {
+    const conversation = await world.newConversation(3 * PRICE);
+    const other = await world.another(conversation);
+    const { accountId, uuid } = conversation;
+    const keyed = { idempotencyKey: "k" };
+    const cause = { failure: "model_failed" as const, error: "no plum" };
+    for (const one of [conversation, other]) {
+      await world.fail((await world.started(one, keyed)).turnId, one, { cause });
+    }
+    const { turnId } = await world.started(conversation, keyed);
+    await world.complete(turnId, conversation);
+    const by = { actor: { kind: "key", id: "key:1", name: "Ana" }, address: null } as const;
+    const given = { accountId, uuids: [uuid], by, now: system.now() };
+    const { deleted } = await storage.bulk.delete(given);
+    assert.deepEqual(deleted, [uuid]);
+    const told = await storage.events.ofAccount(accountId, 0, 100);
+    assert.deepEqual(told.filter(({ json }) => json.includes("plum")).map(({ json }) =>
+      (JSON.parse(json) as { conversation_id: string }).conversation_id), [other.uuid]);
+  });
+
   test(`[SO4] ${engine.name}: a daily cap, a full conversation and one that is gone refuse before anything is written`, async () => {
     const conversation = await world.newConversation(50_000);
     const capped = { dailyCapMicros: 15_000 };

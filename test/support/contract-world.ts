@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { auditAccount } from "#features/accounts/ledger.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
-import type { BeginTurn, CompleteTurn, Conversation } from "#features/conversations/records.ts";
+import type { BeginTurn, CompleteTurn, Conversation, FailTurn } from "#features/conversations/records.ts";
 import { utcDay } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
@@ -105,9 +105,10 @@ export function createWorld(storage: Storage) {
       assert.ok(begun.kind === "started", begun.kind);
       return begun;
     },
-    fail: (turnId: number, conversation: Conversation) => storage.conversations.failTurn({
-      turnId, conversation, reason: "failed", error: "No.", cause: null, now: system.now(),
-    }),
+    fail: (turnId: number, conversation: Conversation, how: Partial<FailTurn> = {}) =>
+      storage.conversations.failTurn({
+        turnId, conversation, reason: "failed", error: "No.", cause: null, now: system.now(), ...how,
+      }),
     said: async ({ id }: Conversation) =>
       (await storage.conversations.history(id)).map(({ content }) => content),
     /** Balance and what is set aside; everything the ledger says must agree with them. */
