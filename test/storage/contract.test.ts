@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { auditAccount, type LedgerEntry } from "#features/accounts/ledger.ts";
+import { utcDay } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createWorld, ENGINES, PRICE, system, typesOf } from "#support/contract-world.ts";
 import { testDataDir } from "#support/server.ts";
@@ -95,6 +96,32 @@ for (const engine of ENGINES) {
     assert.deepEqual(await world.said(conversation), ["When?", "At nine."]);
   });
 
+  test(`[SO50] ${engine.name}: a reply tried again has the price, the day and the limits of then, and no message of its own`, async () => {
+    const conversation = await world.newConversation(3 * PRICE);
+    const { accountId } = conversation;
+    const keyed = { idempotencyKey: "k", messagesMax: 2 };
+    const { turnId } = await world.started(conversation, keyed);
+    await world.fail(turnId, conversation);
+    assert.deepEqual(await world.begin(conversation, { ...keyed, dailyCapMicros: PRICE - 1 }),
+      { kind: "daily_cap_reached" });
+    assert.deepEqual(await world.begin(conversation, { ...keyed, messagePriceMicros: 4 * PRICE }),
+      { kind: "balance_too_low" });
+    const now = system.now() + 86_400_000_000;
+    const then = {
+      ...keyed, messagePriceMicros: 2 * PRICE, dailyCapMicros: 2 * PRICE, day: utcDay(now), now,
+    };
+    await world.started(conversation, then);
+    assert.deepEqual(await world.money(accountId), [3 * PRICE, 2 * PRICE]);
+    await world.fail(turnId, conversation);
+    // What failed was taken off the day of the second try, so that its cap has room for a third.
+    assert.equal((await world.started(conversation, then)).turnId, turnId);
+    await world.complete(turnId, conversation);
+    assert.deepEqual(await world.money(accountId), [PRICE, 0]);
+    const told = await storage.events.ofAccount(accountId, 0, 100);
+    assert.deepEqual(
+      told.map(({ accountSequence }) => accountSequence), told.map((_, index) => index + 1));
+  });
+
   test(`[CV502] ${engine.name}: of a deleted conversation the account's log tells no more why replies failed, also where one came at the second try`, async () => {
     const conversation = await world.newConversation(3 * PRICE);
     const other = await world.another(conversation);
@@ -129,6 +156,7 @@ for (const engine of ENGINES) {
       await world.begin(conversation, { conversationUuid: system.uuid() }), { kind: "not_found" });
     assert.deepEqual(await world.money(conversation.accountId), [50_000, PRICE]);
     assert.deepEqual(await world.said(conversation), ["When?", "When?"]);
+    assert.equal((await world.begin(conversation, { messagesMax: 4 })).kind, "started");
   });
 
   test(`[SO5] ${engine.name}: of commands asked for at once, one that throws undoes itself and no other`, async () => {
@@ -314,6 +342,8 @@ for (const engine of ENGINES) {
     assert.deepEqual(await world.money(conversation.accountId), [PRICE, 0]);
     const again = await world.started(conversation, { idempotencyKey: "k" });
     assert.equal(again.turnId, turnId);
+    await world.complete(turnId, conversation);
+    assert.deepEqual(await world.money(conversation.accountId), [0, 0]);
     await next.close();
     rmSync(left, { recursive: true });
   });
