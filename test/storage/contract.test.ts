@@ -142,6 +142,68 @@ for (const engine of ENGINES) {
       (JSON.parse(json) as { conversation_id: string }).conversation_id), [other.uuid]);
   });
 
+  test(`[SO51] ${engine.name}: what comes late for a turn that was closed does nothing to the one after it`, async () => {
+    const conversation = await world.newConversation(5 * PRICE);
+    const { accountId } = conversation;
+    const { turnId: closed } = await world.started(conversation);
+    await world.fail(closed, conversation);
+    const { turnId } = await world.started(conversation);
+    await assert.rejects(world.complete(closed, conversation), /not open/);
+    assert.deepEqual(await world.fail(closed, conversation), []);
+    assert.deepEqual(await world.money(accountId), [5 * PRICE, PRICE]);
+    await world.complete(turnId, conversation);
+    assert.deepEqual(await world.money(accountId), [4 * PRICE, 0]);
+  });
+
+  test(`[SO52] ${engine.name}: a conversation that has ended is open again by a message or a reply in it, and no other is`, async () => {
+    const conversation = await world.newConversation(5 * PRICE);
+    const { accountId, uuid } = conversation;
+    const other = await world.another(conversation);
+    const states = () => Promise.all([conversation, other].map(async (one) =>
+      (await storage.conversations.find(one.uuid))?.state));
+    for (const one of [conversation, other]) {
+      const { turnId } = await world.started(one);
+      await world.complete(turnId, one, { ends: true });
+    }
+    assert.deepEqual(await states(), ["ended", "ended"]);
+    const end = async (turn: Promise<{ turnId: number }>) => {
+      const { turnId } = await turn;
+      assert.deepEqual(await states(), ["open", "ended"]);
+      await storage.desk.end({ accountId, uuid, by: { id: "key:1", name: "Ana" }, now: system.now() });
+      assert.deepEqual(await states(), ["ended", "ended"]);
+      return turnId;
+    };
+    await world.complete(await end(world.started(conversation)), conversation);
+    assert.deepEqual(await states(), ["open", "ended"]);
+    await world.fail(await end(world.started(conversation)), conversation);
+    assert.deepEqual(await states(), ["open", "ended"]);
+  });
+
+  test(`[SO53] ${engine.name}: a turn says where its reply is read from, and the one that asks for a person all that it led to`, async () => {
+    const conversation = await world.newConversation(5 * PRICE);
+    const keyed = { idempotencyKey: "k" };
+    const newest = () => storage.events.newestOfConversation(conversation.uuid);
+    const asks = { by: "rule", reason: "words", note: null } as const;
+    const before = await newest();
+    const first = await world.started(conversation, keyed);
+    assert.deepEqual([first.baseSequence, await newest()], [before + 1, before + 1]);
+    const running = await world.begin(conversation, keyed);
+    // Its message too: whoever comes back under the key may have seen nothing yet.
+    assert.equal(running.kind === "running" && running.baseSequence, before);
+    const { turnId } = first;
+    assert.deepEqual(typesOf(await world.fail(turnId, conversation, { asks })),
+      ["reply_failed", "desk_changed"]);
+    const again = await world.started(conversation, keyed);
+    const joined = await world.begin(conversation, keyed);
+    assert.equal(joined.kind === "running" && joined.baseSequence, await newest());
+    assert.equal(again.baseSequence, await newest());
+    await world.complete(turnId, conversation);
+    const other = await world.another(conversation);
+    const { events, baseSequence } = await world.started(other, { asks });
+    assert.deepEqual(typesOf(events), ["message_added", "desk_changed"]);
+    assert.equal(baseSequence, await storage.events.newestOfConversation(other.uuid));
+  });
+
   test(`[SO4] ${engine.name}: a daily cap, a full conversation and one that is gone refuse before anything is written`, async () => {
     const conversation = await world.newConversation(50_000);
     const capped = { dailyCapMicros: 15_000 };
