@@ -107,6 +107,39 @@ test("[BL81] kind, reference and days narrow the list; what is no such thing is 
   }
 });
 
+test("[BL242] what is set aside grows, is entered and is given back under its own name, beside others of the account", async () => {
+  const [accountId, other] = [await newLedger(1), await newLedger(1)];
+  const now = system.now();
+  const open = () => db.prepare<[number], { reference: string; amount_micros: number }>(
+    "SELECT reference, amount_micros FROM reservations WHERE account_id = ? ORDER BY reference")
+    .all(accountId).map(({ reference, amount_micros: micros }) => [reference, micros]);
+  const reserved = () => db.prepare<[number], { micros: number }>(
+    "SELECT reserved_micros AS micros FROM accounts WHERE id = ?").get(accountId)?.micros;
+  for (const reference of ["a", "b", "c"]) {
+    assert.equal(await ledger.reserve({ accountId, reference, amountMicros: 100, now }), true);
+  }
+  const extend = (id: number, reference: string) =>
+    ledger.extend({ accountId: id, reference, amountMicros: 50 });
+  assert.equal(await extend(accountId, "b"), true);
+  for (const [id, reference] of [[accountId, "d"], [other, "b"]] as const) {
+    // A command that throws undoes what it had set aside.
+    db.exec("BEGIN");
+    await assert.rejects(async () => extend(id, reference), /nothing is reserved/);
+    db.exec("ROLLBACK");
+  }
+  assert.deepEqual(open(), [["a", 100], ["b", 150], ["c", 100]]);
+  const post = (id: number, reference: string) =>
+    ledger.post({ accountId: id, reference, kind: "call", amountMicros: 120, now });
+  assert.equal(await post(other, "b"), null);
+  assert.equal(await ledger.release(other, "b"), 0);
+  assert.equal((await post(accountId, "b"))?.amountMicros, -120);
+  assert.equal(await post(accountId, "b"), null, "it was entered");
+  assert.equal(await ledger.release(accountId, "c"), 100);
+  assert.deepEqual([open(), reserved()], [[["a", 100]], 100]);
+  assert.equal((await post(accountId, "a"))?.amountMicros, -100, "no more than was set aside");
+  assert.deepEqual([open(), reserved()], [[], 0]);
+});
+
 test("[BL82] another account sees none of it, by no filter", async () => {
   const { accountId } = await server.newAccount();
   await accounts.credit(accountId, 1_000_000, "private:1");
