@@ -113,6 +113,9 @@ test("[BL242] what is set aside grows, is entered and is given back under its ow
   const open = () => db.prepare<[number], { reference: string; amount_micros: number }>(
     "SELECT reference, amount_micros FROM reservations WHERE account_id = ? ORDER BY reference")
     .all(accountId).map(({ reference, amount_micros: micros }) => [reference, micros]);
+  const drawn = () => db.prepare<[number], { last: number }>(
+    "SELECT event_sequence AS last FROM accounts WHERE id = ?").get(accountId)?.last;
+  const before = drawn();
   const reserved = () => db.prepare<[number], { micros: number }>(
     "SELECT reserved_micros AS micros FROM accounts WHERE id = ?").get(accountId)?.micros;
   for (const reference of ["a", "b", "c"]) {
@@ -128,6 +131,7 @@ test("[BL242] what is set aside grows, is entered and is given back under its ow
     db.exec("ROLLBACK");
   }
   assert.deepEqual(open(), [["a", 100], ["b", 150], ["c", 100]]);
+  assert.equal(drawn(), before, "no number of the account's log is left without an event");
   const post = (id: number, reference: string) =>
     ledger.post({ accountId: id, reference, kind: "call", amountMicros: 120, now });
   assert.equal(await post(other, "b"), null);
