@@ -83,7 +83,7 @@ test("[MO3] a model can fix its temperature and name its bound of tokens; no too
   assert.equal(server.headers[0]!.authorization, undefined);
 });
 
-test("[MO56] a server that refuses max_tokens, a temperature or usage is asked in its own way, at once and from then on", async (t) => {
+test("[MO59] a server that refuses max_tokens, a temperature or usage is asked in its own way, at once and from then on", async (t) => {
   const refused = (message: string): Plan =>
     ({ status: 400, body: JSON.stringify({ error: { message, param: null } }) });
   const { server, model } = await setUp(t, null);
