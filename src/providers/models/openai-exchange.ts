@@ -61,11 +61,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return textOf(this.headers["content-type"]);
   }
 
+  /** What the body is packed in, though it was not to be; empty: nothing. */
+  get #packing(): string {
+    const coding = textOf(this.headers["content-encoding"]).trim().toLowerCase();
+    return coding === "identity" ? "" : coding.slice(0, 20);
+  }
+
   /** Resolves when the first body bytes of a 2xx response, or its end, are there. */
   async open(): Promise<void> {
     await this.#news();
     const isRefused = this.status !== 0 && (this.status < 200 || this.status > 299);
     if (isRefused && !this.#signal.aborted) throw await this.#refusal();
+    if (!isRefused && this.#packing !== "") throw this.#packed();
     if (this.#failure && this.#chunks.length === 0) throw this.#failure;
   }
 
@@ -152,13 +159,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
+  #packed(): ProviderError {
+    const message = `the model server packed its reply (${this.#packing}), which it was not asked to`;
+    return new ProviderError(message, { retryable: false });
+  }
+
   async #refusal(): Promise<ProviderError> {
     const { key, limits, system } = this.#context;
     const { status } = this;
     // A status without its text is still an answer.
     const body = await this.rest(limits.modelErrorBodyBytesMax).catch(() => "");
     const afterMs = retryAfterMs(textOf(this.headers["retry-after"]), system.now() / 1000);
-    const text = errorText(jsonOf(body) ?? body, key);
+    const text = this.#packing === "" ? errorText(jsonOf(body) ?? body, key) : "";
     return new ProviderError(`the model server answered ${status}${text && `: ${text}`}`, {
       retryable: status === 408 || status === 409 || status === 429 || status >= 500,
       retryAfterMs: afterMs === null ? undefined : Math.min(afterMs, limits.modelRetryAfterMsMax),

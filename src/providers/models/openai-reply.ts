@@ -10,6 +10,8 @@ import { AnswerFilter } from "./thinking.ts";
 
 const TOOL_CALLS_MAX = 128;
 const ERROR_TEXT_CHARS_MAX = 200;
+/** As much of what is no reply is looked at for what it says. */
+const START_CHARS_MAX = 4096;
 const ERROR_DEPTH_MAX = 5;
 const ERRORS_MAX = 10;
 
@@ -43,13 +45,18 @@ export class Reply {
   reason: string | null = null;
   /** To be thrown after what `add` returned, which came before it. */
   failure: ProviderError | null = null;
-  #isJson: boolean;
+  /** One whole completion, from a server that does not stream; null until its first character. */
+  #isJson: boolean | null = null;
+  #type: string;
   #context: ModelContext;
   #enclosed: EnclosedByCall;
   // Several times as fast as a streaming TextDecoder.
   #decoder = new StringDecoder("utf8");
   #parser;
   #body = "";
+  #start = "";
+  /** Something of a completion was there. */
+  #isReply = false;
   #text = "";
   #answer = new AnswerFilter();
   #thinking = "";
@@ -58,9 +65,8 @@ export class Reply {
   #usage: ModelUsage | null = null;
   #done = false;
 
-  /** JSON is one whole completion, from a server that does not stream. */
   constructor(contentType: string, context: ModelContext, enclosed: EnclosedByCall) {
-    this.#isJson = /^application\/json\b/i.test(contentType);
+    this.#type = contentType;
     this.#context = context;
     this.#enclosed = enclosed;
     this.#parser = createParser({
@@ -75,6 +81,7 @@ export class Reply {
   /** Takes what one read brought; null for the end of the body. */
   add(bytes: Buffer | null): ModelDelta[] {
     const text = bytes ? this.#decoder.write(bytes) : this.#decoder.end();
+    this.#tellApart(text);
     if (this.#isJson) this.#body += text;
     else this.#parser.feed(bytes ? text : `${text}\n\n`);
     if (this.#body.length > this.#context.limits.modelEventBytesMax) this.#fail("sent too much");
@@ -84,12 +91,28 @@ export class Reply {
     return this.complete ? [...this.#takeText(), ...this.#finish()] : this.#takeText();
   }
 
+  /** Their text decides: servers, and what stands before them, name the one as the other. */
+  #tellApart(text: string): void {
+    if (this.#start.length < START_CHARS_MAX) this.#start += text.slice(0, START_CHARS_MAX);
+    const first = this.#isJson === null && /[^\s\uFEFF]/.exec(text);
+    if (first) this.#isJson = first[0] === "{";
+  }
+
   #end(): void {
     if (this.#isJson) this.#takeEvent(this.#body.replace(/^\uFEFF/, ""));
     // Half an event after the finish reason harms nothing.
     if (this.reason !== null) this.failure = null;
     this.#done ||= this.reason !== null;
-    if (!this.#done) this.#fail("ended its reply before it was finished");
+    if (this.#done) return;
+    if (this.#isReply) this.#fail("ended its reply before it was finished");
+    else this.#failWithout();
+  }
+
+  /** Instead of a reply there may be a page to sign in at, the stream of another API, or nothing. */
+  #failWithout(): void {
+    const words = errorText(jsonOf(this.#start) ?? this.#start, this.#context.key);
+    const type = this.#type.slice(0, ERROR_TEXT_CHARS_MAX) || "text of no type";
+    this.#fail(words === "" ? "sent an empty reply" : `sent no reply, but ${type}: ${words}`);
   }
 
   #takeEvent(data: string, type?: string): void {
@@ -112,7 +135,9 @@ export class Reply {
     this.#usage = usageOf(chunk.usage) ?? this.#usage;
     const choice = choiceOf(chunk);
     const delta = recordOf(choice?.delta) ?? recordOf(choice?.message);
-    this.#text += this.#answer.take(contentOf(delta?.content));
+    this.#isReply ||= delta !== null;
+    // Refusing, a model speaks in a field of its own.
+    this.#text += this.#answer.take(contentOf(delta?.content) + textOf(delta?.refusal));
     if (this.#thinking.length < this.#context.limits.modelEventBytesMax) {
       this.#thinking += textOf(delta?.reasoning_content);
     }

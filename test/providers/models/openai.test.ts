@@ -1,6 +1,7 @@
 // What the OpenAI-compatible adaptor sends and how it reads replies, over real HTTP.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import {
   REQUEST,
@@ -360,10 +361,59 @@ test("[MO16] an event, a body and the arguments of calls have a largest size", a
     [{ body: `data: ${long}` }, "the model server sent too large an event"],
     [{ body: call + END }, calls],
     [{ body: chunk({ tool_calls: many }) + END }, calls],
-    [{ headers: json, body: JSON.stringify(long) }, "the model server sent too much"],
+    [{ headers: json, body: JSON.stringify({ long }) }, "the model server sent too much"],
   ];
   for (const [plan, message] of cases) {
     const { model } = await setUp(t, [plan], { limits });
     assertProviderError((await ask(model)).error, { message, retryable: false });
   }
+});
+
+test("[MO56] a whole completion and a stream are told apart by their text, whatever they are called", async (t) => {
+  const body = '\n{"choices":[{"message":{"content":"whole"},"finish_reason":"stop"}]}';
+  const cases: [Plan, text: string][] = [
+    [{ headers: { "content-type": "text/plain" }, body }, "whole"],
+    [{ headers: { "content-type": "text/event-stream" }, body, chunkBytes: 1 }, "whole"],
+    [{ headers: { "content-type": "application/json" }, body: chunk({ content: "piece" }) + END,
+      chunkBytes: 1 }, "piece"],
+  ];
+  for (const [plan, said] of cases) {
+    const { model } = await setUp(t, [plan]);
+    const { error, finish, text } = await ask(model);
+    assert.deepEqual([text, finish?.kind, error], [said, "finish", undefined]);
+  }
+});
+
+test("[MO57] what is no reply is named, with its first words and without the key", async (t) => {
+  const page = "<title>Sign in</title>";
+  const html = { "content-type": "text/html" };
+  const json = { "content-type": "application/json" };
+  const gzip = { "content-encoding": "gzip" };
+  const bytes = gzipSync(chunk({ content: "a" }) + END);
+  const other = 'event: response.created\ndata: {"type":"response.created"}\n\n';
+  const cases: [Plan, message: string][] = [
+    [{ headers: html, body: page }, `sent no reply, but text/html: ${page}`],
+    [{ headers: json, body: '{"detail":"k-123456 may not"}' },
+      "sent no reply, but application/json: *** may not"],
+    [{ body: other },
+      `sent no reply, but text/event-stream; charset=utf-8: ${other.replace(/\s+/g, " ").trim()}`],
+    [{ body: "" }, "sent an empty reply"],
+    [{ headers: gzip, body: bytes }, "packed its reply (gzip), which it was not asked to"],
+    [{ status: 400, headers: gzip, body: bytes }, "answered 400"],
+  ];
+  for (const [plan, message] of cases) {
+    const { model } = await setUp(t, [plan], { key: "k-123456" });
+    const { error } = await ask(model);
+    assertProviderError(error, { message: `the model server ${message}`, retryable: false });
+  }
+});
+
+test("[MO58] what a model refuses to say is its answer", async (t) => {
+  const refusal = [chunk({ role: "assistant", content: "", refusal: "" }), chunk({ refusal: "I can" }),
+    chunk({ refusal: "not." }), END].join("");
+  const headers = { "content-type": "application/json" };
+  const whole = { message: { content: null, refusal: "I cannot." }, finish_reason: "stop" };
+  const plans = [{ body: refusal }, { headers, body: JSON.stringify({ choices: [whole] }) }];
+  const { model } = await setUp(t, plans);
+  for (const _ of plans) assert.equal((await ask(model)).text, "I cannot.");
 });
