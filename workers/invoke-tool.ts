@@ -4,11 +4,12 @@ import { workerData } from "node:worker_threads";
 import { isUnsafeKey } from "#core/values.ts";
 import type { Answered, EndpointReply, EndpointRequest } from "#features/tools/invocation.ts";
 import { createOutbound, type OutboundReply } from "#outbound/request.ts";
+import { readingAll } from "./tools/answers.ts";
 import { askMcp } from "./tools/mcp.ts";
 
 const DEPTH_MAX = 32;
 const { allowPrivateNetworks } = workerData as { allowPrivateNetworks: string[] };
-const outbound = createOutbound({ allowPrivateNetworks });
+const endpoints = readingAll(createOutbound({ allowPrivateNetworks }));
 
 // Control characters, and the invisible ones that hide or reorder text (tags, bidi).
 const UNSEEN =
@@ -64,7 +65,7 @@ function bounded(result: Record<string, unknown>, charsMax: number): Record<stri
 
 async function invokeMcp(request: EndpointRequest): Promise<EndpointReply> {
   const { resultCharsMax, isTrial } = request;
-  const reply = await askMcp(outbound, request);
+  const reply = await askMcp(endpoints, request);
   if ("kind" in reply) return reply;
   const { answered, mcp } = reply;
   const seen = isTrial && answered ? {
@@ -77,7 +78,7 @@ async function invokeMcp(request: EndpointRequest): Promise<EndpointReply> {
 export default async function invoke(request: EndpointRequest): Promise<EndpointReply> {
   if (request.mcp) return invokeMcp(request);
   const { resultCharsMax, isTrial, ...wanted } = request;
-  const reply = await outbound.request(wanted);
+  const reply = await endpoints.request(wanted);
   if (reply.kind !== "reply") return reply;
   const seen = isTrial ? { answered: answeredOf(reply, resultCharsMax) } : {};
   const { status } = reply;

@@ -6,7 +6,8 @@ import type {
   EndpointReply, EndpointRequest, McpSession, McpState,
 } from "#features/tools/invocation.ts";
 import type { McpTool } from "#features/tools/mcp.ts";
-import type { Outbound, OutboundReply } from "#outbound/request.ts";
+import type { OutboundReply } from "#outbound/request.ts";
+import type { Endpoints } from "./answers.ts";
 
 /** Servers answer with the newest of theirs that is no newer. */
 const PROTOCOL_VERSION = "2025-11-25";
@@ -68,7 +69,7 @@ function isGone({ status, body }: Extract<OutboundReply, { kind: "reply" }>): bo
 
 /** One after the other, with what the server said of itself at the beginning. */
 class Session {
-  readonly #outbound: Outbound;
+  readonly #endpoints: Endpoints;
   readonly #request: EndpointRequest;
   readonly #signal: AbortSignal;
   readonly #headers: Record<string, string>;
@@ -77,8 +78,8 @@ class Session {
   #isOld = false;
   #hasNewTools = false;
 
-  constructor(outbound: Outbound, request: EndpointRequest) {
-    this.#outbound = outbound;
+  constructor(endpoints: Endpoints, request: EndpointRequest) {
+    this.#endpoints = endpoints;
     this.#request = request;
     this.#signal = AbortSignal.timeout(request.totalMs);
     this.#nextId = request.mcp?.firstId ?? 1;
@@ -135,7 +136,7 @@ class Session {
   close(): void {
     if (this.#headers["mcp-session-id"] === undefined) return;
     const { url } = this.#request;
-    void this.#outbound.request(
+    void this.#endpoints.request(
       { url, method: "DELETE", headers: this.#headers, totalMs: 2000, bytesMax: LIST_BYTES_MAX });
   }
 
@@ -143,9 +144,9 @@ class Session {
     message: Json, more: Record<string, string> = {},
   ): Promise<Extract<OutboundReply, { kind: "reply" }>> {
     const { url, totalMs, bytesMax } = this.#request;
-    let reply: OutboundReply;
+    let reply: Awaited<ReturnType<Endpoints["request"]>>;
     try {
-      reply = await this.#outbound.request({
+      reply = await this.#endpoints.request({
         url, method: "POST", headers: { ...this.#headers, ...more },
         body: JSON.stringify(message), totalMs, bytesMax: Math.max(bytesMax, LIST_BYTES_MAX),
       }, this.#signal);
@@ -217,9 +218,9 @@ async function askOnce(
 
 /** Calls the tool, or reads the list, in the session there is or a new one; or says why not. */
 export async function askMcp(
-  outbound: Outbound, request: EndpointRequest,
+  endpoints: Endpoints, request: EndpointRequest,
 ): Promise<McpReply | Failure> {
-  const session = new Session(outbound, request);
+  const session = new Session(endpoints, request);
   const old = request.mcp?.session;
   let isSent = false;
   let isNew = !old;

@@ -127,6 +127,8 @@ function failureText(reply: Exclude<EndpointReply, { kind: "result" }>): string 
       return "The tool's endpoint is no MCP server.";
     case "too_large":
       return "The tool's endpoint sent too much data.";
+    case "unreadable":
+      return "The tool's endpoint packed its answer in a way that cannot be read.";
     default:
       return "The tool's endpoint could not be reached.";
   }

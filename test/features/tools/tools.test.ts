@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { after, beforeEach, test } from "node:test";
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { LIMITS } from "#core/limits.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
 import { createOutbound } from "#outbound/request.ts";
@@ -226,6 +227,39 @@ test("[TL9] a long or odd reply becomes a bounded, clean result", async () => {
   endpoint.answer((_, response) => response.end('[1,{"__proto__":{"a":1},"b":2}]'));
   const list = await turnWith({}, { item: "x", count: 1 });
   assert.deepEqual(list.calls[0]?.result, { data: [1, { b: 2 }] });
+});
+
+test("[TL178] an answer that is packed or in another encoding is read all the same, or said to be", async () => {
+  const said = '{"city":"Zürich"}';
+  const packed = "The tool's endpoint packed its answer in a way that cannot be read.";
+  const large = "The tool's endpoint sent too much data.";
+  const gzip = { "content-encoding": "gzip" };
+  const latin = { "content-type": "application/json; charset=ISO-8859-1" };
+  const cases: [headers: Record<string, string>, body: Buffer, result: object][] = [
+    [gzip, gzipSync(said), { city: "Zürich" }],
+    [{ "content-encoding": "deflate" }, deflateSync(said), { city: "Zürich" }],
+    [{ "content-encoding": "BR" }, brotliCompressSync(said), { city: "Zürich" }],
+    [{ "content-encoding": "zstd" }, zstdCompressSync(said), { city: "Zürich" }],
+    [{ "content-encoding": "identity" }, Buffer.from(said), { city: "Zürich" }],
+    [gzip, Buffer.alloc(0), { text: "" }],
+    [gzip, Buffer.from(said), { error: packed }],
+    [{ "content-encoding": "own" }, Buffer.from(said), { error: packed }],
+    [gzip, gzipSync(Buffer.alloc(LIMITS.toolResponseBytesMax + 1)), { error: large }],
+    [latin, Buffer.from(said, "latin1"), { city: "Zürich" }],
+    [latin, Buffer.from(said), { city: "Zürich" }],
+    [{ "content-type": "text/plain; charset=none" }, Buffer.from("a\xff", "latin1"),
+      { text: "a\ufffd" }],
+    [{}, Buffer.from(`\ufeff${said}`), { city: "Zürich" }],
+    [{}, Buffer.from(`\ufeff${said}`, "utf16le"), { city: "Zürich" }],
+  ];
+  for (const [headers, body, result] of cases) {
+    endpoint.answer((_, response) => response.writeHead(200, headers).end(body));
+    const { calls } = await turnWith({}, { item: "x", count: 1 });
+    assert.deepEqual(calls[0]?.result, result, JSON.stringify(headers));
+  }
+  endpoint.answer((_, response) => response.writeHead(503, gzip).end("no"));
+  const { calls } = await turnWith({}, { item: "x", count: 1 });
+  assert.deepEqual(calls[0]?.result, { error: "The tool's endpoint answered with status 503." });
 });
 
 test("[TL10] the same call again in one turn has one effect and the first result", async () => {
