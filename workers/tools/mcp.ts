@@ -162,13 +162,21 @@ class Session {
   }
 }
 
+/** Sounds and pictures are only named; embedded texts are read, what is linked has its address. */
+function wordsOf(part: Json): string {
+  if (part.type === "text") return textOf(part.text);
+  const { name, description, uri, text } = isObject(part.resource) ? part.resource : part;
+  const named = [textOf(part.type) || "content", name, description, uri].map(textOf);
+  const words = [`[${named.filter((one) => one !== "").join(" ")}]`, textOf(text)];
+  return words.filter((one) => one !== "").join("\n");
+}
+
 /** What a model can use of a result: its structure where it has one, else its texts. */
 function resultOf(message: Json): Json {
   if (isObject(message.error)) return { error: textOf(message.error.message) || "The call failed." };
   const result = isObject(message.result) ? message.result : {};
   const parts = Array.isArray(result.content) ? result.content.filter(isObject) : [];
-  const text = parts.map((part) =>
-    (part.type === "text" ? textOf(part.text) : `[${textOf(part.type) || "content"}]`)).join("\n");
+  const text = parts.map(wordsOf).join("\n");
   if (result.isError === true) return { error: text || "The tool failed." };
   return isObject(result.structuredContent) ? result.structuredContent : { text };
 }

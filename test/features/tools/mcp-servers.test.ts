@@ -271,3 +271,31 @@ test("[TL133] no MCP server, or one where nobody may go, is refused in words", a
   await guarded.close();
   await endpoint.close();
 });
+
+test("[TL137] resources that an MCP server embeds are read, and those it links are named with their address", async (t) => {
+  const files = await startEndpoint();
+  t.after(() => files.close());
+  const uri = "repo://a/readme.md";
+  const linked = { name: "License", description: "of a", uri: "repo://a/license" };
+  const results: Record<string, object> = {
+    "initialize": { protocolVersion: "2025-06-18", capabilities: {}, serverInfo: {} },
+    "tools/list": { tools: [{ name: "read", description: "reads", inputSchema: { type: "object" } }] },
+    "tools/call": { content: [
+      { type: "text", text: "Here:" },
+      { type: "resource", resource: { uri, mimeType: "text/markdown", text: "# Open at nine" } },
+      { type: "resource", resource: { uri: "repo://a/logo.png", blob: "iVBORw0KGgo=" } },
+      { type: "resource_link", ...linked },
+      { type: "image", data: "iVBORw0KGgo=", mimeType: "image/png" },
+    ] },
+  };
+  files.answer(({ body }, response) => {
+    const { id, method } = JSON.parse(body) as { id?: number; method: string };
+    if (id === undefined) return response.writeHead(202).end();
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[method] }));
+  });
+  const id = await newTool("read", files.url);
+  const text = ["Here:", `[resource ${uri}]`, "# Open at nine", "[resource repo://a/logo.png]",
+    "[resource_link License of a repo://a/license]", "[image]"].join("\n");
+  assert.deepEqual(await turnWith(id, {}), [{ text }]);
+});
