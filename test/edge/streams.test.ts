@@ -120,6 +120,21 @@ test("[EV2] cut at any byte and resumed, also across a restart: no gap, no repea
   model.script(null);
 });
 
+test("[EV95] an EventSource whose address has a position goes on from Last-Event-ID as it comes back", async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  model.script(null);
+  await read(await sendStreaming(server, uuid, "Hello"), isReply);
+  const open = (headers: Record<string, string>): Promise<Response> =>
+    fetch(`${server.url}/api/conversations/${uuid}/stream?after=0`, { headers });
+  const { frames: all } = await read(await open({}), isReply);
+  const seen = all.findIndex(({ message }) => message?.role === "user");
+  assert.ok(seen > 0);
+  const { frames } = await read(await open({ "Last-Event-ID": all[seen]?.id ?? "" }), isReply);
+  assert.deepEqual(frames, all.slice(seen + 1));
+  const { frames: afresh } = await read(await open({ "Last-Event-ID": "" }), isReply);
+  assert.deepEqual(afresh, all);
+});
+
 test("[EV3] watchers on any mix of transports see the same text", async () => {
   const uuid = await newConversation(server, assistant.uuid);
   model.script(() => ({ tokens: ["one ", "two ", "three"], gapMs: 5 }));

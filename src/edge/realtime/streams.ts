@@ -59,12 +59,12 @@ const SOCKET_CLOSE_CODES: Record<CloseReason, number> = {
 
 const SSE_RETRY_MS = 1000;
 
-/** `after` of the query wins over the header a reconnecting browser sends. */
+/** The header wins: an EventSource that comes back asks its first address, with its old `after`. */
 export function readPosition(
   after: string | undefined,
   lastEventId: string | undefined,
 ): Position | null {
-  const text = after ?? lastEventId;
+  const text = lastEventId || after;
   if (text === undefined || text === "") return null;
   const position = parsePosition(text);
   if (!position) throw new Fault(422, "The after is not a position of this stream.");
