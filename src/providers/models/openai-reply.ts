@@ -108,7 +108,7 @@ export class Reply {
     else this.#failWithout();
   }
 
-  /** Instead of a reply there may be a page to sign in at, the stream of another API, or nothing. */
+  /** Instead of a reply there may be a page to sign in at, another API, or nothing. */
   #failWithout(): void {
     const words = errorText(jsonOf(this.#start) ?? this.#start, this.#context.key);
     const type = this.#type.slice(0, ERROR_TEXT_CHARS_MAX) || "text of no type";
