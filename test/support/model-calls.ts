@@ -93,7 +93,7 @@ export interface QuickSystem {
 /** The real system with dice that always fall in the middle. */
 export function quickSystem(): QuickSystem {
   const real = createSystem();
-  const retryWaitsMs = new Set([125, 250, 3000, 10_000]);
+  const retryWaitsMs = new Set([125, 250, 3000, 12_000]);
   const waitsMs: number[] = [];
   const timers = new Map<Timer, () => void>();
   let leaptMs = 0;

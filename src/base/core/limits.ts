@@ -167,7 +167,7 @@ export const LIMITS = {
   modelFirstByteMs: 30 * SECOND_MS,
   modelStallMs: 15 * SECOND_MS,
   modelRetriesMax: 2,
-  modelRetryAfterMsMax: 10 * SECOND_MS,
+  modelRetryAfterMsMax: 12 * SECOND_MS,
   modelConnectionsMax: 1024,
   modelEventBytesMax: 1024 * 1024,
   modelErrorBodyBytesMax: 4 * 1024,

@@ -131,10 +131,13 @@ function createOpening(
         }
         // A model that was silent for the whole first-byte deadline is not asked again: the person
         // has waited long enough, and an overloaded server would be given twice the work.
-        const mayRetry = error.retryable && !exchange.timedOut;
+        // Nor does anybody wait for a server that says it will take long.
+        const { retryAfterMs = 0 } = error;
+        const mayRetry = error.retryable && !exchange.timedOut
+          && retryAfterMs <= limits.modelRetryAfterMsMax;
         if (!mayRetry || attempt >= limits.modelRetriesMax) throw error;
         const jitter = system.randomBytes(4).readUInt32LE() / 2 ** 32;
-        const waitMs = Math.max(error.retryAfterMs ?? 0, jitter * BACKOFF_FIRST_MS * 2 ** attempt);
+        const waitMs = Math.max(retryAfterMs, jitter * BACKOFF_FIRST_MS * 2 ** attempt);
         log.warn({ attempt, status: exchange.status, wait_ms: waitMs }, "model request is retried");
         await wait(system, waitMs, signal);
         attempt += 1;

@@ -173,7 +173,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const text = this.#packing === "" ? errorText(jsonOf(body) ?? body, key) : "";
     return new ProviderError(`the model server answered ${status}${text && `: ${text}`}`, {
       retryable: status === 408 || status === 409 || status === 429 || status >= 500,
-      retryAfterMs: afterMs === null ? undefined : Math.min(afterMs, limits.modelRetryAfterMsMax),
+      retryAfterMs: afterMs ?? undefined,
     });
   }
 
