@@ -53,6 +53,7 @@ import { createMoney } from "./money.ts";
 import { createPeople } from "./people.ts";
 import { createTelephony } from "./phone-numbers.ts";
 import { createBrowserPush } from "./push.ts";
+import { takeSecret } from "./secret.ts";
 import { createTooling } from "./tools.ts";
 import { createDelivery } from "./webhooks.ts";
 
@@ -80,7 +81,9 @@ export type Features = ReturnType<typeof createFeatures>;
 /** What every feature stands on. */
 function createGround(options: AppOptions, { storage, places, nodes, wire }: Served) {
   const { config, models, log, system } = options;
-  const secret = loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
+  const secret = storage.databaseId === null
+    ? takeSecret(config, options)
+    : loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, system);
   const catalogs = loadCatalogs(config.PARLEY_PLANS_FILE ?? undefined);
   const speech = speechConfigOf(config);
   const modelCatalog = createModelCatalog({

@@ -14,7 +14,7 @@ import { auditLedger } from "#storage/audit.ts";
 import { auditDatabase, canBeAudited, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databaseExists, databasePath, lockDataDir, openForInspection } from "#storage/engines/sqlite/database.ts";
 import { measureCommits } from "#storage/engines/sqlite/probe.ts";
-import { trySealed } from "#storage/engines/sqlite/sealed.ts";
+import { namesOf, trySealed } from "#storage/engines/sqlite/sealed.ts";
 import { holdingsOf, isDatabase, makeArchive, restoreArchive } from "./archive.ts";
 import { table, UsageError, withStorage, type Command } from "./command.ts";
 import { examineServer, type Finding } from "./doctor-nodes.ts";
@@ -69,9 +69,7 @@ const backup: Command = {
     if (existsSync(file) && values.force !== true) throw new Error(`${file} exists; --force replaces it`);
     if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
     const { files, holdsSecret } = await makeArchive(config, file);
-    const note = holdsSecret
-      ? " It holds the secret: keep it as safe."
-      : " The secret is not in it: keep PARLEY_SECRET, which it needs.";
+    const note = noteOfSecret(config, holdsSecret);
     const elsewhere = placeElsewhere(config);
     const more = elsewhere === null
       ? ""
@@ -82,6 +80,15 @@ const backup: Command = {
     };
   },
 };
+
+function noteOfSecret(config: Config, holdsSecret: boolean): string {
+  if (holdsSecret) return " It holds the secret: keep it as safe.";
+  if (config.PARLEY_SECRET !== null) {
+    return " The secret is not in it: keep PARLEY_SECRET, which it needs.";
+  }
+  const { ok, detail } = examineSecret(config);
+  return ok ? " It holds no secret: none is needed yet." : ` It holds no secret: ${detail}.`;
+}
 
 const restore: Command = {
   name: "restore",
@@ -179,8 +186,6 @@ async function examineData(config: Config): Promise<Finding[]> {
   ];
 }
 
-const NAMED_MAX = 10;
-
 /** Whether the secret opens everything that was sealed. */
 function examineSecret({ PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir }: Config): Finding {
   const check = "secret";
@@ -191,16 +196,14 @@ function examineSecret({ PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir }: 
   if (trial.kind === "too_old") {
     return { check, ok: true, detail: "not tried: the next start brings the database up to date" };
   }
-  const { count, closed } = trial;
-  if (count === 0) return { check, ok: true, detail: "nothing is sealed yet" };
-  if (secret === null) {
+  const { count, closed, isDerivedFrom } = trial;
+  if (secret === null && (count > 0 || isDerivedFrom)) {
     return { check, ok: false, detail: "it is missing: restore it, or set PARLEY_SECRET to it" };
   }
+  if (count === 0) return { check, ok: true, detail: "nothing is sealed yet" };
   if (closed.length === 0) return { check, ok: true, detail: `opens all ${count} that are sealed` };
-  const more = closed.length > NAMED_MAX ? ` and ${closed.length - NAMED_MAX} more` : "";
-  const named = closed.slice(0, NAMED_MAX).join(", ") + more;
   const remedy = closed.length === count ? "another one is needed" : "enter these anew";
-  return { check, ok: false, detail: `it does not open what was sealed (${named}): ${remedy}` };
+  return { check, ok: false, detail: `it does not open what was sealed (${namesOf(closed)}): ${remedy}` };
 }
 
 async function examineModel(config: Config): Promise<Finding> {

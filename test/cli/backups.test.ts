@@ -14,7 +14,7 @@ import { readConfig } from "#config/config.ts";
 import {
   databasePath, lockBackups, lockDataDir, openForInspection,
 } from "#storage/engines/sqlite/database.ts";
-import { json, parley } from "#support/process.ts";
+import { json, parley, startProcess } from "#support/process.ts";
 import { newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
 import { newTrunk } from "#support/sip-trunks.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
@@ -161,6 +161,44 @@ test("[CL82] a backup made under another PARLEY_SECRET is refused; so is one tha
   assert.deepEqual(readdirSync(other), ["server.lock"]);
   const restored = await parley(other, ["restore", file], own);
   assert.equal(restored.code, 0, restored.err);
+});
+
+test("[CL101] a start without the secret of what is sealed ends and makes no new one; under another it says so", async () => {
+  const dataDir = newDir();
+  const server = await startTestServer({ dataDir });
+  await sealEverything(server);
+  await server.close();
+  const path = join(dataDir, "secret");
+  const secret = readFileSync(path, "utf8");
+  rmSync(path);
+  await assert.rejects(startTestServer({ dataDir }),
+    /^Error: the secret is missing that the database of \S+ was used with \(headers of tool 1, .*\): put the file secret back there/);
+  assert.ok(!existsSync(path), "no other one is in its way");
+  const made = await parley(dataDir, ["backup", join(newDir(), "all.tar.gz")]);
+  assert.equal(made.code, 0, made.err);
+  assert.match(made.out, /It holds no secret: it is missing: restore it, or set PARLEY_SECRET to it\./);
+  const other = await startProcess(dataDir, { PARLEY_SECRET: "another secret of 16" });
+  other.process.kill("SIGKILL");
+  assert.match(other.said, /"closed":"headers of tool 1, [^"]+","of":4,.*opens nothing of what was sealed/);
+  writeFileSync(path, secret);
+  assert.equal((await examined(dataDir)).detail, "opens all 4 that are sealed");
+});
+
+test("[CL101] webhooks alone are reason enough; a folder that needs no secret yet is said to have none", async () => {
+  const dataDir = newDir();
+  assert.equal((await parley(dataDir, ["account", "create", "--name", "A"])).code, 0);
+  const file = join(newDir(), "all.tar.gz");
+  const early = await parley(dataDir, ["backup", file]);
+  assert.match(early.out, /It holds no secret: none is needed yet\.$/m, early.err);
+  const server = await startTestServer({ dataDir });
+  const endpoint = await server.call("POST", "/user/webhook-endpoints", {
+    body: { url: "https://example.com", events: ["balance_changed"] },
+  });
+  assert.equal(endpoint.status, 201);
+  await server.close();
+  rmSync(join(dataDir, "secret"));
+  await assert.rejects(startTestServer({ dataDir }), /\(secrets of webhooks and sites\)/);
+  assert.equal((await examined(dataDir)).ok, false);
 });
 
 const FILES = ["secret", "documents/one.pdf", "recordings/one.wav"];

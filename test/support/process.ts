@@ -16,6 +16,8 @@ export interface Running {
   /** The demo account's key; null but at the first start of a folder. */
   key: string | null;
   assistant: string | null;
+  /** What it has logged before it listened. */
+  said: string;
 }
 
 /** Processes that are killed are over a server that waits for its disk. */
@@ -40,7 +42,9 @@ export async function startProcess(
   });
   let key: string | null = null;
   let assistant: string | null = null;
+  let said = "";
   for await (const line of createInterface({ input: child.stdout })) {
+    said += `${line}\n`;
     key ??= /API key +(\S+)/.exec(line)?.[1] ?? null;
     assistant ??= /assistant +(\S+)/.exec(line)?.[1] ?? null;
     if (line.includes('"msg":"listening"')) {
@@ -49,7 +53,7 @@ export async function startProcess(
       const unwatch = await watchAnswers(
         url, async () => await (await fetch(`${url}/openapi.json`)).json() as object);
       child.once("exit", unwatch);
-      return { process: child, url, key, assistant };
+      return { process: child, url, key, assistant, said };
     }
   }
   throw new Error("the server did not start");

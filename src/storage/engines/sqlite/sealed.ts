@@ -1,4 +1,5 @@
-// Everything in a database file that is sealed, to try a secret on.
+// Everything in a database file that is sealed, to try a secret on, and whether others were told
+// what is derived from it.
 import type { BuiltInTool } from "#features/assistants/built-in-tools.ts";
 import { calcomPlace, isIntegration, isSealedKey } from "#features/assistants/calcom-keys.ts";
 import { passwordPlace } from "#features/phone-numbers/sip-trunks.ts";
@@ -65,7 +66,20 @@ function* sealedOfAssistants(db: Db): Iterable<Sealed> {
 type Trial =
   /** The tables are an older program's; the next start brings them up to date. */
   | { kind: "too_old" }
-  | { kind: "tried"; count: number; closed: string[] };
+  | { kind: "tried"; count: number; closed: string[]; isDerivedFrom: boolean };
+
+/** Receivers of webhooks and sites check signatures by what was derived from the secret. */
+const DERIVED = `
+  SELECT 1 FROM webhook_endpoints UNION ALL
+  SELECT 1 FROM assistants WHERE deleted_at IS NULL AND identity_number > 0 LIMIT 1`;
+
+const NAMED_MAX = 10;
+
+/** Some of those that do not open, in words. */
+export function namesOf(closed: string[]): string {
+  const more = closed.length > NAMED_MAX ? ` and ${closed.length - NAMED_MAX} more` : "";
+  return closed.slice(0, NAMED_MAX).join(", ") + more;
+}
 
 /** Tries all that is sealed; `closed` are in words those that do not open. */
 export function trySealed(path: string, opens: (sealed: Sealed) => boolean): Trial {
@@ -80,7 +94,9 @@ export function trySealed(path: string, opens: (sealed: Sealed) => boolean): Tri
         if (!opens(sealed)) closed.push(sealed.what);
       }
     }
-    return { kind: "tried", count, closed };
+    return {
+      kind: "tried", count, closed, isDerivedFrom: db.prepare(DERIVED).get() !== undefined,
+    };
   } finally {
     db.close();
   }
