@@ -1,14 +1,18 @@
 // The `parley` command as a person runs it: a child process on a real data folder, also while a
 // server works on the same one.
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync,
+} from "node:fs";
+import { basename, join } from "node:path";
 import { test } from "node:test";
 import Database from "better-sqlite3";
 import { backupDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databasePath, lockDataDir } from "#storage/engines/sqlite/database.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
-import { json, parley } from "#support/process.ts";
+import { isOverPostgres } from "#support/engines.ts";
+import { CLI, json, parley } from "#support/process.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
 
 test("[CL1] account create prints one JSON object with account_id and api_key", async () => {
@@ -309,4 +313,48 @@ test("[CL96] addresses, files and dates that are wrong are refused in words; exp
   assert.deepEqual(await expiries(), [undefined, "1970-01-01T00:00:00"]);
   assert.match((await parley(dir, ["key", "list"])).out, / over$/m);
   rmSync(dir, { recursive: true });
+});
+
+const AS_NOBODY = ["--reuid=65534", "--clear-groups", process.execPath];
+const notRoot = spawnSync("setpriv", [...AS_NOBODY, CLI, "--version"]).status === 0
+  ? false
+  : "needs to be root, and a program that others may read";
+
+test("[CL102] a folder that is another user's, or may not be written, is named with both users, by every command", { skip: notRoot || isOverPostgres }, async () => {
+  const dataDir = testDataDir();
+  assert.equal((await parley(dataDir, ["account", "create", "--name", "A"])).code, 0);
+  const file = join(dataDir, "..", `${basename(dataDir)}.tar.gz`);
+  assert.equal((await parley(dataDir, ["backup", file])).code, 0);
+  chmodSync(file, 0o644);
+  const said = (...args: string[]) => {
+    const { status, stderr, stdout } = spawnSync("setpriv", [...AS_NOBODY, CLI, ...args], {
+      encoding: "utf8", timeout: 30_000,
+      env: { PARLEY_DATA_DIR: dataDir, PARLEY_PORT: "0", PARLEY_LOG_LEVEL: "fatal" },
+    });
+    return { status, err: stderr + (status === 0 ? "" : stdout) };
+  };
+  const commands = [
+    ["backup", `${file}.nobody`], ["ledger", "verify"], ["doctor"], ["key", "list"],
+    ["account", "list"], ["restore", file], ["move", "--to", "postgres://u@127.0.0.1:1/x"],
+    ["serve"],
+  ];
+  // Closed; read by all; written by all but for the file.
+  const cases: [mode: number, closed: string][] = [
+    [0o700, dataDir], [0o755, dataDir], [0o777, databasePath(dataDir)],
+  ];
+  for (const [mode, closed] of cases) {
+    chmodSync(dataDir, mode);
+    for (const command of commands) {
+      const { status, err } = said(...command);
+      assert.notEqual(status, 0, command.join(" "));
+      const sentence = `nobody cannot read and write ${closed}: it is root's; run this as root`;
+      assert.ok(err.startsWith("parley: ") && err.includes(sentence), `${command[0]}: ${err}`);
+      assert.equal(err.split("\n").length, 2, err);
+    }
+  }
+  // A user that both belong to may have been meant.
+  for (const name of readdirSync(dataDir)) chmodSync(join(dataDir, name), 0o666);
+  assert.deepEqual(said("account", "list"), { status: 0, err: "" });
+  rmSync(dataDir, { recursive: true });
+  rmSync(file);
 });

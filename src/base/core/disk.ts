@@ -1,8 +1,8 @@
 // Folders and files that are there for good once it is said so. Used by storage, the command line
 // and whoever keeps a secret.
 import {
-  closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readdirSync, renameSync, rmSync,
-  statSync, writeFileSync,
+  accessSync, closeSync, constants, existsSync, fsyncSync, linkSync, mkdirSync, openSync,
+  readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync,
 } from "node:fs";
 import { mkdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -49,6 +49,77 @@ export async function addFolder(path: string): Promise<void> {
     await mkdir(path, { mode: 0o700 });
   } catch (error) {
     if (!await isThere(path)) throw error;
+  }
+}
+
+const WHY_CLOSED: Partial<Record<string, string>> = {
+  EROFS: "it is on a file system that is only read", EPERM: "it is protected from any change",
+};
+
+/** As whoever reads the system's list of users knows it. */
+function nameOfUser(id: number): string {
+  try {
+    const line = readFileSync("/etc/passwd", "utf8").split("\n")
+      .find((one) => one.split(":")[2] === String(id));
+    return line?.split(":")[0] ?? String(id);
+  } catch {
+    // No such list: the number says it too.
+    return String(id);
+  }
+}
+
+const me = (): string => (process.geteuid ? nameOfUser(process.geteuid()) : "this user");
+
+/**
+ * Throws, with a sentence that names path and users, where the path is there and whoever runs this
+ * may not read and write it. False: it is not there.
+ */
+export function isOurs(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+    return true;
+  } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    const closed = code === "EACCES" ? closedOf(path) : { path, why: WHY_CLOSED[code] ?? message };
+    throw new Error(`${me()} cannot read and write ${closed.path}: ${closed.why}`, { cause: error });
+  }
+}
+
+/** Whether whoever runs this says who else may use it; another's may be shared on purpose. */
+export function isOwned(path: string): boolean {
+  const user = process.geteuid?.() ?? 0;
+  return user === 0 || statSync(path).uid === user;
+}
+
+/** What above a path may not be entered is what is closed. */
+function closedOf(path: string): { path: string; why: string } {
+  try {
+    const owner = nameOfUser(statSync(path).uid);
+    return { path, why: `it is ${owner}'s; run this as ${owner}, or give the folder away` };
+  } catch {
+    return closedOf(dirname(path));
+  }
+}
+
+const WHY_NO_ROOM: Partial<Record<string, string>> = {
+  ENOSPC: "the disk is full", EDQUOT: "the quota is used up", EFBIG: "a file may not be so large",
+  SQLITE_FULL: "the disk is full", SQLITE_IOERR: "the disk refused it",
+};
+
+const whyNoRoom = (error: unknown): string | undefined =>
+  WHY_NO_ROOM[(error as NodeJS.ErrnoException).code ?? ""];
+
+export const hasNoRoom = (error: unknown): boolean => whyNoRoom(error) !== undefined;
+
+/** Does the work; where there is no room for what it writes, the error names where that was. */
+export async function writingTo<T>(path: string, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const why = whyNoRoom(error);
+    if (why === undefined) throw error;
+    throw new Error(`${path} cannot be written: ${why}`, { cause: error });
   }
 }
 

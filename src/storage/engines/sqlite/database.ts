@@ -1,10 +1,10 @@
 // Opens the database file: pragmas, migrations, the lock that keeps two servers off one folder.
 // better-sqlite3 is imported here and nowhere else; siblings take its types from this file.
 import Database from "better-sqlite3";
-import { chmodSync, existsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
-import { makeFolder } from "#core/disk.ts";
+import { isOurs, isOwned, makeFolder } from "#core/disk.ts";
 import { refuseNewer, shippedMigrations } from "#storage/migrations.ts";
 import { finishRestore } from "./restoring.ts";
 
@@ -37,10 +37,10 @@ function setPragmas(db: Db): void {
  * Throws when the file was made by a newer program, and an older one's is not `unserved`.
  */
 export function openWriter(dataDir: string, options: { migrate: boolean | "unserved" }): Db {
-  makeFolder(dataDir);
   const path = databasePath(dataDir);
+  if (!databaseExists(dataDir)) makeFolder(dataDir);
   const db = new Database(path);
-  chmodSync(path, 0o600);
+  if (isOwned(path)) chmodSync(path, 0o600);
   setPragmas(db);
   db.pragma("journal_mode = WAL");
   db.pragma("synchronous = FULL");
@@ -127,6 +127,7 @@ export function assertCurrent(db: Db): void {
  * frees it however the process ends. Null when it is taken.
  */
 function holdFile(path: string): Db | null {
+  isOurs(path);
   const db = new Database(path, { timeout: 0 });
   try {
     db.pragma("journal_mode = DELETE");
@@ -144,7 +145,7 @@ function holdFile(path: string): Db | null {
  * brought to its end first.
  */
 export function lockDataDir(dataDir: string): { release(): void } | null {
-  makeFolder(dataDir);
+  if (!databaseExists(dataDir)) makeFolder(dataDir);
   const db = holdFile(join(dataDir, "server.lock"));
   try {
     if (db) finishRestore(dataDir);
@@ -161,9 +162,9 @@ export function lockBackups(dataDir: string): { release(): void } | null {
   return db && { release: () => void db.close() };
 }
 
-export function databaseExists(dataDir: string): boolean {
-  return existsSync(databasePath(dataDir)) && existsSync(dirname(databasePath(dataDir)));
-}
+/** Throws where it, or the folder, is closed to whoever runs this. */
+export const databaseExists = (dataDir: string): boolean =>
+  isOurs(dataDir) && isOurs(databasePath(dataDir));
 
 function sqliteCode(error: unknown): string {
   return error instanceof Database.SqliteError ? error.code : "";
