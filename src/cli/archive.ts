@@ -10,7 +10,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { create, extract } from "tar";
 import { KEPT, SCRATCH } from "#app/files.ts";
 import type { Config } from "#config/config.ts";
-import { makeFolder, settleFile } from "#core/disk.ts";
+import { hasNoRoom, makeFolder, settleFile, writingTo } from "#core/disk.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
 import { backupDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databasePath, lockBackups } from "#storage/engines/sqlite/database.ts";
@@ -96,7 +96,7 @@ export function makeArchive(config: Config, target: string): Promise<Made> {
   return staged(dataDir, async (folder) => {
     // Before and after the database: whatever file it names was there at one of the two.
     linkFiles(dataDir, folder);
-    await backupDatabase(dataDir, databasePath(folder));
+    await writingTo(dataDir, () => backupDatabase(dataDir, databasePath(folder)));
     linkFiles(dataDir, folder);
     const secret = findSecret(config.PARLEY_SECRET, dataDir);
     const holdsSecret = config.PARLEY_SECRET === null && secret !== null;
@@ -109,12 +109,11 @@ export function makeArchive(config: Config, target: string): Promise<Made> {
     makeFolder(dirname(resolve(target)));
     const partial = `${resolve(target)}.partial`;
     try {
-      await create(
-        {
-          cwd: folder, file: partial, gzip: { level: 1 }, portable: true, strict: true, mode: 0o600,
-        },
-        [...Object.keys(files), CONTENTS]);
-      settleFile(partial, resolve(target));
+      const how = { gzip: { level: 1 }, portable: true, strict: true, mode: 0o600 };
+      await writingTo(resolve(target), async () => {
+        await create({ cwd: folder, file: partial, ...how }, [...Object.keys(files), CONTENTS]);
+        settleFile(partial, resolve(target));
+      });
     } finally {
       rmSync(partial, { force: true });
     }
@@ -140,6 +139,7 @@ async function unpack(source: string, folder: string): Promise<void> {
   try {
     await extract({ cwd: folder, file: source, strict: true });
   } catch (error) {
+    if (hasNoRoom(error)) throw error;
     throw new Error(`the backup cannot be read: ${(error as Error).message}`, { cause: error });
   }
 }
@@ -189,7 +189,7 @@ export async function restoreArchive(
   try {
     if (isAlone) copyFileSync(source, join(folder, database));
     else {
-      await unpack(source, folder);
+      await writingTo(dataDir, () => unpack(source, folder));
       assertSecret(folder, config.PARLEY_SECRET, readContents(folder).secret_mark);
     }
     const problems = await inspectDatabase(join(folder, database));

@@ -1,6 +1,7 @@
 // A backup is everything a server needs, and a restore is whole or has not happened.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import fs, {
   cpSync, existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync,
   writeFileSync,
@@ -14,7 +15,7 @@ import { readConfig } from "#config/config.ts";
 import {
   databasePath, lockBackups, lockDataDir, openForInspection,
 } from "#storage/engines/sqlite/database.ts";
-import { json, parley, startProcess } from "#support/process.ts";
+import { CLI, json, parley, startProcess } from "#support/process.ts";
 import { newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
 import { newTrunk } from "#support/sip-trunks.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
@@ -235,6 +236,33 @@ test("[CL84] a second backup at the same time is refused; what a dead one left i
   const done = await parley(dir, ["backup", file]);
   assert.equal(done.code, 0, done.err);
   assert.ok(existsSync(file) && !existsSync(staging));
+});
+
+const SMALL_DISK = 'mount -t tmpfs -o size=1m small "$0" && exec "$@"';
+const noSmallDisk = spawnSync("unshare", ["-m", "true"]).status === 0
+  ? false
+  : "needs a mount of its own";
+
+test("[CL103] what has no room is named: where the backup goes, or the data folder; nothing is left of it", { skip: noSmallDisk }, async () => {
+  const dir = await folderOf("large");
+  writeFileSync(join(dir, "recordings", "long.wav"), randomBytes(2 ** 21));
+  const file = join(newDir(), "all.tar.gz");
+  assert.equal((await parley(dir, ["backup", file])).code, 0);
+  const small = newDir();
+  const inSmall = (dataDir: string, script: string): string => {
+    const run = ["-m", "sh", "-c", SMALL_DISK, small, "sh", "-c", `${script}; ls -A "$0"`, small];
+    const ran = spawnSync("unshare", [...run, process.execPath, CLI], {
+      encoding: "utf8", env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, FILE: file },
+    });
+    return ran.stdout + ran.stderr;
+  };
+  const full = (path: string): string => `parley: ${path} cannot be written: the disk is full\n`;
+  const target = join(small, "copy.tar.gz");
+  assert.equal(inSmall(dir, '"$@" backup "$0/copy.tar.gz"'), full(target));
+  assert.equal(inSmall(small, '"$@" restore "$FILE"'), `server.lock\n${full(small)}`);
+  cpSync(databasePath(dir), join(dir, "copy.db"));
+  const staging = inSmall(small, `cp ${join(dir, "copy.db")} "$0/parley.db"; "$@" backup "$FILE.2"`);
+  assert.ok(staging.endsWith(full(small)) && !staging.includes(".staging"), staging);
 });
 
 /** What the work did to the disk: what it waited for, and which names it gave. */
