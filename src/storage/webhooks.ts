@@ -253,9 +253,10 @@ function endpointCommands(sql: Sql) {
 function deliveryCommands(sql: Sql) {
   const replay = sql.prepare<object, { id: number }>(`
     INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type, call_id,
-      conversation_uuid, recording_file, needs_evaluation, state, next_at, replay_of, created_at, body)
-    SELECT account_id, endpoint_id, message_id, type, call_id, conversation_uuid, recording_file,
-      needs_evaluation, 'pending', @now, id, @now, body
+      conversation_uuid, lead_id, recording_file, needs_evaluation, state, next_at, replay_of,
+      created_at, body)
+    SELECT account_id, endpoint_id, message_id, type, call_id, conversation_uuid, lead_id,
+      recording_file, needs_evaluation, 'pending', @now, id, @now, body
     FROM webhook_deliveries WHERE id = @deliveryId AND account_id = @accountId RETURNING id`);
   const enqueue = sql.prepare<object, { id: number }>(`
     INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type, state, next_at,

@@ -243,7 +243,7 @@ test("[CR449] a call, a conversation or a person that is deleted leaves nothing 
   assert.ok((data as { type: string }[]).some(({ type }) => type === "conversation_deleted"));
 });
 
-test("[CR450] what the account alone was told of leads and of replies that failed goes with them", async () => {
+test("[CR450] what the account alone was told of leads and of replies that failed goes with them, also what was to be sent again", async () => {
   const { key, accountId, id, uuid, ask, assertSound } = await fresh();
   const receiver = await startWebhookReceiver();
   after(() => receiver.close());
@@ -276,9 +276,14 @@ test("[CR450] what the account alone was told of leads and of replies that faile
   const words = [person, contact, other, "plum"];
   const all = () => Promise.all(words.map(told));
   assert.deepEqual(await all(), [2, 2, 2, 2]);
+  const { data: deliveries } = (await server.call("GET", "/user/webhook-deliveries", { key })).body;
+  for (const { id: delivery } of deliveries as { id: number }[]) {
+    await server.call("POST", `/user/webhook-deliveries/${delivery}/replay`, { key });
+  }
+  assert.deepEqual(await all(), [3, 3, 3, 3]);
   assert.equal((await ask("/user/people/delete", { phone_number: person })).body.leads, 1);
-  assert.deepEqual(await all(), [0, 0, 2, 2]);
+  assert.deepEqual(await all(), [0, 0, 3, 3]);
   assert.equal((await ask("/user/people/delete", { conversation_id: conversation })).status, 200);
-  assert.deepEqual(await all(), [0, 0, 2, 0]);
+  assert.deepEqual(await all(), [0, 0, 3, 0]);
   await assertSound();
 });
