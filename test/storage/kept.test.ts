@@ -1,0 +1,196 @@
+// What is kept, for how long and of whom, asked through the storage port of every engine: records
+// of a person, mails about the balance, the log and the journal, calls a server has left.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { after, test } from "node:test";
+import { BY_OPERATOR } from "#features/accounts/audit.ts";
+import type { Conversation } from "#features/conversations/records.ts";
+import type { Storage } from "#storage/storage.ts";
+import { createWorld, DAY, ENGINES, PRICE, system, typesOf } from "#support/contract-world.ts";
+import { testDataDir } from "#support/server.ts";
+
+for (const engine of ENGINES.filter(({ skip }) => !skip)) {
+  const place = testDataDir();
+  const storage = await engine.open(place);
+  const world = createWorld(storage);
+  after(async () => {
+    await storage.close();
+    rmSync(place, { recursive: true, force: true });
+  });
+
+  const callOf = async (
+    { accountId, assistantId }: Conversation, customerPhone: string | null,
+    conversationUuid: string | null = null, at = storage,
+  ): Promise<number> => {
+    const begun = await at.calls.create({
+      accountId, type: "web", assistant: { id: assistantId, uuid: "" }, conversationUuid,
+      assistantPhone: null, customerPhone, variables: {}, origin: null, now: system.now(),
+      dialling: { countries: [], perMinute: null }, parallelMax: 9, reserveMinMicros: 1,
+      reserveMaxMicros: 1000, priceMicrosPerMinute: 1000,
+    } as never);
+    assert.ok(begun.kind === "created");
+    return begun.call.id;
+  };
+
+  test(`[CR451] ${engine.name}: a person is found by their number or their chat, under the same assistant and in the same account alone`, async () => {
+    const number = "+15550100001";
+    const chatOf = async (
+      { accountId, assistantId }: Conversation, name: string, externalIdentifier: string | null,
+    ): Promise<string> => {
+      const created = await storage.conversations.create({
+        uuid: system.uuid(), accountId, now: system.now(), type: "widget", variables: {},
+        initialMessage: "", externalIdentifier, visitor: { id: name, continues: false },
+        priceMicros: 0, inactivityMinutes: 30, dailyCapMicros: null, day: DAY,
+        assistant: { id: assistantId, uuid: system.uuid() },
+      });
+      assert.ok(created.kind === "created");
+      return created.conversation.uuid;
+    };
+    const own = await world.newConversation(1e6);
+    const foreign = await world.newConversation(1e6);
+    const { accountId } = own;
+    const elsewhere = await storage.assistants.create({
+      uuid: system.uuid(), accountId, now: system.now(), settings: {} as never, assistantsMax: 9,
+      columns: {
+        name: "B", type: "inbound", status: "active", mode: "pipeline", folderId: null,
+        phoneNumberId: null, labelIds: [],
+      },
+    });
+    assert.ok(elsewhere.kind === "created");
+    const [first, second] = [await chatOf(own, "ada", null), await chatOf(own, "ada", "7")];
+    await chatOf({ ...own, assistantId: elsewhere.assistantId }, "ada", "7");
+    await chatOf(foreign, "ada", number);
+    const numbered = await chatOf(own, "bo", number);
+    const inChat = await callOf(own, null, first);
+    const rung = await callOf(own, number);
+    await callOf(own, "+15550100002");
+    await callOf(foreign, number);
+    const find = (person: Parameters<typeof storage.personData.find>[1], of = accountId) =>
+      storage.personData.find(of, person);
+    const ada = { conversations: [second, first].toSorted(), calls: [inChat], leads: [] };
+    for (const conversationId of [first, second]) {
+      const found = await find({ conversationId });
+      assert.deepEqual({ ...found, conversations: found?.conversations.toSorted() }, ada);
+    }
+    const whose = { conversations: [numbered], calls: [rung], leads: [] };
+    assert.deepEqual(await find({ conversationId: numbered }), whose);
+    assert.deepEqual(await find({ phoneNumber: number }), whose);
+    assert.equal(await find({ conversationId: first }, foreign.accountId), null);
+    // The deed tells the log of each, and leaves what is another's or busy.
+    const by = BY_OPERATOR;
+    const gone = await storage.personData.delete({
+      accountId: foreign.accountId, ...ada, by, now: system.now(),
+    });
+    assert.deepEqual([gone.deleted, gone.events],
+      [{ conversations: 0, calls: 0, leads: 0, busy: 0 }, []]);
+    await storage.calls.change(
+      { accountId, callId: inChat, to: "failed", reason: "carrier_failed", now: system.now() });
+    const { deleted, events } = await storage.personData.delete(
+      { accountId, ...ada, calls: [inChat, rung], by, now: system.now() });
+    assert.deepEqual(deleted, { conversations: 2, calls: 1, leads: 0, busy: 1 });
+    assert.deepEqual(
+      typesOf(events), ["call_deleted", "conversation_deleted", "conversation_deleted"]);
+  });
+
+  test(`[BL245] ${engine.name}: a mail about the balance is one sender's until its time is up, is sent once and is news for a while; the amounts of now are told`, async () => {
+    const conversation = await world.newConversation(4 * PRICE);
+    const { accountId } = conversation;
+    const { accountId: stranger } = await world.newConversation(PRICE);
+    const alerts = { accountId, emails: ["a@example.org"] };
+    await storage.balance.setAlerts({ ...alerts, amountsMicros: [1] });
+    await storage.balance.setAlerts(
+      { accountId, emails: ["b@example.org"], amountsMicros: [3 * PRICE, 2 * PRICE] });
+    const pay = async (): Promise<string[]> => {
+      const { turnId } = await world.started(conversation);
+      return typesOf(await world.complete(turnId, conversation));
+    };
+    const now = system.now();
+    const due = (at = now, since = now - 1, rows = 9) =>
+      storage.balance.dueMails({ now: at, since, rows });
+    assert.ok((await pay()).includes("balance_low"));
+    const [mail] = await due();
+    assert.ok(mail);
+    assert.deepEqual([mail.address, mail.thresholdMicros], ["b@example.org", 3 * PRICE]);
+    assert.deepEqual(await due(now, now), [], "older news is none");
+    const claim = (at: number, of = accountId) =>
+      storage.balance.claimMail({ accountId: of, id: mail.id, now: at, until: at + 10 });
+    assert.equal(await claim(now, stranger), false);
+    assert.deepEqual([await claim(now), await claim(now + 9)], [true, false]);
+    assert.deepEqual([await due(now + 9), (await due(now + 10)).length], [[], 1]);
+    assert.equal(await claim(now + 10), true, "whoever had it has ended");
+    assert.ok((await pay()).includes("balance_low"), "the next amount is armed");
+    await storage.balance.mailSent({ accountId: stranger, id: mail.id, now });
+    assert.equal((await due(now + 20)).length, 2);
+    await storage.balance.mailSent({ accountId, id: mail.id, now });
+    assert.deepEqual(
+      (await due(now + 20)).map(({ thresholdMicros }) => thresholdMicros), [2 * PRICE]);
+    assert.equal(await claim(now + 30), false);
+    assert.ok(!(await pay()).includes("balance_low"), "there is no amount below");
+  });
+
+  test(`[SO54] ${engine.name}: of the log and the journal of tools goes what is older than its time, oldest first, so many at once`, async (context) => {
+    const own = testDataDir();
+    const kept = await engine.open(own);
+    context.after(async () => {
+      await kept.close();
+      rmSync(own, { recursive: true });
+    });
+    const { newConversation, another } = createWorld(kept);
+    const conversation = await newConversation(PRICE);
+    const { accountId } = conversation;
+    const journal = (callKey: string) => kept.toolJournal.begin(
+      { scope: "turn:1", callKey, accountId, toolId: 0, now: system.now() });
+    const kindOf = async (callKey: string) => (await journal(callKey)).kind;
+    const [one, two] = [await journal("one"), await journal("two")];
+    assert.deepEqual([one.kind, two.kind], ["started", "started"]);
+    const old = await kept.events.ofAccount(accountId, 0, 100);
+    const before = system.now();
+    assert.equal(await kept.trimLog(before, 100), 0, "it is not older");
+    system.advance(1);
+    await another(conversation);
+    await journal("three");
+    const rest = async () =>
+      (await kept.events.ofAccount(accountId, 0, 99)).map(({ accountSequence }) => accountSequence);
+    const all = await rest();
+    assert.ok(old.length > 1 && all.length > old.length);
+    assert.equal(await kept.trimLog(before + 1, 1), 2);
+    assert.deepEqual(await rest(), all.slice(1));
+    assert.equal(await kept.trimLog(before + 1, 100), old.length);
+    assert.deepEqual(await rest(), all.slice(old.length));
+    assert.equal(await kept.trimLog(before + 1, 100), 0);
+    assert.notEqual(await kindOf("three"), "started");
+    assert.deepEqual([await kindOf("one"), await kindOf("two")], ["started", "started"]);
+  });
+
+  test(`[SO55] ${engine.name}: a server that starts ends the calls of one that died, once, and what they had set aside is free`, async (context) => {
+    const left = testDataDir();
+    const dying = await engine.open(left);
+    const before = createWorld(dying);
+    const [conversation, second] = [
+      await before.newConversation(1e6), await before.newConversation(1e6),
+    ];
+    const { accountId } = conversation;
+    const talked = async (storage: Storage, of: Conversation): Promise<number> => {
+      const callId = await callOf(of, null, null, storage);
+      await storage.calls.change({
+        accountId: of.accountId, callId, to: "in-progress", answeredBy: "human", now: system.now(),
+      });
+      return callId;
+    };
+    const [cut, theirs] = [await talked(dying, conversation), await talked(dying, second)];
+    const asked = await callOf(conversation, null, null, dying);
+    await dying.close();
+    const next = await engine.open(left);
+    context.after(async () => {
+      await next.close();
+      rmSync(left, { recursive: true });
+    });
+    const { events } = await next.calls.recover({ now: system.now() });
+    const ended = events.filter(({ type }) => type === "call_ended");
+    assert.deepEqual(ended.map(({ callId }) => callId).toSorted(), [cut, theirs, asked].toSorted());
+    assert.deepEqual((await next.calls.recover({ now: system.now() })).events, []);
+    const world = createWorld(next);
+    assert.deepEqual(
+      [(await world.money(accountId))[1], (await world.money(second.accountId))[1]], [0, 0]);
+  });
+}
