@@ -193,4 +193,65 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.deepEqual(
       [(await world.money(accountId))[1], (await world.money(second.accountId))[1]], [0, 0]);
   });
+
+  test(`[CR452] ${engine.name}: a call that is deleted takes its own events, webhooks and answers of tools along, and no other call's`, async () => {
+    const [own, stranger] = [await world.newConversation(1e6), await world.newConversation(1e6)];
+    for (const { accountId } of [own, stranger]) {
+      assert.ok(await storage.webhooks.createEndpoint(
+        { accountId, url: "https://example.org", events: ["*"], max: 9, now: system.now() }));
+    }
+    const said = async (of: Conversation): Promise<number> => {
+      const { accountId } = of;
+      const callId = await callOf(of, null);
+      const now = system.now();
+      await storage.calls.change({
+        accountId, callId, to: "in-progress", answeredBy: "human", now,
+      });
+      const { id } = await storage.toolJournal.begin(
+        { scope: `call:${callId}.1`, callKey: "k", accountId, toolId: 0, now }) as { id: number };
+      await storage.toolJournal.finish(
+        { accountId, id, result: { output: "plum" }, sent: true, now });
+      await storage.calls.end({
+        accountId, callId, finalStatus: "ended_by_customer", reason: "customer_hung_up",
+        turns: [], hasRecording: false, now,
+      });
+      await storage.calls.finish(
+        { accountId, callId, evaluation: {}, evaluationError: null, now });
+      return callId;
+    };
+    const earlier = await said(own);
+    const [gone, beside, theirs] = [await said(own), await said(own), await said(stranger)];
+    const answerOf = (callId: number, { accountId }: Conversation) => storage.toolJournal.begin({
+      scope: `call:${callId}.1`, callKey: "k", accountId, toolId: 0, now: system.now(),
+    });
+    const kept = async () => ({
+      events: await Promise.all(
+        [earlier, beside, theirs].map((id) => storage.events.ofCall(id, 0, 99))),
+      sent: [
+        ...await storage.webhooks.deliveries(own.accountId, { callId: beside }, 0, 99),
+        ...await storage.webhooks.deliveries(stranger.accountId, {}, 0, 99),
+      ],
+      answers: [
+        await answerOf(earlier, own), await answerOf(beside, own), await answerOf(theirs, stranger),
+      ],
+    });
+    const events = await storage.events.ofCall(gone, 0, 99);
+    assert.ok(events.length > 2);
+    assert.deepEqual(await storage.events.ofCall(gone, 1, 99), events.slice(1));
+    assert.deepEqual(await storage.events.ofCall(gone, 1, 1), events.slice(1, 2));
+    const before = await kept();
+    assert.ok(before.sent.length > 2);
+    const { accountId } = own;
+    const now = system.now();
+    assert.equal((await storage.calls.delete(
+      { accountId: stranger.accountId, callId: gone, now })).kind, "not_found");
+    assert.equal((await storage.calls.delete({ accountId, callId: gone, now })).kind, "deleted");
+    assert.deepEqual(await storage.events.ofCall(gone, 0, 99), []);
+    const left = await storage.webhooks.deliveries(accountId, {}, 0, 99);
+    assert.deepEqual(left.filter(({ callId }) => callId === gone), []);
+    assert.equal(left.filter(({ type }) => type === "call_deleted").length, 1);
+    assert.doesNotMatch(JSON.stringify(await answerOf(gone, own)), /plum/);
+    assert.deepEqual(await kept(), before);
+    assert.match(JSON.stringify(before.answers), /plum.*plum.*plum/);
+  });
 }
