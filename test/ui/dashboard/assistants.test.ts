@@ -140,7 +140,7 @@ test("[DB573] what somebody else has saved meanwhile is not replaced unseen, and
     await page.getByLabel("Prompt", { exact: true }).fill("Mine");
     await bySomebodyElse({ system_prompt: "Theirs", initial_message: "Their greeting" });
     await page.keyboard.press("Control+s");
-    await page.getByRole("alert").getByText("Somebody else has changed “Prompt” meanwhile.").waitFor();
+    await page.getByRole("alert").getByText("Prompt: Somebody else has changed this meanwhile.").waitFor();
     assert.equal((await read(id)).system_prompt, "Theirs");
     assert.equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "Mine");
     assert.equal(await page.getByLabel("Greeting").inputValue(), "Their greeting");

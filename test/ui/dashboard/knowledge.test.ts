@@ -333,3 +333,31 @@ test("[DB536] a document's text is edited as it is, not as it was seen before", 
     assert.equal(await text.inputValue(), "Quiet after eleven.");
   });
 });
+
+test("[DB573] what somebody else has saved of a document meanwhile is not replaced unseen", { skip }, async () => {
+  const id = await newKnowledgebase("Shared by two");
+  const path = `/user/knowledgebases/${id}/documents`;
+  const { body: { data: document } } = await server.call("POST", path, {
+    body: { name: "House rules", type: "text", text: "Quiet after ten." },
+  });
+  const textOf = async (): Promise<string> =>
+    (await server.call("GET", `${path}/${document.id}`)).body.data.text;
+  await withDashboard(async ({ page, go }) => {
+    const dialog = page.getByRole("dialog");
+    await go(`/knowledgebases/${id}`);
+    await rowOf(page, "House rules").getByText("Active").waitFor();
+    await page.getByRole("button", { name: "House rules" }).click();
+    await dialog.getByRole("button", { name: "Edit" }).click();
+    await dialog.getByLabel("Text", { exact: true }).fill("Mine.");
+    await server.call("PATCH", `${path}/${document.id}`, {
+      body: { name: "Our rules", text: "Theirs." },
+    });
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByRole("alert").getByText("Somebody else has changed this").waitFor();
+    assert.equal(await dialog.getByLabel("Title").inputValue(), "Our rules");
+    assert.equal(await textOf(), "Theirs.");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await rowOf(page, "Our rules").waitFor();
+    assert.equal(await textOf(), "Mine.");
+  });
+});

@@ -187,3 +187,33 @@ test("[DB69] long names and many trunks fit", { skip }, async () => {
     await look();
   }, { key });
 });
+
+test("[DB573] what somebody else has saved of a SIP trunk meanwhile is not replaced unseen", { skip }, async () => {
+  const { key } = await server.newAccount();
+  const { body: { data: { id } } } = await server.call("POST", TRUNKS, {
+    key, body: {
+      sip_trunk_type: "number", phone_number: "+4930901820", country_code: "DE",
+      sip_username: "desk", sip_password: "correct horse", sip_address: "sip.example.com",
+      sip_calling_format: "+e164", inbound_authorization_type: "auth",
+    },
+  });
+  const read = async () => (await server.call("GET", `${TRUNKS}/${id}`, { key })).body.data;
+  await withDashboard(async ({ page, go }) => {
+    await go("/numbers/sip-trunks");
+    await page.getByRole("button", { name: "+49 30 901820", exact: true }).click();
+    await page.getByLabel("Server", { exact: true }).fill("mine.example.com");
+    const { status } = await server.call("PUT", `${TRUNKS}/${id}`, {
+      key, body: { ...await read(), sip_address: "theirs.example.com", sip_transport: "tls" },
+    });
+    assert.equal(status, 200);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("alert").getByText("Somebody else has changed this meanwhile.").waitFor();
+    const address = page.getByLabel("Server", { exact: true });
+    assert.equal(await address.getAttribute("aria-invalid"), "true");
+    assert.equal((await read()).sip_address, "theirs.example.com");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    const { sip_address: kept, sip_transport: transport } = await read();
+    assert.deepEqual([kept, transport], ["mine.example.com", "tls"]);
+  }, { key });
+});

@@ -263,3 +263,31 @@ test("[DB35] tools are found, and deleted after a question", { skip }, async () 
     assert.equal((await server.call("GET", `/user/tools/${id}`)).status, 404);
   });
 });
+
+test("[DB573] what somebody else has saved of a tool meanwhile is not replaced unseen", { skip }, async () => {
+  const id = await newTool();
+  const bySomebodyElse = (body: object) => server.call("PATCH", `/user/tools/${id}`, { body });
+  await withDashboard(async ({ page, go }) => {
+    const description = page.getByLabel("Description", { exact: true }).first();
+    await go(`/tools/${id}`);
+    await description.fill("Mine");
+    await bySomebodyElse({ description: "Theirs", timeout: 25 });
+    await page.keyboard.press("Control+s");
+    await page.getByRole("alert").getByText("Somebody else has changed this meanwhile.").waitFor();
+    assert.equal(await description.getAttribute("aria-invalid"), "true");
+    assert.deepEqual(
+      [await description.inputValue(), await page.getByLabel("Timeout (s)").inputValue()],
+      ["Mine", "25"]);
+    assert.equal((await read(id)).description, "Theirs");
+    await page.keyboard.press("Control+s");
+    await page.getByText("Saved", { exact: true }).waitFor();
+    assert.deepEqual([(await read(id)).description, (await read(id)).timeout], ["Mine", 25]);
+    // What only others have changed stays, and is shown.
+    await bySomebodyElse({ method: "PUT" });
+    await description.fill("Mine again");
+    await page.keyboard.press("Control+s");
+    await page.getByRole("region", { name: "Unsaved changes" }).waitFor({ state: "detached" });
+    assert.equal(await page.getByLabel("Method").inputValue(), "PUT");
+    assert.deepEqual([(await read(id)).description, (await read(id)).method], ["Mine again", "PUT"]);
+  });
+});

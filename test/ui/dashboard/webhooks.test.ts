@@ -228,3 +228,21 @@ test("[DB95] webhooks of an assistant are listed and lead to the assistant", { s
     await page.getByRole("row", { name: /Post call/ }).waitFor();
   }, { key });
 });
+
+test("[DB573] what somebody else has saved of a webhook endpoint meanwhile is not replaced unseen", { skip }, async () => {
+  const { key, ask, endpoint, endpoints } = await newUser();
+  const { id } = await endpoint("/shared");
+  await withDashboard(async ({ page, go }) => {
+    const dialog = page.getByRole("dialog");
+    await go(`/webhooks/endpoints/${id}`);
+    await button(page, "Edit").click();
+    await dialog.getByLabel("A call began").check();
+    await ask("PUT", `/user/webhook-endpoints/${id}`, { body: { events: ["call_ended"] } });
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByRole("alert").getByText("Somebody else has changed this").waitFor();
+    assert.deepEqual((await endpoints())[0].events, ["call_ended"]);
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    assert.deepEqual((await endpoints())[0].events, ["balance_changed", "call_created"]);
+  }, { key });
+});

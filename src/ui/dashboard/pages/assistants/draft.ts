@@ -3,9 +3,9 @@
 import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
+import { changedIn, meanwhile, same, takenFault } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { t } from "#ui/dashboard/kit/texts.ts";
-import { labelOf, reworded } from "./labels.ts";
+import { reworded } from "./labels.ts";
 
 type OneAssistant = paths["/user/assistant/{id}"];
 /** What is null for everybody is not read. */
@@ -70,12 +70,6 @@ export function useDraft(): Draft {
   return draft;
 }
 
-const same = (one: unknown, other: unknown): boolean =>
-  JSON.stringify(one === "" ? null : one) === JSON.stringify(other === "" ? null : other);
-
-const TAKEN = t(
-  "Somebody else has changed {settings} meanwhile. Save again to put yours in its place.");
-
 const within = (errors: Record<string, string>, name: string): string[] =>
   Object.keys(errors).filter((field) => field === name || field.startsWith(`${name}.`));
 
@@ -94,21 +88,17 @@ export function useNewDraft(record: Assistant, { onRead, onSaved }: Kept): Draft
   });
   const base = valuesOf(record);
   const values: Values = { ...base, ...edits };
-  const changed = (Object.keys(edits) as Field[]).filter((name) => !same(edits[name], base[name]));
+  const changed = changedIn(values, base);
   const unsaved = Object.fromEntries(changed.map((name) => [name, edits[name]])) as Partial<Values>;
   const send = async (): Promise<void> => {
     const sent = unsaved;
     const params = { path: { id: record.id } };
     const read = (): Promise<Assistant> => unwrap(api.GET("/user/assistant/{id}", { params }));
-    // Nobody replaces what somebody else has saved meanwhile without having been told.
     const fresh = await read();
-    const theirs = valuesOf(fresh);
-    const taken = changed.filter((name) =>
-      !same(theirs[name], base[name]) && !same(theirs[name], sent[name]));
+    const { taken } = meanwhile(values, base, valuesOf(fresh));
     if (taken.length > 0) {
       onRead(fresh);
-      const settings = taken.map((name) => `“${labelOf(name)}”`).join(", ");
-      throw new Error(t(TAKEN, { settings }));
+      throw takenFault(taken);
     }
     await unwrap(api.PATCH("/user/assistant/{id}", { params, body: sent as Changes }));
     onRead(await read());

@@ -1,6 +1,7 @@
 // Making a campaign and changing one: the form as a page of its own.
 import { useState } from "preact/hooks";
 import { useAssistants, type Assistant, type Campaign } from "#ui/dashboard/data/lists.ts";
+import { useEdited } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Form } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
@@ -58,9 +59,9 @@ function Editor({ campaign, assistants, onSaved }: {
 }) {
   const api = useApi();
   const toasts = useToasts();
-  const [before] = useState(() => campaign ? fieldsOf(campaign) : newFields(
+  const edited = useEdited(() => campaign ? fieldsOf(campaign) : newFields(
     assistants.find(({ status }) => status === "active") ?? assistants[0]));
-  const [fields, setFields] = useState(before);
+  const { before, fields } = edited;
   const [error, setError] = useState<unknown>(null);
   const [isDone, setDone] = useState(false);
   if (assistants.length === 0) {
@@ -71,11 +72,15 @@ function Editor({ campaign, assistants, onSaved }: {
     );
   }
   const changes = changesOf(fields, before);
+  const change = async (id: number) => {
+    const params = { path: { id } };
+    const theirs = fieldsOf(await unwrap(api.GET("/user/campaigns/{id}", { params })));
+    const body = changesOf(edited.onto(theirs), theirs);
+    return unwrap(api.PATCH("/user/campaigns/{id}", { params, body }));
+  };
   const save = async (): Promise<void> => {
     const { message, data } = campaign
-      ? await unwrap(api.PATCH("/user/campaigns/{id}", {
-        params: { path: { id: campaign.id } }, body: changes,
-      }))
+      ? await change(campaign.id)
       : await unwrap(api.POST("/user/campaigns", { body: bodyOf(fields) }));
     toasts.notify(message);
     onSaved(data);
@@ -92,7 +97,7 @@ function Editor({ campaign, assistants, onSaved }: {
     >
       <CampaignFields
         fields={fields} errors={fieldErrors(error)} assistants={assistants}
-        set={(part) => setFields((now) => ({ ...now, ...part }))}
+        set={edited.set}
       />
       <LeaveGuard isDirty={!isDone && Object.keys(changes).length > 0} home={home} />
     </Form>

@@ -1,5 +1,6 @@
 // Documents that are written by hand, new or changed: a text, or a table of questions and answers.
 import { useState } from "preact/hooks";
+import { useEdited } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useFresh } from "#ui/dashboard/data/use-data.ts";
 import { Button, Form, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
@@ -65,8 +66,12 @@ export function ChangeWritten({ knowledgebaseId, document, onDone, onClose }: Di
   const api = useApi();
   const params = { path: { id: knowledgebaseId, document_id: document.id } };
   const type = document.type === "text" ? "text" : "faq";
-  const written = useFresh(async () =>
-    (await unwrap(api.GET("/user/knowledgebases/{id}/documents/{document_id}", { params }))).data);
+  const read = async (): Promise<Draft> => {
+    const { data } = await unwrap(
+      api.GET("/user/knowledgebases/{id}/documents/{document_id}", { params }));
+    return { name: data.name, text: data.text ?? "", questions: data.questions ?? [NOTHING] };
+  };
+  const written = useFresh(read);
   const save = async (draft: Draft): Promise<void> => {
     await unwrap(api.PATCH("/user/knowledgebases/{id}/documents/{document_id}", {
       params, body: { name: draft.name, ...writtenOf(type, draft) },
@@ -76,10 +81,9 @@ export function ChangeWritten({ knowledgebaseId, document, onDone, onClose }: Di
   return (
     <Dialog title={document.name} isWide onClose={onClose}>
       <Loaded data={written}>
-        {({ name, text, questions }) => (
+        {(value) => (
           <Writing
-            type={type} submit="Save" onSave={save} onClose={onClose}
-            value={{ name, text: text ?? "", questions: questions ?? [NOTHING] }}
+            type={type} submit="Save" value={value} read={read} onSave={save} onClose={onClose}
           />
         )}
       </Loaded>
@@ -87,22 +91,24 @@ export function ChangeWritten({ knowledgebaseId, document, onDone, onClose }: Di
   );
 }
 
-function Writing({ type, submit, value, onSave, onClose }: {
+function Writing({ type, submit, value, read, onSave, onClose }: {
   type: Type; submit: string; value: Draft; onSave(draft: Draft): Promise<void>; onClose(): void;
+  /** Reads again what there is already. */
+  read?: () => Promise<Draft>;
 }) {
-  const [draft, setDraft] = useState(value);
+  const edited = useEdited(value);
+  const { fields: draft, set: change } = edited;
   const [error, setError] = useState<unknown>(null);
   const errors = fieldErrors(error);
-  const change = (changes: Partial<Draft>): void =>
-    setDraft((before) => ({ ...before, ...changes }));
+  const save = async (): Promise<void> => {
+    change({ questions: whole(draft.questions) });
+    const sent = read ? edited.onto(await read()) : draft;
+    await onSave({ ...sent, questions: whole(sent.questions) });
+    onClose();
+  };
   return (
     <Form
-      submit={submit} error={error} onCancel={onClose}
-      onSubmit={() => {
-        const sent = { ...draft, questions: whole(draft.questions) };
-        setDraft(sent);
-        return onSave(sent).then(onClose, setError);
-      }}
+      submit={submit} error={error} onCancel={onClose} onSubmit={() => save().catch(setError)}
     >
       <TextField
         label="Title" required maxLength={NAME_CHARS_MAX} value={draft.name} error={errors.name}

@@ -1,5 +1,6 @@
 // The form of a SIP trunk, new or not.
 import { useState } from "preact/hooks";
+import { useEdited } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Form, NumberField, SelectField, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
@@ -21,17 +22,21 @@ export function TrunkDialog({ trunk, onSaved, onClose }: {
 }) {
   const api = useApi();
   const toasts = useToasts();
-  const [form, setForm] = useState(() => trunk ? formOf(trunk) : NEW_TRUNK);
+  const edited = useEdited(() => trunk ? formOf(trunk) : NEW_TRUNK, bodyOf);
+  const { fields: form, set } = edited;
   const [error, setError] = useState<unknown>(null);
   const errors = fieldErrors(error);
-  const set = (part: Partial<TrunkForm>): void => setForm((before) => ({ ...before, ...part }));
+  const change = async (id: number) => {
+    const params = { path: { id } };
+    const { data } =
+      await unwrap(api.GET("/user/phone-numbers/sip-trunks/{id}", { params }));
+    const body = bodyOf(edited.onto(formOf(data)));
+    return unwrap(api.PUT("/user/phone-numbers/sip-trunks/{id}", { params, body }));
+  };
   const save = async (): Promise<void> => {
-    const body = bodyOf(form);
     const { message } = trunk
-      ? await unwrap(api.PUT("/user/phone-numbers/sip-trunks/{id}", {
-        params: { path: { id: trunk.id } }, body,
-      }))
-      : await unwrap(api.POST("/user/phone-numbers/sip-trunks", { body }));
+      ? await change(trunk.id)
+      : await unwrap(api.POST("/user/phone-numbers/sip-trunks", { body: bodyOf(form) }));
     toasts.notify(message);
     onSaved();
     onClose();

@@ -1,6 +1,7 @@
 // One tool, or a new one: what it calls, and trying it.
 import { useState } from "preact/hooks";
 import type { PageProps } from "#ui/dashboard/page.ts";
+import { meanwhile, takenFault } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { Button, Form, useWork } from "#ui/dashboard/kit/controls.tsx";
@@ -82,10 +83,19 @@ function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
   const isDirty = !isGone && Object.keys(changes).length > 0;
   const save = async (): Promise<void> => {
     const params = { path: { id: tool.id } };
+    const fresh = await unwrap(api.GET("/user/tools/{id}", { params }));
+    const before = fieldsOf(tool);
+    const theirs = fieldsOf(fresh);
+    const { taken } = meanwhile(fields, before, theirs);
+    if (taken.length > 0) {
+      onSaved(fresh);
+      setFields((now) => meanwhile(now, before, theirs).merged);
+      throw takenFault(taken);
+    }
     const { data } = await unwrap(api.PATCH("/user/tools/{id}", { params, body: changes }));
     onSaved(data);
     // What was typed meanwhile stays unsaved.
-    setFields((now) => (now === fields ? fieldsOf(data) : now));
+    setFields((now) => meanwhile(now, fields, fieldsOf(data)).merged);
     setError(null);
     toasts.notify("Saved");
   };

@@ -1,28 +1,37 @@
 // An endpoint of the account, to be made or changed: where, and which events.
 import { useId, useState } from "preact/hooks";
+import { useEdited } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Form, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import { EVENT_GROUPS, EVENT_TYPES } from "./event-types.ts";
 import type { Endpoint } from "./webhooks-data.ts";
 
+type Fields = Pick<Endpoint, "url" | "events">;
+const NEW: Fields = { url: "", events: ["*"] };
+const fieldsOf = ({ url, events }: Endpoint): Fields => ({ url, events });
+const bodyOf = ({ url, events }: Fields): Fields => ({ url: url.trim(), events });
+
 export function EndpointDialog({ endpoint, onClose, onSaved }: {
   /** The one to be changed. */
   endpoint?: Endpoint; onClose(): void; onSaved(endpoint: Endpoint): void;
 }) {
   const api = useApi();
-  const [url, setUrl] = useState(endpoint?.url ?? "");
-  const [events, setEvents] = useState(endpoint?.events ?? ["*"]);
+  const edited = useEdited(endpoint ? fieldsOf(endpoint) : NEW);
+  const { url, events } = edited.fields;
   const [error, setError] = useState<unknown>(null);
   const errors = fieldErrors(error);
+  const change = async (id: number) => {
+    const params = { path: { id } };
+    const { data } = await unwrap(api.GET("/user/webhook-endpoints/{id}", { params }));
+    const body = bodyOf(edited.onto(fieldsOf(data)));
+    return unwrap(api.PUT("/user/webhook-endpoints/{id}", { params, body }));
+  };
   const save = async (): Promise<void> => {
-    const body = { url: url.trim(), events };
     try {
       const { data } = endpoint
-        ? await unwrap(api.PUT("/user/webhook-endpoints/{id}", {
-          params: { path: { id: endpoint.id } }, body,
-        }))
-        : await unwrap(api.POST("/user/webhook-endpoints", { body }));
+        ? await change(endpoint.id)
+        : await unwrap(api.POST("/user/webhook-endpoints", { body: bodyOf(edited.fields) }));
       onSaved(data);
     } catch (failure) {
       setError(failure);
@@ -32,11 +41,12 @@ export function EndpointDialog({ endpoint, onClose, onSaved }: {
     <Dialog title={endpoint ? "Edit endpoint" : "New endpoint"} isWide onClose={onClose}>
       <Form submit={endpoint ? "Save" : "Create"} onSubmit={save} error={error} onCancel={onClose}>
         <TextField
-          label="URL" type="url" value={url} onInput={setUrl} required error={errors.url}
+          label="URL" type="url" value={url} required error={errors.url}
+          onInput={(text) => edited.set({ url: text })}
           placeholder="https://example.com/parley" autoComplete="off"
           hint="Is sent a POST with JSON for each event, in order, until it answers 2xx."
         />
-        <Events chosen={events} onChoose={setEvents} error={errors.events} />
+        <Events chosen={events} onChoose={(chosen) => edited.set({ events: chosen })} error={errors.events} />
       </Form>
     </Dialog>
   );
