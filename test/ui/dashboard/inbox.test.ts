@@ -150,6 +150,25 @@ test("[DB533] an answer kept as a canned reply is not sent; what is written and 
   assert.deepEqual(await spoken(mia), ["assistant: Hello", "operator: Not finished yet"]);
 });
 
+test("[DB577] a reply that is too long says so and is not sent, nor cut", { skip }, async () => {
+  const pia = await begin("Pia");
+  await ask(pia);
+  await withDashboard(async ({ page, go }) => {
+    const reply = page.getByLabel("Your reply");
+    await go(`/inbox/${pia}`);
+    await button(page, "Take over").click();
+    const long = "word ".repeat(500);
+    await reply.fill(`${long}end`);
+    await page.getByText("This is too long: 2,503 of at most 2,000 characters.").waitFor();
+    await reply.press("Enter");
+    assert.equal(await reply.inputValue(), `${long}end`);
+    await reply.fill("Short");
+    await reply.press("Enter");
+    await said(page).getByText("Short").waitFor();
+  }, { key: ana });
+  assert.equal((await spoken(pia)).at(-1), "operator: Short");
+});
+
 test("[DB352] filters stay in the address over a reload; labels, read marks and callbacks are seen and changed beside the conversation", { skip }, async () => {
   await server.call("POST", "/user/label", { body: { name: "Urgent", color: "red" } });
   const desk = await newAssistant(server, {

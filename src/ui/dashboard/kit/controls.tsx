@@ -1,10 +1,12 @@
 // Buttons and form fields: each with its label, its hint and the server's own complaint about it.
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useState } from "preact/hooks";
-import { firstChars, unitsOf } from "#ui/characters.ts";
+import { charsOf, firstChars, unitsOf } from "#ui/characters.ts";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
+import { count } from "./format.ts";
 import { Icon, type IconName } from "./icons.tsx";
+import { t } from "./texts.ts";
 
 interface ButtonProps {
   kind?: "main" | "plain" | "quiet" | "danger";
@@ -76,9 +78,7 @@ const boundOf = (charsMax: number | undefined) =>
   charsMax === undefined ? {} : { maxLength: unitsOf(charsMax) };
 
 /** What was written, cut in the field too where it has more characters than it may. */
-function bounded(
-  field: HTMLInputElement | HTMLTextAreaElement, charsMax: number | undefined,
-): string {
+function bounded(field: HTMLInputElement, charsMax: number | undefined): string {
   const text = charsMax === undefined ? field.value : firstChars(field.value, charsMax);
   if (text !== field.value) field.value = text;
   return text;
@@ -131,6 +131,15 @@ export function NumberField({ value, onInput, min, max, step, ...field }: FieldP
   );
 }
 
+/** A text of several lines is not cut, whose end nobody might miss; null: it fits. */
+export function tooLong(text: string, charsMax: number): string | null {
+  if (text.length <= charsMax) return null;
+  const chars = charsOf(text);
+  return chars <= charsMax ? null : t(
+    "This is too long: {count} of at most {max} characters.",
+    { count: count(chars), max: count(charsMax) });
+}
+
 interface TextAreaProps extends FieldProps {
   value: string;
   onInput(value: string): void;
@@ -140,14 +149,15 @@ interface TextAreaProps extends FieldProps {
 }
 
 export function TextArea(props: TextAreaProps) {
-  const { value, onInput, rows = 4, placeholder, maxLength, ...field } = props;
+  const { value, onInput, rows = 4, placeholder, maxLength = Infinity, ...field } = props;
+  const error = tooLong(value, maxLength) ?? field.error;
   return (
     <Field
-      {...field}
+      {...field} error={error}
       render={(control) => (
         <textarea
-          {...control} rows={rows} placeholder={placeholder} {...boundOf(maxLength)}
-          value={value} onInput={(event) => onInput(bounded(event.currentTarget, maxLength))}
+          {...control} rows={rows} placeholder={placeholder} value={value}
+          onInput={(event) => onInput(event.currentTarget.value)}
         />
       )}
     />

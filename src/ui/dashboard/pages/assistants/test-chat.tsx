@@ -1,10 +1,9 @@
 // A real conversation to test the assistant with, free of charge and with what is not saved yet:
 // streamed, with what its functions did, and the variables it is given.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { firstChars, unitsOf } from "#ui/characters.ts";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
-import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Button, TextArea, TextField, tooLong, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Empty, Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { Line, ToolCall } from "./chat.ts";
@@ -172,7 +171,7 @@ function Composer({ chat, send }: { chat: Chat; send(text: string): Promise<bool
   const [text, setText] = useState("");
   const submit = (): void => {
     const message = text.trim();
-    if (message === "" || chat.isBusy) return;
+    if (message === "" || chat.isBusy || tooLong(text, MESSAGE_CHARS_MAX)) return;
     setText("");
     void send(message).then((isTaken) => {
       if (!isTaken) setText((now) => now || message);
@@ -186,20 +185,17 @@ function Composer({ chat, send }: { chat: Chat; send(text: string): Promise<bool
         event.preventDefault();
         submit();
       }}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+        if (!(event.target instanceof HTMLTextAreaElement)) return;
+        event.preventDefault();
+        submit();
+      }}
     >
-      <div class="field">
-        <label class="hidden-visually" for="assistants-message">Message</label>
-        <textarea
-          id="assistants-message" rows={1} placeholder="Write as a customer" value={text}
-          maxLength={unitsOf(MESSAGE_CHARS_MAX)}
-          onInput={(event) => setText(firstChars(event.currentTarget.value, MESSAGE_CHARS_MAX))}
-          onKeyDown={(event) => {
-            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-            event.preventDefault();
-            submit();
-          }}
-        />
-      </div>
+      <TextArea
+        label="Message" hidesLabel rows={1} placeholder="Write as a customer" value={text}
+        onInput={setText} maxLength={MESSAGE_CHARS_MAX}
+      />
       {isWriting
         ? <Button icon="stop" isBusy={stopping.isBusy} onClick={() => stopping.run(() => chat.stop())}>Stop</Button>
         : <Button kind="main" type="submit" disabled={chat.isBusy}>Send</Button>}

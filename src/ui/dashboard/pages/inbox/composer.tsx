@@ -6,7 +6,7 @@ import { newKey } from "#ui/dashboard/data/new-key.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
-import { Button, SelectField, TextArea, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Button, SelectField, TextArea, tooLong, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { Summary } from "#ui/dashboard/pages/conversations/conversations.tsx";
@@ -95,12 +95,11 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
   };
   const isBusy = sending.isBusy || attaching.isBusy;
   const send = (): void => {
-    if (!isBusy) sending.run(sendWritten);
+    if (!isBusy && tooLong(text, MESSAGE_CHARS_MAX) === null) sending.run(sendWritten);
   };
   // What was looked up comes behind what is typed, and before anything is typed behind it.
   useLayoutEffect(() => {
-    const both = [text, found?.text].filter(Boolean).join("\n");
-    if (found) setText(both.slice(0, MESSAGE_CHARS_MAX));
+    if (found) setText([text, found.text].filter(Boolean).join("\n"));
   }, [found]);
   if (isOthers) {
     return <Notice>You can note something beside it, and write once it is handed back.</Notice>;

@@ -46,7 +46,10 @@ export function EndpointDialog({ endpoint, onClose, onSaved }: {
           placeholder="https://example.com/parley" autoComplete="off"
           hint="Is sent a POST with JSON for each event, in order, until it answers 2xx."
         />
-        <Events chosen={events} onChoose={(chosen) => edited.set({ events: chosen })} error={errors.events} />
+        <Events
+          chosen={events} error={errors.events}
+          onChoose={(chosen) => edited.set({ events: chosen })}
+        />
       </Form>
     </Dialog>
   );
