@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { environmentValue, type Config } from "#config/config.ts";
 import { whyUnread } from "#core/disk.ts";
 import { programFile } from "#core/program.ts";
+import { endpointsOf } from "#providers/models/openai-compatible.ts";
 import { ModelEntry as ModelEntrySchema, type ModelEntry } from "#providers/models/catalog.ts";
 
 const CATALOG_FILE = programFile("data/models.json");
@@ -49,3 +50,9 @@ const namesNothing = (entries: ModelEntry[]) => (entry: ModelEntry): string[] =>
       : [],
   ];
 };
+
+/** Where the server of this address lists its models. */
+export function modelListOf(url: string): string {
+  const { origin, modelsPath } = endpointsOf(url);
+  return `${origin}${modelsPath}`;
+}

@@ -206,14 +206,33 @@ function examineSecret({ PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir }: 
   return { check, ok: false, detail: `it does not open what was sealed (${namesOf(closed)}): ${remedy}` };
 }
 
+/** Asks for the list of models, which costs nothing, with the key. */
 async function examineModel(config: Config): Promise<Finding> {
-  const url = config.PARLEY_MODEL_URL;
-  if (url === null) return { check: "model", ok: true, detail: "offline (PARLEY_MODEL_URL is not set)" };
+  const { PARLEY_MODEL_URL: url, PARLEY_MODEL_KEY: key, PARLEY_MODEL_NAME: name } = config;
+  const check = "model";
+  if (url === null) return { check, ok: true, detail: "offline (PARLEY_MODEL_URL is not set)" };
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(3000) });
-    return { check: "model", ok: true, detail: `${url} answers (${response.status})` };
+    const { modelListOf } = await import("#app/models.ts");
+    const response = await fetch(modelListOf(url), {
+      headers: key === null ? {} : { Authorization: `Bearer ${key}` },
+      signal: AbortSignal.timeout(3000),
+    });
+    const { status } = response;
+    if (status === 401 || status === 403) {
+      const detail = key === null
+        ? `${url} wants a key (${status}): set PARLEY_MODEL_KEY`
+        : `${url} refuses PARLEY_MODEL_KEY (${status})`;
+      return { check, ok: false, detail };
+    }
+    const answer = await response.json().catch(() => null) as { data?: { id?: unknown }[] } | null;
+    const ids = Array.isArray(answer?.data) ? answer.data.map(({ id }) => String(id)) : [];
+    // Not every server lists all it answers as.
+    const isListed = name === null || ids.length === 0
+      || ids.some((id) => id === name || id.startsWith(`${name}:`));
+    const doubt = isListed ? "" : `, and lists no ${name} (PARLEY_MODEL_NAME)`;
+    return { check, ok: true, detail: `${url} answers (${status})${doubt}` };
   } catch (error) {
-    return { check: "model", ok: false, detail: `${url}: ${(error as Error).message}` };
+    return { check, ok: false, detail: `${url}: ${(error as Error).message}` };
   }
 }
 

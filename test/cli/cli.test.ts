@@ -12,6 +12,7 @@ import { backupDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databasePath, lockDataDir } from "#storage/engines/sqlite/database.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { isOverPostgres } from "#support/engines.ts";
+import { startEndpoint } from "#support/endpoint.ts";
 import { CLI, json, parley } from "#support/process.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
 
@@ -358,4 +359,27 @@ test("[CL102] a folder that is another user's, or may not be written, is named w
   assert.deepEqual(said("account", "list"), { status: 0, err: "" });
   rmSync(dataDir, { recursive: true });
   rmSync(file);
+
+test("[CL104] doctor says when the model server wants a key, refuses the one it has or does not list the model", async () => {
+  const dir = testDataDir();
+  const vendor = await startEndpoint();
+  vendor.answer(({ url, headers }, response) => {
+    const isRight = headers.authorization === "Bearer right";
+    response.writeHead(url !== "/v1/models" ? 404 : isRight ? 200 : 401);
+    response.end(JSON.stringify({ data: [{ id: "small:latest" }] }));
+  });
+  const ask = async (env: Record<string, string>) => {
+    const { out } = await parley(dir, ["doctor"], { PARLEY_MODEL_URL: `${vendor.url}/v1`, ...env });
+    return /^(ok|WRONG) +model +http\S+ (.*)$/m.exec(out)?.slice(1);
+  };
+  assert.deepEqual(await ask({}), ["WRONG", "wants a key (401): set PARLEY_MODEL_KEY"]);
+  assert.deepEqual(await ask({ PARLEY_MODEL_KEY: "old" }), ["WRONG", "refuses PARLEY_MODEL_KEY (401)"]);
+  const right = { PARLEY_MODEL_KEY: "right" };
+  assert.deepEqual(await ask(right), ["ok", "answers (200)"]);
+  assert.deepEqual(await ask({ ...right, PARLEY_MODEL_NAME: "small" }), ["ok", "answers (200)"]);
+  assert.deepEqual(
+    await ask({ ...right, PARLEY_MODEL_NAME: "big" }),
+    ["ok", "answers (200), and lists no big (PARLEY_MODEL_NAME)"]);
+  await vendor.close();
+  rmSync(dir, { recursive: true });
 });

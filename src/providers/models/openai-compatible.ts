@@ -170,7 +170,7 @@ async function nextBytes(from: Exchange, to: Reply, signal: AbortSignal): Promis
   }
 }
 
-function endpointsOf(url: string): { origin: string; chatPath: string; modelsPath: string } {
+export function endpointsOf(url: string): { origin: string; chatPath: string; modelsPath: string } {
   const { origin, pathname, search } = new URL(url);
   const base = pathname.replace(/\/+$/, "").replace(/\/chat\/completions$/, "");
   const root = pathname === "/" ? "/v1" : base;

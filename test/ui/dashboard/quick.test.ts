@@ -7,7 +7,7 @@ import { startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
 
 const skip = noBrowser();
-const { server, withDashboard, close } = await startDashboard();
+const { model, server, withDashboard, close } = await startDashboard();
 after(close);
 
 test("[DB540] whoever creates an assistant before the catalogs are there sends it once they are", { skip }, async () => {
@@ -61,5 +61,17 @@ test("[DB577] a message of the test chat that is too long says so and is not sen
     await message.fill("Short");
     await message.press("Enter");
     await page.getByRole("log", { name: "Conversation" }).getByText("Short").waitFor();
+  });
+});
+
+test("[DB578] who tests an assistant reads why there was no reply", { skip }, async () => {
+  const { id } = await newAssistant(server);
+  model.script(() => ({ status: 401 }));
+  await withDashboard(async ({ page, go }) => {
+    await go(`/assistants/${id}`);
+    const message = page.getByRole("textbox", { name: "Message", exact: true });
+    await message.fill("Hello");
+    await message.press("Enter");
+    await page.getByText("the model server answered 401: scripted 401").waitFor();
   });
 });

@@ -7,6 +7,7 @@ import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/sessi
 import {
   apply, linesOf, remember, remembered, said, withoutUnfinished, type Kept, type Line,
 } from "./chat.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 import { reworded } from "./labels.ts";
 
 type Variables = Record<string, string>;
@@ -174,11 +175,20 @@ export class Chat {
       if (typeof frame.turn_id === "number") this.#turn = frame.turn_id;
       this.#draw(apply(this.lines, frame));
       if (frame.type === "reply_failed" && frame.reason !== "stopped") {
-        this.problem = String(frame.error);
+        this.problem = await this.#whyNot(conversation, signal) ?? String(frame.error);
         return;
       }
     }
     if (!signal.aborted) this.#keep({ conversation, pending: null });
+  }
+
+  /** Why the newest reply failed, in full: whoever talks with an assistant reads a class alone. */
+  async #whyNot(uuid: string, signal: AbortSignal): Promise<string | null> {
+    const { data } = await this.#api
+      .GET("/user/conversations/{uuid}/messages", { params: { path: { uuid } }, signal })
+      .catch(() => ({ data: null }));
+    const error = data?.failures[0]?.error;
+    return error === undefined ? null : t("No reply: {text}", { text: error });
   }
 
   #keep(kept: Kept): void {
