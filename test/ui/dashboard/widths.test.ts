@@ -99,3 +99,25 @@ test("[DB576] long names take one line of the inbox, and in German the menu brea
     assert.ok(await overhangOf(page) <= 0);
   }, { context: { locale: "de" } });
 });
+
+test("[DB579] in forced colours switches are seen with their states, and messages and notices have an edge", { skip }, async () => {
+  const { uuid } = await newAssistant(server, { status: "active" });
+  const talk = await newConversation(server, uuid);
+  await withDashboard(async ({ page, go }) => {
+    await page.emulateMedia({ forcedColors: "active" });
+    await go(`/conversations/${talk}`);
+    const toggle = page.getByRole("switch", { name: "The AI answers" });
+    const image = async (): Promise<string> => {
+      await toggle.blur();
+      return (await toggle.screenshot()).toString("base64");
+    };
+    await toggle.waitFor();
+    const on = await image();
+    await toggle.click();
+    await page.getByText("Off: messages are kept").waitFor();
+    assert.notEqual(await image(), on);
+    const edge = await page.locator(".conversations-message").first()
+      .evaluate((message) => getComputedStyle(message).borderTopStyle);
+    assert.equal(edge, "solid");
+  });
+});
