@@ -226,9 +226,9 @@ async function examineModel(config: Config): Promise<Finding> {
     }
     const answer = await response.json().catch(() => null) as { data?: { id?: unknown }[] } | null;
     const ids = Array.isArray(answer?.data) ? answer.data.map(({ id }) => String(id)) : [];
-    // Not every server lists all it answers as.
+    // Not every server lists all; Ollama adds `:latest` to names, Gemini puts `models/` before.
     const isListed = name === null || ids.length === 0
-      || ids.some((id) => id === name || id.startsWith(`${name}:`));
+      || ids.some((id) => id === name || id.startsWith(`${name}:`) || id.endsWith(`/${name}`));
     const doubt = isListed ? "" : `, and lists no ${name} (PARLEY_MODEL_NAME)`;
     return { check, ok: true, detail: `${url} answers (${status})${doubt}` };
   } catch (error) {

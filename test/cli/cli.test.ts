@@ -359,6 +359,7 @@ test("[CL102] a folder that is another user's, or may not be written, is named w
   assert.deepEqual(said("account", "list"), { status: 0, err: "" });
   rmSync(dataDir, { recursive: true });
   rmSync(file);
+});
 
 test("[CL104] doctor says when the model server wants a key, refuses the one it has or does not list the model", async () => {
   const dir = testDataDir();
@@ -366,7 +367,7 @@ test("[CL104] doctor says when the model server wants a key, refuses the one it 
   vendor.answer(({ url, headers }, response) => {
     const isRight = headers.authorization === "Bearer right";
     response.writeHead(url !== "/v1/models" ? 404 : isRight ? 200 : 401);
-    response.end(JSON.stringify({ data: [{ id: "small:latest" }] }));
+    response.end(JSON.stringify({ data: [{ id: "small:latest" }, { id: "models/flash" }] }));
   });
   const ask = async (env: Record<string, string>) => {
     const { out } = await parley(dir, ["doctor"], { PARLEY_MODEL_URL: `${vendor.url}/v1`, ...env });
@@ -376,7 +377,9 @@ test("[CL104] doctor says when the model server wants a key, refuses the one it 
   assert.deepEqual(await ask({ PARLEY_MODEL_KEY: "old" }), ["WRONG", "refuses PARLEY_MODEL_KEY (401)"]);
   const right = { PARLEY_MODEL_KEY: "right" };
   assert.deepEqual(await ask(right), ["ok", "answers (200)"]);
-  assert.deepEqual(await ask({ ...right, PARLEY_MODEL_NAME: "small" }), ["ok", "answers (200)"]);
+  for (const name of ["small", "flash"]) {
+    assert.deepEqual(await ask({ ...right, PARLEY_MODEL_NAME: name }), ["ok", "answers (200)"]);
+  }
   assert.deepEqual(
     await ask({ ...right, PARLEY_MODEL_NAME: "big" }),
     ["ok", "answers (200), and lists no big (PARLEY_MODEL_NAME)"]);
