@@ -232,7 +232,9 @@ async function examineModel(config: Config): Promise<Finding> {
     const doubt = isListed ? "" : `, and lists no ${name} (PARLEY_MODEL_NAME)`;
     return { check, ok: true, detail: `${url} answers (${status})${doubt}` };
   } catch (error) {
-    return { check, ok: false, detail: `${url}: ${(error as Error).message}` };
+    const { cause, message } = error as Error;
+    const why = cause instanceof Error ? cause.message : message;
+    return { check, ok: false, detail: `${url} does not answer: ${why || message}` };
   }
 }
 

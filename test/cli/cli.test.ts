@@ -384,5 +384,6 @@ test("[CL104] doctor says when the model server wants a key, refuses the one it 
     await ask({ ...right, PARLEY_MODEL_NAME: "big" }),
     ["ok", "answers (200), and lists no big (PARLEY_MODEL_NAME)"]);
   await vendor.close();
+  assert.match(String(await ask({})), /^WRONG,does not answer: connect ECONNREFUSED/);
   rmSync(dir, { recursive: true });
 });
