@@ -17,11 +17,10 @@ export function takeSecret(
 ): string {
   const secret = findSecret(configured, dataDir);
   const box = secret === null ? null : createSecretBox(secret, system);
-  const trial = trySealed(databasePath(dataDir), ({ sealed, place }) =>
-    box !== null && box.tryOpen(sealed, place) !== null);
+  const trial = trySealed(databasePath(dataDir), box);
   if (trial.kind === "too_old") throw new Error("the database is opened before its secret");
-  const { count, closed, isDerivedFrom } = trial;
-  if (secret === null && (count > 0 || isDerivedFrom)) {
+  const { count, closed, needsSecret } = trial;
+  if (secret === null && needsSecret) {
     const what = closed.length === 0 ? "secrets of webhooks and sites" : namesOf(closed);
     throw new MisconfiguredStart(`the secret is missing that the database of ${dataDir} was used`
       + ` with (${what}): put the file secret back there, which a backup has, or set PARLEY_SECRET`
@@ -34,5 +33,5 @@ export function takeSecret(
         ? "the secret opens nothing of what was sealed: another one is needed"
         : "the secret does not open all that was sealed: enter anew what is named here");
   }
-  return loadSecret(configured, dataDir, system);
+  return secret ?? loadSecret(configured, dataDir, system);
 }

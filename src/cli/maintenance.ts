@@ -191,13 +191,12 @@ function examineSecret({ PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir }: 
   const check = "secret";
   const secret = findSecret(configured, dataDir);
   const box = secret === null ? null : createSecretBox(secret, createSystem());
-  const trial = trySealed(databasePath(dataDir), ({ sealed, place }) =>
-    box !== null && box.tryOpen(sealed, place) !== null);
+  const trial = trySealed(databasePath(dataDir), box);
   if (trial.kind === "too_old") {
     return { check, ok: true, detail: "not tried: the next start brings the database up to date" };
   }
-  const { count, closed, isDerivedFrom } = trial;
-  if (secret === null && (count > 0 || isDerivedFrom)) {
+  const { count, closed, needsSecret } = trial;
+  if (secret === null && needsSecret) {
     return { check, ok: false, detail: "it is missing: restore it, or set PARLEY_SECRET to it" };
   }
   if (count === 0) return { check, ok: true, detail: "nothing is sealed yet" };

@@ -104,20 +104,23 @@ function closedOf(path: string): { path: string; why: string } {
 
 const WHY_NO_ROOM: Partial<Record<string, string>> = {
   ENOSPC: "the disk is full", EDQUOT: "the quota is used up", EFBIG: "a file may not be so large",
+};
+/** A database does not tell the last two from a disk that is broken. */
+const WHY_NOT_STORED: Partial<Record<string, string>> = {
   SQLITE_FULL: "the disk is full", SQLITE_IOERR: "the disk refused it",
 };
 
-const whyNoRoom = (error: unknown): string | undefined =>
-  WHY_NO_ROOM[(error as NodeJS.ErrnoException).code ?? ""];
+const codeOf = (error: unknown): string => (error as { code?: string } | null)?.code ?? "";
 
-export const hasNoRoom = (error: unknown): boolean => whyNoRoom(error) !== undefined;
+/** There was no room for a file. */
+export const hasNoRoom = (error: unknown): boolean => Object.hasOwn(WHY_NO_ROOM, codeOf(error));
 
 /** Does the work; where there is no room for what it writes, the error names where that was. */
 export async function writingTo<T>(path: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const why = whyNoRoom(error);
+    const why = WHY_NO_ROOM[codeOf(error)] ?? WHY_NOT_STORED[codeOf(error)];
     if (why === undefined) throw error;
     throw new Error(`${path} cannot be written: ${why}`, { cause: error });
   }

@@ -1,4 +1,5 @@
 // Every error body the server sends is made here, in the shape the contract gives the route.
+import { hasNoRoom } from "#core/disk.ts";
 import { Fault, StorageFailure } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { json, type HeaderMap, type HttpRequest, type Reply } from "./exchange.ts";
@@ -26,13 +27,10 @@ function bodyOf(fault: Fault, shape: ErrorShape): Record<string, unknown> {
 /** Until whoever was refused for want of room should try again. */
 export const STORAGE_RETRY_S = 30;
 
-const isDiskFull = (error: unknown): boolean =>
-  ["ENOSPC", "EDQUOT", "EFBIG"].includes((error as { code?: string } | null)?.code ?? "");
-
 /** Why the server cannot store anything, for whoever asked it to; null: that is not it. */
 export function storageTrouble(error: unknown): string | null {
   if (error instanceof StorageFailure) return "The server cannot store anything at the moment.";
-  return isDiskFull(error) ? "The server has no room to store this at the moment." : null;
+  return hasNoRoom(error) ? "The server has no room to store this at the moment." : null;
 }
 
 /** Turns whatever was thrown into a refusal; what nobody expected is only logged. */

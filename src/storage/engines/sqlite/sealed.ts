@@ -1,5 +1,6 @@
 // Everything in a database file that is sealed, to try a secret on, and whether others were told
 // what is derived from it.
+import type { SecretBox } from "#core/secrets.ts";
 import type { BuiltInTool } from "#features/assistants/built-in-tools.ts";
 import { calcomPlace, isIntegration, isSealedKey } from "#features/assistants/calcom-keys.ts";
 import { passwordPlace } from "#features/phone-numbers/sip-trunks.ts";
@@ -66,7 +67,11 @@ function* sealedOfAssistants(db: Db): Iterable<Sealed> {
 type Trial =
   /** The tables are an older program's; the next start brings them up to date. */
   | { kind: "too_old" }
-  | { kind: "tried"; count: number; closed: string[]; isDerivedFrom: boolean };
+  | {
+      kind: "tried"; count: number; closed: string[];
+      /** Something was sealed with a secret, or others were told what is derived from it. */
+      needsSecret: boolean;
+    };
 
 /** Receivers of webhooks and sites check signatures by what was derived from the secret. */
 const DERIVED = `
@@ -81,8 +86,8 @@ export function namesOf(closed: string[]): string {
   return closed.slice(0, NAMED_MAX).join(", ") + more;
 }
 
-/** Tries all that is sealed; `closed` are in words those that do not open. */
-export function trySealed(path: string, opens: (sealed: Sealed) => boolean): Trial {
+/** Tries all that is sealed; `closed` are in words those that do not open. Null: no secret. */
+export function trySealed(path: string, box: SecretBox | null): Trial {
   const db = openForInspection(path);
   try {
     if (!isCurrent(db)) return { kind: "too_old" };
@@ -91,12 +96,11 @@ export function trySealed(path: string, opens: (sealed: Sealed) => boolean): Tri
     for (const kind of [sealedOfTools, sealedOfTrunks, sealedOfAssistants]) {
       for (const sealed of kind(db)) {
         count += 1;
-        if (!opens(sealed)) closed.push(sealed.what);
+        if (!box || box.tryOpen(sealed.sealed, sealed.place) === null) closed.push(sealed.what);
       }
     }
-    return {
-      kind: "tried", count, closed, isDerivedFrom: db.prepare(DERIVED).get() !== undefined,
-    };
+    const needsSecret = count > 0 || db.prepare(DERIVED).get() !== undefined;
+    return { kind: "tried", count, closed, needsSecret };
   } finally {
     db.close();
   }

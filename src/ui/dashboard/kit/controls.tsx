@@ -140,6 +140,22 @@ export function tooLong(text: string, charsMax: number): string | null {
     { count: count(chars), max: count(charsMax) });
 }
 
+/** For a form whose text is sent by Enter; with Shift it begins a line. */
+export function sentByEnter(send: () => void): JSX.HTMLAttributes<HTMLFormElement> {
+  return {
+    onSubmit: (event) => {
+      event.preventDefault();
+      send();
+    },
+    onKeyDown: (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      if (!(event.target instanceof HTMLTextAreaElement)) return;
+      event.preventDefault();
+      send();
+    },
+  };
+}
+
 interface TextAreaProps extends FieldProps {
   value: string;
   onInput(value: string): void;

@@ -3,7 +3,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
-import { Button, TextArea, TextField, tooLong, useWork } from "#ui/dashboard/kit/controls.tsx";
+import {
+  Button, sentByEnter, TextArea, TextField, tooLong, useWork,
+} from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Empty, Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { Line, ToolCall } from "./chat.ts";
@@ -179,19 +181,7 @@ function Composer({ chat, send }: { chat: Chat; send(text: string): Promise<bool
   };
   const isWriting = chat.isBusy && chat.isPending;
   return (
-    <form
-      class="assistants-composer"
-      onSubmit={(event) => {
-        event.preventDefault();
-        submit();
-      }}
-      onKeyDown={(event) => {
-        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-        if (!(event.target instanceof HTMLTextAreaElement)) return;
-        event.preventDefault();
-        submit();
-      }}
-    >
+    <form class="assistants-composer" {...sentByEnter(submit)}>
       <TextArea
         label="Message" hidesLabel rows={1} placeholder="Write as a customer" value={text}
         onInput={setText} maxLength={MESSAGE_CHARS_MAX}

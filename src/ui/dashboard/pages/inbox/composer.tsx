@@ -6,7 +6,9 @@ import { newKey } from "#ui/dashboard/data/new-key.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
-import { Button, SelectField, TextArea, tooLong, useWork } from "#ui/dashboard/kit/controls.tsx";
+import {
+  Button, SelectField, sentByEnter, TextArea, tooLong, useWork,
+} from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { Summary } from "#ui/dashboard/pages/conversations/conversations.tsx";
@@ -107,17 +109,7 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
   return (
     <>
       <form
-        class="inbox-composer" aria-label="Reply" onPaste={attaching.paste}
-        onSubmit={(event) => {
-          event.preventDefault();
-          send();
-        }}
-        onKeyDown={(event) => {
-          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-          if (!(event.target instanceof HTMLTextAreaElement)) return;
-          event.preventDefault();
-          send();
-        }}
+        class="inbox-composer" aria-label="Reply" onPaste={attaching.paste} {...sentByEnter(send)}
       >
         <TextArea
           label="Your reply" value={text} onInput={type} rows={3} maxLength={MESSAGE_CHARS_MAX}
