@@ -154,6 +154,17 @@ test("[CR421] whoever comes back in time stays, who does not leaves the call to 
   model.script(null);
 });
 
+/** Sends a command over a call's socket and gives its answer. */
+const asking = (socket: WebSocket) => async (command: "mute" | "end"): Promise<object> => {
+  const frames = on(socket, "message");
+  socket.send(JSON.stringify({ type: command, on: false, request_id: command }));
+  for await (const [data] of frames) {
+    const frame = JSON.parse((data as Buffer).toString()) as { request_id?: string };
+    if (frame.request_id === command) return frame;
+  }
+  return {};
+};
+
 test("[AU308] who may not answer any more steers no call over a socket that is open", async () => {
   const cleo = await memberOf(server, "operator", server.key);
   const { caller, id } = await startCall();
@@ -161,15 +172,7 @@ test("[AU308] who may not answer any more steers no call over a socket that is o
   const socket = new WebSocket(
     `${server.url.replace("http", "ws")}/api/user/calls/${id}/socket?ticket=${ticket as string}`);
   await once(socket, "open");
-  const ask = async (command: "mute" | "end"): Promise<object> => {
-    const frames = on(socket, "message");
-    socket.send(JSON.stringify({ type: command, on: false, request_id: command }));
-    for await (const [data] of frames) {
-      const frame = JSON.parse((data as Buffer).toString()) as { request_id?: string };
-      if (frame.request_id === command) return frame;
-    }
-    return {};
-  };
+  const ask = asking(socket);
   assert.deepEqual(await ask("mute"), { type: "mute_result", ok: true, request_id: "mute" });
   await server.call("PATCH", `/user/members/${cleo.id}`, { body: { role: "viewer" } });
   assert.deepEqual(await ask("end"), {
@@ -195,6 +198,29 @@ test("[AU308] who may not answer any more speaks in no call, whatever is open", 
   assert.equal(code, 4501);
   caller.send({ type: "end" });
   await ended(id);
+});
+
+test("[AU318] a key that may only read listens to a call, and neither steers it nor speaks in it", async () => {
+  const { key, token } = await accounts.createKey(
+    server.accountId, "Wallboard", { scopes: ["read"] });
+  const { caller, id } = await startCall();
+  const open = (what: string): WebSocket => new WebSocket(
+    `${server.url.replace("http", "ws")}/api/user/calls/${id}/${what}`,
+    { headers: { authorization: `Bearer ${token}` } });
+  const socket = open("socket");
+  await once(socket, "open");
+  assert.deepEqual(await asking(socket)("end"), {
+    type: "error", status: 403, error: "You do not have permission for this resource",
+    request_id: "end",
+  });
+  assert.equal((await post(id, "take-over", token)).status, 403);
+  const [, { statusCode }] = await once(open("speak"), "unexpected-response") as
+    [unknown, { statusCode: number }];
+  assert.equal(statusCode, 403);
+  socket.close();
+  caller.send({ type: "end" });
+  await ended(id);
+  await server.call("DELETE", `/user/api-keys/${key.id}`);
 });
 
 test("[CR422] a whisper is the model's alone, and acted on at once where nobody speaks", async () => {
