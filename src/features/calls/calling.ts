@@ -155,7 +155,7 @@ async function finishLate(options: CallingOptions, callIds: number[]): Promise<v
 async function beat(
   calls: CallingOptions["calls"], live: ReadonlyMap<number, LiveCall>,
 ): Promise<void> {
-  const talking = [...live.values()].filter((call) => call.isAnswered && !call.isSilent);
+  const talking = [...live.values()].filter((call) => call.answered && !call.isSilent);
   if (talking.length > 0) await calls.beat(talking);
 }
 
@@ -324,7 +324,7 @@ function openCall(
     carrierMicrosPerMinute: carrierRateOf(options, call, args),
     isRealtime: realtime !== null, hearing, recogniser: engines.transcriber, words,
     warnings: facts.warnings,
-    rate: leg.rate, isAnswered: false, isSilent: false, saidMs: 0,
+    rate: leg.rate, answered: null, isSilent: false, saidMs: 0,
     history: [], turn: null, resolved: null, functionCalls: new Map(),
     recordingFile: settings.records ? `${system.uuid()}.wav` : null,
     listeners: new Set(), person: null, hasColleagues: false, untold: [], isOver: false,
@@ -353,12 +353,12 @@ type Keep = (what: string, work: Promise<unknown>) => void;
 function handle(
   options: CallingOptions, call: LiveCall, message: FromMedia, keep: Keep, forget: () => void,
 ): void {
-  const { calls } = options;
+  const { calls, system } = options;
   switch (message.kind) {
     case "ringing":
       return keep("call status", calls.change(call, "ringing", {}));
     case "answered":
-      call.isAnswered = true;
+      call.answered = { at: system.now(), ms: system.monotonicMs() };
       return keep("call status", calls.change(call, "in-progress", {
         recordingFile: call.recordingFile, hearing: call.hearing, warnings: call.warnings,
         carrierMicrosPerMinute: call.carrierMicrosPerMinute,

@@ -13,7 +13,7 @@ export function createControl(
   const { media } = options;
   const answered = (callId: number): LiveCall | null => {
     const call = live.get(callId);
-    return call?.isAnswered && !call.isOver ? call : null;
+    return call?.answered && !call.isOver ? call : null;
   };
   return {
     control: {

@@ -61,7 +61,7 @@ function endFactsOf(call: LiveCall, { reason, detail = null }: CallSummary): End
   const wasMute = failure !== null && given === 0;
   return {
     reason: isModels ? "model_failed" : reason,
-    isAnswered: call.isAnswered,
+    isAnswered: call.answered !== null,
     isOwnLine: call.isOwnLine,
     detail: isModels || wasMute ? failure : detail,
     wasMute,
@@ -73,15 +73,15 @@ export async function conclude(
 ): Promise<void> {
   const { calls, system } = options;
   const { turns, silentMs, quality } = over.summary;
-  // Since then nobody was there to be talked with.
-  const lost = silentMs === undefined
-    ? {} : { endedAt: system.now() - Math.round(silentMs * 1000) };
+  const { answered } = call;
+  // Through a silence at its end nobody was there to be talked with.
+  const talkedMs = system.monotonicMs() - (answered?.ms ?? 0) - (silentMs ?? 0);
   const facts = endFactsOf(call, over.summary);
   const { reason } = facts;
   const failureReason = failureOf(facts);
   call.face?.over(reason);
   for (const listener of [...call.listeners]) listener.over();
-  if (!call.isAnswered) {
+  if (!answered) {
     return calls.change(call, unansweredStatus(over.summary), { reason, failureReason });
   }
   const functionCalls = [...call.functionCalls.values()].flat();
@@ -95,7 +95,8 @@ export async function conclude(
   const isRecorded = await hasRecording(options, call, over.recordedMs);
   await calls.end(call, {
     finalStatus, reason, failureReason, charge: chargeOf(facts), turns, hasRecording: isRecorded,
-    quality: quality ?? call.face?.quality?.() ?? null, ...lost,
+    quality: quality ?? call.face?.quality?.() ?? null,
+    endedAt: answered.at + Math.round(talkedMs * 1000),
   });
   if (finalStatus !== "failed") return finish(options, call.id);
   if (isRecorded) await keepAll(options, call.id);
@@ -138,11 +139,11 @@ export async function finish(
 
 /** The server stops: whoever talks hears a goodbye first. */
 export function takeLeave(
-  { media }: CallingOptions, { id: callId, isAnswered, isOver }: LiveCall,
+  { media }: CallingOptions, { id: callId, answered, isOver }: LiveCall,
 ): void {
   if (isOver) return;
   const reason = "server_restarted";
-  if (isAnswered) media.send({ kind: "end_after_speech", callId, reason, to: null });
+  if (answered) media.send({ kind: "end_after_speech", callId, reason, to: null });
   else media.send({ kind: "hang_up", callId, reason });
 }
 

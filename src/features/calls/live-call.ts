@@ -4,7 +4,7 @@ import type { Cluster } from "#cluster/cluster.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";
 import type { CarrierLeg } from "#core/price-lists.ts";
-import type { System } from "#core/system.ts";
+import type { Instant, System } from "#core/system.ts";
 import type { TurnLimits } from "#engine/drive.ts";
 import type { FunctionSource, TurnFunctions } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
@@ -105,7 +105,8 @@ export interface LiveCall {
   /** The English name of the one spoken now, and the codes of all the call may change into. */
   language: { name: string; among: string[] };
   rate: number;
-  isAnswered: boolean;
+  /** When, by both clocks; null: not yet. What it costs is measured by the one nobody sets. */
+  answered: { at: Instant; ms: number } | null;
   /** Nothing has been heard of the customer's side for some seconds. */
   isSilent: boolean;
   history: HistoryMessage[];

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, test } from "node:test";
 import { WebSocket } from "ws";
+import { createSystem } from "#core/system.ts";
 import { accountEvent } from "#support/account-events.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
@@ -11,7 +12,11 @@ import { callTicket, WebCaller } from "#support/web-caller.ts";
 import { parseWav } from "#support/wav.ts";
 
 const model = await startScriptedModel();
+const real = createSystem();
+/** How far the machine's clock was set. */
+let setByMicros = 0;
 const server = await startTestServer({
+  system: { ...real, now: () => real.now() + setByMicros },
   env: { PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback" },
 });
 after(async () => {
@@ -160,4 +165,18 @@ test("[WC5] rubbish on the socket harms nobody", async () => {
   await caller.until(() => caller.messages.some(({ type }) => type === "pong"));
   caller.send({ type: "end" });
   await caller.closed();
+});
+
+test("[CR57] a call costs the time it lasted, wherever the machine's clock is set meanwhile", async () => {
+  for (const minutes of [30, -30]) {
+    const { caller } = await startCall();
+    await caller.until(() => caller.words.length === 2);
+    setByMicros = minutes * 60_000_000;
+    caller.send({ type: "end" });
+    await caller.closed();
+    const { duration, total_cost: cost } = await record(caller.callId, "ended_by_customer");
+    setByMicros = 0;
+    assert.ok(duration >= 1 && duration < 30, `${String(duration)} s`);
+    assert.equal(cost, 0.05);
+  }
 });
