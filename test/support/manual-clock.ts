@@ -4,6 +4,8 @@ import { createSystem, type System, type Timer } from "#core/system.ts";
 export interface ManualSystem extends System {
   /** Moves both clocks on and runs what has come due, in order. */
   advance(ms: number): void;
+  /** Sets the wall clock alone so much forward, or back where it is negative. */
+  step(ms: number): void;
   /** Timers that have not run and were not cancelled. */
   pending(): number;
 }
@@ -17,6 +19,7 @@ interface Due {
 export function createManualSystem(startMs = Date.UTC(2026, 0, 15, 12)): ManualSystem {
   const real = createSystem();
   let nowMs = startMs;
+  let stepMs = 0;
   const timers = new Set<Due>();
   const add = (delayMs: number, intervalMs: number | null, run: () => void): Timer => {
     const due: Due = { atMs: nowMs + delayMs, intervalMs, run };
@@ -26,7 +29,7 @@ export function createManualSystem(startMs = Date.UTC(2026, 0, 15, 12)): ManualS
   const nextUntil = (endMs: number): Due | undefined =>
     [...timers].filter(({ atMs }) => atMs <= endMs).sort((a, b) => a.atMs - b.atMs)[0];
   return {
-    now: () => Math.round(nowMs * 1000),
+    now: () => Math.round((nowMs + stepMs) * 1000),
     monotonicMs: () => nowMs - startMs,
     after: (delayMs, run) => add(delayMs, null, run),
     every: (intervalMs, run) => add(intervalMs, intervalMs, run),
@@ -42,6 +45,7 @@ export function createManualSystem(startMs = Date.UTC(2026, 0, 15, 12)): ManualS
       }
       nowMs = endMs;
     },
+    step: (ms) => void (stepMs += ms),
     pending: () => timers.size,
   };
 }

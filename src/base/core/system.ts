@@ -11,7 +11,10 @@ export interface Timer {
 }
 
 export interface System {
-  /** Wall clock. Never goes backwards within one process, so that stored order is arrival order. */
+  /**
+   * Wall clock. Goes back within one process only where the machine's clock was set back by more
+   * than a second: held for what is less, so that stored order is arrival order.
+   */
   now(): Instant;
   /** Milliseconds on a clock that only measures durations. */
   monotonicMs(): number;
@@ -24,6 +27,9 @@ export interface System {
   randomBytes(count: number): Buffer;
 }
 
+/** Clocks that differ by more were set. */
+const STEP_MICROS = 1_000_000;
+
 export function createSystem(): System {
   let last = 0;
   return {
@@ -31,8 +37,9 @@ export function createSystem(): System {
       const reading = Math.round((performance.timeOrigin + performance.now()) * 1000);
       // performance.timeOrigin is fixed at start; a stepped wall clock is followed within a second.
       const wall = Date.now() * 1000;
-      const current = Math.abs(wall - reading) > 1_000_000 ? wall : reading;
-      last = Math.max(last, current);
+      const current = Math.abs(wall - reading) > STEP_MICROS ? wall : reading;
+      // Held until it came again, a clock set back by a day would stand still for a day.
+      last = last - current > STEP_MICROS ? current : Math.max(last, current);
       return last;
     },
     monotonicMs: () => performance.now(),

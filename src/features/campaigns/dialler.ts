@@ -192,7 +192,7 @@ async function pass(
       if (outcome?.kind === "idle" && outcome.until !== null) {
         until = Math.min(until ?? Infinity, outcome.until);
       }
-      if (outcome?.kind === "claimed") turns.set(campaign.id, system.now());
+      if (outcome?.kind === "claimed") turns.set(campaign.id, system.monotonicMs());
       return outcome?.kind === "claimed" || outcome?.kind === "again";
     });
   }
