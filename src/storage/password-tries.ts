@@ -6,11 +6,15 @@ import type { Sql } from "./sql.ts";
 /** Rows that count no more, deleted with each try: more than come. */
 const FORGET_ROWS = 20;
 
+/** How far clocks of nodes are apart at most; what is later is from before a clock was set back. */
+const APART_MICROS = 60_000_000;
+
 export function passwordTryCommands(sql: Sql) {
   // The try that has to leave the window before one more fits.
   const blocking = sql.prepare<object, { tried_at: number }>(`
-    SELECT tried_at FROM password_tries WHERE who_hash = @whoHash AND tried_at > @since
-    ORDER BY tried_at DESC LIMIT 1 OFFSET (@others + 0)`);
+    SELECT tried_at FROM password_tries
+    WHERE who_hash = @whoHash AND tried_at > @since AND tried_at <= @latest ORDER BY tried_at DESC
+    LIMIT 1 OFFSET (@others + 0)`);
   const insert = sql.prepare(
     "INSERT INTO password_tries (who_hash, tried_at) VALUES (@whoHash, @now)");
   const forget = sql.prepare(`
@@ -22,7 +26,9 @@ export function passwordTryCommands(sql: Sql) {
       await forget.run({ since, rows: FORGET_ROWS });
       let waitMicros = 0;
       for (const { whoHash, max } of counted) {
-        const row = await blocking.get({ whoHash, since, others: max - 1 });
+        const row = await blocking.get({
+          whoHash, since, latest: now + APART_MICROS, others: max - 1,
+        });
         if (row) waitMicros = Math.max(waitMicros, row.tried_at - since);
         else await insert.run({ whoHash, now });
       }

@@ -7,6 +7,7 @@ import { after, test } from "node:test";
 import { createPasswords, PASSWORD_CHARS_MAX } from "#features/accounts/passwords.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem } from "#core/system.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { cookieOf, join, memberOf, PASSWORD, signIn } from "#support/members.ts";
 import { openBeside, startTestServer, testDataDir } from "#support/server.ts";
 
@@ -299,5 +300,28 @@ test("[AU317] guesses are counted by address and by place; beyond it the right p
   } finally {
     await strict.close();
     rmSync(options.dataDir, { recursive: true });
+  }
+});
+
+test("[AU333] a clock that is set back keeps nobody from signing in for as long", async () => {
+  const system = createManualSystem(Date.now());
+  const strict = await startTestServer({ system, env: { PARLEY_RATE_LIMITS: "on" } });
+  try {
+    const ana = await memberOf(strict, "operator", strict.key);
+    const wrong = async () => {
+      const tries = [];
+      for (let count = 0; count < LIMITS.passwordTriesMax; count += 1) {
+        tries.push((await signIn(strict, ana.email, "a wrong password")).status);
+      }
+      return tries;
+    };
+    assert.deepEqual(new Set(await wrong()), new Set([401]));
+    assert.equal((await signIn(strict, ana.email, PASSWORD)).status, 429);
+    system.step(-2 * 60 * 60 * 1000);
+    system.advance(61_000);
+    assert.equal((await signIn(strict, ana.email, PASSWORD)).status, 200);
+    assert.deepEqual(new Set(await wrong()), new Set([401, 429]), "tries count there too");
+  } finally {
+    await strict.close();
   }
 });
