@@ -223,6 +223,8 @@ export const LIMITS = {
   /** An endpoint that has taken nothing for so long is disabled. */
   webhookFailingMs: 5 * 24 * 60 * MINUTE_MS,
   webhookRetryAfterSMax: 24 * 60 * 60,
+  /** Between looks at what is to be tried again: its timer does not see that the machine slept. */
+  webhookWaitLookMs: MINUTE_MS,
   deliveredDays: 7,
   deadDeliveryDays: 30,
   /** Until an inbound call goes on without what its webhook would say. */

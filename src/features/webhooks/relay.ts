@@ -71,7 +71,7 @@ export function createRelay(options: RelayOptions): Relay {
       const head = await store.head(endpointId);
       if (isOver()) return true;
       if (!head || !await isOurs(head)) return false;
-      const waitMs = Math.ceil((head.delivery.nextAt - system.now()) / 1000);
+      const waitMs = waitMsOf(head.delivery, options);
       if (waitMs > 0) {
         loop.timer = system.after(waitMs, () => begin(endpointId));
         return true;
@@ -219,7 +219,26 @@ function withRecording(
   return withRecordings(body, recordingFile, recordingUrl);
 }
 
+const asksForPatience = (status: number | null): boolean => status === 429 || status === 503;
+
+/**
+ * Until it is to be looked at again; 0: it is due, as is what was put off before the clock was set
+ * back.
+ */
+function waitMsOf(
+  { attempts, nextAt, lastStatus }: Delivery, { retrySeconds, system }: RelayOptions,
+): number {
+  const waitMs = Math.ceil((nextAt - system.now()) / 1000);
+  const askedS = asksForPatience(lastStatus) ? LIMITS.webhookRetryAfterSMax : 0;
+  const longestS = Math.max((retrySeconds[attempts - 1] ?? 0) * JITTER_MAX, askedS);
+  if (waitMs > longestS * 1000 + 1) return 0;
+  // Looked at again meanwhile: machines sleep, and their clocks are set.
+  return Math.min(waitMs, LIMITS.webhookWaitLookMs);
+}
+
 const GONE = 410;
+/** Up to a tenth more, so that what failed together does not come back together. */
+const JITTER_MAX = 1.1;
 
 function judge(
   { retrySeconds, system }: RelayOptions,
@@ -249,8 +268,7 @@ function judge(
   }
   const seconds = retrySeconds[delivery.attempts];
   if (seconds === undefined) return { ...base, outcome: "dead", error };
-  // Up to a tenth more, so that what failed together does not come back together.
-  const jitter = 1 + system.randomBytes(1).readUInt8(0) / 2550;
+  const jitter = 1 + (JITTER_MAX - 1) * system.randomBytes(1).readUInt8(0) / 255;
   const waitS = Math.max(seconds * jitter, retryAfterS(reply));
   return { ...base, outcome: "retry", error, nextAt: now + Math.round(waitS * MICROS) };
 }
@@ -272,7 +290,7 @@ function errorOf(reply: OutboundReply): string {
 
 /** Only 429 and 503 may ask for a wait; other answers have no say in it. */
 function retryAfterS(reply: OutboundReply): number {
-  if (reply.kind !== "reply" || (reply.status !== 429 && reply.status !== 503)) return 0;
+  if (reply.kind !== "reply" || !asksForPatience(reply.status)) return 0;
   const seconds = Number(reply.headers["retry-after"]);
   if (!Number.isFinite(seconds)) return 0;
   return Math.min(Math.max(0, seconds), LIMITS.webhookRetryAfterSMax);

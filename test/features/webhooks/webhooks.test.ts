@@ -81,7 +81,6 @@ async function settled(
   for (;;) {
     const all = await deliveries();
     if (holds(all)) return all;
-
     await new Promise(setImmediate);
   }
 }
@@ -171,6 +170,19 @@ test("[WH3] what is not taken is tried again in time, what is behind it waits, t
     .map(({ body }) => (body.data as { change: number }).change);
   assert.deepEqual(came, [1, 2, 3]);
   assert.equal(new Set(receiver.received.slice(0, before + 1).map(({ id }) => id)).size, 1);
+});
+
+test("[WH16] what waits to be tried again is sent in time when the clock is set back, or the machine slept", async () => {
+  for (const stepMs of [-86_400_000, 86_400_000]) {
+    const { receiver, credit, deliveries } = await subscribed();
+    receiver.answer((_, response) => void response.writeHead(503, { "retry-after": "600" }).end());
+    await credit(1);
+    await settled(deliveries, (all) => all[0]?.attempts === 1);
+    receiver.answer(null);
+    system.step(stepMs);
+    system.advance(61_000);
+    await settled(deliveries, (all) => all[0]?.state === "delivered");
+  }
 });
 
 test("[WH4] after the last attempt a message is given up and the next goes; one call sends it again", async () => {
