@@ -205,7 +205,7 @@ function serveAccounts(parts: Parts, admission: Admission): Served {
 }
 
 /** What an account makes and looks up. */
-function serveResources({ features, system }: Parts, { voiceSample }: Admission): Served {
+function serveResources({ features, system, draining }: Parts, { voiceSample }: Admission): Served {
   const { assistants, campaigns, callers, capabilities, catalogs, knowledge, planOf } = features;
   const routes = [
     ...lookupRoutes({
@@ -222,7 +222,7 @@ function serveResources({ features, system }: Parts, { voiceSample }: Admission)
     ...searchRoutes(knowledge),
     ...leadRoutes({
       leads: features.leads, files: createImportFiles(knowledge.sheets),
-      uploadsDir: knowledge.uploadsDir,
+      uploadsDir: knowledge.uploadsDir, draining,
     }),
     ...campaignRoutes({
       campaigns, callers,

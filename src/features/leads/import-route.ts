@@ -1,7 +1,7 @@
 // The import of leads from a file: read while it is written in batches, every row counted. Who
 // watches the account is told how far it is.
 import { Type } from "@sinclair/typebox";
-import { fieldFault } from "#core/faults.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, named } from "#core/schema.ts";
 import { savedOf } from "#http/answers.ts";
@@ -47,7 +47,9 @@ const ReportSchema = Type.Object({
 type Report = typeof ReportSchema.static;
 
 export function importRoute(
-  { leads, files, uploadsDir }: { leads: Leads; files: ImportFiles; uploadsDir: string },
+  { leads, files, uploadsDir, draining }: {
+    leads: Leads; files: ImportFiles; uploadsDir: string; draining(): boolean;
+  },
 ): Route {
   return keyRoute({
     tag: "Leads",
@@ -80,6 +82,7 @@ export function importRoute(
       const data = await files.with(uploaded, {}, (file) => importFile(file, {
         columnsIn: (header) => columnsOf(header, body.mapping),
         add: (batch) => leads.addAll({ accountId, campaignId, leads: batch, duplicates }),
+        draining,
         tell: importId === undefined
           ? null
           : leads.progressTeller(accountId, { import_id: importId, campaign_id: campaignId }),
@@ -124,15 +127,19 @@ function createReport() {
   };
 }
 
+const restarting = (): Fault =>
+  new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
+
 interface ImportDeeds {
   columnsIn(header: CsvRow): Columns;
   add(batch: NewLead[]): ReturnType<Leads["addAll"]>;
+  draining(): boolean;
   /** Null: nobody wants to know. */
   tell: ((progress: ImportProgress) => void) | null;
 }
 
 async function importFile(
-  file: ImportFile, { columnsIn, add, tell }: ImportDeeds,
+  file: ImportFile, { columnsIn, add, draining, tell }: ImportDeeds,
 ): Promise<Report> {
   const { report, added, fail, progress } = createReport();
   const total = tell ? await file.count() - 1 : 0;
@@ -156,7 +163,10 @@ async function importFile(
     const lead = leadOf(columns, row.cells);
     if (typeof lead === "string") fail(row.row, row.cells[columns.number] ?? "", lead);
     else batch.push(lead);
-    if (batch.length === LIMITS.leadImportBatchRows) await write();
+    if (batch.length < LIMITS.leadImportBatchRows) continue;
+    // Told now, who sent the file knows why; a stop waits for answers only a moment.
+    if (draining()) throw restarting();
+    await write();
   }
   if (!columns) throw fieldFault("file", "The file field is required.");
   await write();

@@ -78,6 +78,8 @@ interface LeadRoutesOptions {
   files: ImportFiles;
   /** Where uploads are put while they arrive. */
   uploadsDir: string;
+  /** The server is stopping: an import that is not at its end says so. */
+  draining(): boolean;
 }
 
 export function leadRoutes(options: LeadRoutesOptions): Route[] {

@@ -12,7 +12,7 @@ const KILLS = 2;
 const PER_PAGE = 100;
 const ENV = { PARLEY_SPEECH: "loopback" };
 
-test("[LD138] killed in the middle of an import and sent again with duplicates skipped, every lead is there once", async () => {
+test("[LD138] [LD139] killed or stopped in the middle of an import and sent again with duplicates skipped, every lead is there once", async () => {
   const dataDir = testDataDir();
   let running: Running = await startProcess(dataDir, ENV);
   const { key } = running;
@@ -41,7 +41,7 @@ test("[LD138] killed in the middle of an import and sent again with duplicates s
       method: "POST", headers: { Authorization: `Bearer ${key}` }, body: form,
     });
     // eslint-disable-next-line @typescript-eslint/no-explicit-any
-    return await response.json() as any;
+    return { status: response.status, ...await response.json() } as any;
   };
   const stored = async (): Promise<number> =>
     (await ask(`/user/leads?campaign_id=${campaign.id}&per_page=1`)).total;
@@ -62,6 +62,19 @@ test("[LD138] killed in the middle of an import and sent again with duplicates s
     assert.ok(now >= before + Number(imported) && now < ROWS, `${before} ${String(imported)} ${now}`);
     before = now;
   }
+  const stopping = accountEvent({ url: running.url, key }, (event) =>
+    event.type === "lead_import_progress" && Number(event.imported) > 0);
+  const stopped = send("stopped");
+  await stopping;
+  const left = once(running.process, "exit");
+  running.process.kill("SIGTERM");
+  assert.deepEqual(await stopped, {
+    status: 503, message: "The server is restarting. Please try again.",
+  });
+  assert.deepEqual(await left, [0, null]);
+  running = await startProcess(dataDir, ENV);
+  before = await stored();
+  assert.ok(before < ROWS);
   const { data: report } = await send("last");
   assert.deepEqual(
     [report.imported, report.duplicates, report.updated, report.failed],
