@@ -23,6 +23,8 @@ interface OutboundRequest {
   /** From the first look-up to the last byte; a slow drip does not extend it. */
   totalMs: number;
   bytesMax: number;
+  /** A longer answer is cut there and no failure: its status is what counts. */
+  isCut?: boolean;
 }
 
 export type OutboundReply =
@@ -110,18 +112,18 @@ const BEFORE_SENDING = new Set([
   "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
-/** Null when it is longer than the bound. */
+/** Null when it is longer than the bound and not to be cut there. */
 async function readBody(
   body: Dispatcher.ResponseData["body"],
-  bytesMax: number,
+  { bytesMax, isCut = false }: OutboundRequest,
 ): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    // Leaving the loop destroys the body and with it the connection.
-    if (bytes > bytesMax) return null;
     chunks.push(chunk);
+    // Leaving the loop destroys the body and with it the connection.
+    if (bytes > bytesMax) return isCut ? Buffer.concat(chunks, bytesMax) : null;
   }
   return Buffer.concat(chunks);
 }
@@ -168,7 +170,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
       body: wanted.body ?? null,
       signal,
     });
-    const body = await readBody(response.body, wanted.bytesMax);
+    const body = await readBody(response.body, wanted);
     if (!body) return { kind: "failed", reason: "too_large", sent: true };
     const headers = Object.fromEntries(Object.entries(response.headers)
       .map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : (value ?? "")]));

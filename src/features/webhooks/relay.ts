@@ -191,6 +191,7 @@ async function attempt(
     body,
     totalMs: options.attemptMs,
     bytesMax: LIMITS.webhookResponseBytesMax,
+    isCut: true,
   });
   const result = judge(options, delivery, endpoint, reply);
   await store.record(result);
@@ -280,11 +281,8 @@ function errorOf(reply: OutboundReply): string {
     case "refused":
       return reply.reason === "url" ? "the URL is not allowed" : "the address is not allowed";
     case "failed":
-      return {
-        unreachable: "the receiver could not be reached",
-        timeout: "the receiver did not answer in time",
-        too_large: "the receiver's answer was too large",
-      }[reply.reason];
+      return reply.reason === "timeout"
+        ? "the receiver did not answer in time" : "the receiver could not be reached";
   }
 }
 

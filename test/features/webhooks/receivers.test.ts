@@ -1,0 +1,44 @@
+// Receivers as they are out there, and what becomes of a message with each.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { askUntil } from "#support/asking.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
+import { startTestServer } from "#support/server.ts";
+import { startWebhookReceiver } from "#support/webhook-receiver.ts";
+
+const system = createManualSystem();
+const env = { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" };
+const server = await startTestServer({ system, env });
+const receiver = await startWebhookReceiver();
+after(async () => {
+  await server.close();
+  await receiver.close();
+});
+
+interface Delivery {
+  state: string;
+  attempts: number;
+  last_status: number | null;
+}
+
+/** A test message to an endpoint of its own, once it was tried. */
+async function tried(url = receiver.url) {
+  const { body: { data: { id } } } = await server.call("POST", "/user/webhook-endpoints", {
+    body: { url, events: ["*"] },
+  });
+  await server.call("POST", `/user/webhook-endpoints/${id}/test`);
+  const [delivery] = await askUntil(
+    async () => (await server.call("GET", `/user/webhook-deliveries?endpoint_id=${id}`)).body
+      .data as Delivery[],
+    ([first]) => first?.attempts === 1);
+  const endpoint = (await server.call("GET", `/user/webhook-endpoints/${id}`)).body.data;
+  return { delivery: delivery!, endpoint };
+}
+
+test("[WH16] an answer counts by its status however long it is: what was taken is not sent again", async () => {
+  receiver.answer((_, response) => void response.end("<p>Thanks".repeat(100_000)));
+  assert.equal((await tried()).delivery.state, "delivered");
+  receiver.answer((_, response) => void response.writeHead(410).end("x".repeat(100_000)));
+  const { delivery, endpoint } = await tried();
+  assert.deepEqual([delivery.state, delivery.last_status, endpoint.status], ["dead", 410, "disabled"]);
+});
