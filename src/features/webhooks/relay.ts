@@ -5,9 +5,10 @@
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLooks } from "#core/looks.ts";
-import type { System, Timer } from "#core/system.ts";
+import type { Instant, System, Timer } from "#core/system.ts";
 import type { Cluster } from "#cluster/cluster.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
+import { retryAfterMs } from "#outbound/retry-after.ts";
 import { completed, withRecordings } from "./payloads.ts";
 import {
   signatureHeaders, type Attempt, type Delivery, type Endpoint, type Head, type WebhookStore,
@@ -270,7 +271,7 @@ function judge(
   const seconds = retrySeconds[delivery.attempts];
   if (seconds === undefined) return { ...base, outcome: "dead", error };
   const jitter = 1 + (JITTER_MAX - 1) * system.randomBytes(1).readUInt8(0) / 255;
-  const waitS = Math.max(seconds * jitter, retryAfterS(reply));
+  const waitS = Math.max(seconds * jitter, retryAfterS(reply, now));
   return { ...base, outcome: "retry", error, nextAt: now + Math.round(waitS * MICROS) };
 }
 
@@ -287,9 +288,8 @@ function errorOf(reply: OutboundReply): string {
 }
 
 /** Only 429 and 503 may ask for a wait; other answers have no say in it. */
-function retryAfterS(reply: OutboundReply): number {
+function retryAfterS(reply: OutboundReply, now: Instant): number {
   if (reply.kind !== "reply" || !asksForPatience(reply.status)) return 0;
-  const seconds = Number(reply.headers["retry-after"]);
-  if (!Number.isFinite(seconds)) return 0;
-  return Math.min(Math.max(0, seconds), LIMITS.webhookRetryAfterSMax);
+  const seconds = (retryAfterMs(reply.headers["retry-after"] ?? "", now / 1000) ?? 0) / 1000;
+  return Math.min(seconds, LIMITS.webhookRetryAfterSMax);
 }

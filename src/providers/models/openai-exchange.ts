@@ -5,6 +5,7 @@ import { ProviderError } from "#core/faults.ts";
 import type { LIMITS } from "#core/limits.ts";
 import type { System, Timer } from "#core/system.ts";
 import { jsonOf } from "#core/values.ts";
+import { retryAfterMs } from "#outbound/retry-after.ts";
 import { errorText, recordOf, textOf } from "./openai-reply.ts";
 
 const READ_AHEAD_BYTES_MAX = 64 * 1024;
@@ -223,11 +224,4 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #hangUp(): void {
     if (!this.#ended) this.#controller?.abort(new Error("the exchange is over"));
   }
-}
-
-/** `Retry-After` in either form; null when there is none to be understood. */
-function retryAfterMs(header: string, nowMs: number): number | null {
-  if (/^\s*\d+(\.\d+)?\s*$/.test(header)) return Number(header) * 1000;
-  const at = Date.parse(header);
-  return Number.isNaN(at) ? null : Math.max(0, at - nowMs);
 }

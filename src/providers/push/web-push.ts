@@ -1,7 +1,8 @@
 // Web Push as every browser has it: an encrypted message to the address the browser gave, which is
 // asked as any address from outside is. Called by app/push.ts.
-import type { System } from "#core/system.ts";
+import type { Instant, System } from "#core/system.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
+import { retryAfterMs } from "#outbound/retry-after.ts";
 import { encrypt, keyPairFrom, newKeyPair, vapidHeader } from "./encryption.ts";
 import type { PushOutcome, Pusher } from "./port.ts";
 
@@ -25,14 +26,14 @@ const SALT_BYTES = 16;
 const failed = (error: string, retryable: boolean, retryAfterS = 0): PushOutcome =>
   ({ kind: "failed", error, retryable, retryAfterS });
 
-function outcomeOf(reply: OutboundReply): PushOutcome {
+function outcomeOf(reply: OutboundReply, now: Instant): PushOutcome {
   if (reply.kind === "refused") return failed(`the ${reply.reason} is not allowed`, false);
   if (reply.kind === "failed") return failed(`the push service: ${reply.reason}`, true);
   const { status, headers } = reply;
   if (status >= 200 && status < 300) return { kind: "taken" };
   if (status === 404 || status === 410) return { kind: "gone" };
-  const asked = Number(headers["retry-after"]);
-  const retryAfterS = asked > 0 ? Math.min(asked, RETRY_AFTER_S_MAX) : 0;
+  const askedMs = retryAfterMs(headers["retry-after"] ?? "", now / 1000) ?? 0;
+  const retryAfterS = Math.min(askedMs / 1000, RETRY_AFTER_S_MAX);
   return failed(
     `the push service answered ${status}`, status === 429 || status >= 500, retryAfterS);
 }
@@ -64,7 +65,7 @@ export function createWebPush({ outbound, secret, contact, system }: WebPushOpti
         body,
         totalMs: TOTAL_MS,
         bytesMax: RESPONSE_BYTES_MAX,
-      }));
+      }), system.now());
     },
     close: () => outbound.close(),
   };

@@ -19,6 +19,7 @@ interface Delivery {
   state: string;
   attempts: number;
   last_status: number | null;
+  next_attempt_at: string;
 }
 
 /** A test message to an endpoint of its own, once it was tried. */
@@ -41,4 +42,12 @@ test("[WH16] an answer counts by its status however long it is: what was taken i
   receiver.answer((_, response) => void response.writeHead(410).end("x".repeat(100_000)));
   const { delivery, endpoint } = await tried();
   assert.deepEqual([delivery.state, delivery.last_status, endpoint.status], ["dead", 410, "disabled"]);
+});
+
+test("[WH17] a receiver that names a time in its Retry-After is not asked before", async () => {
+  const at = Math.ceil(system.now() / 1_000_000 + 600) * 1000;
+  receiver.answer((_, response) =>
+    void response.writeHead(503, { "retry-after": new Date(at).toUTCString() }).end());
+  const { delivery } = await tried();
+  assert.equal(Date.parse(delivery.next_attempt_at), at);
 });
