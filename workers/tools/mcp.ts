@@ -59,10 +59,15 @@ function messagesIn({ headers, body }: Extract<OutboundReply, { kind: "reply" }>
   return found.filter(isObject);
 }
 
-/** The protocol has 404 for it; servers made after the SDK's examples answer 400 in words. */
+/**
+ * The protocol has 404 for it; servers made after the SDK's examples answer 400 in words, those
+ * made with Python's SDK did so without any JSON.
+ */
 function isGone({ status, body }: Extract<OutboundReply, { kind: "reply" }>): boolean {
   if (status !== 400) return status === 404;
-  const message = parsed(body.toString("utf8"));
+  const text = body.toString("utf8");
+  if (/^bad request: no valid session id/i.test(text)) return true;
+  const message = parsed(text);
   return isObject(message) && (message.id ?? null) === null && isObject(message.error)
     && /session|initializ/i.test(textOf(message.error.message));
 }

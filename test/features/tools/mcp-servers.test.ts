@@ -123,7 +123,10 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 /** An MCP server that keeps sessions, as the protocol has them; `forget` is its restart. */
 async function startKeeper() {
   const endpoint = await startEndpoint();
-  const state = { opened: 0, current: "", refusal: 404, schema: { type: "object" } as object };
+  const state = {
+    opened: 0, current: "", refusal: 404, saysPlainly: false,
+    schema: { type: "object" } as object,
+  };
   const cities: string[] = [];
   let isListChanged = false;
   let lists = 0;
@@ -143,8 +146,10 @@ async function startKeeper() {
       return say({ protocolVersion: "2025-06-18", capabilities: { tools: { listChanged: true } } });
     }
     if (given["mcp-session-id"] !== state.current) {
-      const error = { code: -32000, message: "Bad Request: No valid session ID provided" };
-      return response.writeHead(state.refusal).end(JSON.stringify({ jsonrpc: "2.0", id: null, error }));
+      const message = "Bad Request: No valid session ID provided";
+      return response.writeHead(state.refusal).end(state.saysPlainly
+        ? message
+        : JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32000, message } }));
     }
     if (id === undefined) return response.writeHead(202).end();
     if (asked === "tools/list") {
@@ -211,6 +216,18 @@ test("[TL135] hello is said once, again when a server has forgotten the session,
   });
   assert.equal(tried.body.ok, true, JSON.stringify(tried.body));
   assert.deepEqual(keeper.asked(), [...HELLO, "tools/call"]);
+  await keeper.endpoint.close();
+});
+
+test("[TL138] an MCP server that says plainly that it has forgotten the session hears the call again", async () => {
+  const keeper = await startKeeper();
+  const id = await newTool("get-weather", keeper.endpoint.url);
+  await turnWith(id, { city: "Oslo" });
+  // As Python's SDK did until 2026.
+  Object.assign(keeper.state, { refusal: 400, saysPlainly: true });
+  keeper.forget();
+  assert.deepEqual(await turnWith(id, { city: "Rome" }), [{ text: "Sunny." }]);
+  assert.deepEqual(keeper.cities, ["Oslo", "Rome"]);
   await keeper.endpoint.close();
 });
 
