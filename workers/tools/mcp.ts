@@ -14,6 +14,7 @@ const PROTOCOL_VERSION = "2025-11-25";
 const TOOLS_MAX = 200;
 const PAGES_MAX = 20;
 const LIST_BYTES_MAX = 1024 * 1024;
+const TELL_MS = 2000;
 const TOOLS_CHANGED = "notifications/tools/list_changed";
 const CLIENT = { name: "parley", version: "1" };
 
@@ -33,6 +34,9 @@ class McpFailure extends Error {
     this.reply = reply;
   }
 }
+
+const isLate = (error: unknown): boolean =>
+  error instanceof McpFailure && error.reply.kind === "failed" && error.reply.reason === "timeout";
 
 const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -127,7 +131,11 @@ class Session {
   async ask(method: string, params: Json, more: Record<string, string> = {}): Promise<Answer> {
     const id = this.#nextId;
     this.#nextId += 1;
-    const reply = await this.#send({ jsonrpc: "2.0", id, method, params }, more);
+    const reply = await this.#send({ jsonrpc: "2.0", id, method, params }, more)
+      .catch((error: unknown) => {
+        if (method !== "initialize" && isLate(error)) this.#cancel(id);
+        throw error;
+      });
     const messages = messagesIn(reply);
     this.#hasNewTools ||= messages.some((one) => one.method === TOOLS_CHANGED);
     const message = messages.find((one) =>
@@ -137,12 +145,26 @@ class Session {
     return { message, headers, status, text: reply.body.toString("utf8") };
   }
 
-  /** Lets the server forget the session; nobody waits for what it says to that. */
+  /** Lets the server forget the session. */
   close(): void {
-    if (this.#headers["mcp-session-id"] === undefined) return;
-    const { url } = this.#request;
-    void this.#endpoints.request(
-      { url, method: "DELETE", headers: this.#headers, totalMs: 2000, bytesMax: LIST_BYTES_MAX });
+    if (this.#headers["mcp-session-id"] !== undefined) this.#tell("DELETE");
+  }
+
+  /** A connection that ends does not say so: servers go on with what they were asked. */
+  #cancel(requestId: number): void {
+    this.#tell("POST", {
+      jsonrpc: "2.0", method: "notifications/cancelled",
+      params: { requestId, reason: "There was no answer in time." },
+    });
+  }
+
+  /** Nobody waits for what the server says to that. */
+  #tell(method: string, message?: Json): void {
+    void this.#endpoints.request({
+      url: this.#request.url, method, headers: this.#headers,
+      ...message && { body: JSON.stringify(message) },
+      totalMs: TELL_MS, bytesMax: LIST_BYTES_MAX,
+    });
   }
 
   async #send(

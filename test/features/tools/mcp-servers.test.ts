@@ -124,7 +124,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 async function startKeeper() {
   const endpoint = await startEndpoint();
   const state = {
-    opened: 0, current: "", refusal: 404, saysPlainly: false,
+    opened: 0, current: "", refusal: 404, saysPlainly: false, isSilent: false,
     schema: { type: "object" } as object,
   };
   const cities: string[] = [];
@@ -157,6 +157,7 @@ async function startKeeper() {
       lists += 1;
       return say({ tools: [{ name: "get-weather", description: "Other words.", inputSchema }] });
     }
+    if (state.isSilent) return;
     cities.push(params?.arguments?.city ?? "");
     const notice = { jsonrpc: "2.0", method: "notifications/tools/list_changed" };
     say({ content: [{ type: "text", text: "Sunny." }] },
@@ -228,6 +229,24 @@ test("[TL138] an MCP server that says plainly that it has forgotten the session 
   keeper.forget();
   assert.deepEqual(await turnWith(id, { city: "Rome" }), [{ text: "Sunny." }]);
   assert.deepEqual(keeper.cities, ["Oslo", "Rome"]);
+  await keeper.endpoint.close();
+});
+
+test("[TL139] an MCP server is told of a call that is not waited for any longer", async () => {
+  const keeper = await startKeeper();
+  const id = await newTool("get-weather", keeper.endpoint.url);
+  await server.call("PATCH", `/user/tools/${id}`, { body: { timeout: 1 } });
+  keeper.state.isSilent = true;
+  const [late] = await turnWith(id, { city: "Oslo" });
+  assert.match(String(late?.error), /did not answer in time/);
+  await until(() => keeper.asked().includes("notifications/cancelled"));
+  const [call, told] = keeper.endpoint.requests
+    .filter(({ body }) => /tools\/call|cancelled/.test(body))
+    .map(({ body, headers: given }) => ({
+      ...JSON.parse(body) as { id?: number; params: { requestId?: number } }, given,
+    }));
+  assert.ok(call?.id !== undefined && told?.params.requestId === call.id);
+  assert.equal(told.given["mcp-session-id"], keeper.state.current);
   await keeper.endpoint.close();
 });
 
