@@ -135,6 +135,33 @@ test("[EV95] an EventSource whose address has a position goes on from Last-Event
   assert.deepEqual(afresh, all);
 });
 
+test("[EV96] a message that is sent once more by its key goes on from Last-Event-ID, and ends", async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  const gate = Promise.withResolvers<void>();
+  model.script(() => ({ tokens: ["one ", "two."], hold: gate.promise, holdAfter: 1 }));
+  const send = (lastId = ""): Promise<Response> =>
+    fetch(`${server.url}/api/conversations/${uuid}/messages`, {
+      method: "POST", body: JSON.stringify({ message: "Hello" }),
+      headers: {
+        "Content-Type": "application/json", Accept: "text/event-stream", "Idempotency-Key": "ev96",
+        "Last-Event-ID": lastId,
+      },
+    });
+  // What a client has had of another message says nothing of this one.
+  const first = await read(await send("1"), ({ type }) => type === "reply_delta");
+  assert.deepEqual(
+    first.frames.map(({ type }) => type), ["message_added", "reply_start", "reply_delta"]);
+  const again = await send(first.frames.at(-1)?.id);
+  gate.resolve();
+  const rest = await read(again, isReply);
+  assert.deepEqual(rest.frames.map(({ type }) => type), ["reply_delta", "reply_end", "message_added"]);
+  assert.equal(textOf([...first.frames, ...rest.frames]), await stored(server, uuid));
+  const late = await read(await send(first.frames.at(-1)?.id), () => false);
+  assert.deepEqual(late.frames, rest.frames);
+  assert.deepEqual((await read(await send(rest.frames.at(-1)?.id), () => false)).frames, []);
+  model.script(null);
+});
+
 test("[EV3] watchers on any mix of transports see the same text", async () => {
   const uuid = await newConversation(server, assistant.uuid);
   model.script(() => ({ tokens: ["one ", "two ", "three"], gapMs: 5 }));

@@ -70,6 +70,8 @@ interface SessionOptions {
   untilTurn?: number;
   /** Events right after `position` that the caller has at hand, so that the log is not read. */
   backlog?: CommittedEvent[];
+  /** Close as `finished` with what the log has now. */
+  endsAtPresent?: boolean;
   /** Leave out the turn's failures: it was tried again and answered. */
   skipsFailures?: boolean;
 }
@@ -91,6 +93,7 @@ export class Session {
   readonly #system: System;
   readonly #log: Logger;
   readonly #untilTurn: number | null;
+  readonly #endsAtPresent: boolean;
   readonly #skipsFailures: boolean;
   readonly #unsubscribe: () => void;
   #begins: Start["begins"];
@@ -115,6 +118,7 @@ export class Session {
     this.#system = options.system;
     this.#log = options.log;
     this.#untilTurn = options.untilTurn ?? null;
+    this.#endsAtPresent = options.endsAtPresent ?? false;
     this.#skipsFailures = options.skipsFailures ?? false;
     this.#backlog = options.backlog ?? [];
     this.#position = options.start.position;
@@ -295,7 +299,10 @@ export class Session {
       if (this.#position.sequence >= newest) break;
       await this.#flush();
     }
-    if (!this.#isOver) this.#gatherLive();
+    if (!this.#isOver) {
+      this.#gatherLive();
+      this.#finished ||= this.#endsAtPresent;
+    }
     // What passed while the log was read may be older than what was found there.
     this.#heard = this.#heard.filter(({ kind }) => kind !== "passing");
     if (!this.#congested) await this.#flush();

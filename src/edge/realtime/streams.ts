@@ -18,6 +18,8 @@ export interface StreamRequest {
   position: Position | null;
   /** End the stream with this turn. */
   untilTurn?: number;
+  /** All there will be of it is in the log: ends once the watcher has that. */
+  endsAtPresent?: boolean;
   /** The turn was tried again and answered: its earlier failures are not sent. */
   skipsFailures?: boolean;
   /** Events right after `position` that the caller has at hand, so that the log is not read. */

@@ -14,6 +14,7 @@ import { originFault } from "#http/api.ts";
 import { json, type HttpRequest, type Reply } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
+import { parsePosition } from "#realtime/frames.ts";
 import { readPosition, type Streams } from "#realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Attachments } from "./attachments.ts";
@@ -205,7 +206,7 @@ function sendRoute(options: ConversationRouteOptions): Route {
     description: "Answered with the whole reply as JSON, or with `Accept: text/event-stream` as it "
       + "is written. A client that goes does not stop the reply.",
     params,
-    headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
+    headers: { "Idempotency-Key": IDEMPOTENCY_KEY, "Last-Event-ID": LAST_EVENT_ID },
     errorShape: "conversation",
     notFound: "Conversation not found",
     body: SEND,
@@ -240,20 +241,26 @@ function sendRoute(options: ConversationRouteOptions): Route {
   });
 }
 
-/** The whole reply, or the stream of it. */
+/** The whole reply, or the stream of it; a message sent once more goes on where its client was. */
 export async function answerSent(
   sent: Sent, http: HttpRequest,
   { streams, stream }: { streams: Streams; stream: ReturnType<Access["streamOf"]> },
 ): Promise<Reply> {
-  return wantsEvents(http) && sent.kind !== "stored"
-    ? withReplay(sent, await streams.openSse({
-        ...stream,
-        position: { sequence: sent.fromSequence, chars: 0 },
-        untilTurn: sent.turnId,
-        backlog: sent.kind === "answering" && !sent.replayed ? sent.events : [],
-        skipsFailures: sent.kind === "repeated" && sent.result.kind === "completed",
-      }))
-    : withReplay(sent, json(200, await replyOf(sent)));
+  if (!wantsEvents(http) || sent.kind === "stored") {
+    return withReplay(sent, json(200, await replyOf(sent)));
+  }
+  const beginning = { sequence: sent.fromSequence, chars: 0 };
+  const seen = isReplayed(sent) ? parsePosition(http.headers["last-event-id"] ?? "") : null;
+  const goesOn = seen !== null && seen.sequence >= sent.fromSequence;
+  return withReplay(sent, await streams.openSse({
+    ...stream,
+    position: goesOn ? seen : beginning,
+    untilTurn: sent.turnId,
+    // The end of the turn may be what was seen last.
+    endsAtPresent: goesOn && sent.kind === "repeated",
+    backlog: sent.kind === "answering" && !sent.replayed ? sent.events : [],
+    skipsFailures: sent.kind === "repeated" && sent.result.kind === "completed",
+  }));
 }
 
 export function requiredText(message: string | undefined, hasFiles: boolean): string {
@@ -267,9 +274,11 @@ async function replyOf(sent: Sent): Promise<object> {
   return replyBody(await sent.result);
 }
 
+const isReplayed = (sent: Sent): boolean =>
+  sent.kind === "repeated" || (sent.kind === "answering" && sent.replayed);
+
 function withReplay(sent: Sent, reply: Reply): Reply {
-  const replayed = sent.kind === "repeated" || (sent.kind === "answering" && sent.replayed);
-  return replayed
+  return isReplayed(sent)
     ? { ...reply, headers: { ...reply.headers, "Idempotency-Replayed": "true" } }
     : reply;
 }
