@@ -172,7 +172,7 @@ test("[WH3] what is not taken is tried again in time, what is behind it waits, t
   assert.equal(new Set(receiver.received.slice(0, before + 1).map(({ id }) => id)).size, 1);
 });
 
-test("[WH16] what waits to be tried again is sent in time when the clock is set back, or the machine slept", async () => {
+test("[WH18] what waits to be tried again is sent in time when the clock is set back, or the machine slept", async () => {
   for (const stepMs of [-86_400_000, 86_400_000]) {
     const { receiver, credit, deliveries } = await subscribed();
     receiver.answer((_, response) => void response.writeHead(503, { "retry-after": "600" }).end());
