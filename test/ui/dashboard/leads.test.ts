@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { makeXlsx } from "#support/office.ts";
-import { newAssistant } from "#support/server.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
@@ -88,6 +88,43 @@ test("[DB73] thousands of leads scroll and are narrowed, with few of them in the
     await rowOf(page, "+1 415 555 2499").getByText("Completed").waitFor();
     await go("/campaigns");
     await rowOf(page, "Autumn").getByText("1 of 2,500").waitFor();
+  }, { key });
+});
+
+test("[DB580] whoever comes back to a list in pages finds it where it was left, and as it is by now", { skip }, async () => {
+  const caller = await newCaller();
+  const { key } = caller;
+  await importRows(key, await newCampaign(caller), 300);
+  const { uuid } = await newAssistant(server, {}, key);
+  for (let index = 0; index < 120; index += 1) {
+    await newConversation(server, uuid, { variables: { customer_name: `Visitor ${index}` } });
+  }
+  await withDashboard(async ({ page, go }) => {
+    const backTo = async (name: string, meanwhile: () => Promise<void>): Promise<void> => {
+      const link = page.getByRole("link", { name });
+      await link.evaluate((element) => element.scrollIntoView({ block: "center" }));
+      const place = await page.evaluate("scrollY");
+      assert.ok(Number(place) > 2000, String(place));
+      await link.click();
+      await page.locator("main h1").getByText(name).waitFor();
+      await meanwhile();
+      await page.goBack();
+      await link.waitFor();
+      await until(page, `scrollY === ${String(place)}`);
+    };
+    await go("/leads");
+    await page.getByText("300 leads").waitFor();
+    await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)");
+    await backTo("+1 415 555 0020", async () => {
+      const { id } = (await leadsOf(key, "&phone_number=4155550020")).data[0] ?? assert.fail();
+      await server.call("PATCH", `/user/leads/${String(id)}`, { key, body: { status: "completed" } });
+    });
+    await rowOf(page, "+1 415 555 0020").getByText("Completed").waitFor();
+    await go("/conversations");
+    await page.getByRole("link", { name: "Visitor 119" }).waitFor();
+    await until(page, `scrollTo(0, document.documentElement.scrollHeight),
+      document.querySelector("table.list").ariaRowCount === "121"`);
+    await backTo("Visitor 12", () => Promise.resolve());
   }, { key });
 });
 

@@ -27,9 +27,15 @@ export class NumberedPages<T> {
   #timer: ReturnType<typeof setTimeout> | null = null;
   #isOver = false;
 
-  constructor(load: { current: LoadPage<T> }, changed: () => void) {
+  /** `before`: the same list as it was left, shown until each page in view is there anew. */
+  constructor(
+    load: { current: LoadPage<T> }, changed: () => void, before: NumberedPages<T> | null = null,
+  ) {
     this.#load = load;
     this.#changed = changed;
+    if (before === null) return;
+    this.total = before.total;
+    for (const [page, rows] of before.#pages) this.#pages.set(page, rows);
   }
 
   at(index: number): T | undefined {
@@ -97,6 +103,9 @@ interface CursorPage<T> {
 
 export type LoadBehind<T> = (cursor: string | null) => Promise<CursorPage<T>>;
 
+/** More is not loaded again for whoever comes back. */
+const AGAIN_ROWS_MAX = 1000;
+
 /** Loads on from the end. */
 export class CursorPages<T> {
   rows: T[] | null = null;
@@ -106,10 +115,17 @@ export class CursorPages<T> {
   #next: string | null = null;
   #run = 0;
   #isLoading = false;
+  /** So many rows are wanted at once. */
+  #wanted = 0;
 
-  constructor(load: { current: LoadBehind<T> }, changed: () => void) {
+  /** `before`: the same list as it was left, shown until all of it is there anew. */
+  constructor(
+    load: { current: LoadBehind<T> }, changed: () => void, before: CursorPages<T> | null = null,
+  ) {
     this.#load = load;
     this.#changed = changed;
+    this.rows = before?.rows ?? null;
+    this.#wanted = Math.min(this.rows?.length ?? 0, AGAIN_ROWS_MAX);
   }
 
   /** Near the end, the next page is wanted. */
@@ -131,11 +147,17 @@ export class CursorPages<T> {
     const run = (this.#run += 1);
     this.#isLoading = true;
     try {
-      const { rows, next } = await this.#load.current(isAnew ? null : this.#next);
-      if (run !== this.#run) return;
-      this.rows = isAnew ? rows : [...this.rows ?? [], ...rows];
+      const found = isAnew ? [] : [...this.rows ?? []];
+      let next = isAnew ? null : this.#next;
+      do {
+        const page = await this.#load.current(next);
+        if (run !== this.#run) return;
+        found.push(...page.rows);
+        next = page.next;
+      } while (next !== null && found.length < this.#wanted);
+      Object.assign(this, { rows: found, error: null });
       this.#next = next;
-      this.error = null;
+      this.#wanted = 0;
     } catch (error) {
       if (run !== this.#run) return;
       this.error = error;

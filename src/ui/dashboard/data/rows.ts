@@ -2,6 +2,7 @@
 // pages load just the pages in view, however far down; lists with a cursor load on from the end.
 import { useCallback, useEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import { CursorPages, NumberedPages, type LoadBehind, type LoadPage } from "./pages.ts";
+import { entryOf } from "./seen.ts";
 import { useReloads } from "./use-data.ts";
 
 export interface Rows<T> {
@@ -24,6 +25,14 @@ export function rowsOf<T>(
   };
 }
 
+/** Whoever comes back finds the list as long as it was, so that its place is still there. */
+function follow<P>(key: string, make: (before: P | null) => P): P {
+  const entry = entryOf(`rows ${key}`);
+  const made = make(entry.value as P | null);
+  entry.value = made;
+  return made;
+}
+
 /** `load` gives page `page`, from 1; another `key` is another list. */
 export function usePages<T>(
   key: string,
@@ -33,9 +42,11 @@ export function usePages<T>(
   const [version, changed] = useReducer((count: number) => count + 1, 0);
   const loader = useRef(load);
   loader.current = load;
-  const pages = useMemo(() => new NumberedPages<T>(loader, () => changed(undefined)), [key]);
+  const pages = useMemo(() => follow<NumberedPages<T>>(key, (before) =>
+    new NumberedPages(loader, () => changed(undefined), before)), [key]);
   useEffect(() => {
-    pages.show(0, 1);
+    // A table that is there already says itself what is in view.
+    if (pages.total === null || pages.total === 0) pages.show(0, 1);
     return () => pages.close();
   }, [pages]);
   const reload = useCallback(() => pages.reload(), [pages]);
@@ -58,7 +69,8 @@ export function useCursor<T>(
   const [version, changed] = useReducer((count: number) => count + 1, 0);
   const loader = useRef(load);
   loader.current = load;
-  const pages = useMemo(() => new CursorPages<T>(loader, () => changed(undefined)), [key]);
+  const pages = useMemo(() => follow<CursorPages<T>>(key, (before) =>
+    new CursorPages(loader, () => changed(undefined), before)), [key]);
   useEffect(() => {
     pages.reload();
     return () => pages.close();

@@ -1,6 +1,6 @@
 // What this browser has seen of the server, each thing under its key, for all who show it. Used by
-// use-data.ts; the account's stream (live.tsx) and what is changed from here (session.tsx) say what
-// of it is old.
+// use-data.ts and rows.ts; the account's stream (live.tsx) and what is changed from here
+// (session.tsx) say what of it is old.
 
 const SEEN_MAX = 100;
 
