@@ -201,6 +201,32 @@ test("[DB52] the AI is switched off and on as the server confirms; others' switc
   });
 });
 
+test("[DB581] who writes on while a reply is being sent does not send the sent one again", { skip }, async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  await withDashboard(async ({ page, go }) => {
+    const { promise: answered, resolve: answerNow } = Promise.withResolvers<void>();
+    await page.route("**/messages", async (route) => {
+      if (route.request().method() === "POST") await answered;
+      await route.continue();
+    });
+    await go(`/inbox/${uuid}`);
+    const reply = page.getByLabel("Your reply");
+    await reply.fill("At nine.");
+    const sent = page.waitForResponse((response) => response.request().method() === "POST"
+      && response.url().endsWith("/messages"));
+    await reply.press("Enter");
+    await reply.press("End");
+    await reply.pressSequentially("Bring your card.");
+    answerNow();
+    await sent;
+    await messages(page).getByText("At nine.").waitFor();
+    await until(page, `document.querySelector(".inbox-composer textarea").value === "Bring your card."`);
+    await reply.press("Enter");
+    await messages(page).getByText("Bring your card.").waitFor();
+    assert.deepEqual((await texts(page)).slice(-2), ["At nine.", "Bring your card."]);
+  });
+});
+
 test("[DB53] a suggestion is shown and stays out of the customer's conversation", { skip }, async () => {
   const uuid = await newConversation(server, assistant.uuid);
   answer("First.");

@@ -60,7 +60,8 @@ function useUnsent(uuid: string) {
     }));
     const now = read();
     change({
-      text: now.text === text ? "" : now.text,
+      // Whoever has written on meanwhile keeps that, and what is sent already is not sent with it.
+      text: now.text.startsWith(text) ? now.text.slice(text.length) : now.text,
       files: now.files.filter((file) => !files.includes(file)), pending: null,
     });
   };
