@@ -100,6 +100,16 @@ test("[DB576] long names take one line of the inbox, and in German the menu brea
   }, { context: { locale: "de" } });
 });
 
+test("[DB582] at 320 px, as at 400 %, the page is no wider than the screen however much money there is", { skip }, async () => {
+  const { key } = await server.newAccount({ balance: "104994.00" });
+  await withDashboard(async ({ page, go }) => {
+    await page.setViewportSize({ width: 320, height: 640 });
+    await go("/");
+    await page.locator("header.top").getByText("$104,994.00").waitFor();
+    assert.ok(await overhangOf(page) <= 0, String(await overhangOf(page)));
+  }, { key });
+});
+
 test("[DB579] in forced colours switches are seen with their states, and messages and notices have an edge", { skip }, async () => {
   const { uuid } = await newAssistant(server, { status: "active" });
   const talk = await newConversation(server, uuid);
