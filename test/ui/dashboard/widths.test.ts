@@ -1,7 +1,7 @@
 // What has a width of its own: long names, money, times and states at the widths people have.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { askUntil } from "#support/asking.ts";
 import { noBrowser } from "#support/browser.ts";
 import { overhangOf, startDashboard } from "#support/dashboard-page.ts";
@@ -108,6 +108,43 @@ test("[DB582] at 320 px, as at 400 %, the page is no wider than the screen howev
     await page.locator("header.top").getByText("$104,994.00").waitFor();
     assert.ok(await overhangOf(page) <= 0, String(await overhangOf(page)));
   }, { key });
+});
+
+/** Whether its first word is in what is shown of this element. */
+const isBegun = (element: Locator): Promise<boolean> => element.evaluate((cell) => {
+  const text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT).nextNode()!;
+  const word = document.createRange();
+  word.setStart(text, 0);
+  word.setEnd(text, 4);
+  const { left, right } = word.getBoundingClientRect();
+  const box = cell.getBoundingClientRect();
+  return left >= box.left && right <= box.right;
+});
+
+test("[DB583] what is written from right to left begins where it is seen, in lists, in the inbox and where one writes", { skip }, async () => {
+  const words = "مكتب الاستقبال في المدينة القديمة عند البوابة الشرقية ".repeat(4).trim();
+  model.script(() => ({ tokens: [words] }));
+  const { uuid } = await newAssistant(server, { name: words });
+  const talk = await newConversation(server, uuid, { variables: { customer_name: words } });
+  await server.call("POST", `/conversations/${talk}/messages`, { body: { message: words } });
+  await server.call("POST", `/user/conversations/${talk}/request-human`);
+  await withDashboard(async ({ page, go }) => {
+    const begins = async (selector: string): Promise<void> => {
+      const element = page.locator(selector, { hasText: "مكتب" }).first();
+      await element.waitFor();
+      assert.ok(await isBegun(element), selector);
+    };
+    await go("/assistants");
+    await begins("main td");
+    await go("/conversations");
+    await begins("main td");
+    await begins("main td .two-lines > span");
+    await go(`/inbox/${talk}`);
+    for (const part of [".inbox-head strong", ".inbox-last", ".inbox-foot > span"]) await begins(part);
+    const reply = page.getByLabel("Your reply");
+    await reply.fill(words);
+    assert.equal(await reply.evaluate((box) => getComputedStyle(box).direction), "rtl");
+  });
 });
 
 test("[DB579] in forced colours switches are seen with their states, and messages and notices have an edge", { skip }, async () => {

@@ -104,7 +104,7 @@ export function TextField(props: TextFieldProps) {
       {...(error ? { error } : {})} {...(hidesLabel ? { hidesLabel } : {})}
       render={(control) => (
         <input
-          {...control} {...rest} {...boundOf(maxLength)} value={value}
+          dir="auto" {...control} {...rest} {...boundOf(maxLength)} value={value}
           onInput={(event) => onInput(bounded(event.currentTarget, maxLength))}
         />
       )}
@@ -172,7 +172,7 @@ export function TextArea(props: TextAreaProps) {
       {...field} error={error}
       render={(control) => (
         <textarea
-          {...control} rows={rows} placeholder={placeholder} value={value}
+          {...control} dir="auto" rows={rows} placeholder={placeholder} value={value}
           onInput={(event) => onInput(event.currentTarget.value)}
         />
       )}
