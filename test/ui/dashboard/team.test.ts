@@ -406,3 +406,30 @@ test("[DB334] on no page a viewer or an operator can press a button whose reques
   }
   caller.hangUp();
 });
+
+test("[DB573] what somebody else has set of who is told of a low balance is not replaced unseen", { skip }, async () => {
+  const { key } = await server.newAccount({ balance: "50" });
+  const put = (amounts: number[], emails: string[]) =>
+    server.call("PUT", "/user/balance/alerts", { key, body: { amounts, emails } });
+  const kept = async () => (await server.call("GET", "/user/balance", { key })).body.alerts;
+  await put([5], ["ada@example.org"]);
+  await withDashboard(async ({ page, go }) => {
+    await go("/money");
+    const amounts = page.getByLabel("Amounts (USD)");
+    const save = () => page.getByRole("button", { name: "Save" }).click();
+    await amounts.fill("20, 5");
+    await put([5], ["ada@example.org", "bo@example.org"]);
+    await save();
+    await page.getByText("Saved.").waitFor();
+    assert.deepEqual(await kept(), { amounts: [20, 5], emails: ["ada@example.org", "bo@example.org"] });
+    await amounts.fill("30");
+    await put([10], ["ada@example.org"]);
+    await save();
+    await page.getByText("Somebody else has changed this").first().waitFor();
+    assert.deepEqual(await kept(), { amounts: [10], emails: ["ada@example.org"] });
+    const asked = page.waitForResponse((response) => response.request().method() === "PUT");
+    await save();
+    await (await asked).finished();
+    assert.deepEqual(await kept(), { amounts: [30], emails: ["ada@example.org"] });
+  }, { key });
+});

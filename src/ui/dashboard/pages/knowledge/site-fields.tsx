@@ -1,6 +1,7 @@
 // How a website is read: its timetable, and whether its robots.txt counts. Asked for when it is
 // added (website.tsx), changed later (documents.tsx).
 import { useState } from "preact/hooks";
+import { useEdited } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Form, SelectField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
@@ -52,26 +53,30 @@ export function SiteFields({ value, onInput, errors }: {
   );
 }
 
+const valueOf = (document: Pick<Document, "read_again_every_hours" | "ignore_robots">): SiteValue => ({
+  reread: timetableOf(document.read_again_every_hours).value, isOwn: document.ignore_robots,
+});
+const onWire = ({ reread, isOwn }: SiteValue) =>
+  ({ read_again_every_hours: rereadHours(reread), ignore_robots: isOwn });
+
 export function SiteSettings({ knowledgebaseId: id, document, onDone, onClose }: {
   knowledgebaseId: number; document: Document; onDone(): void; onClose(): void;
 }) {
   const api = useApi();
-  const [value, setValue] = useState<SiteValue>({
-    reread: timetableOf(document.read_again_every_hours).value, isOwn: document.ignore_robots,
-  });
+  const edited = useEdited(() => valueOf(document), onWire);
   const [error, setError] = useState<unknown>(null);
   const save = async (): Promise<void> => {
-    await unwrap(api.PATCH("/user/knowledgebases/{id}/documents/{document_id}", {
-      params: { path: { id, document_id: document.id } },
-      body: { read_again_every_hours: rereadHours(value.reread), ignore_robots: value.isOwn },
-    }));
+    const path = "/user/knowledgebases/{id}/documents/{document_id}";
+    const params = { path: { id, document_id: document.id } };
+    const { data } = await unwrap(api.GET(path, { params }));
+    await unwrap(api.PATCH(path, { params, body: onWire(edited.onto(valueOf(data))) }));
     onDone();
     onClose();
   };
   return (
     <Dialog title={`How ${document.name} is read`} onClose={onClose}>
       <Form submit="Save" error={error} onCancel={onClose} onSubmit={() => save().catch(setError)}>
-        <SiteFields value={value} onInput={setValue} errors={fieldErrors(error)} />
+        <SiteFields value={edited.fields} onInput={edited.set} errors={fieldErrors(error)} />
       </Form>
     </Dialog>
   );

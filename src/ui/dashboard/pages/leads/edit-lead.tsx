@@ -1,5 +1,6 @@
 // Changing a lead: only what people have touched is theirs, all else follows the server.
 import { useState } from "preact/hooks";
+import { meanwhile, takenFault } from "#ui/dashboard/data/meanwhile.ts";
 import { useCampaigns } from "#ui/dashboard/data/lists.ts";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SelectField, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
@@ -16,6 +17,8 @@ interface Draft {
   /** Values by name, of those the lead has. */
   values?: Record<string, string>;
   added?: Pair[];
+  /** The lead as it was when it began to be changed. */
+  before?: Lead;
 }
 
 type Settable = "created" | "completed" | "reached-max-retries";
@@ -45,6 +48,20 @@ function changesOf(draft: Draft, lead: Lead) {
   };
 }
 
+/** What people change, each variable by itself. */
+const fieldsOf = ({ phone_number, campaign_id, variables }: Lead): Record<string, unknown> => ({
+  phone_number, campaign_id,
+  ...Object.fromEntries(Object.entries(variables).map(([name, value]) => [`variables ${name}`, value])),
+});
+
+/** The fields, as the server names them, that somebody else has changed otherwise meanwhile. */
+function takenOf(changes: ReturnType<typeof changesOf>, before: Lead, theirs: Lead): string[] {
+  const variables = { ...before.variables, ...changes.variables };
+  const mine = fieldsOf({ ...before, ...changes, variables } as Lead);
+  const { taken } = meanwhile(mine, fieldsOf(before), fieldsOf(theirs));
+  return taken.map((name) => name.split(" ")[0] ?? name);
+}
+
 /**
  * What brings the lead back to where it was; null: nothing does. Variables it did not have cannot
  * be taken away, and a queue it was in only begins anew.
@@ -64,7 +81,13 @@ function inverseOf(changes: ReturnType<typeof changesOf>, lead: Lead) {
   };
 }
 
-function useSaving(lead: Lead, onSaved: (lead: Lead) => void) {
+interface Kept {
+  onSaved(lead: Lead): void;
+  /** Somebody else has changed what was to be saved: it is not, and this is the lead by now. */
+  onTaken(lead: Lead): void;
+}
+
+function useSaving(lead: Lead, { onSaved, onTaken }: Kept) {
   const api = useApi();
   const toasts = useToasts();
   const patch = async (body: ReturnType<typeof changesOf>): Promise<string> => {
@@ -74,7 +97,13 @@ function useSaving(lead: Lead, onSaved: (lead: Lead) => void) {
     onSaved(data);
     return message;
   };
-  return async (changes: ReturnType<typeof changesOf>): Promise<void> => {
+  return async (changes: ReturnType<typeof changesOf>, before: Lead): Promise<void> => {
+    const theirs = await unwrap(api.GET("/user/leads/{id}", { params: { path: { id: lead.id } } }));
+    const taken = takenOf(changes, before, theirs);
+    if (taken.length > 0) {
+      onTaken(theirs);
+      throw takenFault(taken);
+    }
     const back = inverseOf(changes, lead);
     const message = await patch(changes);
     toasts.notify(message, back ? () => patch(back) : undefined);
@@ -82,16 +111,20 @@ function useSaving(lead: Lead, onSaved: (lead: Lead) => void) {
 }
 
 export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): void }) {
-  const saveLead = useSaving(lead, onSaved);
   const campaigns = useCampaigns().value ?? [{ id: lead.campaign_id, name: lead.campaign.name }];
   const [draft, setDraft] = useState<Draft>({});
   const [error, setError] = useState<unknown>(null);
   const work = useWork(setError);
-  const change = (part: Draft): void => setDraft((before) => ({ ...before, ...part }));
+  const change = (part: Draft): void =>
+    setDraft((now) => ({ before: lead, ...now, ...part }));
   const changes = changesOf(draft, lead);
+  const saveLead = useSaving(lead, {
+    onSaved,
+    onTaken: (theirs) => (onSaved(theirs), change({ before: theirs })),
+  });
   const errors = fieldErrors(error);
   const save = async (): Promise<void> => {
-    await saveLead(changes);
+    await saveLead(changes, draft.before ?? lead);
     // What was typed meanwhile stays unsaved.
     setDraft((now) => (now === draft ? {} : now));
     setError(null);
@@ -129,7 +162,9 @@ export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): v
         <Variables
           pairs={[...pairsOf({ ...lead.variables, ...draft.values }), ...draft.added ?? []]}
           onInput={(pairs) => change({
-            values: variablesOf(pairs.filter(({ isKept }) => isKept)),
+            // What nobody has written in goes on following the server.
+            values: variablesOf(pairs.filter(({ isKept, name, value }) =>
+              isKept && value !== lead.variables[name])),
             added: pairs.filter(({ isKept }) => !isKept),
           })}
           error={errors.variables}

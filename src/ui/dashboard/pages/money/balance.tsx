@@ -2,7 +2,8 @@
 // runs low.
 import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
-import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { meanwhile, takenFault } from "#ui/dashboard/data/meanwhile.ts";
+import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { Button, Form, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
@@ -75,23 +76,45 @@ function TopUp({ found: { top_up: way } }: { found: Found }) {
 
 const listed = (text: string): string[] => text.split(/[\s,;]+/).filter(Boolean);
 
+interface Texts { amounts: string; emails: string }
+const textsOf = ({ amounts, emails }: Found["alerts"]): Texts =>
+  ({ amounts: amounts.join(", "), emails: emails.join(", ") });
+
 function Alerts({ found: { alerts, sends_mail: sendsMail }, saved }: {
   found: Found; saved(): void;
 }) {
   const api = useApi();
   const toasts = useToasts();
   // What nobody has written in follows what is kept.
-  const [written, setWritten] = useState<{ amounts?: string; emails?: string }>({});
-  const { amounts = alerts.amounts.join(", "), emails = alerts.emails.join(", ") } = written;
+  const [written, setWritten] = useState<Partial<Texts>>({});
+  /** What was kept when somebody began to write. */
+  const [before, setBefore] = useState<Texts | null>(null);
+  const { amounts, emails } = { ...textsOf(alerts), ...written };
   const [error, setError] = useState<unknown>(null);
+  const errors = fieldErrors(error);
+  const write = (part: Partial<Texts>): void => {
+    setBefore(before ?? textsOf(alerts));
+    setWritten({ ...written, ...part });
+  };
+  /** What is to be kept on top of what the server has by now; throws where that was taken. */
+  const merge = async (): Promise<Texts> => {
+    const theirs = textsOf((await unwrap(api.GET("/user/balance"))).alerts);
+    const base = before ?? theirs;
+    const { merged, taken } = meanwhile({ ...base, ...written }, base, theirs);
+    setBefore(theirs);
+    if (taken.length > 0) throw takenFault(taken);
+    return merged;
+  };
   const save = async (): Promise<void> => {
     setError(null);
     try {
+      const { amounts, emails } = await merge();
       await unwrap(api.PUT("/user/balance/alerts", {
         body: { amounts: listed(amounts).map(Number), emails: listed(emails) },
       }));
       toasts.notify("Saved.");
       setWritten((now) => (now === written ? {} : now));
+      setBefore(null);
       saved();
     } catch (failure) {
       setError(failure);
@@ -101,13 +124,13 @@ function Alerts({ found: { alerts, sends_mail: sendsMail }, saved }: {
     <Form onSubmit={save} error={error} submit="Save">
       <TextField
         label="Amounts (USD)" value={amounts} placeholder="20, 5"
-        onInput={(text) => setWritten({ ...written, amounts: text })}
+        onInput={(text) => write({ amounts: text })} error={errors.amounts}
         hint={"When the balance falls to one of them, webhooks receive balance_low; once, until it "
           + "was above it again."}
       />
       <TextField
         label="E-mails" value={emails} placeholder="ada@example.org"
-        onInput={(text) => setWritten({ ...written, emails: text })}
+        onInput={(text) => write({ emails: text })} error={errors.emails}
         hint={sendsMail
           ? "Each has a mail of it too."
           : "The server is not set up to send mail: ask your operator."}
