@@ -1,6 +1,7 @@
 // What OpenAI's routes refuse before they answer, and what the document says they need.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import OpenAI from "openai";
 import { documentOf, type Schema } from "#support/document.ts";
 import { startTestServer } from "#support/server.ts";
 
@@ -61,4 +62,17 @@ test("[PR23] pages of any origin may still call them", async () => {
   const { status, headers: told } = await server.call("GET", "/v1/models", { key: server.key, headers });
   assert.equal(status, 200);
   assert.equal(told.get("access-control-allow-origin"), "https://chat.example");
+});
+
+test("[PR91] who asks for another of OpenAI's APIs reads which there are", async () => {
+  const { key } = server;
+  const openai = new OpenAI({ apiKey: key, baseURL: `${server.url}/api/v1`, maxRetries: 0 });
+  const asked = [
+    () => openai.responses.create({ model: "any", input: "Hello" }),
+    () => openai.embeddings.create({ model: "any", input: "Hello" }),
+  ];
+  for (const ask of asked) {
+    await assert.rejects(ask, (error) => error instanceof OpenAI.NotFoundError
+      && /only chat completions and models/.test(error.message));
+  }
 });

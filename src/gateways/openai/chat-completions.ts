@@ -153,6 +153,10 @@ function openAiError(fault: Fault): { status: number; error: Static<typeof OpenA
   return { status, error: { message: fault.message, type, param, code } };
 }
 
+/** SDKs ask for `/responses` unless told otherwise, and show this to whoever has to tell them. */
+export const noSuchApi = (): Fault =>
+  new Fault(404, "Not found: of OpenAI's API there are only chat completions and models here.");
+
 /** The refusal as OpenAI writes it; headers as everywhere. */
 export function renderOpenAiFault(fault: Fault, headers: HeaderMap = {}): Reply {
   const { status, error } = openAiError(fault);
