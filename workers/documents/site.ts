@@ -5,6 +5,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { KnownPage } from "#features/knowledgebases/extraction.ts";
 import type { WebsiteSource } from "#features/knowledgebases/knowledgebases.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
+import { couldNotBeReached } from "#outbound/unreachable.ts";
 import { Unreadable } from "./blocks.ts";
 import { SITEMAP_BYTES_MAX } from "./sitemap.ts";
 
@@ -42,7 +43,7 @@ function reasonOf(reply: Exclude<OutboundReply, { kind: "reply" }>): string {
     case "too_large":
       return "The page is too large to read.";
     case "unreachable":
-      return "The page could not be reached.";
+      return `${couldNotBeReached("The page", reply.why)}.`;
   }
 }
 

@@ -7,6 +7,7 @@ import { setImmediate as nextPhase } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { createAddressPolicy, type AddressPolicy } from "./addresses.ts";
 import { Agent, buildConnector, Client, request as send } from "./undici.ts";
+import { whyUnreachable } from "./unreachable.ts";
 
 const CONNECT_MS = 3000;
 const IDLE_CONNECTION_MS = 4000;
@@ -31,8 +32,10 @@ export type OutboundReply =
   | { kind: "reply"; status: number; headers: Record<string, string>; body: Buffer }
   /** Nothing was sent: the URL, or an address behind it, is not allowed. */
   | { kind: "refused"; reason: "url" | "address" }
-  /** `sent` false: the endpoint has certainly not seen the request. */
-  | { kind: "failed"; reason: "unreachable" | "timeout" | "too_large"; sent: boolean };
+  /** `sent` false: the endpoint has certainly not seen the request. `why`: in words, if known. */
+  | {
+      kind: "failed"; reason: "unreachable" | "timeout" | "too_large"; sent: boolean; why?: string;
+    };
 
 export interface Outbound {
   /** Never rejects, but for an aborted signal. */
@@ -142,8 +145,11 @@ function failureOf(wanted: OutboundRequest, error: unknown, isOver: boolean): Fa
   }
   const codes = chain.map((cause) => (cause as NodeJS.ErrnoException).code ?? "");
   const sent = !codes.some((code) => BEFORE_SENDING.has(code)) && !couldNotWrite(wanted, chain);
-  const isLate = isOver || codes.includes("UND_ERR_CONNECT_TIMEOUT");
-  return { kind: "failed", reason: isLate ? "timeout" : "unreachable", sent };
+  if (isOver || codes.includes("UND_ERR_CONNECT_TIMEOUT")) {
+    return { kind: "failed", reason: "timeout", sent };
+  }
+  const why = whyUnreachable(codes);
+  return { kind: "failed", reason: "unreachable", sent, ...why !== null && { why } };
 }
 
 export function createOutbound(options: OutboundOptions): Outbound {

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
+import { couldNotBeReached } from "#outbound/unreachable.ts";
 import { checkArguments, type Misfit } from "./arguments.ts";
 import { buildMcpRequest, buildRequest, type BuiltRequest } from "./building.ts";
 import type { Tool } from "./tools.ts";
@@ -84,7 +85,7 @@ export type EndpointReply =
   /** `sent` false: whatever answered so, the call itself had not been sent. */
   | { kind: "status"; status: number; sent?: boolean; answered?: Answered }
   | { kind: "refused"; reason: string }
-  | { kind: "failed"; reason: string; sent: boolean };
+  | { kind: "failed"; reason: string; sent: boolean; why?: string };
 
 /** Sends one request in another thread; rejects when that thread could not do it. */
 export type SendToEndpoint = (request: EndpointRequest) => Promise<EndpointReply>;
@@ -112,7 +113,7 @@ export type InvokeTool = (
   context: InvocationContext,
 ) => Promise<Record<string, unknown>>;
 
-/** Fixed words: what really happened is in the log, for whoever runs the server. */
+/** Fixed words, for model and owner. */
 function failureText(reply: Exclude<EndpointReply, { kind: "result" }>): string {
   if (reply.kind === "refused") return "The tool's endpoint may not be called.";
   if (reply.kind === "status") {
@@ -130,7 +131,7 @@ function failureText(reply: Exclude<EndpointReply, { kind: "result" }>): string 
     case "unreadable":
       return "The tool's endpoint packed its answer in a way that cannot be read.";
     default:
-      return "The tool's endpoint could not be reached.";
+      return `${couldNotBeReached("The tool's endpoint", reply.why)}.`;
   }
 }
 

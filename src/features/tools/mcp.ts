@@ -3,6 +3,7 @@
 // go through invocation.ts.
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { couldNotBeReached } from "#outbound/unreachable.ts";
 import type { EndpointRequest, SendToEndpoint } from "./invocation.ts";
 import { LOCKED_PROBLEM, toolNotFound, type Tool, type ToolFields, type Tools } from "./tools.ts";
 
@@ -40,7 +41,7 @@ function problemOf(reply: Exclude<Awaited<ReturnType<SendToEndpoint>>, { kind: "
   if (reply.kind === "status") return `The MCP server answered with status ${reply.status}.`;
   return reply.reason === "no_mcp"
     ? "What answers there is no MCP server."
-    : "The MCP server could not be reached.";
+    : `${couldNotBeReached("The MCP server", reply.why)}.`;
 }
 
 const listing = (url: string, headers: Record<string, string>): EndpointRequest => ({

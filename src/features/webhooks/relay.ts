@@ -9,6 +9,7 @@ import type { Instant, System, Timer } from "#core/system.ts";
 import type { Cluster } from "#cluster/cluster.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
 import { retryAfterMs } from "#outbound/retry-after.ts";
+import { couldNotBeReached } from "#outbound/unreachable.ts";
 import { completed, withRecordings } from "./payloads.ts";
 import {
   signatureHeaders, type Attempt, type Delivery, type Endpoint, type Head, type WebhookStore,
@@ -283,7 +284,8 @@ function errorOf(reply: OutboundReply): string {
       return reply.reason === "url" ? "the URL is not allowed" : "the address is not allowed";
     case "failed":
       return reply.reason === "timeout"
-        ? "the receiver did not answer in time" : "the receiver could not be reached";
+        ? "the receiver did not answer in time"
+        : couldNotBeReached("the receiver", reply.why);
   }
 }
 

@@ -232,7 +232,7 @@ test("[EX13] a page that fails is skipped; when all fail the first one's reason 
   assert.equal(textOf(await visit(`${site.url}/forbidden`, `${site.url}/`)), "Good.");
   const closed = await newSite({});
   await closed.close();
-  assertFailed(await visit(`${closed.url}/`), "The page could not be reached.");
+  assertFailed(await visit(`${closed.url}/`), "The page could not be reached: the connection was refused.");
 });
 
 test("[EX14] a private address is refused and never connected to, unless its network is allowed", async () => {

@@ -239,7 +239,7 @@ test("[KB6] a website is read with its own links, within the limit and its robot
   const failed = await server.call("POST", `/user/knowledgebases/${id}/documents`, {
     body: { name: "Site", type: "website", links: [{ link: `${site.url}/x` }] },
   });
-  assert.equal((await whenRead(failed.body.data.id)).reason, "The page could not be reached.");
+  assert.equal((await whenRead(failed.body.data.id)).reason, "The page could not be reached: the connection was refused.");
 });
 
 test("[KB7] SIGKILL of the extractor costs at most its document; a new server goes on reading", async () => {

@@ -103,7 +103,9 @@ test("[TL109] what could not be written goes once more, on a new connection", ()
       beforeNextWrite(endpoint.resetNow);
     });
     const reply = await outbound.request(post(endpoint.url, "never"));
-    assert.deepEqual(reply, { kind: "failed", reason: "unreachable", sent: false });
+    assert.deepEqual(reply, {
+      kind: "failed", reason: "unreachable", sent: false, why: "it closed the connection without an answer",
+    });
     assert.deepEqual(await endpoint.bodies(), ["first", "again"]);
   }));
 
@@ -112,6 +114,8 @@ test("[TL110] what may have been read is not sent again", () =>
     await outbound.request(post(endpoint.url, "first"));
     beforeNextWrite(endpoint.closeNow);
     const reply = await outbound.request(post(endpoint.url, "again"));
-    assert.deepEqual(reply, { kind: "failed", reason: "unreachable", sent: true });
+    assert.deepEqual(reply, {
+      kind: "failed", reason: "unreachable", sent: true, why: "it closed the connection without an answer",
+    });
     assert.deepEqual(await endpoint.bodies(), ["first"]);
   }));

@@ -149,7 +149,7 @@ test("[TL82] refusals, timeouts and dead endpoints are told in the words a model
   const cases: [changes: object, error: string][] = [
     [{ endpoint: "http://10.0.0.1/x" }, "The tool's endpoint may not be called."],
     [{ endpoint: "http://169.254.169.254/latest" }, "The tool's endpoint may not be called."],
-    [{ endpoint: gone.url }, "The tool's endpoint could not be reached."],
+    [{ endpoint: gone.url }, "The tool's endpoint could not be reached: the connection was refused."],
     [{ timeout: 1 }, "The tool's endpoint did not answer in time."],
     [{ endpoint: "http://{item}.example.com/", method: "GET" },
       "The tool's endpoint may not be called."],

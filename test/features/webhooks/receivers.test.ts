@@ -1,8 +1,12 @@
 // Receivers as they are out there, and what becomes of a message with each.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer as createTlsServer } from "node:https";
+import { createServer, type AddressInfo, type Server } from "node:net";
 import { after, test } from "node:test";
 import { askUntil } from "#support/asking.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
+import { selfSignedCertificate } from "#support/realtime-server.ts";
 import { startTestServer } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
@@ -19,6 +23,7 @@ interface Delivery {
   state: string;
   attempts: number;
   last_status: number | null;
+  last_error: string | null;
   next_attempt_at: string;
 }
 
@@ -50,4 +55,29 @@ test("[WH17] a receiver that names a time in its Retry-After is not asked before
     void response.writeHead(503, { "retry-after": new Date(at).toUTCString() }).end());
   const { delivery } = await tried();
   assert.equal(Date.parse(delivery.next_attempt_at), at);
+});
+
+test("[WH19] a delivery says why its receiver could not be reached", async (t) => {
+  const portOf = async (receiving: Server): Promise<number> => {
+    receiving.listen(0, "127.0.0.1");
+    await once(receiving, "listening");
+    t.after(() => receiving.close());
+    return (receiving.address() as AddressInfo).port;
+  };
+  const silent = await portOf(createServer((socket) =>
+    void socket.once("data", () => socket.destroy())));
+  const odd = await portOf(createServer((socket) =>
+    void socket.once("data", () => socket.end("220 mail.example ESMTP\r\n"))));
+  const tls = await portOf(createTlsServer({ ...await selfSignedCertificate() }));
+  const local = "127.0.0.1";
+  for (const [url, why] of [
+    [`http://${local}:${silent}/`, "it closed the connection without an answer"],
+    [`http://${local}:${odd}/`, "what it answered is no HTTP"],
+    [`https://${local}:${tls}/`, "its certificate is not trusted"],
+    [`https://${local}:${odd}/`, "it does not speak TLS as it should"],
+    ["http://nobody.invalid/", "nobody knows its name"],
+  ] as const) {
+    const { delivery } = await tried(url);
+    assert.equal(delivery.last_error, `the receiver could not be reached: ${why}`);
+  }
 });

@@ -1,0 +1,21 @@
+// Why an endpoint could not be reached, in words for whoever has set it up.
+
+const WORDS: readonly [codes: RegExp, why: string][] = [
+  [/^(ENOTFOUND|EAI_)/, "nobody knows its name"],
+  [/^ECONNREFUSED$/, "the connection was refused"],
+  [/^E(HOST|NET)UNREACH$/, "there is no way to its address"],
+  [/^CERT_HAS_EXPIRED$/, "its certificate has expired"],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, "its certificate is for another name"],
+  [/CERT|UNABLE_TO_(GET|VERIFY)/, "its certificate is not trusted"],
+  [/^(ERR_SSL_|EPROTO$)/, "it does not speak TLS as it should"],
+  [/^HPE_/, "what it answered is no HTTP"],
+  [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, "it closed the connection without an answer"],
+];
+
+/** `codes`: of the errors that led to it. Null: none of them is known. */
+export const whyUnreachable = (codes: readonly string[]): string | null =>
+  WORDS.find(([pattern]) => codes.some((code) => pattern.test(code)))?.[1] ?? null;
+
+/** The subject's sentence, as far as more is known. */
+export const couldNotBeReached = (what: string, why: string | undefined): string =>
+  `${what} could not be reached${why === undefined ? "" : `: ${why}`}`;
