@@ -239,7 +239,7 @@ function showGauges({ metrics, streams, conversations, voice, nodes, storage }: 
     websockets: () => streams.counts().websocket,
     turnsInFlight: conversations.inFlight,
     callsLive: voice.calling.live,
-    storageFailed: () => storage.failure() !== null,
+    storageFailed: storage.isRefusing,
     nodes: () => nodes.alive().length,
     nodesDraining: () => nodes.alive().filter(({ draining }) => draining).length,
     hasClock: nodes.hasClock,

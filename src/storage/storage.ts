@@ -96,6 +96,8 @@ export interface Storage {
   trimLog(before: Instant, rows: number): Promise<number>;
   /** Null while commits succeed. Once set, nothing is written any more until a restart. */
   failure(): StorageFailure | null;
+  /** The same, and while there is no room, which heals by itself. */
+  isRefusing(): boolean;
   /** Finishes what was asked, checkpoints, closes. Idempotent. */
   close(): Promise<void>;
 }

@@ -102,6 +102,7 @@ export function storesOver(
     statements: createStatementStore(reader),
     trimLog: createTrimLog(reader, writer),
     failure: () => writer.failure(),
+    isRefusing: () => writer.isRefusing(),
     close: async () => {
       await reader.close();
       await writer.close();

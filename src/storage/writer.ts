@@ -19,6 +19,8 @@ export interface Writer {
   ): Promise<ResultOf<Name>>;
   /** Null while commits succeed; the reason once the disk has failed. */
   failure(): StorageFailure | null;
+  /** Whether the disk took nothing of what it was last asked to: failed, or without room. */
+  isRefusing(): boolean;
   /** Waits for what is queued, checkpoints, closes. Idempotent. */
   close(): Promise<void>;
 }

@@ -14,6 +14,7 @@ import { programFile } from "#core/program.ts";
 import { createSystem } from "#core/system.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
+import { askUntil } from "#support/asking.ts";
 import { isOverPostgres } from "#support/engines.ts";
 import { MAIN, startProcess } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
@@ -176,7 +177,7 @@ const noSmallDisk = spawnSync("unshare", ["-m", "true"]).status === 0 && !isOver
   ? false
   : "needs a mount of its own";
 
-test("[OP171] what a full disk refused is stored once there is room, without a start", { skip: noSmallDisk }, async () => {
+test("[OP171] [OP173] what a full disk refused is stored once there is room, without a start", { skip: noSmallDisk }, async () => {
   const dataDir = testDataDir();
   const { process: child, url, key } = await startProcess(dataDir, {}, SMALL_DISK);
   const folder = `/proc/${child.pid}/root${dataDir}`;
@@ -190,8 +191,13 @@ test("[OP171] what a full disk refused is stored once there is room, without a s
   for (let tries = 0; status === 201 && tries < 100; tries += 1) status = await create();
   assert.equal(status, 503);
   assert.equal((await fetch(`${url}/readyz`)).status, 200);
+  const isFailed = async () =>
+    /^parley_storage_failed (\d)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1];
+  assert.equal(await isFailed(), "1");
   rmSync(`${folder}/full`);
   assert.equal(await create(), 201);
+  // Metrics are those of the last second.
+  await askUntil(isFailed, (told) => told === "0");
   const exited = once(child, "exit");
   child.kill("SIGTERM");
   assert.deepEqual(await exited, [0, null]);

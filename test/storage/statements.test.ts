@@ -38,7 +38,9 @@ async function textsOf(
   };
   createCommands(recording, commands(recording));
   const reader: Reader = { ...recording, snapshot: (read) => read(recording) };
-  const writer: Writer = { write: nobody, failure: () => null, close: () => Promise.resolve() };
+  const writer: Writer = {
+    write: nobody, failure: () => null, isRefusing: () => false, close: () => Promise.resolve(),
+  };
   const stores = storesOver(
     { ...reader, close: () => Promise.resolve() }, writer, index(recording));
   const page = { page: 1, perPage: 1 };

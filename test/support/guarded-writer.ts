@@ -59,6 +59,7 @@ export function createGuardedWriter(dataDir: string): Writer {
       return written;
     },
     failure: () => null,
+    isRefusing: () => false,
     close: async () => {
       await last;
       if (db.open) db.close();

@@ -90,7 +90,7 @@ function showGauges(registers: Registry[], gauges: Gauges): void {
   gauge("ws_connections", "Open WebSocket streams", gauges.websockets);
   gauge("turns_in_flight", "Replies being written", gauges.turnsInFlight);
   gauge("calls_live", "Calls from dialling to the end", gauges.callsLive);
-  gauge("storage_failed", "1 once the disk has failed a commit", () =>
+  gauge("storage_failed", "1 once the disk has failed a commit, and while it has no room", () =>
     gauges.storageFailed() ? 1 : 0);
   gauge("nodes", "Nodes that serve the database, as this one sees them", gauges.nodes);
   gauge("nodes_draining", "Nodes that begin nothing new, as this one sees them",

@@ -261,6 +261,7 @@ export function createWriter(
       schedule();
     }),
     failure: () => reach.failure(),
+    isRefusing: () => reach.failure() !== null,
     close: () => (closing ??= close()),
   };
 }

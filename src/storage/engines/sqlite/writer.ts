@@ -21,8 +21,10 @@ interface Waiting extends Request {
   reject(error: unknown): void;
 }
 
-function settle(waiting: Waiting[], outcomes: Outcome[]): StorageFailure | null {
-  let failure: StorageFailure | null = null;
+/** What writers say of the disk, by what became of their batches. */
+type Disk = { failure: StorageFailure | null; isFull: boolean };
+
+function settle(waiting: Waiting[], outcomes: Outcome[], disk: Disk): void {
   let refusal: StorageFailure | null = null;
   waiting.forEach((request, index) => {
     const outcome = outcomes[index];
@@ -32,11 +34,11 @@ function settle(waiting: Waiting[], outcomes: Outcome[]): StorageFailure | null 
     else {
       // Made anew: an error that crossed threads has lost its class.
       refusal ??= new StorageFailure(outcome.error.message, outcome.error.cause);
-      if (outcome.kind === "failure") failure = refusal;
+      if (outcome.kind === "failure") disk.failure = refusal;
       request.reject(refusal);
     }
   });
-  return failure;
+  disk.isFull = outcomes.some(({ kind }) => kind === "full");
 }
 
 /** Writes on the calling thread, whatever one event-loop turn brought in one transaction. */
@@ -44,28 +46,29 @@ export function createInlineWriter(dataDir: string): Writer {
   const db = openWriter(dataDir, { migrate: "unserved" });
   const run = createBatchRunner(db, () => commandsOver(db));
   let queue: Waiting[] = [];
-  let failure: StorageFailure | null = null;
+  const disk: Disk = { failure: null, isFull: false };
   let flushed = Promise.resolve();
   // One batch after another: closing waits for the one whose transaction is open.
   const flush = (): Promise<void> => (flushed = flushed.then(async () => {
     const batch = queue;
     queue = [];
-    if (batch.length > 0) failure = settle(batch, await run(batch)) ?? failure;
+    if (batch.length > 0) settle(batch, await run(batch), disk);
   }));
   return {
     write: (command, args) =>
       new Promise((resolve, reject) => {
-        if (failure) return reject(failure);
+        if (disk.failure) return reject(disk.failure);
         const waiting: Waiting = {
           command, args, reject, resolve: (value) => resolve(value as never),
         };
         if (queue.push(waiting) === 1) setImmediate(() => void flush());
       }),
-    failure: () => failure,
+    failure: () => disk.failure,
+    isRefusing: () => disk.failure !== null || disk.isFull,
     close: async () => {
       await flush();
       if (!db.open) return;
-      if (!failure) db.pragma("wal_checkpoint(TRUNCATE)");
+      if (!disk.failure) db.pragma("wal_checkpoint(TRUNCATE)");
       db.close();
     },
   };
@@ -112,7 +115,7 @@ export async function startThreadWriter(
   const queue: Waiting[] = [];
   const backlog = createBacklog(writesMax);
   let flushing = false;
-  let failure: StorageFailure | null = null;
+  const disk: Disk = { failure: null, isFull: false };
   let closing: Promise<void> | null = null;
   let onClosed = (): void => undefined;
 
@@ -132,7 +135,7 @@ export async function startThreadWriter(
     setImmediate(flush);
   };
   const failAll = (error: StorageFailure): void => {
-    failure ??= error;
+    disk.failure ??= error;
     for (const waiting of [...sent.splice(0).flat(), ...queue.splice(0)]) waiting.reject(error);
   };
 
@@ -141,7 +144,7 @@ export async function startThreadWriter(
     worker.on("message", (message: FromWriter) => {
       if ("ready" in message) resolve();
       else if ("closed" in message) onClosed();
-      else failure = settle(sent.shift() ?? [], message.outcomes) ?? failure;
+      else settle(sent.shift() ?? [], message.outcomes, disk);
     });
   });
   worker.on("error", (error) => failAll(new StorageFailure("the writer thread died", error)));
@@ -153,7 +156,7 @@ export async function startThreadWriter(
   return {
     write: (command, args) =>
       new Promise((resolve, reject) => {
-        if (failure) return reject(failure);
+        if (disk.failure) return reject(disk.failure);
         const lock = lockOf(command, args);
         if (!backlog.enter(lock)) {
           return reject(new Fault(503, "The server is overloaded.", { retryAfterS: 1 }));
@@ -164,7 +167,8 @@ export async function startThreadWriter(
         if (sent.length === 0 && queue.length === 1) flush();
         else scheduleFlush();
       }),
-    failure: () => failure,
+    failure: () => disk.failure,
+    isRefusing: () => disk.failure !== null || disk.isFull,
     close: () =>
       (closing ??= new Promise<void>((resolve) => {
         onClosed = resolve;
