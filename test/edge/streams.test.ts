@@ -10,7 +10,7 @@ import { LIMITS } from "#core/limits.ts";
 import { createSystem, type System } from "#core/system.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import {
-  newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
+  newAssistant, newConversation, openBeside, startTestServer, testDataDir, type TestServer,
 } from "#support/server.ts";
 
 const model = await startScriptedModel();
@@ -159,6 +159,12 @@ test("[EV96] a message that is sent once more by its key goes on from Last-Event
   const late = await read(await send(first.frames.at(-1)?.id), () => false);
   assert.deepEqual(late.frames, rest.frames);
   assert.deepEqual((await read(await send(rest.frames.at(-1)?.id), () => false)).frames, []);
+  // Its events are no more in the log.
+  const beside = await openBeside(server.dataDir);
+  await beside.trimLog(Date.now() * 2000, 10_000);
+  await beside.close();
+  const reset = await read(await send(), () => false);
+  assert.deepEqual(reset.frames.map(({ type }) => type), ["stream_reset"]);
   model.script(null);
 });
 

@@ -256,8 +256,8 @@ export async function answerSent(
     ...stream,
     position: goesOn ? seen : beginning,
     untilTurn: sent.turnId,
-    // The end of the turn may be what was seen last.
-    endsAtPresent: goesOn && sent.kind === "repeated",
+    // The end of the turn may be what was seen last, or too old to be in the log.
+    endsAtPresent: sent.kind === "repeated",
     backlog: sent.kind === "answering" && !sent.replayed ? sent.events : [],
     skipsFailures: sent.kind === "repeated" && sent.result.kind === "completed",
   }));
