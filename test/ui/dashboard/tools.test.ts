@@ -2,10 +2,11 @@
 // tried against a real endpoint, deleted.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { noBrowser } from "#support/browser.ts";
+import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { startMcpServer } from "#support/mcp-server.ts";
+import { newAssistant } from "#support/server.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
@@ -289,5 +290,33 @@ test("[DB573] what somebody else has saved of a tool meanwhile is not replaced u
     await page.getByRole("region", { name: "Unsaved changes" }).waitFor({ state: "detached" });
     assert.equal(await page.getByLabel("Method").inputValue(), "PUT");
     assert.deepEqual([(await read(id)).description, (await read(id)).method], ["Mine again", "PUT"]);
+  });
+});
+
+test("[DB584] assistants, tools and the ledger are found as they were narrowed by whoever comes back", { skip }, async () => {
+  for (const name of ["Reception", "Night desk"]) await newAssistant(server, { name });
+  await newTool({ name: "free_table" });
+  await newTool({ name: "parcel_state" });
+  await withDashboard(async ({ page, go }) => {
+    const narrow = async (path: string, field: string, text: string): Promise<void> => {
+      await go(path);
+      await page.getByLabel(field, { exact: true }).fill(text);
+    };
+    const rows = page.locator("main table.list tbody tr");
+    for (const [path, text] of [["/assistants", "Reception"], ["/tools", "free_table"]] as const) {
+      await narrow(path, "Search", text);
+      await until(page, `document.querySelector("table.list").ariaRowCount === "2"`);
+      await rows.getByRole("link", { name: text }).click();
+      await rows.first().waitFor({ state: "detached" });
+      await page.goBack();
+      await rows.getByText(text).waitFor();
+      assert.equal(await page.getByLabel("Search", { exact: true }).inputValue(), text);
+    }
+    await narrow("/ledger", "Reference", "credit:");
+    await go("/money");
+    await page.getByRole("heading", { name: "Costs", exact: true }).waitFor();
+    await page.goBack();
+    await until(page, `document.querySelector("h1").textContent === "Ledger"`);
+    assert.equal(await page.getByLabel("Reference", { exact: true }).inputValue(), "credit:");
   });
 });

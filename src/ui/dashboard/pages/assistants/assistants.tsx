@@ -1,5 +1,6 @@
 // All assistants of the account, found by name and narrowed by what they are.
 import { useState } from "preact/hooks";
+import { useAddressed } from "#ui/dashboard/data/address.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { Button, SelectField, TextField, type Option } from "#ui/dashboard/kit/controls.tsx";
@@ -16,15 +17,8 @@ import {
 } from "./lookups.ts";
 import "./assistants.css";
 
-interface Filter {
-  search: string;
-  type: string;
-  status: string;
-  folder: string;
-  label: string;
-}
-
-const ALL: Filter = { search: "", type: "", status: "", folder: "", label: "" };
+const ALL = { search: "", type: "", status: "", folder: "", label: "" };
+type Filter = typeof ALL;
 
 function passes({ search, type, status, folder, label }: Filter, assistant: Assistant): boolean {
   return assistant.name.toLowerCase().includes(search.trim().toLowerCase())
@@ -37,7 +31,7 @@ function passes({ search, type, status, folder, label }: Filter, assistant: Assi
 export function Assistants() {
   const api = useApi();
   const list = useAssistants({ freshMs: 0 });
-  const [filter, setFilter] = useState(ALL);
+  const [filter, setFilter] = useAddressed("assistants", ALL);
   const [isCreating, setCreating] = useState(false);
   const [isChoosing, setChoosing] = useState(location.hash === "#/templates");
   const columns = useColumns();

@@ -1,6 +1,6 @@
 // The account's money: what there is, every entry that made it so, and the proof that they add up.
-import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
+import { useAddressed } from "#ui/dashboard/data/address.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { usePages } from "#ui/dashboard/data/rows.ts";
@@ -58,7 +58,7 @@ const queryOf = ({ kind, reference, ...days }: Filter) => ({
 
 export function Ledger() {
   const api = useApi();
-  const [filter, setFilter] = useState(NO_FILTER);
+  const [filter, setFilter] = useAddressed("ledger", NO_FILTER);
   const settled = useSettled(filter);
   const rows = usePages<Entry>(`ledger ${JSON.stringify(settled)}`, async (page, perPage) => {
     const { data, total } = await unwrap(api.GET("/user/ledger", {
@@ -75,7 +75,7 @@ export function Ledger() {
         <Verification />
       </div>
       <Card class="flush">
-        <Filters filter={filter} change={(part) => setFilter((before) => ({ ...before, ...part }))}>
+        <Filters filter={filter} change={(part) => setFilter({ ...filter, ...part })}>
           {isFiltered && <Button kind="quiet" icon="close" onClick={clear}>Clear filters</Button>}
         </Filters>
         <Table

@@ -1,5 +1,5 @@
 // The account's tools: addresses that assistants may call while they answer.
-import { useState } from "preact/hooks";
+import { useAddressed } from "#ui/dashboard/data/address.ts";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -11,6 +11,8 @@ import { Card, Empty, Page } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import type { Tool } from "./tool-fields.ts";
 import "./tools.css";
+
+const NO_FILTER = { search: "" };
 
 const COLUMNS: Column<Tool>[] = [
   {
@@ -37,7 +39,7 @@ const NewTool = () => (
 export function Tools() {
   const api = useApi();
   const list = useData("tools", () => unwrap(api.GET("/user/tools")));
-  const [search, setSearch] = useState("");
+  const [{ search }, setFilter] = useAddressed("tools", NO_FILTER);
   const wanted = search.trim().toLowerCase();
   const found = list.value?.filter(({ name, description, endpoint }) =>
     `${name} ${description} ${endpoint}`.toLowerCase().includes(wanted)) ?? null;
@@ -48,7 +50,7 @@ export function Tools() {
         {!isNew && (
           <div class="filters" role="search" aria-label="Tools">
             <TextField
-              label="Search" type="search" value={search} onInput={setSearch}
+              label="Search" type="search" value={search} onInput={(text) => setFilter({ search: text })}
               placeholder="Name, description, address"
             />
           </div>
