@@ -136,14 +136,15 @@ async function open(options: FollowOptions, lastId: string | undefined): Promise
   throw new ParleyError(response.status, await response.json().catch(() => null));
 }
 
+const isPage = (): boolean => typeof addEventListener === "function";
+
 /** Aborts when nothing has come for too long, or the device says that it is offline. */
 function watchConnection(signal: AbortSignal | undefined) {
   const abort = new AbortController();
   const breakOff = (): void => abort.abort();
-  const isPage = typeof addEventListener === "function";
   let timer = setTimeout(breakOff, SILENCE_MS);
   signal?.addEventListener("abort", breakOff, { once: true });
-  if (isPage) addEventListener("offline", breakOff);
+  if (isPage()) addEventListener("offline", breakOff);
   return {
     signal: abort.signal,
     heard: (): void => {
@@ -153,7 +154,7 @@ function watchConnection(signal: AbortSignal | undefined) {
     close: (): void => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", breakOff);
-      if (isPage) removeEventListener("offline", breakOff);
+      if (isPage()) removeEventListener("offline", breakOff);
     },
   };
 }
@@ -185,12 +186,17 @@ async function* framesOf(
   }
 }
 
+/** Resolves after the time, at once when a browser's network is back, or when it is over. */
 function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal?.addEventListener("abort", () => {
+    const done = (): void => {
       clearTimeout(timer);
+      if (isPage()) removeEventListener("online", done);
+      signal?.removeEventListener("abort", done);
       resolve();
-    }, { once: true });
+    };
+    const timer = setTimeout(done, ms);
+    if (isPage()) addEventListener("online", done);
+    signal?.addEventListener("abort", done);
   });
 }

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
-import { after, test } from "node:test";
+import { after, mock, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import { createParley, type Frame, type ParleyError } from "#client/client.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
@@ -137,4 +138,42 @@ test("[CC4] a refused message throws in the server's words; a passing one is tri
   for await (const frame of flaky.send(conversation, "Hello")) frames.push(frame);
   assert.equal(textOf(frames), REPLY);
   assert.equal(calls, 3);
+});
+
+test("[CC5] a stream is taken up at once when the browser's network is back, however long it was away", async (context) => {
+  const page = new EventTarget();
+  let waits = 0;
+  Object.assign(globalThis, {
+    addEventListener: (name: string, heard: () => void) => {
+      if (name === "online") waits += 1;
+      page.addEventListener(name, heard);
+    },
+    removeEventListener: page.removeEventListener.bind(page),
+  });
+  context.after(() => {
+    for (const name of ["addEventListener", "removeEventListener"]) Reflect.deleteProperty(globalThis, name);
+  });
+  // The time to wait never comes.
+  mock.timers.enable({ apis: ["setTimeout"] });
+  context.after(() => mock.timers.reset());
+  let asked = 0;
+  const leaving = new AbortController();
+  const parley = createParley({
+    baseUrl: `${server.url}/api`,
+    fetch: () => {
+      asked += 1;
+      return Promise.reject(new TypeError("Failed to fetch"));
+    },
+  });
+  const stream = parley.watchAccount({ signal: leaving.signal });
+  const ended = stream.next();
+  for (let tries = 1; tries <= 3; tries += 1) {
+    while (waits < tries) await turn();
+    assert.equal(asked, tries);
+    page.dispatchEvent(new Event("online"));
+  }
+  while (waits < 4) await turn();
+  leaving.abort();
+  assert.equal((await ended).done, true);
+  assert.equal(asked, 4);
 });
