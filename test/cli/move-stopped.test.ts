@@ -2,45 +2,20 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import Database from "better-sqlite3";
 import pg from "pg";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { askUntil } from "#support/asking.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { copied, liveIn, SECRET, type LivedFolder } from "#support/lived-folder.ts";
+import { SECRET } from "#support/lived-folder.ts";
+import { move, newDatabase, newDir, newFolder } from "#support/moving.ts";
 import { CLI, parley } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
-import { testDataDir } from "#support/server.ts";
-import { virginDatabase, type VirginDatabase } from "#support/virgin-database.ts";
-import { startWebhookReceiver } from "#support/webhook-receiver.ts";
+import { type VirginDatabase } from "#support/virgin-database.ts";
 
 const skip = withoutPostgres;
-const model = await startScriptedModel();
-const receiver = await startWebhookReceiver();
-const cleanups: (() => unknown)[] = [];
-after(async () => {
-  for (const cleanup of cleanups) await cleanup();
-  await receiver.close();
-  await model.close();
-});
-function newDir(): string {
-  const dir = testDataDir();
-  cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
-}
-async function newDatabase(name: string): Promise<VirginDatabase> {
-  const database = await virginDatabase(name);
-  cleanups.push(database.drop);
-  return database;
-}
-const lived = skip === false ? await liveIn(newDir(), model, receiver.url) : null;
-const newFolder = (): LivedFolder => copied(lived!, newDir());
-
-const move = (dataDir: string, { url }: { url: string }, more: Record<string, string> = {}) =>
-  parley(dataDir, ["move", "--to", url, "--json"], { PARLEY_SECRET: SECRET, ...more });
 
 test("[CL87] a move is refused in one sentence: a server that runs, a database in use, an older file", { skip }, async () => {
   const { dataDir } = newFolder();

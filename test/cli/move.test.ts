@@ -1,43 +1,18 @@
 // A data folder that goes on in PostgreSQL: all of it, with its files.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import Database from "better-sqlite3";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { copied, liveIn, SECRET, type LivedFolder } from "#support/lived-folder.ts";
+import { SECRET } from "#support/lived-folder.ts";
+import { cleanups, model, move, newDatabase, newDir, newFolder, receiver } from "#support/moving.ts";
 import { json, parley } from "#support/process.ts";
 import { startS3Server } from "#support/s3-server.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
-import { startTestServer, testDataDir } from "#support/server.ts";
-import { virginDatabase, type VirginDatabase } from "#support/virgin-database.ts";
-import { startWebhookReceiver } from "#support/webhook-receiver.ts";
+import { startTestServer } from "#support/server.ts";
 
 const skip = withoutPostgres;
-const model = await startScriptedModel();
-const receiver = await startWebhookReceiver();
-const cleanups: (() => unknown)[] = [];
-after(async () => {
-  for (const cleanup of cleanups) await cleanup();
-  await receiver.close();
-  await model.close();
-});
-function newDir(): string {
-  const dir = testDataDir();
-  cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
-}
-async function newDatabase(name: string): Promise<VirginDatabase> {
-  const database = await virginDatabase(name);
-  cleanups.push(database.drop);
-  return database;
-}
-const lived = skip === false ? await liveIn(newDir(), model, receiver.url) : null;
-const newFolder = (): LivedFolder => copied(lived!, newDir());
-
-const move = (dataDir: string, { url }: { url: string }, more: Record<string, string> = {}) =>
-  parley(dataDir, ["move", "--to", url, "--json"], { PARLEY_SECRET: SECRET, ...more });
 
 /** Every row of a table, in an order of its own, each value as text. */
 async function rowsOf(place: { query(text: string): Promise<object[]> }, table: string) {

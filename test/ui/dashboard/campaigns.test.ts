@@ -5,43 +5,17 @@ import type { Page } from "playwright-core";
 import { LIMITS } from "#core/limits.ts";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
-import { newAssistant } from "#support/server.ts";
+import { outreachOf } from "#support/outreach.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
 after(close);
+const { newCaller, newCampaign, leadsOf, add } = outreachOf(server);
 
 const LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützenfabrik".repeat(3);
 
-/** An account of its own, with an assistant that calls. */
-async function newCaller(settings: object = {}): Promise<{ key: string; assistantId: number }> {
-  const { key } = await server.newAccount({ balance: "20" });
-  const { id } = await newAssistant(server, {
-    name: "Caller", type: "outbound", status: "active", post_call_evaluation: false, ...settings,
-  }, key);
-  return { key, assistantId: id };
-}
-
-async function newCampaign(
-  { key, assistantId }: { key: string; assistantId: number }, fields: object = {},
-): Promise<number> {
-  const { body } = await server.call("POST", "/user/campaigns", {
-    key, body: { name: "Autumn", assistant_id: assistantId, ...fields },
-  });
-  return body.data.id as number;
-}
-
 const campaignsOf = async (key: string) =>
   (await server.call("GET", "/user/campaigns", { key })).body as Record<string, unknown>[];
-const leadsOf = async (key: string, query = "") =>
-  (await server.call("GET", `/user/leads?per_page=100${query}`, { key })).body as
-    { total: number; data: Record<string, unknown>[] };
-async function add(key: string, campaign: number, number: string, more: object = {}) {
-  const { status } = await server.call("POST", "/user/lead", {
-    key, body: { campaign_id: campaign, phone_number: number, ...more },
-  });
-  assert.equal(status, 200);
-}
 
 const dialogButton = (page: Page, name: string) =>
   page.getByRole("dialog").getByRole("button", { name, exact: true });

@@ -1,0 +1,41 @@
+// A data folder with a life behind it, and databases it may move to: what tests of `parley move`
+// begin with. All of it goes when the file's tests are over.
+import { rmSync } from "node:fs";
+import { after } from "node:test";
+import { withoutPostgres } from "./engines.ts";
+import { copied, liveIn, SECRET, type LivedFolder } from "./lived-folder.ts";
+import { parley } from "./process.ts";
+import { startScriptedModel } from "./scripted-model.ts";
+import { testDataDir } from "./server.ts";
+import { virginDatabase, type VirginDatabase } from "./virgin-database.ts";
+import { startWebhookReceiver } from "./webhook-receiver.ts";
+
+export const model = await startScriptedModel();
+export const receiver = await startWebhookReceiver();
+export const cleanups: (() => unknown)[] = [];
+after(async () => {
+  for (const cleanup of cleanups) await cleanup();
+  await receiver.close();
+  await model.close();
+});
+
+export function newDir(): string {
+  const dir = testDataDir();
+  cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+export async function newDatabase(name: string): Promise<VirginDatabase> {
+  const database = await virginDatabase(name);
+  cleanups.push(database.drop);
+  return database;
+}
+
+const lived = withoutPostgres === false ? await liveIn(newDir(), model, receiver.url) : null;
+/** A copy of it, to go on from. */
+export const newFolder = (): LivedFolder => copied(lived!, newDir());
+
+export const move = (
+  dataDir: string, { url }: { url: string }, more: Record<string, string> = {},
+) =>
+  parley(dataDir, ["move", "--to", url, "--json"], { PARLEY_SECRET: SECRET, ...more });
