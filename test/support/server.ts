@@ -1,5 +1,5 @@
 // The real server for tests: a real process's worth of app on port 0 over a real database.
-import { mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after } from "node:test";
 import { createApp, type App } from "#app/app.ts";
@@ -59,6 +59,16 @@ export interface TestServerOptions {
 
 export function testDataDir(): string {
   return mkdtempSync(join(dataRoot(), "parley-test-"));
+}
+
+/** With the database that every new server makes, where run.ts has made it once for all. */
+function serverDataDir(): string {
+  const folder = testDataDir();
+  const { PREPARED_DATABASE } = process.env;
+  if (PREPARED_DATABASE !== undefined) {
+    copyFileSync(PREPARED_DATABASE, join(folder, "parley.db"));
+  }
+  return folder;
 }
 
 /**
@@ -172,7 +182,7 @@ export function closing(end: () => Promise<void>): () => Promise<void> {
 }
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const dataDir = options.dataDir ?? testDataDir();
+  const dataDir = options.dataDir ?? serverDataDir();
   const nodes = mayBeMany(options) ? await joinNodes(dataDir) : null;
   const app = await createTestApp(dataDir, { ...options, env: { ...options.env, ...nodes?.env } });
   const own = await app.listen();

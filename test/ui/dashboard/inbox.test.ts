@@ -3,17 +3,15 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
+import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard, type Shown } from "#support/dashboard-page.ts";
-import { askUntil } from "#support/asking.ts";
 import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
 import { memberOf } from "#support/members.ts";
-import { startPushService, type PushBrowser } from "#support/push-service.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 import { askForPerson, isAnswered, openTab, startHost } from "#support/widget-page.ts";
 
 const skip = noBrowser();
-const dashboard = await startDashboard({}, "refused", "whole");
+const dashboard = await startDashboard();
 const { server, withDashboard, model } = dashboard;
 after(() => dashboard.close());
 const assistant = await newAssistant(server, {
@@ -333,118 +331,4 @@ test("[DB354] two operators and three visitors in their browsers: queue, claim, 
     ["assistant: Hi!", "user: Hello?", "assistant: I am the assistant."],
   ]);
   for (const { page } of visitors) await page.context().close();
-});
-
-/** Makers' services are out of reach of the tests: the browser subscribes at one of their own. */
-const subscribingAt = ({ subscription }: PushBrowser): string => `
-  const made = {
-    endpoint: ${JSON.stringify(subscription.endpoint)},
-    toJSON: () => (${JSON.stringify(subscription)}),
-    unsubscribe: async () => { sessionStorage.removeItem("subscribed"); return true; },
-  };
-  PushManager.prototype.subscribe = async ({ applicationServerKey: key }) => {
-    sessionStorage.setItem("subscribed", key);
-    return made;
-  };
-  PushManager.prototype.getSubscription = async () => sessionStorage.getItem("subscribed") ? made : null;`;
-
-test("[DB355] a browser that is to notify subscribes, shows who waits while no page of the dashboard is in sight, not after its person was signed out elsewhere, and is forgotten when they sign out", { skip }, async (context) => {
-  const service = await startPushService();
-  context.after(() => service.close());
-  const pushed = service.newBrowser();
-  const { server: { url } } = dashboard;
-  await withDashboard(async ({ page, go }) => {
-    await page.context().grantPermissions(["notifications"], { origin: url });
-    await page.addInitScript(subscribingAt(pushed));
-    await page.reload();
-    await go("/inbox");
-    await page.getByText("Notifications", { exact: true }).click();
-    await page.getByText("While a page of the dashboard is open").waitFor();
-    const isStored = page.waitForResponse(/\/user\/push\/subscriptions$/);
-    await page.getByLabel("Notification of the browser").click();
-    assert.equal((await isStored).status(), 201);
-    await page.getByText("Also while no page of the dashboard is open").waitFor();
-    const uuid = await begin("Yu");
-    await ask(uuid);
-    const [message] = await pushed.until(1);
-    assert.deepEqual([message?.title, message?.conversation_id], ["Yu waits for a person", uuid]);
-    const { body: { public_key: key } } = await server.call("GET", "/user/push");
-    assert.equal(await page.evaluate(`sessionStorage.getItem("subscribed")`), key);
-    // What the service hands to the browser reaches its worker.
-    const debug = await page.context().newCDPSession(page);
-    const registered = new Promise<string>((resolve) =>
-      debug.on("ServiceWorker.workerRegistrationUpdated", ({ registrations: [first] }) => {
-        if (first) resolve(first.registrationId);
-      }));
-    await debug.send("ServiceWorker.enable");
-    const registrationId = await registered;
-    const deliver = (more: object = {}) => debug.send("ServiceWorker.deliverPushMessage",
-      { origin: url, registrationId, data: JSON.stringify({ ...message, ...more }) });
-    const shown = () => page.evaluate(`navigator.serviceWorker.getRegistration("/")
-      .then((found) => found.getNotifications())
-      .then((all) => all.map(({ title, body, tag }) => [title, body, tag]))`);
-    await page.goto(`${url}/talk/${assistant.uuid}`);
-    // No member is signed in with this browser, any more.
-    await deliver({ conversation_id: "unseen", for_session: true });
-    await deliver();
-    assert.deepEqual(
-      await askUntil(shown, (all) => (all as unknown[]).length > 0),
-      [[message?.title, message?.body, uuid]]);
-    await page.goto(`${url}/#/inbox`);
-    await page.getByRole("heading", { name: /^Inbox/ }).waitFor();
-    const forgotten = page.waitForResponse((answer) => answer.request().method() === "DELETE");
-    await button(page, "Sign out").click();
-    assert.equal((await forgotten).status(), 200);
-    await page.getByRole("button", { name: /Sign in/ }).first().waitFor();
-    assert.equal(await page.evaluate(`sessionStorage.getItem("subscribed")`), null);
-  });
-});
-
-/** Counts what the page itself shows, while it is said to be out of sight and nothing is pushed. */
-const UNSEEN = `window.notices = [];
-  PushManager.prototype.subscribe = () => Promise.reject(new Error("no push here"));
-  window.Notification = class { static permission = "granted";
-    static requestPermission = async () => "granted"; constructor(title) { notices.push(title); } };
-  Object.defineProperty(document, "hidden", { get: () => true });`;
-
-test("[DB523] sound and notification when somebody begins to wait are off until they are chosen, kept in the browser, and off again", { skip }, async () => {
-  await withDashboard(async ({ page, go }) => {
-    await ask(await begin("Number 0"));
-    await page.addInitScript(WATCH + UNSEEN);
-    await page.reload();
-    await go("/inbox");
-    let waiting = 0;
-    /** The window's title is written with what calls people. */
-    const heading = async (): Promise<void> => {
-      await page.getByRole("heading", { name: `(${waiting})` }).waitFor();
-      await until(page, `document.title.startsWith("(${waiting})")`);
-    };
-    const more = async (): Promise<[sounds: number, notices: number]> => {
-      await ask(await begin(`Number ${waiting}`));
-      waiting += 1;
-      await heading();
-      return [
-        Number(await page.evaluate("opened.contexts.length")),
-        Number(await page.evaluate("notices.length")),
-      ];
-    };
-    const title = await page.getByRole("heading", { name: /^Inbox \(/ }).textContent();
-    waiting = Number(/\((\d+)\)/.exec(title ?? "")?.[1]);
-    const sound = page.getByRole("switch", { name: "Sound when somebody waits" });
-    const notice = page.getByRole("switch", { name: "Notification of the browser" });
-    await page.getByText("Notifications", { exact: true }).click();
-    assert.deepEqual([await sound.isChecked(), await notice.isChecked()], [false, false]);
-    assert.deepEqual(await more(), [0, 0]);
-    await sound.click();
-    await notice.click();
-    await page.reload();
-    await heading();
-    await page.getByText("Notifications", { exact: true }).click();
-    assert.deepEqual([await sound.isChecked(), await notice.isChecked()], [true, true]);
-    assert.deepEqual(await more(), [1, 1]);
-    await until(page, ALL_FREE);
-    await sound.click();
-    await notice.click();
-    assert.deepEqual(await more(), [1, 1]);
-  });
 });

@@ -1,0 +1,63 @@
+// Runs every test (`npm test`): prepares what all of them load, and lets a few run at a time, large
+// files first: no long one is left when the others are done, and those that wait for calls in real
+// time run beside those that keep a processor busy.
+import { build } from "esbuild";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import { join } from "node:path";
+import { run } from "node:test";
+import { spec, tap } from "node:test/reporters";
+import { entryOf } from "#scripts/entry.js";
+import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { BUNDLED, CACHE, PACKAGES, SOURCES_FILE } from "./prepared.js";
+
+const ROOT = join(import.meta.dirname, "../..");
+const AT_A_TIME = 4;
+/** Longest a file may take. */
+const FILE_MS = 480_000;
+
+function prepareSources(): void {
+  const paths = globSync("{src,test/support}/**/*.ts", { cwd: ROOT })
+    .filter((path) => !path.endsWith(".d.ts")).map((path) => join(ROOT, path));
+  const stripped = Object.fromEntries(paths.map((path) =>
+    [path, stripTypeScriptTypes(readFileSync(path, "utf8"))]));
+  const half = `${SOURCES_FILE}.${process.pid}`;
+  writeFileSync(half, JSON.stringify(stripped));
+  renameSync(half, SOURCES_FILE);
+}
+
+async function preparePackages(): Promise<void> {
+  await build({
+    entryPoints: Object.fromEntries(Object.entries(BUNDLED).map(([name, file]) => [file, name])),
+    absWorkingDir: ROOT, outdir: PACKAGES, bundle: true, splitting: true, format: "esm",
+    platform: "node", logLevel: "warning",
+  });
+  writeFileSync(join(PACKAGES, "package.json"), '{ "type": "module" }');
+}
+
+/** Servers start on a copy of a new database, in which nothing but the schema is. */
+async function prepareDatabase(): Promise<void> {
+  const folder = mkdtempSync(join(CACHE, "data-"));
+  await (await openStorage(folder, "inline")).close();
+  process.env.PREPARED_DATABASE = join(folder, "parley.db");
+}
+
+if (!entryOf("main").endsWith(".js")) throw new Error("dist/ is older than the sources: npm run build");
+rmSync(CACHE, { recursive: true, force: true });
+mkdirSync(CACHE, { recursive: true });
+prepareSources();
+await preparePackages();
+await prepareDatabase();
+
+const files = globSync("test/**/*.test.ts", { cwd: ROOT }).map((path) => join(ROOT, path))
+  .map((path) => ({ path, bytes: statSync(path).size }))
+  .toSorted((a, b) => b.bytes - a.bytes).map(({ path }) => path);
+run({
+  files, concurrency: AT_A_TIME, timeout: FILE_MS,
+  execArgv: ["--import", join(import.meta.dirname, "prepared.js")],
+})
+  .on("test:fail", () => {
+    process.exitCode = 1;
+  })
+  .compose(process.stdout.isTTY ? spec : tap)
+  .pipe(process.stdout);
