@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import {
-  ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH, type Microphone,
+  ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH, type Microphone, type BrowserKind,
 } from "#support/browser.ts";
 import { accountEvent } from "#support/account-events.ts";
 import { microphoneOf } from "#support/microphone.ts";
@@ -171,11 +171,12 @@ test("[UI2] without a microphone the page says so, and one types and hears the a
 
 async function withPage(
   microphone: Microphone, settings: object, work: (page: Page) => Promise<void>,
+  kind?: BrowserKind,
 ): Promise<void> {
   const { uuid } = await newAssistant(loopback, {
     initial_message: "Hello there.", post_call_evaluation: false, ...settings,
   });
-  const browser = await openBrowser(microphone, "whole");
+  const browser = await openBrowser(microphone, kind);
   try {
     const page = await browser.newPage();
     await page.addInitScript(WATCH);
@@ -307,7 +308,7 @@ test("[UI5] a call ends when its microphone goes or its page is left, and the pa
     await isOver(page);
     assert.match(await page.getByRole("alert").innerText(), /page was left/);
     await until(page, ALL_FREE);
-  });
+  }, "whole");
 });
 
 test("[UI6] the assistant's last words are played to their end, the microphone already free", { skip, timeout: 180_000 }, async () => {
