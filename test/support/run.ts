@@ -1,7 +1,7 @@
 // Runs every test (`npm test`): prepares what all of them load, and lets a few run at a time, large
 // files first: no long one is left when the others are done, and those that wait for calls in real
 // time run beside those that keep a processor busy.
-import { build } from "esbuild";
+import { build, stop } from "esbuild";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
@@ -32,6 +32,8 @@ async function preparePackages(): Promise<void> {
     absWorkingDir: ROOT, outdir: PACKAGES, bundle: true, splitting: true, format: "esm",
     platform: "node", logLevel: "warning",
   });
+  // The compiler is a process of its own, not needed again.
+  await stop();
   writeFileSync(join(PACKAGES, "package.json"), '{ "type": "module" }');
 }
 
