@@ -13,7 +13,7 @@ export interface Timer {
 export interface System {
   /**
    * Wall clock. Goes back within one process only where the machine's clock was set back by more
-   * than a second: held for what is less, so that stored order is arrival order.
+   * than a second; what is less is not followed, so that stored order is arrival order.
    */
   now(): Instant;
   /** Milliseconds on a clock that only measures durations. */
@@ -31,16 +31,15 @@ export interface System {
 const STEP_MICROS = 1_000_000;
 
 export function createSystem(): System {
-  let last = 0;
+  /** How far the machine's clock was set since the process began. */
+  let setBy = 0;
   return {
-    now() {
-      const reading = Math.round((performance.timeOrigin + performance.now()) * 1000);
-      // performance.timeOrigin is fixed at start; a stepped wall clock is followed within a second.
-      const wall = Date.now() * 1000;
-      const current = Math.abs(wall - reading) > STEP_MICROS ? wall : reading;
-      // Held until it came again, a clock set back by a day would stand still for a day.
-      last = last - current > STEP_MICROS ? current : Math.max(last, current);
-      return last;
+    now: () => {
+      const reading = Math.round((performance.timeOrigin + performance.now()) * 1000) + setBy;
+      const off = Date.now() * 1000 - reading;
+      if (Math.abs(off) <= STEP_MICROS) return reading;
+      setBy += off;
+      return reading + off;
     },
     monotonicMs: () => performance.now(),
     after(delayMs, run) {
