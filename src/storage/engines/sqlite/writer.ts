@@ -1,10 +1,10 @@
 // The way every write goes: `write(command, args)` resolves once the command's transaction is on
 // disk. Two implementations of one port: a thread of its own (the server) and inline (CLI, tests).
 //
-// Why the server writes in a thread: a slow commit inline holds up every stream, and with one client
-// it gains nothing either (docs/benchmarks.md, Messages). Both ways in turn, 7 rounds of 3 s, 2
-// cores: p99 of the first token, thread against inline, 15 ms to 18 with 32 clients, 82 to 102 with
-// 256; replies a second 3,500 to 3,100 and 3,900 to 3,300. Inline costs a tenth less CPU.
+// Why the server writes in a thread: a slow commit inline holds up every stream, and with one
+// client it gains nothing either (docs/benchmarks.md, Messages). Both ways in turn, 7 rounds of
+// 3 s, 2 cores: p99 of the first token, thread against inline, 15 ms to 18 with 32 clients, 82 to
+// 102 with 256; replies a second 3,500 to 3,100 and 3,900 to 3,300. Inline costs a tenth less CPU.
 import { Worker } from "node:worker_threads";
 import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
