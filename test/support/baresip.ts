@@ -119,7 +119,7 @@ export async function startBaresip(
   const exit = once(child, "close");
   let isOver = false;
   void exit.then(() => (isOver = true));
-  await Promise.race([isBound(port), exit]);
+  await isBound(port, () => isOver);
   if (isOver) throw new Error(`baresip did not start:\n${output.slice(-2000)}`);
   const events = createReceived<{ kind: string; param: string }>();
   const socket = await openControl(control, events);

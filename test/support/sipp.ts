@@ -69,12 +69,12 @@ export interface Sipp {
   stop(): Promise<void>;
 }
 
-/** Until the system lists the port; what has it tells nobody. */
-export async function isBound(port: number): Promise<void> {
+/** Until the system lists the port, or what has it is over; it tells nobody. */
+export async function isBound(port: number, isOver = (): boolean => false): Promise<void> {
   const local = `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
   const lists = (): boolean =>
     readFileSync("/proc/net/udp", "utf8").split("\n").some((line) => line.slice(0, 25).includes(local));
-  await askUntil(lists, (listed) => listed);
+  await askUntil(lists, (listed) => listed || isOver());
 }
 
 export async function startSipp(options: SippOptions): Promise<Sipp> {
@@ -124,7 +124,7 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
   });
   // Whoever does not wait for the end must not die of it.
   done.catch(() => undefined);
-  await Promise.race([isBound(port), exit]);
+  await isBound(port, () => child.exitCode !== null || child.signalCode !== null);
   return {
     port,
     messages,

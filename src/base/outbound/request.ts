@@ -143,7 +143,8 @@ function failureOf(wanted: OutboundRequest, error: unknown, isOver: boolean): Fa
   if (chain.some((cause) => cause instanceof AddressRefused)) {
     return { kind: "refused", reason: "address" };
   }
-  const codes = chain.map((cause) => (cause as NodeJS.ErrnoException).code ?? "");
+  // Not each error of the HTTP parser has a code.
+  const codes = chain.map((cause) => (cause as NodeJS.ErrnoException).code ?? cause.name);
   const sent = !codes.some((code) => BEFORE_SENDING.has(code)) && !couldNotWrite(wanted, chain);
   if (isOver || codes.includes("UND_ERR_CONNECT_TIMEOUT")) {
     return { kind: "failed", reason: "timeout", sent };

@@ -8,11 +8,11 @@ const WORDS: readonly [codes: RegExp, why: string][] = [
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, "its certificate is for another name"],
   [/CERT|UNABLE_TO_(GET|VERIFY)/, "its certificate is not trusted"],
   [/^(ERR_SSL_|EPROTO$)/, "it does not speak TLS as it should"],
-  [/^HPE_/, "what it answered is no HTTP"],
+  [/^(HPE_|HTTPParserError$)/, "what it answered is no HTTP"],
   [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, "it closed the connection without an answer"],
 ];
 
-/** `codes`: of the errors that led to it. Null: none of them is known. */
+/** `codes`: of the errors that led to it, or their names. Null: none of them is known. */
 export const whyUnreachable = (codes: readonly string[]): string | null =>
   WORDS.find(([pattern]) => codes.some((code) => pattern.test(code)))?.[1] ?? null;
 

@@ -1,7 +1,7 @@
 // Lists in pages, as they are loaded for the rows in view. Used by rows.ts.
 
 const PAGE_ROWS = 50;
-/** Scrolling fast passes many pages: those still in view after so long are loaded. */
+/** Scrolling fast passes many pages: but for the first, those in view after so long are loaded. */
 const SETTLE_MS = 80;
 
 interface NumberedPage<T> {
@@ -50,7 +50,7 @@ export class NumberedPages<T> {
     this.#timer ??= setTimeout(() => {
       this.#timer = null;
       this.#fetch();
-    }, this.total === null ? 0 : SETTLE_MS);
+    }, this.#fresh.size === 0 ? 0 : SETTLE_MS);
   }
 
   /** What is shown stays until its successor is there. */
