@@ -1,13 +1,11 @@
 // Passwords tried lately, counted for all nodes and over restarts. Rules:
 // features/accounts/sign-in.ts.
+import { LIMITS } from "#core/limits.ts";
 import type { PasswordTry } from "#features/accounts/users.ts";
 import type { Sql } from "./sql.ts";
 
 /** Rows that count no more, deleted with each try: more than come. */
 const FORGET_ROWS = 20;
-
-/** How far clocks of nodes are apart at most; what is later is from before a clock was set back. */
-const APART_MICROS = 60_000_000;
 
 export function passwordTryCommands(sql: Sql) {
   // The try that has to leave the window before one more fits.
@@ -23,12 +21,12 @@ export function passwordTryCommands(sql: Sql) {
   return {
     "users.tryPassword": async ({ counted, windowMicros, now }: PasswordTry): Promise<number> => {
       const since = now - windowMicros;
+      // What is later than clocks may be off is from before one was set back.
+      const latest = now + LIMITS.clockOffMsMax * 1000;
       await forget.run({ since, rows: FORGET_ROWS });
       let waitMicros = 0;
       for (const { whoHash, max } of counted) {
-        const row = await blocking.get({
-          whoHash, since, latest: now + APART_MICROS, others: max - 1,
-        });
+        const row = await blocking.get({ whoHash, since, latest, others: max - 1 });
         if (row) waitMicros = Math.max(waitMicros, row.tried_at - since);
         else await insert.run({ whoHash, now });
       }

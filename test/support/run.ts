@@ -2,12 +2,13 @@
 // files first: no long one is left when the others are done, and those that wait for calls in real
 // time run beside those that keep a processor busy.
 import { build, stop } from "esbuild";
-import { globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { run } from "node:test";
 import { spec, tap } from "node:test/reporters";
 import { entryOf } from "#scripts/entry.js";
+import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { BUNDLED, CACHE, PACKAGES, SOURCES_FILE } from "./prepared.js";
 
@@ -21,9 +22,7 @@ function prepareSources(): void {
     .filter((path) => !path.endsWith(".d.ts")).map((path) => join(ROOT, path));
   const stripped = Object.fromEntries(paths.map((path) =>
     [path, stripTypeScriptTypes(readFileSync(path, "utf8"))]));
-  const half = `${SOURCES_FILE}.${process.pid}`;
-  writeFileSync(half, JSON.stringify(stripped));
-  renameSync(half, SOURCES_FILE);
+  writeFileSync(SOURCES_FILE, JSON.stringify(stripped));
 }
 
 async function preparePackages(): Promise<void> {
@@ -41,7 +40,7 @@ async function preparePackages(): Promise<void> {
 async function prepareDatabase(): Promise<void> {
   const folder = mkdtempSync(join(CACHE, "data-"));
   await (await openStorage(folder, "inline")).close();
-  process.env.PREPARED_DATABASE = join(folder, "parley.db");
+  process.env.PREPARED_DATABASE = databasePath(folder);
 }
 
 if (!entryOf("main").endsWith(".js")) throw new Error("dist/ is older than the sources: npm run build");

@@ -10,6 +10,7 @@ import { microsFromDecimal } from "#core/money.ts";
 import { createSystem, type System } from "#core/system.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
+import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import type { Storage } from "#storage/storage.ts";
 import { watchAnswers } from "./answers.ts";
@@ -66,7 +67,7 @@ function serverDataDir(): string {
   const folder = testDataDir();
   const { PREPARED_DATABASE } = process.env;
   if (PREPARED_DATABASE !== undefined) {
-    copyFileSync(PREPARED_DATABASE, join(folder, "parley.db"));
+    copyFileSync(PREPARED_DATABASE, databasePath(folder));
   }
   return folder;
 }

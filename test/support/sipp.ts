@@ -70,7 +70,7 @@ export interface Sipp {
 }
 
 /** Until the system lists the port, or what has it is over; it tells nobody. */
-export async function isBound(port: number, isOver = (): boolean => false): Promise<void> {
+export async function isBound(port: number, isOver: () => boolean): Promise<void> {
   const local = `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
   const lists = (): boolean =>
     readFileSync("/proc/net/udp", "utf8").split("\n").some((line) => line.slice(0, 25).includes(local));

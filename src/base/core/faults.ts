@@ -40,6 +40,10 @@ export function fieldFault(field: string, message: string): Fault {
   return new Fault(422, message, { errors: { [field]: [message] } });
 }
 
+/** To whoever asks a server that is stopping. */
+export const restarting = (): Fault =>
+  new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
+
 /** Failure of something outside this process; made only in adaptors under `providers/`. */
 export class ProviderError extends Error {
   /** True when the same request may succeed later and nothing has been received yet. */

@@ -2,7 +2,7 @@
 // validation, CORS of the public routes, error shapes, metrics. One wrapper for every route.
 import type { TObject } from "@sinclair/typebox";
 import type { FailedAuthentications } from "#core/failed-authentications.ts";
-import { Fault } from "#core/faults.ts";
+import { Fault, restarting } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
@@ -169,9 +169,7 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
   const handle = async (
     http: HttpRequest, extraHeaders: HeaderMap, onKnown: () => void,
   ): Promise<Reply> => {
-    if (options.draining()) {
-      throw new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
-    }
+    if (options.draining()) throw restarting();
     const caller = route.auth === "key"
       ? await authorize(options, route, path, http, extraHeaders)
       : null;

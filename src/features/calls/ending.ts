@@ -74,8 +74,6 @@ export async function conclude(
   const { calls, system } = options;
   const { turns, silentMs, quality } = over.summary;
   const { answered } = call;
-  // Through a silence at its end nobody was there to be talked with.
-  const talkedMs = system.monotonicMs() - (answered?.ms ?? 0) - (silentMs ?? 0);
   const facts = endFactsOf(call, over.summary);
   const { reason } = facts;
   const failureReason = failureOf(facts);
@@ -84,6 +82,8 @@ export async function conclude(
   if (!answered) {
     return calls.change(call, unansweredStatus(over.summary), { reason, failureReason });
   }
+  // Through a silence at its end nobody was there to be talked with.
+  const talkedMs = system.monotonicMs() - answered.ms - (silentMs ?? 0);
   const functionCalls = [...call.functionCalls.values()].flat();
   if (functionCalls.length > 0) {
     await calls.addTranscript(call, {

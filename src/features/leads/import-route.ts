@@ -1,7 +1,7 @@
 // The import of leads from a file: read while it is written in batches, every row counted. Who
 // watches the account is told how far it is.
 import { Type } from "@sinclair/typebox";
-import { Fault, fieldFault } from "#core/faults.ts";
+import { fieldFault, restarting } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, named } from "#core/schema.ts";
 import { savedOf } from "#http/answers.ts";
@@ -126,9 +126,6 @@ function createReport() {
     },
   };
 }
-
-const restarting = (): Fault =>
-  new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
 
 interface ImportDeeds {
   columnsIn(header: CsvRow): Columns;

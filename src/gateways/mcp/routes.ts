@@ -1,6 +1,6 @@
 // The MCP endpoint over HTTP: POST /mcp and /api/mcp with an API key, each answered with one JSON
 // value. There are no streams and no sessions, so GET and DELETE are refused, as the spec wants.
-import { Fault } from "#core/faults.ts";
+import { Fault, restarting } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { API_ROOT, identify, type ApiOptions } from "#http/api.ts";
 import { rateLimitFault, renderFault, toFault } from "#http/errors.ts";
@@ -32,9 +32,7 @@ function isOwnOrigin(origin: string, publicUrl: string | null): boolean {
 
 /** As every route of the API: the key's owner, within the key's rate. */
 async function authorized(api: ApiOptions, http: HttpRequest): Promise<Caller> {
-  if (api.draining()) {
-    throw new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
-  }
+  if (api.draining()) throw restarting();
   const caller = await identify(api, http, false);
   await takeRate(api, caller);
   return caller;

@@ -155,7 +155,8 @@ export class CursorPages<T> {
         found.push(...page.rows);
         next = page.next;
       } while (next !== null && found.length < this.#wanted);
-      Object.assign(this, { rows: found, error: null });
+      this.rows = found;
+      this.error = null;
       this.#next = next;
       this.#wanted = 0;
     } catch (error) {
