@@ -82,8 +82,12 @@ export const ALL_FREE = `opened.contexts.every(({ state }) => state === "closed"
 /** Looks at every frame the page draws; its policy forbids Playwright's own `waitForFunction`. */
 export async function until(page: Page, condition: string): Promise<void> {
   // In the page: an answer for every frame would keep both processes busy while they wait.
-  await page.evaluate(
-    `(async () => { do await new Promise(requestAnimationFrame); while (!(${condition})); })()`);
+  const isMet = await page.evaluate(`(async () => {
+    const end = performance.now() + ${PATIENCE_MS};
+    do await new Promise(requestAnimationFrame); while (!(${condition}) && performance.now() < end);
+    return Boolean(${condition});
+  })()`);
+  if (!isMet) throw new Error(`not so within ${PATIENCE_MS / 1000} s: ${condition}`);
 }
 
 /** Every text on the page with less than WCAG's contrast of 4.5 against what is painted behind. */

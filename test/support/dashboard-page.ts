@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { noBrowser, openBrowser, type BrowserKind, type Microphone } from "./browser.ts";
 import { startScriptedModel } from "./scripted-model.ts";
@@ -27,6 +28,25 @@ export interface Shown {
   go(path: string): Promise<void>;
   /** Looks at what is shown: at desktop width in light, at phone width in dark. */
   look(): Promise<void>;
+}
+
+/** Longest that work with a page takes: what hangs in the page itself has no other end. */
+const WORK_MS = 240_000;
+const SHOWN_MS = 5000;
+
+/** Throws with what the page shows where the work is not done in time. */
+async function inTime(page: Page, work: Promise<void>): Promise<void> {
+  const late = new AbortController();
+  const overdue = async (): Promise<void> => {
+    await wait(WORK_MS, undefined, { signal: late.signal });
+    const text = page.locator("body").innerText({ timeout: SHOWN_MS }).catch(String);
+    throw new Error(`not done in ${WORK_MS / 1000} s at ${page.url()}: ${await text}`);
+  };
+  try {
+    await Promise.race([work, overdue()]);
+  } finally {
+    late.abort();
+  }
 }
 
 /** What came of the last event has been drawn. */
@@ -68,14 +88,14 @@ export async function startDashboard(
     await page.goto(`${server.url}/`);
     await page.getByText("Live", { exact: true }).waitFor();
     try {
-      await work({
+      await inTime(page, work({
         page,
         go: async (path) => {
           await page.goto(`${server.url}/#${path}`);
           await drawn(page);
         },
         look: () => look(page),
-      });
+      }));
       assert.deepEqual(problems, []);
     } finally {
       model.script(null);
