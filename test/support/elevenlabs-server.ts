@@ -3,11 +3,8 @@
 // of the messages, as the SDK has no client for this WebSocket): it closes with 1008 otherwise, as
 // it does for a context that does not begin with a single space. Besides it lists voices over HTTP.
 // And utterances spoken by it, for tests that say what comes of them.
-import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders } from "node:http";
 import { SendMessageMulti } from "@elevenlabs/elevenlabs-js/serialization/index.js";
-import { WebSocketServer, type WebSocket } from "ws";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createElevenLabs, type ElevenLabsOptions } from "#providers/speech/elevenlabs/elevenlabs.ts";
@@ -15,6 +12,7 @@ import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
 } from "#providers/speech/port.ts";
 import { createReceived, type Received } from "./received.ts";
+import { startVendorServer, type VendorPeer, type VendorServer } from "./vendor-socket-server.ts";
 
 export interface Alignment {
   chars: string[];
@@ -32,22 +30,11 @@ export interface ClientMessage {
 }
 
 /** One connection. */
-export interface ElevenLabsPeer {
-  path: string;
-  query: URLSearchParams;
-  headers: IncomingHttpHeaders;
+export interface ElevenLabsPeer extends VendorPeer {
   messages: ClientMessage[];
-  isClosed: boolean;
   /** Audio for the context in use. */
   audio(bytes: Uint8Array, alignment?: Alignment | null): void;
   final(): void;
-  /** As it is. */
-  send(data: string | Buffer): void;
-  /** Without a closing frame. */
-  cut(): void;
-  end(code: number, reason: string): void;
-  /** Resolves once it holds; looked at whenever something comes in. */
-  until(holds: (peer: ElevenLabsPeer) => boolean): Promise<void>;
 }
 
 /** What `text` sounds and is timed like here: every character takes 50 ms. */
@@ -94,140 +81,54 @@ export function spokenAt({ events }: Received<SynthesisEvent>, text: string): [n
   });
 }
 
-export interface ElevenLabsServer {
-  /** `http://…` */
-  url: string;
-  /** In order of arrival. */
-  peers: ElevenLabsPeer[];
-  /** The connection of that number, from 0, once it is there. */
-  peer(number: number): Promise<ElevenLabsPeer>;
-  /** Answers handshakes with this status instead; null takes them again. */
-  refuse(status: number | null): void;
+export interface ElevenLabsServer extends VendorServer<ElevenLabsPeer> {
   /** All that was sent to clients, in order. */
   sent: string[];
-  close(): Promise<void>;
-}
-
-interface Waiter {
-  holds(): boolean;
-  resolve(): void;
 }
 
 const ROUTE = /^\/v1\/text-to-speech\/[^/]+\/multi-stream-input$/;
 
-/** Takes only those who know the key. */
+/** Takes only those who know the key. Its address is `http://…`. */
 export async function startElevenLabsServer(key: string): Promise<ElevenLabsServer> {
-  const peers: ElevenLabsPeer[] = [];
   const sent: string[] = [];
-  let refusal: number | null = null;
-  let waiting: Waiter[] = [];
-  const look = (): void => {
-    for (const waiter of waiting.filter(({ holds }) => holds())) {
-      waiting = waiting.filter((other) => other !== waiter);
-      waiter.resolve();
-    }
-  };
-  const until = (holds: () => boolean): Promise<void> =>
-    new Promise((resolve) => {
-      if (holds()) resolve();
-      else waiting.push({ holds, resolve });
-    });
-
-  const statusFor = (headers: IncomingHttpHeaders, isKnown: boolean): number => {
+  const refusal = (headers: IncomingHttpHeaders, isKnown: boolean): number | null => {
     if (headers["xi-api-key"] !== key) return 401;
-    return isKnown ? 200 : 404;
+    return isKnown ? null : 404;
   };
-  const server = createServer(({ headers, url = "/" }, response) => {
-    const { pathname } = new URL(url, "http://elevenlabs");
-    const status = statusFor(headers, pathname === "/v1/voices");
-    response.writeHead(status, { "content-type": "application/json" });
-    response.end(JSON.stringify(status === 200 ? VOICES : { detail: { status: "refused" } }));
-  });
-  const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 * 1024 });
-  server.on("upgrade", (request, socket, head) => {
-    const { pathname, searchParams } = new URL(request.url ?? "/", "http://elevenlabs");
-    const status = refusal ?? statusFor(request.headers, ROUTE.test(pathname));
-    if (status !== 200) {
-      socket.end(`HTTP/1.1 ${status} Refused\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
-      return;
-    }
-    sockets.handleUpgrade(request, socket, head, (connection) => {
-      const { headers } = request;
-      peers.push(createPeer({
-        connection, path: pathname, query: searchParams, headers, sent, until, look,
-      }));
-      look();
-    });
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    peers,
-    peer: async (number) => {
-      await until(() => peers.length > number);
-      return peers[number]!;
+  const server = await startVendorServer<ElevenLabsPeer>({
+    made: (bare) => peerOf(bare, sent),
+    refuses: (path, headers) => refusal(headers, ROUTE.test(path)),
+    onPost: ({ path, headers, response }) => {
+      const status = refusal(headers, path === "/v1/voices");
+      response.writeHead(status ?? 200, { "content-type": "application/json" });
+      response.end(JSON.stringify(status === null ? VOICES : { detail: { status: "refused" } }));
     },
-    refuse: (next) => (refusal = next),
-    sent,
-    close: async () => {
-      for (const connection of sockets.clients) connection.terminate();
-      const closed = once(server, "close");
-      server.close();
-      server.closeAllConnections();
-      await closed;
+    onText: (peer, text) => {
+      const message = JSON.parse(text) as ClientMessage;
+      const isFirst = peer.messages.length === 0;
+      peer.messages.push(message);
+      const parsed = SendMessageMulti.parse(message);
+      if (!parsed.ok || (isFirst && message.text !== " ")) peer.end(1008, "No such message");
     },
-  };
+  });
+  return { ...server, url: server.url.replace("ws:", "http:"), sent };
 }
 
-interface PeerOptions {
-  connection: WebSocket;
-  path: string;
-  query: URLSearchParams;
-  headers: IncomingHttpHeaders;
-  sent: string[];
-  until(holds: () => boolean): Promise<void>;
-  look(): void;
-}
-
-function createPeer(options: PeerOptions): ElevenLabsPeer {
-  const { connection, headers, look, path, query, sent, until } = options;
+function peerOf(bare: VendorPeer, sent: string[]): ElevenLabsPeer {
+  const messages: ClientMessage[] = [];
   const send = (message: object): void => {
     sent.push(JSON.stringify(message));
-    connection.send(JSON.stringify(message));
+    bare.send(message);
   };
-  const context = (): string | undefined => peer.messages[0]?.context_id;
-  const peer: ElevenLabsPeer = {
-    path,
-    query,
-    headers,
-    messages: [],
-    isClosed: false,
-    audio: (bytes, alignment = null) => {
+  const context = (): string | undefined => messages[0]?.context_id;
+  return Object.assign(bare, {
+    messages,
+    audio: (bytes: Uint8Array, alignment: Alignment | null = null) => {
       const audio = Buffer.from(bytes).toString("base64");
       send({ audio, alignment, normalizedAlignment: null, contextId: context() });
     },
     final: () => send({ isFinal: true, contextId: context() }),
-    send: (data) => connection.send(data),
-    cut: () => connection.terminate(),
-    end: (code, reason) => connection.close(code, reason),
-    until: (holds) => until(() => holds(peer)),
-  };
-  connection.on("message", (data: Buffer) => {
-    const message = JSON.parse(data.toString()) as ClientMessage;
-    const isFirst = peer.messages.length === 0;
-    peer.messages.push(message);
-    const parsed = SendMessageMulti.parse(message);
-    if (!parsed.ok || (isFirst && message.text !== " ")) connection.close(1008, "No such message");
-    look();
   });
-  connection.on("close", () => {
-    peer.isClosed = true;
-    look();
-  });
-  // Reported by "close" as well.
-  connection.on("error", look);
-  return peer;
 }
 
 const VOICES = {

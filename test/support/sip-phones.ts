@@ -172,6 +172,21 @@ export async function createWire(host = "127.0.0.1"): Promise<Wire> {
   };
 }
 
+/** Phones and wires that end together. */
+export function createExchange() {
+  const open: (Phone | Wire)[] = [];
+  const kept = async <It extends Phone | Wire>(making: Promise<It>): Promise<It> => {
+    const made = await making;
+    open.push(made);
+    return made;
+  };
+  return {
+    phone: (options?: PhoneOptions) => kept(createPhone(options)),
+    wire: (host?: string) => kept(createWire(host)),
+    close: () => Promise.all(open.map((it) => it.close())),
+  };
+}
+
 let numbers = 0;
 
 /** A request as a text; headers given replace those it would have, null leaves one out. */

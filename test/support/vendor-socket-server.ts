@@ -1,6 +1,6 @@
 // A WebSocket server on loopback in the place of a vendor's, which answers requests over HTTP too:
-// keeps what comes in, says what a test tells it to and understands nothing. Tests of each vendor
-// bring its messages; the vendor's own SDK connects to it there.
+// keeps what comes in, says what a test tells it to and understands nothing. Tests and doubles of
+// each vendor bring its messages; the vendor's own SDK connects to it there.
 import { once } from "node:events";
 import {
   createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse,
@@ -25,8 +25,10 @@ export interface VendorPeer {
   end(code: number, reason: string): void;
   /** Without a closing frame. */
   cut(): void;
+  /** Stops reading, and answering pings. */
+  freeze(): void;
   /** Resolves once it holds; looked at whenever something comes in. */
-  until(holds: (peer: VendorPeer) => boolean): Promise<void>;
+  until(holds: (peer: this) => boolean): Promise<void>;
 }
 
 /** A request that is no handshake. */
@@ -38,29 +40,39 @@ export interface VendorPost {
   response: ServerResponse;
 }
 
-export interface VendorServer {
+export interface VendorServer<Peer extends VendorPeer = VendorPeer> {
   /** `ws://…` */
   url: string;
   /** In order of arrival. */
   posts: VendorPost[];
-  peers: VendorPeer[];
-  peer(number: number): Promise<VendorPeer>;
+  peers: Peer[];
+  /** The connection of that number, from 0, once it is there. */
+  peer(number: number): Promise<Peer>;
   /** Answers handshakes and requests with this status instead; null takes them again. */
   refuse(status: number | null): void;
   close(): Promise<void>;
 }
 
-export interface VendorScript {
-  onOpen?(peer: VendorPeer): void;
-  onText?(peer: VendorPeer, text: string): void;
+export interface VendorScript<Peer extends VendorPeer = VendorPeer> {
+  /** Gives a connection what a double of the vendor has beside. */
+  made?(bare: VendorPeer): Peer;
+  /** With which status a handshake is refused; null takes it. */
+  refuses?(path: string, headers: IncomingHttpHeaders): number | null;
+  /** More of a refusal's headers: `name: value\r\n`. */
+  refusalHeaders?: string;
+  onOpen?(peer: Peer): void;
+  onText?(peer: Peer, text: string): void;
+  onAudio?(peer: Peer, bytes: Buffer): void;
   /** The response is its to end; `url`: the server's own. Absent: 404. */
   onPost?(post: VendorPost, url: string): void;
   /** For SDKs that take nothing else. */
   tls?: { key: string; cert: string };
 }
 
-export async function startVendorServer(script: VendorScript = {}): Promise<VendorServer> {
-  const peers: VendorPeer[] = [];
+export async function startVendorServer<Peer extends VendorPeer = VendorPeer>(
+  script: VendorScript<Peer> = {},
+): Promise<VendorServer<Peer>> {
+  const peers: Peer[] = [];
   const posts: VendorPost[] = [];
   let status: number | null = null;
   let waiting: { holds(): boolean; resolve(): void }[] = [];
@@ -83,21 +95,25 @@ export async function startVendorServer(script: VendorScript = {}): Promise<Vend
     return response.writeHead(404).end();
   }));
   server.on("upgrade", (request, socket, head) => {
-    if (status !== null) {
-      socket.end(`HTTP/1.1 ${status} Refused\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
+    const { headers } = request;
+    const { pathname: path, searchParams: query } = new URL(`http://vendor${request.url ?? "/"}`);
+    const refusal = status ?? script.refuses?.(path, headers) ?? null;
+    if (refusal !== null) {
+      socket.end(`HTTP/1.1 ${refusal} Refused\r\ncontent-length: 0\r\nconnection: close\r\n`
+        + `${script.refusalHeaders ?? ""}\r\n`);
       return;
     }
     sockets.handleUpgrade(request, socket, head, (connection) => {
-      const { pathname: path, searchParams: query } = new URL(`http://vendor${request.url ?? "/"}`);
-      const peer: VendorPeer = {
-        path, query, headers: request.headers, audioBytes: 0, chunks: [], chunkBytes: [],
-        texts: [], isClosed: false,
+      const bare: VendorPeer = {
+        path, query, headers, audioBytes: 0, chunks: [], chunkBytes: [], texts: [], isClosed: false,
         send: (data) => connection.send(
           typeof data === "string" || Buffer.isBuffer(data) ? data : JSON.stringify(data)),
         end: (code, reason) => connection.close(code, reason),
         cut: () => connection.terminate(),
-        until: (holds) => until(() => holds(peer)),
+        freeze: () => connection.pause(),
+        until: (holds) => until(() => holds(bare)),
       };
+      const peer = script.made?.(bare) ?? (bare as Peer);
       peers.push(peer);
       listen(connection, peer, script, look);
       script.onOpen?.(peer);
@@ -134,14 +150,15 @@ async function receive(request: IncomingMessage): Promise<Omit<VendorPost, "resp
   return { path, query, headers: request.headers, body: Buffer.concat(chunks).toString() };
 }
 
-function listen(
-  connection: WebSocket, peer: VendorPeer, script: VendorScript, look: () => void,
+function listen<Peer extends VendorPeer>(
+  connection: WebSocket, peer: Peer, script: VendorScript<Peer>, look: () => void,
 ): void {
   connection.on("message", (data: Buffer, isBinary) => {
     if (isBinary) {
       peer.audioBytes += data.length;
       peer.chunks.push(data);
       peer.chunkBytes.push(data.length);
+      script.onAudio?.(peer, data);
     } else {
       peer.texts.push(data.toString());
       script.onText?.(peer, data.toString());

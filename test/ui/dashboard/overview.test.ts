@@ -92,7 +92,7 @@ test("[DB81] figures and charts are the server's, for the days chosen", { skip }
 test("[DB501] charts by hour, day or week of any range, of one assistant, compared with the period before, kept in the address; a point leads to its list", { skip }, async () => {
   const { key, accountId } = await server.newAccount();
   const { id: assistantId } = await newAssistant(server, { name: "Reception" }, key);
-  await newAssistant(server, { name: "Night desk" }, key);
+  const { id: otherId } = await newAssistant(server, { name: "Night desk" }, key);
   const db = openWriter(server.dataDir, { migrate: false });
   const call = db.prepare(`
     INSERT INTO calls (account_id, assistant_id, type, status, answered_at, duration_seconds,
@@ -102,6 +102,8 @@ test("[DB501] charts by hour, day or week of any range, of one assistant, compar
   for (const at of ["2026-03-20T14:10:00Z", "2026-03-20T14:50:00Z", "2026-03-18T09:00:00Z"]) {
     call.run(accountId, assistantId, Date.parse(at) * 1000);
   }
+  // Figures of all assistants are no others' by chance.
+  call.run(accountId, otherId, Date.parse("2026-03-18T10:00:00Z") * 1000);
   db.close();
   await withDashboard(async ({ page, look }) => {
     const chart = page.getByRole("figure", { name: "Calls", exact: true });

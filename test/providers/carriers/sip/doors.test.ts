@@ -5,7 +5,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { networkInterfaces } from "node:os";
-import { after, test as register, type TestContext } from "node:test";
+import { after } from "node:test";
 import { mayBeTelephone } from "#core/networks.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
 import type { Offer } from "#providers/carriers/port.ts";
@@ -13,6 +13,7 @@ import {
   answerChallenge, chooseChallenge, createDigestServer,
 } from "#providers/carriers/sip/grammar/digest.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
+import { test } from "#support/bounded-test.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { createCarrierTo } from "#support/sip-hops.ts";
@@ -20,9 +21,6 @@ import {
   createPhone, createWire, requestText, responseText, wireCall, type Wire,
 } from "#support/sip-phones.ts";
 import { createReceived } from "#support/received.ts";
-
-const test = (name: string, run: (t: TestContext) => unknown): void =>
-  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 const TRUNK = "127.0.0.9";
 const { allows } = createAddressPolicy([`${TRUNK}/32`]);

@@ -1,7 +1,7 @@
 // An outbound call whose next hop is of no use goes on to the next address its name leads to: to
 // real UDP and TCP peers on loopback, with a clock that only moves when told to.
 import assert from "node:assert/strict";
-import { after, test as register, type TestContext } from "node:test";
+import { after } from "node:test";
 import { createLogger } from "#core/logger.ts";
 import { createClientTransactions } from "#providers/carriers/sip/transport/client-transactions.ts";
 import type { Signalling } from "#providers/carriers/sip/dialogs/dialog.ts";
@@ -9,6 +9,7 @@ import { type SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import { Outgoing } from "#providers/carriers/sip/dialogs/outgoing.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
+import { test } from "#support/bounded-test.ts";
 import { createManualSystem, type ManualSystem } from "#support/manual-clock.ts";
 import {
   answerOf, branchOf, caughtUp, contactOf, count, createCarrierTo, createTcpWire, inviteAt, request,
@@ -19,10 +20,6 @@ import {
   type PhoneOptions, type Wire,
 } from "#support/sip-phones.ts";
 import { createReceived } from "#support/received.ts";
-
-/** What waits for a message that never comes is to fail, not to hang. */
-const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 const open: { close(): Promise<unknown> }[] = [];
 // The caller first: what it still waits for is bounded by its own clock.

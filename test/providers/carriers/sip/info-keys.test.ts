@@ -1,18 +1,15 @@
 // Keys we press for telephones that take no telephone events but keys in INFO: over real sockets,
 // with a clock that only moves when told to.
 import assert from "node:assert/strict";
-import { after, test as register } from "node:test";
+import { after } from "node:test";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
+import { test } from "#support/bounded-test.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { createCarrierTo } from "#support/sip-hops.ts";
 import {
   createPhone, createWire, requestText, responseText, SDP, wireCall, type Wire,
 } from "#support/sip-phones.ts";
-
-/** What waits for a message that never comes is to fail, not to hang. */
-const test = (name: string, run: () => Promise<unknown>): void =>
-  void register(name, { timeout: 180_000 }, async () => void await run());
 
 const open: { close(): Promise<unknown> }[] = [];
 after(async () => {

@@ -1,10 +1,11 @@
 // What happens to a line in the middle of a call, through the real server and over real sockets: a
 // far end that moves, holds, gives up or vanishes, and what its record says then.
 import assert from "node:assert/strict";
-import { after, test as register, type TestContext } from "node:test";
+import { after, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { askUntil } from "#support/asking.ts";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
+import { test } from "#support/bounded-test.ts";
 import { createReceived } from "#support/received.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { openCaller, type SipCaller } from "#support/sip-caller.ts";
@@ -22,10 +23,6 @@ after(async () => {
   await world.server.close();
   await model.close();
 });
-
-/** What waits for a message that never comes is to fail, not to hang. */
-const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 async function callerOf(t: TestContext, number: string): Promise<SipCaller> {
   const caller = await openCaller(world.sipPort, number);

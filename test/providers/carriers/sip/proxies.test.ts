@@ -1,19 +1,17 @@
 // What telephone systems and proxies that are strict want of a trunk: their own port in what is
 // addressed to them, and proof within calls that they brought.
 import assert from "node:assert/strict";
-import { after, test as register } from "node:test";
+import { after } from "node:test";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
 import { identityOf, routeTo } from "#providers/carriers/sip/trunks/trunk-roster.ts";
+import { test } from "#support/bounded-test.ts";
 import { createReceived } from "#support/received.ts";
 import {
   caughtUp, contactOf, count, createCarrierTo, inviteAt, request, trunkOf,
 } from "#support/sip-hops.ts";
 import { createWire, requestText, responseText, SDP, type Wire } from "#support/sip-phones.ts";
-
-const test = (name: string, run: () => unknown): void =>
-  void register(name, { timeout: 60_000 }, async () => void await run());
 
 const open: { close(): Promise<unknown> }[] = [];
 after(async () => {

@@ -1,11 +1,12 @@
 // What is known of how a call sounded: counted from packets over real sockets on a clock by hand,
 // rated by the E-model, and on the record of a call through the real server.
 import assert from "node:assert/strict";
-import { after, test as register, type TestContext } from "node:test";
+import { after } from "node:test";
 import fc from "fast-check";
 import { mosOf, rFactorOf } from "#providers/carriers/sip/media/e-model.ts";
 import { buildRtcp, ntpMiddleOf, parseRtcp } from "#providers/carriers/sip/media/rtcp.ts";
 import { askUntil } from "#support/asking.ts";
+import { test } from "#support/bounded-test.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import {
   agreedOf, HOST, numbers, openPhone, openSession as open, packetOf, received, settled, silence,
@@ -18,10 +19,6 @@ import { startSipWorld } from "#support/server-with-sip.ts";
 const LOST_AT = 13;
 const world = await startSipWorld();
 after(() => world.server.close());
-
-/** What waits for a packet that never comes is to fail, not to hang. */
-const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 test("[SI124] the rating is the E-model's: 93.2 and 4.41 at best, less with every loss and delay, never out of bounds", async () => {
   const rated = (lossPercent: number, delayMs: number): [number, number] => {

@@ -1,17 +1,13 @@
 // A far end whose NAT gives it another address in the middle of its stream, and who only pretends
 // to be one: over real sockets, on a clock by hand.
 import assert from "node:assert/strict";
-import { test as register, type TestContext } from "node:test";
 import type { SrtpKey } from "#providers/carriers/sip/grammar/sdp.ts";
 import { createSrtpSender } from "#providers/carriers/sip/media/srtp.ts";
+import { test } from "#support/bounded-test.ts";
 import {
   agreedOf, FRAME, numbers, openPhone, openSession as open, packetOf, settled, silence, talk,
   type Phone,
 } from "#support/media-session.ts";
-
-/** What waits for a packet that never comes is to fail, not to hang. */
-const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 /** The stream goes on from `from`, 20 ms a packet; how long until it is answered there. */
 async function moves(

@@ -1,21 +1,17 @@
 // Media sessions over real sockets: audio both ways, who is believed to be the far end, keys,
 // reports and time-outs. Time is the test's; only packets are waited for.
 import assert from "node:assert/strict";
-import { test as register, type TestContext } from "node:test";
 import { LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { parseRtcp } from "#providers/carriers/sip/media/rtcp.ts";
 import { parseRtp, type RtpPacket } from "#providers/carriers/sip/media/rtp.ts";
 import type { SrtpKey } from "#providers/carriers/sip/grammar/sdp.ts";
 import { createSrtpReceiver, createSrtpSender } from "#providers/carriers/sip/media/srtp.ts";
 import { parseTelephoneEvent, writeTelephoneEvent } from "#providers/carriers/sip/media/telephone-event.ts";
+import { test } from "#support/bounded-test.ts";
 import {
   agreedOf, codeOf, FRAME, HOST, numbers, openPhone, openSession as open, packetOf, received,
   sampleOf, settled, silence, talk,
 } from "#support/media-session.ts";
-
-/** What waits for a packet that never comes is to fail, not to hang. */
-const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 test("[SI83] a session has an even port for RTP and the next one for RTCP, in its range; else it is refused", async (t) => {
   const any = await Promise.all(numbers(0, 20).map(() => open(t)));

@@ -2,40 +2,24 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { after, test as register, type TestContext } from "node:test";
+import { after } from "node:test";
 import { createSystem } from "#core/system.ts";
 import { createDigestServer } from "#providers/carriers/sip/grammar/digest.ts";
 import { createFloodGuard } from "#providers/carriers/sip/transport/flood-guard.ts";
 import { nextHop, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { SIGNALLING_LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 import type { RegistrationState } from "#providers/carriers/sip/dialogs/registration.ts";
+import { test } from "#support/bounded-test.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { selfSignedCertificate, type Certificate } from "#support/realtime-server.ts";
 import { caughtUp, request } from "#support/sip-hops.ts";
 import {
-  createPhone, createWire, listen, requestText, responseText, SDP, wireCall, type Phone,
-  type PhoneOptions, type Wire,
+  createExchange, listen, requestText, responseText, SDP, wireCall, type Phone, type Wire,
 } from "#support/sip-phones.ts";
 import { createReceived } from "#support/received.ts";
 
-/** What waits for a message that never comes is to fail, not to hang. */
-const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
-
-const open: (Phone | Wire)[] = [];
-after(() => Promise.all(open.map((it) => it.close())));
-
-async function phone(options?: PhoneOptions): Promise<Phone> {
-  const made = await createPhone(options);
-  open.push(made);
-  return made;
-}
-
-async function wire(host?: string): Promise<Wire> {
-  const made = await createWire(host);
-  open.push(made);
-  return made;
-}
+const { phone, wire, close } = createExchange();
+after(close);
 
 const credentials = { username: "alice", password: "secret" };
 const passwordOf = (username: string) => (username === "alice" ? "secret" : null);

@@ -1,32 +1,16 @@
 // Calls between SIP user agents over real sockets: from the INVITE to the BYE.
 import assert from "node:assert/strict";
-import { after, test as register, type TestContext } from "node:test";
+import { after } from "node:test";
 import { parseNameAddr } from "#providers/carriers/sip/grammar/headers.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
+import { test } from "#support/bounded-test.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import {
-  createPhone, createWire, listen, requestText, responseText, SDP, wireCall, type Phone,
-  type PhoneOptions, type Wire,
+  createExchange, createWire, listen, requestText, responseText, SDP, wireCall, type Phone,
 } from "#support/sip-phones.ts";
 
-/** What waits for a message that never comes is to fail, not to hang. */
-const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
-
-const open: (Phone | Wire)[] = [];
-after(() => Promise.all(open.map((it) => it.close())));
-
-async function phone(options?: PhoneOptions): Promise<Phone> {
-  const made = await createPhone(options);
-  open.push(made);
-  return made;
-}
-
-async function wire(host?: string): Promise<Wire> {
-  const made = await createWire(host);
-  open.push(made);
-  return made;
-}
+const { phone, wire, close } = createExchange();
+after(close);
 
 const request = ({ message }: { message: unknown }) => message as SipRequest;
 

@@ -1,7 +1,7 @@
 // Keys as tones in the sound: recognised as Q.24 has it at every level, length and place, told
 // once whichever other way they come, and never made out of speech, music or noise.
 import assert from "node:assert/strict";
-import { after, test as register, type TestContext } from "node:test";
+import { after } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
 import { createLogger } from "#core/logger.ts";
@@ -10,6 +10,7 @@ import { ToneKeys } from "#providers/carriers/sip/media/tone-keys.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
 import { speakWhole } from "#providers/speech/opening.ts";
 import { createBargeInSounds } from "#support/barge-in-sounds.ts";
+import { test } from "#support/bounded-test.ts";
 import { QUESTIONS } from "#support/corpus.ts";
 import { agreedOf, openPhone, openSession, packetOf, settled, silence } from "#support/media-session.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
@@ -22,10 +23,6 @@ after(async () => {
   await world.server.close();
   await model.close();
 });
-
-/** What waits for a message that never comes is to fail, not to hang. */
-const test = (name: string, run: (t: TestContext) => Promise<unknown>): void =>
-  void register(name, { timeout: 180_000 }, async (t) => void await run(t));
 
 const IS_PROOF = process.env.PROOF === "long";
 /** Where the windows fall within a key; they are 51 samples apart. */
