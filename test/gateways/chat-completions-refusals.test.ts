@@ -64,6 +64,35 @@ test("[PR23] pages of any origin may still call them", async () => {
   assert.equal(told.get("access-control-allow-origin"), "https://chat.example");
 });
 
+test("[PR92] a page may send every header that OpenAI's own client adds", async () => {
+  const sent: string[] = [];
+  const openai = new OpenAI({
+    apiKey: server.key, baseURL: `${server.url}/api/v1`, maxRetries: 0,
+    dangerouslyAllowBrowser: true, defaultHeaders: { "X-Trace": "1" },
+    fetch: (url, init) => {
+      sent.push(...new Headers(init?.headers).keys());
+      return fetch(url, init);
+    },
+  });
+  await openai.models.list();
+  assert.ok(sent.includes("x-stainless-lang"));
+  const { status, headers } = await server.call("OPTIONS", "/v1/models", {
+    key: null,
+    headers: {
+      "Origin": "https://chat.example", "Access-Control-Request-Method": "GET",
+      "Access-Control-Request-Headers": sent.join(","),
+    },
+  });
+  assert.equal(status, 204);
+  const allowed = (headers.get("access-control-allow-headers") ?? "").toLowerCase().split(/, */);
+  assert.deepEqual(sent.filter((name) => !allowed.includes(name)), []);
+  const odd = await server.call("OPTIONS", "/v1/models", {
+    key: null,
+    headers: { "Origin": "https://chat.example", "Access-Control-Request-Headers": "a b;c" },
+  });
+  assert.doesNotMatch(odd.headers.get("access-control-allow-headers") ?? "", /;/);
+});
+
 test("[PR91] who asks for another of OpenAI's APIs reads which there are", async () => {
   const { key } = server;
   const openai = new OpenAI({ apiKey: key, baseURL: `${server.url}/api/v1`, maxRetries: 0 });

@@ -310,6 +310,12 @@ function corsHeaders(http: HttpRequest): HeaderMap {
 
 const PREFLIGHT_SECONDS = "600";
 
+/** SDKs add headers of their own, which change nothing here: whoever may ask may send them. */
+function askedHeaders(http: HttpRequest): string {
+  const asked = http.headers["access-control-request-headers"] ?? "";
+  return /^[\w-]+(\s*,\s*[\w-]+)*$/.test(asked) ? asked : "Authorization, Content-Type";
+}
+
 /** Preflights of the public routes: an origin is named only where it may use what is asked for. */
 function mountPreflight(options: ApiOptions, routes: Route[]): void {
   const isPublic = (route: Route): boolean => route.auth === "public" && !route.ownPages;
@@ -337,9 +343,7 @@ function mountPreflight(options: ApiOptions, routes: Route[]): void {
           headers: {
             ...corsHeaders(http),
             "Access-Control-Allow-Methods": methods.join(", "),
-            "Access-Control-Allow-Headers":
-              "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id, "
-                + "X-Vercel-AI-UI-Message-Stream",
+            "Access-Control-Allow-Headers": askedHeaders(http),
             "Access-Control-Max-Age": PREFLIGHT_SECONDS,
           },
         };
