@@ -55,6 +55,14 @@ export const COMPLETION_BODY = Type.Object({
     "Must be empty: tools are the assistant's own.", []))),
   functions: Maybe(Type.Array(Type.Unknown(), about(
     "Must be empty: tools are the assistant's own.", []))),
+  tool_choice: Maybe(Type.Unknown(about("`auto` or `none`; the assistant chooses.", "auto"))),
+  function_call: Maybe(Type.Unknown(about("`auto` or `none`; the assistant chooses.", "auto"))),
+  modalities: Maybe(Type.Array(Type.String(), about("`text` alone: replies are text.", ["text"]))),
+  logprobs: Maybe(Type.Boolean(about("Must be false: none are known.", false))),
+  logit_bias: Maybe(Type.Record(Type.String(), Type.Number(), about(
+    "Must be empty: models differ in their tokens.", {}))),
+  web_search_options: Maybe(Type.Unknown(about(
+    "Must be absent: the assistant's tools are its own.", null))),
 }, collectingErrors);
 
 export type CompletionBody = Static<typeof COMPLETION_BODY>;
@@ -72,23 +80,37 @@ function refuse(param: string, message: string, code: string | null = null): Fau
   return new Fault(400, message, { extra: { param }, ...(code === null ? {} : { code }) });
 }
 
+const isEmpty = (value: unknown): boolean => Object.keys(value as object).length === 0;
+const isLeftOpen = (value: unknown): boolean => value === "auto" || value === "none";
+const OWN_CHOICE = "The assistant itself chooses what it calls";
+
+/** What a request may say of what assistants have one way of, and the refusal of all else. */
+const BOUNDS: Partial<Record<
+  keyof CompletionBody, [isWithin: (value: unknown) => boolean, refusal: string]
+>> = {
+  n: [(value) => value === 1, "Only one choice can be made: n must be 1."],
+  tools: [isEmpty, "The tools are the assistant's own; requests cannot bring any."],
+  functions: [isEmpty, "The functions are the assistant's own; requests cannot bring any."],
+  tool_choice: [isLeftOpen, `${OWN_CHOICE}: tool_choice must be auto or none.`],
+  function_call: [isLeftOpen, `${OWN_CHOICE}: function_call must be auto or none.`],
+  web_search_options: [() => false,
+    "The tools are the assistant's own: web_search_options is not supported."],
+  response_format: [(value) => (value as { type: string }).type === "text",
+    "Assistants answer in text: response_format must be text."],
+  modalities: [(value) => (value as string[]).every((one) => one === "text"),
+    "Assistants answer in text: modalities must be text."],
+  stop: [isEmpty, "Assistants say all they have to say: stop is not supported."],
+  logprobs: [(value) => value === false, "No probabilities are known: logprobs must be false."],
+  logit_bias: [isEmpty, "Assistants choose their own words: logit_bias is not supported."],
+};
+
 /** Throws Fault 400 for what no assistant here can do: ignoring it would answer something else. */
 export function readCompletion(body: CompletionBody): Given {
   const [wrong] = Object.entries(errorsOf(body));
   if (wrong) throw refuse(wrong[0], wrong[1][0] ?? "The request is invalid.");
-  const unsupported = (param: string, message: string): Fault =>
-    refuse(param, message, "unsupported_parameter");
-  if ((body.n ?? 1) > 1) throw unsupported("n", "Only one choice can be made: n must be 1.");
-  for (const param of ["tools", "functions"] as const) {
-    if ((body[param] ?? []).length === 0) continue;
-    throw unsupported(param, `The ${param} are the assistant's own; requests cannot bring any.`);
-  }
-  const wanted = body.response_format?.type ?? "text";
-  if (wanted !== "text") {
-    throw unsupported("response_format", "Assistants answer in text: response_format must be text.");
-  }
-  if ([body.stop ?? []].flat().length > 0) {
-    throw unsupported("stop", "Assistants say all they have to say: stop is not supported.");
+  for (const [param, [isWithin, message]] of Object.entries(BOUNDS)) {
+    const value = body[param as keyof typeof BOUNDS] ?? null;
+    if (value !== null && !isWithin(value)) throw refuse(param, message, "unsupported_parameter");
   }
   const given: Given = {
     ...readMessages(body.messages),
