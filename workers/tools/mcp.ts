@@ -15,12 +15,16 @@ const TOOLS_MAX = 200;
 const PAGES_MAX = 20;
 const LIST_BYTES_MAX = 1024 * 1024;
 const TELL_MS = 2000;
+/** What a server asks back beyond this is not answered. */
+const QUESTIONS_MAX = 100;
+const METHOD_NOT_FOUND = -32601;
 const TOOLS_CHANGED = "notifications/tools/list_changed";
 const CLIENT = { name: "parley", version: "1" };
 
 type Json = Record<string, unknown>;
 /** `text`: as it came, for whoever looks at it. */
 type Answer = { message: Json; headers: Record<string, string>; status: number; text: string };
+type OnPart = NonNullable<Parameters<Endpoints["request"]>[0]["onPart"]>;
 type Failure = Exclude<EndpointReply, { kind: "result" }>;
 
 /** The server has forgotten the session, or never knew it: it did nothing with the request. */
@@ -52,11 +56,14 @@ function parsed(text: string): unknown {
   }
 }
 
+const isStream = (headers: Record<string, string>): boolean =>
+  /^text\/event-stream\b/i.test(headers["content-type"] ?? "");
+
 /** What came: one message, or a stream of them. */
 function messagesIn({ headers, body }: Extract<OutboundReply, { kind: "reply" }>): Json[] {
   const text = body.toString("utf8");
   const found: unknown[] = [];
-  if (/^text\/event-stream\b/i.test(headers["content-type"] ?? "")) {
+  if (isStream(headers)) {
     const parser = createParser({ onEvent: ({ data }) => void found.push(parsed(data)) });
     parser.feed(text.endsWith("\n\n") ? text : `${text}\n\n`);
   } else found.push(parsed(text));
@@ -131,18 +138,52 @@ class Session {
   async ask(method: string, params: Json, more: Record<string, string> = {}): Promise<Answer> {
     const id = this.#nextId;
     this.#nextId += 1;
-    const reply = await this.#send({ jsonrpc: "2.0", id, method, params }, more)
+    const isAnswer = (one: Json): boolean => one.id === id && ("result" in one || "error" in one);
+    const onPart = this.#listener(isAnswer);
+    const reply = await this.#send({ jsonrpc: "2.0", id, method, params }, more, onPart)
       .catch((error: unknown) => {
         if (method !== "initialize" && isLate(error)) this.#cancel(id);
         throw error;
       });
     const messages = messagesIn(reply);
     this.#hasNewTools ||= messages.some((one) => one.method === TOOLS_CHANGED);
-    const message = messages.find((one) =>
-      one.id === id && ("result" in one || "error" in one));
+    const message = messages.find(isAnswer);
     if (!message) throw new McpFailure({ kind: "failed", reason: "no_mcp", sent: true });
     const { status, headers } = reply;
     return { message, headers, status, text: reply.body.toString("utf8") };
+  }
+
+  /**
+   * Reads a stream while it comes: a server may ask something before it answers and wait for that,
+   * and need not end the stream when it has answered.
+   */
+  #listener(isAnswer: (one: Json) => boolean): OnPart {
+    const decoder = new TextDecoder();
+    let isAnswered = false;
+    let questions = 0;
+    const parser = createParser({
+      onEvent: ({ data }) => {
+        const message = parsed(data);
+        if (!isObject(message)) return;
+        isAnswered ||= isAnswer(message);
+        if (message.id === undefined || typeof message.method !== "string") return;
+        questions += 1;
+        if (questions <= QUESTIONS_MAX) this.#reply(message.id, message.method);
+      },
+    });
+    return (part, headers) => {
+      const isPlain = /^(identity)?$/i.test(headers["content-encoding"] ?? "");
+      if (isStream(headers) && isPlain) parser.feed(decoder.decode(part, { stream: true }));
+      return isAnswered;
+    };
+  }
+
+  /** Nobody sits here to be asked for words or for a model's: a server told so goes on without. */
+  #reply(id: unknown, method: string): void {
+    const said = method === "ping"
+      ? { result: {} }
+      : { error: { code: METHOD_NOT_FOUND, message: `There is no ${method} here.` } };
+    this.#tell("POST", { jsonrpc: "2.0", id, ...said });
   }
 
   /** Lets the server forget the session. */
@@ -168,7 +209,7 @@ class Session {
   }
 
   async #send(
-    message: Json, more: Record<string, string> = {},
+    message: Json, more: Record<string, string> = {}, onPart?: OnPart,
   ): Promise<Extract<OutboundReply, { kind: "reply" }>> {
     const { url, totalMs, bytesMax } = this.#request;
     let reply: Awaited<ReturnType<Endpoints["request"]>>;
@@ -176,6 +217,7 @@ class Session {
       reply = await this.#endpoints.request({
         url, method: "POST", headers: { ...this.#headers, ...more },
         body: JSON.stringify(message), totalMs, bytesMax: Math.max(bytesMax, LIST_BYTES_MAX),
+        ...onPart && { onPart },
       }, this.#signal);
     } catch (error) {
       if (!this.#signal.aborted) throw error;

@@ -1,6 +1,7 @@
 // Tools of MCP servers, against servers of the official SDK: listed, taken over, called by a turn
 // at most once, described anew; guarded as every address.
 import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { rowsBeside } from "#support/beside.ts";
@@ -334,4 +335,46 @@ test("[TL137] resources that an MCP server embeds are read, and those it links a
   const text = ["Here:", `[resource ${uri}]`, "# Open at nine", "[resource repo://a/logo.png]",
     "[resource_link License of a repo://a/license]", "[image]"].join("\n");
   assert.deepEqual(await turnWith(id, {}), [{ text }]);
+});
+
+test("[TL179] an MCP server that asks something back before it answers is told, and need not end its stream", async (t) => {
+  const told: unknown[] = [];
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const asking = await startEndpoint();
+  t.after(() => asking.close());
+  const call = async (id: unknown, response: ServerResponse): Promise<void> => {
+    response.setHeader("content-type", "text/event-stream");
+    const send = (members: object) =>
+      response.write(`data: ${JSON.stringify({ jsonrpc: "2.0", ...members })}\n\n`);
+    send({ id: 0, method: "ping" });
+    await gates[0]?.promise;
+    send({ id: "e", method: "elicitation/create", params: { message: "Which city?" } });
+    await gates[1]?.promise;
+    send({ id, result: { content: [{ type: "text", text: "No city." }] } });
+  };
+  const results: Record<string, object> = {
+    "initialize": { protocolVersion: "2025-11-25", capabilities: {}, serverInfo: {} },
+    "tools/list": {
+      tools: [{ name: "ask", description: "asks", inputSchema: { type: "object" } }],
+    },
+  };
+  asking.answer(({ body, method: verb }, response) => {
+    const message = JSON.parse(body || "{}") as { id?: unknown; method?: string };
+    const { id, method = "" } = message;
+    if (method === "tools/call") return void call(id, response);
+    if (method === "" && verb === "POST") gates[told.push(message) - 1]?.resolve();
+    if (!results[method]) return response.writeHead(202).end();
+    response.setHeader("content-type", "application/json");
+    response.setHeader("mcp-session-id", "s1");
+    response.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[method] }));
+  });
+  const id = await newTool("ask", asking.url);
+  assert.deepEqual(await turnWith(id, {}), [{ text: "No city." }]);
+  assert.deepEqual(told, [
+    { jsonrpc: "2.0", id: 0, result: {} },
+    {
+      jsonrpc: "2.0", id: "e",
+      error: { code: -32601, message: "There is no elicitation/create here." },
+    },
+  ]);
 });
