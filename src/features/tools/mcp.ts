@@ -36,9 +36,18 @@ export interface McpServers {
 export const isShortSchema = (schema: object): boolean =>
   JSON.stringify(schema).length <= SCHEMA_CHARS_MAX;
 
+const HINTS: [statuses: number[], hint: string][] = [
+  [[401, 403], "it wants a key, which goes into a header such as Authorization"],
+  [[404, 405], "it has to speak Streamable HTTP at this address; the older SSE is not enough"],
+];
+
 function problemOf(reply: Exclude<Awaited<ReturnType<SendToEndpoint>>, { kind: "result" }>): string {
   if (reply.kind === "refused") return "The address may not be called.";
-  if (reply.kind === "status") return `The MCP server answered with status ${reply.status}.`;
+  if (reply.kind === "status") {
+    const answered = `The MCP server answered with status ${reply.status}`;
+    const hint = HINTS.find(([statuses]) => statuses.includes(reply.status))?.[1];
+    return hint === undefined ? `${answered}.` : `${answered}: ${hint}.`;
+  }
   return reply.reason === "no_mcp"
     ? "What answers there is no MCP server."
     : `${couldNotBeReached("The MCP server", reply.why)}.`;

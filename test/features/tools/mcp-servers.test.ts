@@ -291,8 +291,15 @@ test("[TL133] no MCP server, or one where nobody may go, is refused in words", a
   endpoint.answer((_, response) => response.end("{}"));
   const none = await listOf(endpoint.url);
   assert.deepEqual([none.status, none.body.message], [422, "What answers there is no MCP server."]);
-  endpoint.answer((_, response) => response.writeHead(401).end());
-  assert.equal((await listOf(endpoint.url)).body.message, "The MCP server answered with status 401.");
+  for (const [status, hint] of [
+    [401, ": it wants a key, which goes into a header such as Authorization."],
+    [405, ": it has to speak Streamable HTTP at this address; the older SSE is not enough."],
+    [500, "."],
+  ] as const) {
+    endpoint.answer((_, response) => response.writeHead(status).end());
+    assert.equal((await listOf(endpoint.url)).body.message,
+      `The MCP server answered with status ${status}${hint}`);
+  }
   endpoint.requests.length = 0;
   const guarded = await startTestServer();
   const refused = await guarded.call("POST", "/user/tools/mcp", { body: { endpoint: endpoint.url } });
