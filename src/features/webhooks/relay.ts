@@ -243,6 +243,14 @@ const GONE = 410;
 /** Up to a tenth more, so that what failed together does not come back together. */
 const JITTER_MAX = 1.1;
 
+/** The beginning of what it said; packing was not asked for, and nothing is unpacked here. */
+function wordsOf({ headers, body }: Extract<OutboundReply, { kind: "reply" }>): string {
+  const coding = headers["content-encoding"] ?? "identity";
+  return /^identity$/i.test(coding)
+    ? body.toString("utf8", 0, LIMITS.webhookResponseCharsMax).toWellFormed()
+    : `(${body.length} bytes, packed as ${coding.slice(0, 32)})`;
+}
+
 function judge(
   { retrySeconds, system }: RelayOptions,
   delivery: Delivery,
@@ -251,9 +259,7 @@ function judge(
 ): Attempt {
   const now = system.now();
   const status = reply.kind === "reply" ? reply.status : null;
-  const response = reply.kind === "reply"
-    ? reply.body.toString("utf8", 0, LIMITS.webhookResponseCharsMax).toWellFormed()
-    : null;
+  const response = reply.kind === "reply" ? wordsOf(reply) : null;
   const { id: deliveryId, accountId } = delivery;
   const base = {
     accountId, deliveryId, status, response, disables: null, now, nextAt: now,

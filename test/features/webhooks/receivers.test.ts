@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer as createTlsServer } from "node:https";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { after, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { askUntil } from "#support/asking.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { selfSignedCertificate } from "#support/realtime-server.ts";
@@ -24,6 +25,7 @@ interface Delivery {
   attempts: number;
   last_status: number | null;
   last_error: string | null;
+  response: string | null;
   next_attempt_at: string;
 }
 
@@ -47,6 +49,15 @@ test("[WH16] an answer counts by its status however long it is: what was taken i
   receiver.answer((_, response) => void response.writeHead(410).end("x".repeat(100_000)));
   const { delivery, endpoint } = await tried();
   assert.deepEqual([delivery.state, delivery.last_status, endpoint.status], ["dead", 410, "disabled"]);
+});
+
+test("[WH20] an answer that comes packed is named so, where its bytes are no text", async () => {
+  const packed = gzipSync("No such order");
+  receiver.answer((_, response) =>
+    void response.writeHead(400, { "content-encoding": "gzip" }).end(packed));
+  const { delivery } = await tried();
+  assert.deepEqual([delivery.last_status, delivery.response],
+    [400, `(${packed.length} bytes, packed as gzip)`]);
 });
 
 test("[WH17] a receiver that names a time in its Retry-After is not asked before", async () => {
