@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { Fault } from "#core/faults.ts";
 import { createRateLimiter } from "#core/rate-limit.ts";
 import { createSystem } from "#core/system.ts";
@@ -100,6 +101,20 @@ test("[ER3] bodies that are no safe JSON object are 400 in the route's shape", a
     assert.equal(refused.body.status, false);
     assert.equal(typeof refused.body.error, "string");
   }
+});
+
+test("[ER156] a body may begin with the mark of its encoding; one that is packed or no UTF-8 is told so", async () => {
+  const marked = await server.call("POST", "/conversations", {
+    body: `\ufeff${JSON.stringify({ assistant_id: "none" })}`,
+  });
+  assert.deepEqual([marked.status, marked.body.error], [404, "Assistant not found"]);
+  const packed = await fetch(`${server.url}/api/conversations`, {
+    method: "POST", body: gzipSync("{}"),
+    headers: { "content-type": "application/json", "content-encoding": "gzip" },
+  });
+  assert.equal(packed.status, 400);
+  assert.equal((await packed.json() as { error: string }).error,
+    "The request body is not valid UTF-8: send it in UTF-8, and not packed.");
 });
 
 test("[ER4] unknown paths are 404, wrong methods 405 with Allow, both JSON", async () => {

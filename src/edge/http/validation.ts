@@ -261,8 +261,11 @@ export function parseJsonObject(body: Buffer): Record<string, unknown> {
 
 /** Whatever the JSON says; throws a Fault for what is none, is too deep or has unsafe names. */
 export function parseJson(body: Buffer): unknown {
-  if (!isUtf8(body)) throw new Fault(400, "The request body is not valid UTF-8.");
-  const text = body.toString("utf8");
+  if (!isUtf8(body)) {
+    throw new Fault(400, "The request body is not valid UTF-8: send it in UTF-8, and not packed.");
+  }
+  // Programs on Windows begin their texts with a mark.
+  const text = body.toString("utf8").replace(/^\ufeff/, "");
   assertDepth(text);
   let value: unknown;
   try {
