@@ -1,7 +1,8 @@
 // Inviting somebody, and changing a member's name and role.
 import { useState } from "preact/hooks";
+import { useEdited } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { Button, Form, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { Button, Form, SelectField, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Copyable } from "#ui/dashboard/kit/copy.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
@@ -63,17 +64,25 @@ export function Invite({ onClose, onLink }: { onClose(): void; onLink(link: Link
   );
 }
 
-export function EditMember({ member, onClose, onSaved }: {
-  member: Member; onClose(): void; onSaved(): void;
+const fieldsOf = ({ name, role }: Member) => ({ name, role });
+
+export function EditMember({ member, onClose, onSaved, onLink, onRemove }: {
+  member: Member; onClose(): void; onSaved(): void; onLink(link: Link): void; onRemove(): void;
 }) {
   const api = useApi();
-  const [name, setName] = useState(member.name);
-  const [role, setRole] = useState(member.role);
+  const edited = useEdited(fieldsOf(member));
+  const { name, role } = edited.fields;
   const [error, setError] = useState<unknown>(null);
+  const errors = fieldErrors(error);
+  const reset = useWork(setError);
+  const params = { path: { id: member.id } };
   const save = async (): Promise<void> => {
     try {
+      const { data } = await unwrap(api.GET("/user/members"));
+      const now = data.find(({ id }) => id === member.id) ?? member;
+      const body = edited.onto(fieldsOf(now));
       await unwrap(api.PATCH("/user/members/{id}", {
-        params: { path: { id: member.id } }, body: { name: name.trim(), role },
+        params, body: { ...body, name: body.name.trim() },
       }));
       onSaved();
       onClose();
@@ -81,17 +90,29 @@ export function EditMember({ member, onClose, onSaved }: {
       setError(failure);
     }
   };
+  const makeLink = async (): Promise<void> => {
+    const { link } = await unwrap(api.POST("/user/members/{id}/password-link", { params }));
+    onLink({ link, text: `A new password for ${member.email}, within a day.` });
+  };
   return (
     <Dialog title={`Change ${member.name}`} onClose={onClose}>
       <Form submit="Save" onSubmit={save} error={error} onCancel={onClose}>
         <TextField
-          label="Name" value={name} onInput={setName} required maxLength={100} autoComplete="off"
-          error={fieldErrors(error).name}
+          label="Name" value={name} onInput={(text) => edited.set({ name: text })} required
+          maxLength={100} autoComplete="off" error={errors.name}
         />
         <SelectField
-          label="Role" value={role} onInput={(next) => setRole(next as Role)} options={ROLES}
+          label="Role" value={role} onInput={(next) => edited.set({ role: next as Role })}
+          options={ROLES} error={errors.role}
         />
       </Form>
+      <div class="form-actions">
+        <Button
+          kind="quiet" label={`New password for ${member.name}`} isBusy={reset.isBusy}
+          onClick={() => reset.run(makeLink)}
+        >New password</Button>
+        <Button kind="quiet" label={`Remove ${member.name}`} onClick={onRemove}>Remove</Button>
+      </div>
     </Dialog>
   );
 }

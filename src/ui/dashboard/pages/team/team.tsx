@@ -5,6 +5,7 @@ import { useMe } from "#ui/dashboard/data/lists.ts";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { when } from "#ui/dashboard/kit/format.ts";
@@ -32,15 +33,11 @@ export function Team() {
   const [asked, setAsked] = useState<Asked | null>(null);
   const members = useData("members", async () => (await unwrap(api.GET("/user/members"))).data);
   const isManager = me.value?.rights.includes("members") ?? false;
-  const done = (text: string): void => {
-    toasts.notify(text);
-    members.reload();
-  };
-  const reset = async (member: Member): Promise<void> => {
-    const { link } = await unwrap(api.POST("/user/members/{id}/password-link", {
-      params: { path: { id: member.id } },
-    }));
-    setAsked({ kind: "link", link: { link, text: `A new password for ${member.email}, within a day.` } });
+  useFocusReload(members.reload);
+  /** Whatever was done, or refused, the list is shown as it is by then. */
+  const ask = (next: Asked | null): void => {
+    setAsked(next);
+    if (next === null) members.reload();
   };
   return (
     <Page
@@ -54,11 +51,7 @@ export function Team() {
       <Card class="flush">
         <Table
           label="Members" rowKey={({ id }) => id}
-          columns={columnsOf(isManager, {
-            edit: (member) => setAsked({ kind: "edit", member }),
-            remove: (member) => setAsked({ kind: "remove", member }),
-            reset: (member) => void reset(member).catch(toasts.fail),
-          })}
+          columns={columnsOf(isManager, (member) => setAsked({ kind: "edit", member }))}
           rows={rowsOf(members.value, members.error, members.reload)}
           empty={(
             <Empty icon="leads" title="No members yet">
@@ -73,7 +66,7 @@ export function Team() {
       <AccountTimeZone />
       <YourPicture />
       {me.value?.user && <You hasPassword={me.value.user.has_password} />}
-      {asked && <Asking asked={asked} onAsk={setAsked} onDone={done} />}
+      {asked && <Asking asked={asked} onAsk={ask} onDone={toasts.notify} />}
     </Page>
   );
 }
@@ -91,7 +84,11 @@ function Asking({ asked, onAsk, onDone }: {
       )}
       {asked.kind === "link" && <LinkDialog {...asked.link} onClose={close} />}
       {asked.kind === "edit" && (
-        <EditMember member={asked.member} onClose={close} onSaved={() => onDone("Saved")} />
+        <EditMember
+          member={asked.member} onClose={close} onSaved={() => onDone("Saved")}
+          onLink={(link) => onAsk({ kind: "link", link })}
+          onRemove={() => onAsk({ kind: "remove", member: asked.member })}
+        />
       )}
       {asked.kind === "remove" && (
         <Confirm
@@ -120,13 +117,8 @@ function Asking({ asked, onAsk, onDone }: {
   );
 }
 
-interface Actions {
-  edit(member: Member): void;
-  remove(member: Member): void;
-  reset(member: Member): void;
-}
-
-const columnsOf = (isManager: boolean, { edit, remove, reset }: Actions): Column<Member>[] => [
+/** One button each: of more, a narrow screen has no room for the last. */
+const columnsOf = (isManager: boolean, edit: (member: Member) => void): Column<Member>[] => [
   {
     title: "Name", grow: 1.6,
     cell: ({ name, is_you: isYou }) => <>{name} {isYou && <Status code="You" tone="busy" />}</>,
@@ -138,15 +130,9 @@ const columnsOf = (isManager: boolean, { edit, remove, reset }: Actions): Column
     cell: ({ last_sign_in_at: at }) => at === null ? "Never" : when(at),
   },
   ...isManager ? [{
-    title: "Actions", align: "end", grow: 2.2,
+    title: "Actions", align: "end",
     cell: (member: Member) => (
-      <>
-        <Button kind="quiet" label={`Change ${member.name}`} onClick={() => edit(member)}>Change</Button>
-        <Button
-          kind="quiet" label={`New password for ${member.name}`} onClick={() => reset(member)}
-        >Password</Button>
-        <Button kind="quiet" label={`Remove ${member.name}`} onClick={() => remove(member)}>Remove</Button>
-      </>
+      <Button kind="quiet" label={`Change ${member.name}`} onClick={() => edit(member)}>Change</Button>
     ),
   } satisfies Column<Member>] : [],
 ];
