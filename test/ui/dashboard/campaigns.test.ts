@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
+import { dayAfter } from "#core/days.ts";
 import { LIMITS } from "#core/limits.ts";
+import { dayAt } from "#core/zones.ts";
+import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { outreachOf } from "#support/outreach.ts";
@@ -165,5 +168,29 @@ test("[DB573] what somebody else has saved of a campaign meanwhile is not replac
     await page.getByRole("heading", { name: "Mine", level: 1 }).waitFor();
     const { name, max_calls_in_parallel: atOnce } = await call("GET");
     assert.deepEqual([name, atOnce], ["Mine", 7]);
+  }, { key });
+});
+
+test("[DB587] days of a campaign's charts are those of its own calendar, wherever the account is", { skip }, async () => {
+  const caller = await newCaller();
+  const { key } = caller;
+  const timezone = "America/Los_Angeles";
+  const id = await newCampaign(caller, { timezone });
+  const first = dayAfter(dayAt(Date.now() * 1000, timezone), -2);
+  const db = openWriter(server.dataDir, { migrate: false });
+  // In the evening there, when it is the next day in Tokyo already.
+  db.prepare(`INSERT INTO campaign_figures VALUES (?, ?, 1, 1, 0, 0, 0, 0, 0, 60, 10000)`)
+    .run(id, Date.parse(`${dayAfter(first)}T04:00:00Z`) * 1000);
+  db.close();
+  await server.call("PUT", "/user/settings", { key, body: { time_zone: "Asia/Tokyo" } });
+  await withDashboard(async ({ page, go }) => {
+    await go(`/campaigns/${id}`);
+    await page.getByRole("button", { name: "Days", exact: true }).click();
+    const days = page.locator('[aria-label="How calls ended: figures"] tbody th');
+    const label = (day: string): string => new Date(`${day}T00:00:00Z`)
+      .toLocaleDateString("en", { day: "numeric", month: "short", timeZone: "UTC" });
+    await days.filter({ hasText: /^[^:]+$/ }).first().waitFor({ state: "attached" });
+    assert.deepEqual((await days.allTextContents()).slice(0, 2),
+      [label(first), label(dayAfter(first))]);
   }, { key });
 });

@@ -85,7 +85,7 @@ function Opened({ campaign }: { campaign: Campaign }) {
         <FiguresCard data={figures} hasGoal={goal !== null} />
         <Settings campaign={campaign} />
       </div>
-      <ChartsCard data={figures} by={by} onWidth={setWidth} hasGoal={goal !== null} />
+      <ChartsCard data={figures} by={by} onWidth={setWidth} campaign={campaign} />
       <Leads
         campaignId={id} shown={shown} onAll={() => setShown(ALL)} onChange={figures.reload}
       />
