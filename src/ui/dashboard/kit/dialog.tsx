@@ -83,7 +83,12 @@ export function ToastProvider({ children }: { children: ComponentChildren }) {
       const id = (newest += 1);
       setShown((before) => [...before.slice(-2), { id, text, isError, undo }]);
       const ms = undo ? UNDO_MS : TOAST_MS;
-      setTimeout(() => setShown((before) => before.filter((toast) => toast.id !== id)), ms);
+      const end = (): void => {
+        // Whoever has come to a button is about to press it.
+        if (document.querySelector(".toasts button:is(:hover, :focus)")) setTimeout(end, TOAST_MS);
+        else setShown((before) => before.filter((toast) => toast.id !== id));
+      };
+      setTimeout(end, ms);
     };
     return {
       notify: (text, undo) => show(said(text), false, undo),
