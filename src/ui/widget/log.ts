@@ -132,6 +132,7 @@ export function createLog(
       const waits = talk.pending !== null && talk.problem === "" && last?.role === "user";
       const shown = waits ? [...talk.items, WAITING] : talk.items;
       const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
+      const hasWritten = last?.role === "user" && shown.length > rows.length;
       announce(shown);
       isFirst = false;
       isRated = talk.settings?.widget_settings.ratings !== false;
@@ -150,7 +151,7 @@ export function createLog(
         row.element.className = `item ${classOf(item)}${isPartial(item) ? " partial" : ""}`;
         fillRow(row);
       }
-      if (isAtEnd || last?.role === "user") element.scrollTop = element.scrollHeight;
+      if (isAtEnd || hasWritten) element.scrollTop = element.scrollHeight;
     },
   };
 }

@@ -187,3 +187,25 @@ test("[WG230] who asks for a person outside office hours reads when somebody is 
     assert.equal(await page.getByRole("button", { name: "Kontakt hinterlassen" }).count(), 0);
   });
 });
+
+test("[WG240] who reads further up stays there while somebody types an answer", { skip }, async () => {
+  const account = await server.newAccount();
+  await withWidget({ key: account.key, settings: { desk: { visitor_may_ask: true } } }, async (seen) => {
+    const { page, panel, log } = seen;
+    const uuid = await begun(seen);
+    const asDesk = (path: string, body: object = {}) =>
+      server.call("POST", `/user/conversations/${uuid}/${path}`, { key: account.key, body });
+    const top = (): Promise<unknown> => log.evaluate((list) => list.scrollTop);
+    model.script(() => ({ tokens: ["Line\n\n".repeat(60)] }));
+    await seen.say("Hello");
+    await isAnswered(seen);
+    assert.equal((await asDesk("take-over")).status, 200);
+    await seen.say("Is anybody there?");
+    await log.getByText("Is anybody there?").waitFor();
+    assert.notEqual(await top(), 0, "what one has written is shown");
+    await log.evaluate((list) => list.scrollTo(0, 0));
+    await asDesk("typing", { typing: true });
+    await panel.locator(".desk").getByText("is typing").waitFor();
+    assert.equal(await top(), 0);
+  });
+});
