@@ -145,7 +145,7 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
   }
 });
 
-test("[UI2] without a microphone the page says so, and one types and hears the answers", { skip, timeout: 180_000 }, async () => {
+test("[UI2] without a microphone the page says so, one types and hears the answers, and reads further up undisturbed", { skip, timeout: 180_000 }, async () => {
   const { uuid } = await newAssistant(server);
   const browser = await openBrowser("refused");
   try {
@@ -161,6 +161,15 @@ test("[UI2] without a microphone the page says so, and one types and hears the a
     await words.fill("When are you open?");
     await words.press("Enter");
     await page.getByText("We open at nine.").waitFor();
+    // Who has scrolled up to read again is left there.
+    await page.setViewportSize({ width: 360, height: 420 });
+    await until(page, "log.scrollHeight - log.clientHeight > 60");
+    await page.evaluate("log.scrollTop = 0");
+    model.script(() => ({ tokens: ["On ", "Sunday ", "we ", "are ", "closed."] }));
+    await words.fill("And on Sunday?");
+    await words.press("Enter");
+    await page.getByText("On Sunday we are closed.").waitFor();
+    assert.equal(await page.evaluate("log.scrollTop"), 0);
     await page.getByRole("button", { name: "Hang up" }).click();
     await page.getByRole("button", { name: "Call again" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Type instead" }).isVisible(), false);

@@ -46,6 +46,9 @@ let isTyped = false;
 let isMuted = false;
 /** The line that is still being spoken, by speaker. */
 const open = new Map();
+/** Nearer than this to the end counts as the end. */
+const END_PX = 60;
+let isAtEnd = true;
 
 function show(name) {
   document.body.dataset.state = name;
@@ -103,9 +106,9 @@ function line(role, text, isFinal) {
   showNewest();
 }
 
-/** Whether a line was added or the keypad has taken the room of some. */
+/** Whether a line was added or the keypad has taken the room of some; not to who reads above. */
 function showNewest() {
-  log.scrollTop = log.scrollHeight;
+  if (isAtEnd) log.scrollTop = log.scrollHeight;
 }
 
 /** What the page says so far, in the visitor's language. */
@@ -162,6 +165,7 @@ function begin(how) {
   isTyped = how.hearing === "typed";
   say("");
   lines.replaceChildren();
+  isAtEnd = true;
   show("connecting");
   setMuted(false);
   end.focus();
@@ -195,5 +199,8 @@ fetch(`/api/widget/${assistant}?page=${navigator.language}`).then(async (respons
   hearing = { hearing: hearingOf(settings), language: settings.language };
   hears.textContent = said(HEARINGS[hearing.hearing]);
 }).catch(() => undefined);
+log.addEventListener("scroll", () => {
+  isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < END_PX;
+});
 new ResizeObserver(showNewest).observe(log);
 show("idle");
