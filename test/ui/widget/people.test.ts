@@ -190,8 +190,8 @@ test("[WG230] who asks for a person outside office hours reads when somebody is 
 
 test("[WG240] who reads further up stays there while somebody types an answer", { skip }, async () => {
   const account = await server.newAccount();
-  await withWidget({ key: account.key, settings: { desk: { visitor_may_ask: true } } }, async (seen) => {
-    const { page, panel, log } = seen;
+  await withWidget({ key: account.key }, async (seen) => {
+    const { panel, log } = seen;
     const uuid = await begun(seen);
     const asDesk = (path: string, body: object = {}) =>
       server.call("POST", `/user/conversations/${uuid}/${path}`, { key: account.key, body });

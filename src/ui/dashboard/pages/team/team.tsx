@@ -120,17 +120,17 @@ function Asking({ asked, onAsk, onDone }: {
 /** One button each: of more, a narrow screen has no room for the last. */
 const columnsOf = (isManager: boolean, edit: (member: Member) => void): Column<Member>[] => [
   {
-    title: "Name", grow: 1.6,
+    title: "Name", grow: 1.2,
     cell: ({ name, is_you: isYou }) => <>{name} {isYou && <Status code="You" tone="busy" />}</>,
   },
   { title: "E-mail", priority: 2, grow: 1.8, cell: ({ email }) => email },
-  { title: "Role", cell: ({ role }) => <Status code={role} /> },
+  { title: "Role", grow: 1.25, cell: ({ role }) => <Status code={role} /> },
   {
     title: "Last sign-in", priority: 3,
     cell: ({ last_sign_in_at: at }) => at === null ? "Never" : when(at),
   },
   ...isManager ? [{
-    title: "Actions", align: "end",
+    title: "Actions", align: "end", grow: 1.5,
     cell: (member: Member) => (
       <Button kind="quiet" label={`Change ${member.name}`} onClick={() => edit(member)}>Change</Button>
     ),
@@ -152,11 +152,11 @@ function Invitations({ asked, onTakeBack }: {
         label="Invitations" rowKey={({ id }) => id} rows={rowsOf(list.value)} empty={null}
         columns={[
           { title: "E-mail", grow: 2, cell: ({ email }) => email },
-          { title: "Role", cell: ({ role, is_reset: isReset }) => isReset ? "New password" : role },
+          { title: "Role", priority: 2, cell: ({ role, is_reset: isReset }) => isReset ? "New password" : role },
           { title: "By", priority: 2, cell: ({ invited_by: by }) => by },
           { title: "Until", priority: 2, cell: ({ expires_at: at }) => when(at) },
           {
-            title: "Actions", align: "end",
+            title: "Actions", align: "end", grow: 1.5,
             cell: (one) => (
               <Button
                 kind="quiet" label={`Take back the invitation of ${one.email}`}
