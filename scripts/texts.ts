@@ -5,7 +5,7 @@
 //   npm run texts -- tidy             takes out what nothing says any more
 import { globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { CODES, SENTENCES } from "#ui/codes.ts";
+import { CODES, SENTENCES, wordsOf } from "#ui/codes.ts";
 import { hasTexts, translatable } from "#ui/translatable.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -14,11 +14,6 @@ export const CATALOGS = join(ROOT, "data/dashboard-texts");
 export type Catalog = Record<string, string | Record<string, string>>;
 /** Keys with the file they are first found in and, for counted things, the form for one. */
 type Keys = Map<string, { file: string; one: string | null }>;
-
-export const wordsOf = (code: string): string => {
-  const text = code.replaceAll(/[-_]/g, " ");
-  return text.charAt(0).toUpperCase() + text.slice(1);
-};
 
 export function keysOfDashboard(): Keys {
   const keys: Keys = new Map();

@@ -1,5 +1,11 @@
 // The API's codes that the dashboard shows as words (dashboard/kit/format.ts), so that catalogs of
-// languages have them: pages do not name them. Read by scripts/texts.ts alone.
+// languages have them: pages do not name them. The lists are read by scripts/texts.ts alone.
+/** `ai_toggled`: AI toggled. */
+export const wordsOf = (code: string): string => {
+  const text = code.replaceAll(/[-_]/g, " ");
+  return (text.charAt(0).toUpperCase() + text.slice(1)).replace(/^Ai\b/, "AI");
+};
+
 export const CODES: readonly string[] = [
   // Calls, how they ended and who answered.
   "inbound", "outbound", "web", "initiated", "ringing", "in-progress", "ended", "completed",

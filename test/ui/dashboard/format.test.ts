@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { csvLine } from "#core/csv.ts";
 import { isDay } from "#core/days.ts";
-import { inOneLine, money, moneyExactly } from "#ui/dashboard/kit/format.ts";
+import { inOneLine, money, moneyExactly, words } from "#ui/dashboard/kit/format.ts";
 import { today } from "#ui/dashboard/kit/zone.ts";
 
 test("[DB460] money has one form, cents, and what is less than a cent is not shown as nothing", () => {
@@ -44,4 +44,9 @@ test("[DB574] no cell of a file is a formula, also where a spreadsheet splits at
   const startedMs = performance.now();
   csvLine([` ${" ".repeat(300_000)}=`, `;${" =".repeat(300_000)}`]);
   assert.ok(performance.now() - startedMs < 2000);
+});
+
+test("[DB589] a code is shown as words, with what is an abbreviation in capitals", () => {
+  assert.deepEqual(["ai_toggled", "in-progress", "aired"].map(words),
+    ["AI toggled", "In progress", "Aired"]);
 });

@@ -1,4 +1,5 @@
 // Figures, instants and durations as people read them, in the language the page is in.
+import { wordsOf } from "#ui/codes.ts";
 import { LOCALE, t } from "./texts.ts";
 import { zoned } from "./zone.ts";
 
@@ -73,10 +74,7 @@ export function bytes(size: number): string {
 }
 
 /** `in-progress`, `ended_by_customer` as words; those there are stand in ../../codes.ts. */
-export function words(code: string): string {
-  const text = code.replaceAll(/[-_]/g, " ");
-  return t(text.charAt(0).toUpperCase() + text.slice(1));
-}
+export const words = (code: string): string => t(wordsOf(code));
 
 /** What is written in Markdown as a line of a list shows it: without bars, stars and headings. */
 export const inOneLine = (markdown: string): string => markdown
