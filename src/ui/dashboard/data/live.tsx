@@ -93,3 +93,11 @@ export function useSnapshot(load: () => void): void {
     load();
   }, [load, isLive, isLost]);
 }
+
+/** What could not be loaded while the server was away is asked for once more when it is back. */
+export function useRetry(error: unknown, retry: () => void): void {
+  const { isLive } = useFreshness();
+  useEffect(() => {
+    if (isLive && error) retry();
+  }, [isLive]);
+}

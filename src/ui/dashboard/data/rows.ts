@@ -2,6 +2,7 @@
 // pages load just the pages in view, however far down; lists with a cursor load on from the end.
 import { useCallback, useEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import { CursorPages, NumberedPages, type LoadBehind, type LoadPage } from "./pages.ts";
+import { useRetry } from "./live.tsx";
 import { entryOf } from "./seen.ts";
 import { useReloads } from "./use-data.ts";
 
@@ -51,6 +52,7 @@ export function usePages<T>(
   }, [pages]);
   const reload = useCallback(() => pages.reload(), [pages]);
   useReloads(changedBy, reload);
+  useRetry(pages.error, reload);
   return useMemo(() => ({
     count: pages.total,
     at: (index) => pages.at(index),
@@ -77,6 +79,7 @@ export function useCursor<T>(
   }, [pages]);
   const reload = useCallback(() => pages.reload(), [pages]);
   useReloads(changedBy, reload);
+  useRetry(pages.error, reload);
   return useMemo(() => ({
     count: pages.rows?.length ?? null,
     at: (index) => pages.rows?.[index],

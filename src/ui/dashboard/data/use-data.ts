@@ -2,7 +2,7 @@
 // when it was seen before, loaded again when an event says that it has changed, kept on the screen
 // while that goes wrong.
 import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks";
-import { useEvents } from "./live.tsx";
+import { useEvents, useRetry } from "./live.tsx";
 import { entryOf } from "./seen.ts";
 
 export interface Data<T> {
@@ -48,6 +48,8 @@ export function useData<T>(
   const reload = useCallback(() => entry.reload(() => loader.current()), [entry]);
   const set = useCallback((value: T) => entry.set(value), [entry]);
   const { value, error, isLoading } = entry;
+  // Many may show it: one of them asks.
+  useRetry(error, () => entry.show(() => loader.current(), 0));
   return { value: value as T | null, error, isLoading, reload, set };
 }
 
