@@ -145,8 +145,13 @@ export class SipLeg implements Leg {
   answer(sdp: string | null): string | null {
     if (sdp === null) return this.offer();
     const offered = parseSdp(sdp);
-    const answered = offered && buildAnswer(offered, this.#opened());
+    const local = this.#opened();
+    // Who demands SRTP gets it, whichever transport the signalling has.
+    const demandsKeys = offered?.audio.profile === "RTP/SAVP" && local.crypto === null;
+    const ready = demandsKeys ? { ...local, crypto: newKeys(this.#options.system) } : local;
+    const answered = offered && buildAnswer(offered, ready);
     if (!answered) return null;
+    this.#local = ready;
     this.#agreed(answered.agreed);
     return answered.sdp;
   }

@@ -117,6 +117,33 @@ test("[SC194] a trunk that requires SRTP: calls in the clear are refused with 48
   assert.equal((await received.event("ended")).cause, "failed");
 });
 
+test("[SI134] a caller who demands SRTP has it over UDP too, and keeps its key through a re-INVITE", async () => {
+  const trunk = open(await createWire(TRUNK));
+  const offers = createReceived<{ kind: "offer"; offer: Offer }>();
+  const carrier = open(await createCarrierTo(
+    [trunk], { address: TRUNK, port: trunk.peer.port, allowedNetworks: [TRUNK] },
+    allows, "0.0.0.0", (offer) => offers.receive({ kind: "offer", offer })));
+  const at = { host: "127.0.0.1", port: carrier.at.port, transport: "udp" } as const;
+  const sdp = offerOf(40_000, [`7 AES_CM_128_HMAC_SHA1_80 inline:${KEY_30}`]);
+  const call = { "From": "<sip:wire@example.org>;tag=srtp", "Call-ID": "srtp-over-udp" };
+  const say = (method: string, cseq: string, to: string | null, body = "") => trunk.say(at,
+    requestText(method, trunk, { ...call, "CSeq": cseq, "To": to }, body)
+      .replace("sip:bob@127", "sip:+14155550100@127"));
+  const keyIn = ({ body }: { body: Buffer }) =>
+    /m=audio \d+ RTP\/SAVP 0[^]*a=crypto:(7 AES_CM_128\S+ inline:\S+)/.exec(body.toString())?.[1];
+  say("INVITE", "1 INVITE", "<sip:bob@example.org>", sdp);
+  const { offer } = await offers.event("offer");
+  const leg = carrier.inbound.answer(offer.id, () => undefined);
+  const { message: first } = await trunk.heard.event("200");
+  assert.ok(keyIn(first), first.body.toString());
+  const to = first.headers.get("To");
+  say("ACK", "1 ACK", to);
+  say("INVITE", "2 INVITE", to, sdp);
+  const { message: second } = await trunk.heard.event("200", 1);
+  assert.equal(keyIn(second), keyIn(first));
+  leg.hangUp();
+});
+
 test("[SI107] listening on :: takes and places calls over IPv6 and IPv4, sound included", async () => {
   for (const host of [TRUNK, "::1"]) {
     const trunk = open(await createWire(host));
