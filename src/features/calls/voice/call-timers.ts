@@ -126,12 +126,20 @@ function checkKeypad({ keypad }: TimerSettings, state: TimerState, nowMs: number
   if (state.digits === "" || (!isStopped && nowMs - state.digitMs < keypad.timeoutMs)) {
     return only(state);
   }
-  const digits = isStopped ? state.digits.slice(0, -1) : state.digits;
-  if (digits === "") return only({ ...state, digits: "" });
+  const text = pressedKeys(keypad, state);
+  if (text === null) return only({ ...state, digits: "" });
   return {
     state: { ...state, digits: "", hasSpoken: true, reengagements: 0 },
-    action: { kind: "keys", text: `[Keypad input: ${digits}]` },
+    action: { kind: "keys", text },
   };
+}
+
+/** Those that are no turn yet, in the words of one; null: none are. */
+export function pressedKeys(
+  { stopKey }: TimerSettings["keypad"], { digits }: TimerState,
+): string | null {
+  const pressed = digits.endsWith(stopKey) ? digits.slice(0, -1) : digits;
+  return pressed === "" ? null : `[Keypad input: ${pressed}]`;
 }
 
 function checkSilence(settings: TimerSettings, state: TimerState, nowMs: number): Reduced {

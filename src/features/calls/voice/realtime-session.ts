@@ -443,6 +443,7 @@ export class RealtimeSession implements CallSession {
   #ended(): void {
     const [reply] = this.#replies;
     if (reply) this.channel.scribe?.assistantSaid(reply, true);
+    this.channel.scribe?.keysPressed(this.#settings.keypad, this.#timers);
     for (const { speech } of this.#replies) speech?.cancel();
     this.#model?.close();
   }

@@ -2,6 +2,7 @@
 // how long each stage of each reply took. Held by channel.ts.
 import type { TurnLatency } from "#features/calls/records.ts";
 import type { Brain } from "./brain.ts";
+import { pressedKeys, type TimerSettings, type TimerState } from "./call-timers.ts";
 import type { SpeechKind } from "./speech.ts";
 import type { Utterance } from "./utterance.ts";
 
@@ -60,6 +61,14 @@ export class Scribe<Said extends Spoken = Spoken> {
     this.#brain.said({
       speaker: "customer", text: fresh, startMs, endMs, interrupted: false, turn: null, counts: true,
     });
+  }
+
+  /** At the end of the call: nobody waits any more for what may follow them. */
+  keysPressed(keypad: TimerSettings["keypad"], timers: TimerState): void {
+    const text = pressedKeys(keypad, timers);
+    if (text === null) return;
+    this.turnIsOver();
+    this.customerSaid(text, timers.digitMs);
   }
 
   /** Less what of the turn is on record. */

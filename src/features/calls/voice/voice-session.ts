@@ -441,6 +441,7 @@ export class VoiceSession implements CallSession {
     this.#dropFiller();
     if (speech) this.channel.scribe?.assistantSaid(speech, true);
     if (unanswered !== "") this.channel.scribe?.customerSaid(unanswered, this.#state.lastVoiceMs);
+    this.channel.scribe?.keysPressed(this.#settings.keypad, this.#state.timers);
     speech?.cancel();
     this.#input?.close();
   }

@@ -18,6 +18,7 @@ function answeredCall(settings: Partial<VoiceSettings>) {
   const system = createManualSystem();
   const texts: string[] = [];
   const says: string[] = [];
+  const recorded: string[] = [];
   const transfers: string[] = [];
   const spokeUp: string[] = [];
   const interrupts: (string | null)[] = [];
@@ -77,7 +78,7 @@ function answeredCall(settings: Partial<VoiceSettings>) {
       cancel: () => undefined,
       goAhead: () => undefined,
       functionCall: () => undefined,
-      said: () => undefined,
+      said: ({ text }) => void recorded.push(text),
       delta: () => undefined,
       state: () => undefined,
       over: (summary) => void (ended = summary),
@@ -91,7 +92,7 @@ function answeredCall(settings: Partial<VoiceSettings>) {
     model({ kind: "reply_end" });
   };
   return {
-    session, system, texts, says, transfers, reply, spokeUp, interrupts, results,
+    session, system, texts, says, recorded, transfers, reply, spokeUp, interrupts, results,
     report: (event: SpeechToSpeechEvent) => model(event),
     press: (digit: string) => leg({ kind: "dtmf", digit }),
     publish: (event: LegEvent) => leg(event),
@@ -111,6 +112,13 @@ test("[VL169] keys pressed slowly in a realtime call are no silence, and reach t
   assert.deepEqual([call.says, call.texts, call.reason()], [[], [], null]);
   call.system.advance(200);
   assert.deepEqual([call.says, call.texts], [[], ["[Keypad input: 4711]"]]);
+});
+
+test("[VL266] keys pressed before a realtime call ends are on record", () => {
+  const call = answeredCall({});
+  call.press("7");
+  call.publish({ kind: "ended", cause: "far_hung_up" });
+  assert.deepEqual([call.recorded, call.reason()], [["[Keypad input: 7]"], "customer_hung_up"]);
 });
 
 test("[VL170] a transfer announced in the last seconds of a realtime call is made, not replaced by the goodbye", () => {

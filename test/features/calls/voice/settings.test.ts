@@ -141,6 +141,19 @@ test("[VL27] keys: collected until the stop key or the timeout, then a turn of t
   assert.deepEqual(played.questions, ["[Keypad input: 12345]", "[Keypad input: 9]"]);
 });
 
+test("[VL266] keys pressed before the call ends are on record, though nothing was waited for behind them", () => {
+  const played = playCall({
+    steps: [
+      { quietMs: 300 }, { dtmf: "1#" }, { quietMs: 800 }, { dtmf: "1" }, { waitMs: 1000 },
+      { hangUp: true },
+    ],
+    answer: () => "Thank you.",
+  });
+  assert.deepEqual(played.questions, ["[Keypad input: 1]"]);
+  const customers = played.said.filter(({ speaker }) => speaker === "customer");
+  assert.deepEqual(customers.map(({ text }) => text), ["[Keypad input: 1]", "[Keypad input: 1]"]);
+});
+
 test("[VL171] who types or presses keys is there: the silence before does not count against them", () => {
   const settings = { maxSilenceMs: 3000, reengageEveryMs: 3000 };
   const answer = (question: string | null): string => (question === null ? "There?" : "Thanks.");
