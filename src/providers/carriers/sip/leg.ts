@@ -48,10 +48,12 @@ const TRANSFER_MS = 45_000;
 const NOT_ACCEPTABLE = 488;
 
 /** The hangup cause counts first: gateways answer with a status that fits as well as it can. */
-export function causeOf({ status, q850 }: Failure): LegEndCause {
+function causeOf({ status, q850 }: Failure, hasRung: boolean): LegEndCause {
   if (q850 === 17 || status === 486 || status === 600) return "busy";
   if (q850 === 21 || status === 603) return "rejected";
   if (q850 === 18 || q850 === 19 || status === 480) return "no_answer";
+  // A proxy that has let it ring for long enough.
+  if (hasRung && (status === 408 || status === 487)) return "no_answer";
   return "failed";
 }
 
@@ -162,6 +164,11 @@ export class SipLeg implements Leg {
     const agreed = answer && readAnswer(answer, this.#opened());
     if (agreed) this.#agreed(agreed);
     return agreed !== null;
+  }
+
+  /** A call we placed was not answered. */
+  failed(failure: Failure, detail: string): void {
+    this.end(causeOf(failure, this.#hasRung), detail);
   }
 
   /** What ends the call while it has no dialog. */

@@ -13,7 +13,7 @@ import type { Carrier, DialRequest, Leg, Offer, RefusalCause } from "#providers/
 import { sdpOf } from "./grammar/bodies.ts";
 import { createDigestServer } from "./grammar/digest.ts";
 import { calledNumber, callerNumber, identify } from "./trunks/identify.ts";
-import { causeOf, SipLeg, type LegOptions } from "./leg.ts";
+import { SipLeg, type LegOptions } from "./leg.ts";
 import { parseNameAddr } from "./grammar/headers.ts";
 import { plainHost, uriHost, type Peer } from "./transport/peer.ts";
 import { codecsOf, NARROWBAND, type Codec } from "./grammar/codec-names.ts";
@@ -213,7 +213,7 @@ async function place(
     },
     failed: (status, reason, q850) => {
       log.info({ trunk_id: trunk.id, status, reason }, "a call over SIP was not answered");
-      leg.end(causeOf({ status, q850 }), `the trunk answered ${status} ${reason}`);
+      leg.failed({ status, q850 }, `the trunk answered ${status} ${reason}`);
     },
   });
   leg.onGivenUp(() => call.cancel());

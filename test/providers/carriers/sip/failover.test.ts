@@ -164,6 +164,20 @@ test("[SC81] where there is no way to an address the next is tried, with an offe
   assert.equal(system.pending(), 0);
 });
 
+test("[SI135] a proxy's end of a call that rang is no answer; where nothing rang it has failed", async () => {
+  const outcomes: [number[], string][] = [
+    [[180, 408], "no_answer"], [[183, 487], "no_answer"], [[408], "failed"], [[180, 404], "failed"],
+  ];
+  for (const [answers, cause] of outcomes) {
+    const trunk = await wire();
+    const { at, dial } = await carrierTo([trunk]);
+    const { received } = dial();
+    const invite = await inviteAt(trunk);
+    for (const status of answers) trunk.say(at, responseText(invite, status));
+    assert.equal((await received.event("ended")).cause, cause, answers.join(" "));
+  }
+});
+
 test("[SC82] who has answered keeps the call; of a proxy that only was there, a 503 still lets it go", async () => {
   const challenge = "WWW-Authenticate: Digest realm=\"r\", nonce=\"n\", algorithm=MD5, qop=\"auth\"";
   const outcomes: [number[], number][] = [
