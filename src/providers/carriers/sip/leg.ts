@@ -46,11 +46,13 @@ interface Failure {
 /** Until a transfer whose end nobody has reported has failed. */
 const TRANSFER_MS = 45_000;
 const NOT_ACCEPTABLE = 488;
+/** Declined, unwanted (RFC 8197), and stopped by a filter on the way (RFC 8688). */
+const REJECTED = new Set([603, 607, 608]);
 
 /** The hangup cause counts first: gateways answer with a status that fits as well as it can. */
 function causeOf({ status, q850 }: Failure, hasRung: boolean): LegEndCause {
   if (q850 === 17 || status === 486 || status === 600) return "busy";
-  if (q850 === 21 || status === 603) return "rejected";
+  if (q850 === 21 || REJECTED.has(status)) return "rejected";
   if (q850 === 18 || q850 === 19 || status === 480) return "no_answer";
   // A proxy that has let it ring for long enough.
   if (hasRung && (status === 408 || status === 487)) return "no_answer";

@@ -164,10 +164,8 @@ test("[SC81] where there is no way to an address the next is tried, with an offe
   assert.equal(system.pending(), 0);
 });
 
-test("[SI135] a proxy's end of a call that rang is no answer; where nothing rang it has failed", async () => {
-  const outcomes: [number[], string][] = [
-    [[180, 408], "no_answer"], [[183, 487], "no_answer"], [[408], "failed"], [[180, 404], "failed"],
-  ];
+/** What becomes of a call to which a trunk says this. */
+async function assertCauses(outcomes: [number[], string][]): Promise<void> {
   for (const [answers, cause] of outcomes) {
     const trunk = await wire();
     const { at, dial } = await carrierTo([trunk]);
@@ -176,7 +174,15 @@ test("[SI135] a proxy's end of a call that rang is no answer; where nothing rang
     for (const status of answers) trunk.say(at, responseText(invite, status));
     assert.equal((await received.event("ended")).cause, cause, answers.join(" "));
   }
-});
+}
+
+test("[SI135] a proxy's end of a call that rang is no answer; where nothing rang it has failed", () =>
+  assertCauses([
+    [[180, 408], "no_answer"], [[183, 487], "no_answer"], [[408], "failed"], [[180, 404], "failed"],
+  ]));
+
+test("[SI136] a call that is declined, unwanted or stopped by a filter on the way (603, 607, 608) is rejected", () =>
+  assertCauses([[[180, 603], "rejected"], [[607], "rejected"], [[608], "rejected"]]));
 
 test("[SC82] who has answered keeps the call; of a proxy that only was there, a 503 still lets it go", async () => {
   const challenge = "WWW-Authenticate: Digest realm=\"r\", nonce=\"n\", algorithm=MD5, qop=\"auth\"";
