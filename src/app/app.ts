@@ -161,7 +161,7 @@ interface Timers {
 }
 
 /** Work that comes round by the clock, each kind of it once at a time. */
-function startTimers({ config, log, system, storage, places, nodes, features }: Parts): Timers {
+function startTimers({ config, log, system, storage, nodes, features }: Parts): Timers {
   const { accounts, calls, conversations, delivery, phoneNumbers } = features;
   const rows = LIMITS.retentionRowsMax;
   const daysAgo = (days: number): number => system.now() - days * DAY_MICROS;
@@ -198,8 +198,8 @@ function startTimers({ config, log, system, storage, places, nodes, features }: 
     forAll(LIMITS.websiteLookMs, "websites to read again", features.knowledge.knowledgebases.readDue),
     every(LIMITS.trunkLookMs, "a look at the SIP trunks", phoneNumbers.sipTrunks.look),
     forAll(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
-    every(LIMITS.filesRetryMs, "files that wait", () =>
-      Promise.all([features.recordings.retry(), places.removals.retry()])),
+    every(LIMITS.filesRetryMs, "files that wait", features.recordings.retry),
+    forAll(LIMITS.filesRetryMs, "files to be removed", features.removals.retry),
     // The command line, or another node, may have written what is to be sent, or evaluated.
     every(LIMITS.foreignCommitPollMs, "a look for others' work", delivery.look),
   ];
@@ -214,7 +214,7 @@ async function start(
   { config, log, places, nodes, features, server }: Parts, mounted: Mounted,
 ): Promise<Reached> {
   // Before the first call: what is in scratch now belongs to none in progress.
-  for (const work of [features.recordings.takeUp(), places.takeAlong()]) {
+  for (const work of [features.recordings.takeUp(), places.takeAlong(features.removals)]) {
     work.catch((error: unknown) => log.error({ err: error }, "files of before are left as they are"));
   }
   await features.assistants.sealKeys();

@@ -37,6 +37,7 @@ import { createSecretBox, loadSecret } from "#core/secrets.ts";
 import type { System } from "#core/system.ts";
 import type { FunctionSource } from "#engine/functions.ts";
 import { createMemoryBus } from "#events/bus.ts";
+import { createRemovals } from "#files/removals.ts";
 import { createModelCatalog, type ModelCatalog, type ModelEntry } from "#providers/models/catalog.ts";
 import { whyRealtimeMissing } from "#providers/speech/engines.ts";
 import { createStreams, type Streams } from "#realtime/streams.ts";
@@ -104,6 +105,7 @@ function createGround(options: AppOptions, { storage, places, nodes, wire }: Ser
   return {
     config, log, system, storage, nodes, wire, ...places, catalogs, modelCatalog, speech, secret,
     bus,
+    removals: createRemovals({ files: places.files, store: storage.removals, system, log }),
     others: wire && joinReplies({ wire, bus, system, log }),
     box: createSecretBox(secret, system),
     mailer: createMailer(options),
@@ -185,7 +187,7 @@ export function createFeatures(options: AppOptions, served: Served) {
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, firstSteps, calendars, phoneNumbers,
     conversations, attachments, ...desk, streams, calls, recordings, voice, ...campaigning,
-    delivery,
+    delivery, removals: ground.removals,
   };
 }
 

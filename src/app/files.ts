@@ -9,7 +9,7 @@ import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { Files } from "#files/files.ts";
 import { createFolderFiles } from "#files/folder.ts";
-import { createRemovals, type Removals } from "#files/removals.ts";
+import type { Removals } from "#files/removals.ts";
 
 interface FilesOptions {
   config: Config;
@@ -19,7 +19,7 @@ interface FilesOptions {
 
 /** Folders of the data folder that hold files where PARLEY_FILES_URL names no other place. */
 export const KEPT = ["attachments", "documents", "recordings"] as const;
-/** Notes of files that are to be removed. */
+/** Where earlier programs noted files that are to be removed. */
 const REMOVALS = "removals";
 /** Recordings of calls in progress, and those that wait for their place. */
 export const SCRATCH = "scratch";
@@ -44,9 +44,11 @@ export interface FilePlaces {
   local: Pick<Files, "read">;
   scratch: string;
   uploadsDir: string;
-  removals: Removals;
-  /** Takes along what lies in the data folder from before PARLEY_FILES_URL was set. */
-  takeAlong(): Promise<void>;
+  /**
+   * Takes along what lies in the data folder from before PARLEY_FILES_URL was set; then removes
+   * what a process that is gone was to remove.
+   */
+  takeAlong(removals: Pick<Removals, "remove" | "retry">): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -70,9 +72,10 @@ export async function openFiles(options: FilesOptions): Promise<FilePlaces> {
   for (const folder of [scratch, uploadsDir, ...kept]) makeFolder(folder);
   return {
     files, local, scratch, uploadsDir,
-    removals: createRemovals({ files, folder: join(dataDir, REMOVALS), log }),
-    takeAlong: async () => {
+    takeAlong: async (removals) => {
       if (!isLocal) for (const folder of KEPT) await takeFolder(files, dataDir, folder, log);
+      await takeNotes(join(dataDir, REMOVALS), removals);
+      await removals.retry();
     },
     close: files.close,
   };
@@ -86,17 +89,20 @@ interface Kept {
   place: string | null;
 }
 
-/** Copies what lies in the data folder to the place that PARLEY_FILES_URL names. */
-export async function copyKept(options: FilesOptions): Promise<Kept> {
+/**
+ * Copies what lies in the data folder to the place that PARLEY_FILES_URL names, without what is to
+ * be removed.
+ */
+export async function copyKept(
+  options: FilesOptions, unwanted: ReadonlySet<string>,
+): Promise<Kept> {
   const dataDir = options.config.PARLEY_DATA_DIR;
-  const removed = new Set(namesIn(join(dataDir, REMOVALS)).map(decodeURIComponent));
   const names = KEPT.flatMap((folder) =>
     namesIn(join(dataDir, folder)).map((name) => `${folder}/${name}`));
   if (isDataFolder(options.config)) return { copied: 0, left: names.length, place: null };
   const files = await openPlace(options);
   try {
-    // Nothing comes along that its owner has had removed.
-    const wanted = names.filter((name) => !removed.has(name));
+    const wanted = names.filter((name) => !unwanted.has(name));
     for (const name of wanted) await files.put(name, join(dataDir, name));
     return { copied: wanted.length, left: 0, place: files.place };
   } finally {
@@ -105,6 +111,13 @@ export async function copyKept(options: FilesOptions): Promise<Kept> {
 }
 
 const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
+
+async function takeNotes(folder: string, { remove }: Pick<Removals, "remove">): Promise<void> {
+  for (const note of namesIn(folder)) {
+    await remove(decodeURIComponent(note));
+    await rm(join(folder, note));
+  }
+}
 
 async function takeFolder(
   files: Files, dataDir: string, folder: string, log: Logger,

@@ -9,11 +9,13 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
+import type { Removals } from "#files/removals.ts";
 import { createOpenAiEmbedder } from "#providers/embeddings/openai-compatible.ts";
 import type { Storage } from "#storage/storage.ts";
 import type { FilePlaces } from "./files.ts";
 
-interface KnowledgeOptions extends Pick<FilePlaces, "files" | "removals" | "uploadsDir"> {
+interface KnowledgeOptions extends Pick<FilePlaces, "files" | "uploadsDir"> {
+  removals: Removals;
   config: Config;
   storage: Pick<Storage, "knowledgebases">;
   bus: EventBus;

@@ -69,8 +69,8 @@ export const moveCommand: Command = {
       const { tables, accounts, entries } = await moveDatabase({
         dataDir, url, system,
         secretMark: secret === null ? null : secretMark(secret, "parley database"),
-        takeFiles: async () => {
-          kept = await copyKept({ config, system, log: createLogger("silent") });
+        takeFiles: async (unwanted) => {
+          kept = await copyKept({ config, system, log: createLogger("silent") }, unwanted);
         },
       });
       noteMoved(dataDir, isoMicros(system.now()));

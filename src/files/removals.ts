@@ -1,55 +1,59 @@
-// Removals that happen in the end, whatever is down now: one that fails is noted in a folder and
-// tried again by the clock and at the next start. Made by app/files.ts; used for what its owner, or
-// its time, has said is to be gone.
-import { readdir, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { addFolder } from "#core/disk.ts";
+// Removals that happen in the end, whatever is down or dies: what is to go stands in the database,
+// and is tried again by the clock and at the next start. Made by app/features.ts; used for what its
+// owner, or its time, has said is to be gone.
 import type { Logger } from "#core/logger.ts";
+import type { Instant, System } from "#core/system.ts";
 import type { Files } from "./files.ts";
 
 export interface Removals {
   /** Never rejects. */
-  remove(name: string): Promise<void>;
-  /** Tries again what has failed, up to the first that fails anew. Never rejects. */
+  remove(...names: string[]): Promise<void>;
+  /**
+   * Before a file is put: it is removed in the end, unless what names it is stored, in a
+   * transaction that takes this back. Rejects where that cannot be noted.
+   */
+  expect(name: string): Promise<void>;
+  /** Removes what is due, up to the first that fails. Never rejects. */
   retry(): Promise<void>;
 }
 
 interface RemovalsOptions {
   files: Pick<Files, "remove">;
-  /** Holds a note for each. */
-  folder: string;
+  store: {
+    note(args: { names: string[]; dueAt: Instant }): Promise<void>;
+    forget(args: { names: string[] }): Promise<void>;
+    due(now: Instant, rows: number): Promise<string[]>;
+  };
+  system: Pick<System, "now">;
   log: Logger;
 }
 
-export function createRemovals({ files, folder, log }: RemovalsOptions): Removals {
-  const noteOf = (name: string): string => join(folder, encodeURIComponent(name));
-  const note = async (name: string): Promise<void> => {
-    try {
-      await addFolder(folder);
-      await writeFile(noteOf(name), "", { flush: true });
-    } catch (error) {
-      log.error({ err: error, file: name }, "a file that is to be removed could not be noted");
-    }
-  };
+/** No file takes so long to come to what names it. */
+const EXPECTED_MICROS = 60 * 60 * 1_000_000;
+const ROWS_MAX = 500;
+
+export function createRemovals({ files, store, system, log }: RemovalsOptions): Removals {
   return {
-    remove: async (name) => {
+    remove: async (...names) => {
+      if (names.length === 0) return;
       try {
-        await files.remove(name);
+        for (const name of names) await files.remove(name);
+        await store.forget({ names });
       } catch (error) {
-        log.warn({ err: error, file: name }, "a file is removed later");
-        await note(name);
+        log.warn({ err: error, files: names }, "files are removed later");
+        await store.note({ names, dueAt: system.now() }).catch((failure: unknown) =>
+          log.error({ err: failure, files: names }, "files that are to be removed could not be noted"));
       }
     },
+    expect: (name) => store.note({ names: [name], dueAt: system.now() + EXPECTED_MICROS }),
     retry: async () => {
-      // No folder: nothing has ever failed.
-      const noted = await readdir(folder).catch(() => []);
-      for (const name of noted.map(decodeURIComponent)) {
-        try {
+      try {
+        for (const name of await store.due(system.now(), ROWS_MAX)) {
           await files.remove(name);
-        } catch (error) {
-          return log.warn({ err: error, waiting: noted.length }, "files cannot be removed yet");
+          await store.forget({ names: [name] });
         }
-        await rm(noteOf(name), { force: true });
+      } catch (error) {
+        log.warn({ err: error }, "files cannot be removed yet");
       }
     },
   };

@@ -2,9 +2,10 @@
 // they cost stays in the ledger.
 import type { CallStore, DeletedCalls } from "#features/calls/records.ts";
 import { isFinal } from "#features/calls/status.ts";
-import { recordingsOf } from "#features/calls/transfers.ts";
+import { placesOf, recordingsOf } from "#features/calls/transfers.ts";
 import { createNoteAudit } from "./audit-log.ts";
 import type { CallRows } from "./call-commands.ts";
+import { createUnwanted } from "./removals.ts";
 import type { Sql } from "./sql.ts";
 
 type Args<Name extends keyof CallStore> = Parameters<CallStore[Name]>[0];
@@ -26,6 +27,7 @@ function createDelete(sql: Sql, rows: CallRows) {
     UPDATE tool_calls SET result = '{}' WHERE result IS NOT NULL AND +account_id = @accountId
       AND scope >= @first AND scope < @end`);
   const remove = sql.prepare("DELETE FROM calls WHERE id = @callId");
+  const unwanted = createUnwanted(sql);
   return async ({ accountId, callId, now }: Args<"delete">) => {
     const call = await rows.find({ accountId, callId });
     if (!call) return { kind: "not_found" as const };
@@ -43,7 +45,9 @@ function createDelete(sql: Sql, rows: CallRows) {
       now,
     });
     await remove.run({ callId });
-    return { kind: "deleted" as const, recordings: recordingsOf(call), events: [event] };
+    const recordings = recordingsOf(call);
+    await unwanted.note(recordings.flatMap(placesOf), now);
+    return { kind: "deleted" as const, recordings, events: [event] };
   };
 }
 

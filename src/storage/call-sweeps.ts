@@ -3,11 +3,13 @@
 import { failureOf } from "#features/calls/failures.ts";
 import type { RecoveredCalls } from "#features/calls/records.ts";
 import type { CallStatus } from "#features/calls/status.ts";
+import { placesOf } from "#features/calls/transfers.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { reference, type CallRows, type EndCall } from "./call-commands.ts";
 import { IS_UNFINISHED, recordingsIn } from "./calls.ts";
 import { isFree, NOBODY, type AsNode } from "./nodes.ts";
+import { createUnwanted } from "./removals.ts";
 import type { Sql } from "./sql.ts";
 
 export function callSweepCommands(sql: Sql, rows: CallRows, end: EndCall) {
@@ -85,10 +87,12 @@ function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
 
 function createForgetRecordings(sql: Sql) {
   const forget = sql.prepare(`
-    UPDATE calls SET recording_file = NULL WHERE recording_file = @file AND account_id = @accountId`);
-  return async (
-    { accountId, files }: { accountId: number; files: string[] },
-  ): Promise<void> => {
-    for (const file of files) await forget.run({ accountId, file });
+    UPDATE calls SET recording_file = NULL WHERE id = @callId AND account_id = @accountId`);
+  const unwanted = createUnwanted(sql);
+  return async ({ accountId, callIds, recordings, now }: {
+    accountId: number; callIds: number[]; recordings: string[]; now: Instant;
+  }): Promise<void> => {
+    for (const callId of callIds) await forget.run({ accountId, callId });
+    await unwanted.note(recordings.flatMap(placesOf), now);
   };
 }

@@ -266,8 +266,8 @@ function createCallSweeps(
   const unfinished = reader.prepare<object, { accountId: number }>(
     `SELECT DISTINCT account_id AS "accountId" FROM calls
      WHERE ${IS_UNFINISHED} AND ${isFree("calls.node_id")} ORDER BY 1`);
-  const expired = reader.prepare<object, RecordedRow & { accountId: number }>(`
-    SELECT account_id AS "accountId", recording_file, transfers FROM calls
+  const expired = reader.prepare<object, RecordedRow & { id: number; accountId: number }>(`
+    SELECT id, account_id AS "accountId", recording_file, transfers FROM calls
     WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);
   const recorded = reader.prepare<{ file: string }, object>(`
     SELECT id FROM calls WHERE recording_file = @file AND recording_file IS NOT NULL`);
@@ -286,10 +286,10 @@ function createCallSweeps(
         cut: recovered.flatMap(({ cut }) => cut),
       };
     },
-    expireRecordings: async (args) => {
+    expireRecordings: async ({ now, ...args }) => {
       const rows = await expired.all(args);
       await perAccount(rows, (accountId, own) => writer.write("calls.forgetRecordings", {
-        accountId, files: own.map(({ recording_file: file }) => file),
+        accountId, callIds: own.map(({ id }) => id), recordings: own.flatMap(recordingsIn), now,
       }));
       return rows.flatMap(recordingsIn);
     },

@@ -31,6 +31,7 @@ import { pushCommands } from "./push.ts";
 import { ratingCommands } from "./rating-commands.ts";
 import { sipTrunkCommands } from "./sip-trunks.ts";
 import { readingCommands } from "./reading.ts";
+import { removalCommands } from "./removals.ts";
 import type { SearchCommands } from "./search.ts";
 import type { Sql } from "./sql.ts";
 import { templateCommands } from "./templates.ts";
@@ -70,6 +71,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...passwordTryCommands(sql),
     ...pushCommands(sql),
     ...readingCommands(sql),
+    ...removalCommands(sql),
     ...ratingCommands(sql),
     ...sipTrunkCommands(sql),
     ...templateCommands(sql),

@@ -1,8 +1,9 @@
 // Documents: how they come, are read, changed and go, with their chunks and the entries of those in
 // the index. Called by knowledgebases.ts.
 import type { Chunk } from "#features/knowledgebases/extraction.ts";
-import type {
-  ChangedDocument, Document, KnowledgebaseStore, NewDocument,
+import {
+  filesOf, type ChangedDocument, type Document, type DocumentSource, type KnowledgebaseStore,
+  type NewDocument,
 } from "#features/knowledgebases/knowledgebases.ts";
 import type { Instant } from "#core/system.ts";
 import { MINUTE_MICROS } from "#core/zones.ts";
@@ -12,6 +13,7 @@ import {
   documentFromRow, statusOf, type DocumentRow, type KnowledgebaseRow,
 } from "./knowledge-rows.ts";
 import { isFree, NOBODY, type AsNode } from "./nodes.ts";
+import { createUnwanted } from "./removals.ts";
 import { bytesOf, type IndexedChunk, type SearchCommands } from "./search.ts";
 import type { Sql, Statement } from "./sql.ts";
 
@@ -102,6 +104,7 @@ type Finder = Statement<object, KnowledgebaseRow>;
 function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
   const append = createEventAppender(sql);
   const nextSequence = createAccountSequence(sql);
+  const unwanted = createUnwanted(sql);
   const touch = sql.prepare("UPDATE knowledgebases SET version = version + 1 WHERE id = @id");
   const again = sql.prepare(`
     UPDATE documents SET status = 'processing', reason = NULL, node_id = @nodeId, updated_at = @now
@@ -109,6 +112,10 @@ function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
   const steps = {
     find: sql.prepare<object, DocumentRow>(
       "SELECT * FROM documents WHERE id = @documentId AND account_id = @accountId"),
+    /** It is named from now on. */
+    keepFile: (source: DocumentSource): Promise<void> => unwanted.forget(filesOf(source)),
+    letGoOfFile: (row: DocumentRow, now: Instant): Promise<void> =>
+      unwanted.note(filesOf(documentFromRow(row).source), now),
     /** What can be found in the knowledgebase has changed. */
     touch: async (row: DocumentRow): Promise<void> =>
       void await touch.run({ id: row.knowledgebase_id }),
@@ -185,6 +192,7 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
       const documentId = await insert.insert({
         ...args, source: JSON.stringify(given), ignoreRobots: Number(ignoreRobots),
       });
+      await steps.keepFile(args.source);
       const row = await steps.find.one({ accountId: args.accountId, documentId });
       if (args.text !== undefined) await texts.put.run({ documentId, text: args.text });
       const events = [await steps.publish(row, args.now)];
@@ -211,15 +219,14 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
       if (!args.isDue) await forgetSite.run({ documentId: row.id });
       return { kind: "saved" as const, ...await steps.readAgain(row, args) };
     },
-    "documents.remove": async (
-      args: { accountId: number; documentId: number; now: Instant },
-    ): Promise<Document | null> => {
+    "documents.remove": async (args: Args<"removeDocument">): Promise<Document | null> => {
       const row = await steps.find.get(args);
       if (!row) return null;
       await chunks.remove(row.id);
       await texts.remove.run({ documentId: row.id });
       await forgetSite.run({ documentId: row.id });
       await remove.run({ documentId: row.id });
+      await steps.letGoOfFile(row, args.now);
       await steps.touch(row);
       return documentFromRow(row);
     },
@@ -277,7 +284,7 @@ function readingCommands(sql: Sql, chunks: ChunkWrites, steps: DocumentSteps) {
 }
 
 function finishingCommand(
-  sql: Sql, chunks: ChunkWrites, { touch, publish }: DocumentSteps,
+  sql: Sql, chunks: ChunkWrites, { letGoOfFile, touch, publish }: DocumentSteps,
   find: Statement<object, DocumentRow>,
 ) {
   const finish = sql.prepare(`
@@ -314,6 +321,8 @@ function finishingCommand(
       await finish.run({
         ...result, foundUntil: result.found_until, nextReadAt, documentId, now,
       });
+      // One that failed can be read again.
+      if (outcome.kind !== "failed") await letGoOfFile(row, now);
       if (outcome.kind === "unchanged") return [await publish({ ...row, ...result }, now)];
       await touch(row);
       return [await publish({ ...row, ...result }, now)];

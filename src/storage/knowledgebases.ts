@@ -1,8 +1,8 @@
 // Knowledgebases with their documents in the database; those themselves are in documents.ts, their
 // searchable chunks in passages.ts.
 import type { KnownPage } from "#features/knowledgebases/extraction.ts";
-import type {
-  Document, Knowledgebase, KnowledgebaseStore,
+import {
+  filesOf, type Document, type Knowledgebase, type KnowledgebaseStore,
 } from "#features/knowledgebases/knowledgebases.ts";
 import type { Instant } from "#core/system.ts";
 import { createDetacher } from "./assistants.ts";
@@ -12,6 +12,7 @@ import {
 } from "./knowledge-rows.ts";
 import { isFree } from "./nodes.ts";
 import { createPassages } from "./passages.ts";
+import { createUnwanted } from "./removals.ts";
 import type { SearchCommands, SearchIndex } from "./search.ts";
 import type { Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
@@ -52,6 +53,7 @@ export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
   const removeDocuments = sql.prepare(
     "DELETE FROM documents WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId");
   const chunks = createChunkWrites(sql, search);
+  const unwanted = createUnwanted(sql);
   const detach = createDetacher(sql);
   return {
     "knowledgebases.create": async (args: Required<NamingArgs>): Promise<Knowledgebase> => {
@@ -71,6 +73,7 @@ export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
       if (!await find.get(args)) return null;
       const gone = (await documents.all(args)).map(documentFromRow);
       for (const { id } of gone) await chunks.remove(id);
+      await unwanted.note(gone.flatMap(({ source }) => filesOf(source)), args.now);
       await removeTexts.run(args);
       await removeSites.run(args);
       await removeDocuments.run(args);

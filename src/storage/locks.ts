@@ -6,8 +6,9 @@ import type { ArgsOf } from "./writer.ts";
 /**
  * `numbers`: what accounts compete for, the operator's stock and whose a number is. `nodes`: who
  * serves the database. `messages`: the index of their words. `passwords`: how many were tried.
+ * `files`: those to be removed.
  */
-export type Lock = { account: number } | { global: "accounts" | "messages" | "nodes" | "numbers" | "passwords" };
+export type Lock = { account: number } | { global: "accounts" | "files" | "messages" | "nodes" | "numbers" | "passwords" };
 
 type Locks = { [Name in keyof AllCommands]: (args: ArgsOf<Name>) => Lock };
 
@@ -15,6 +16,7 @@ const account = ({ accountId }: { accountId: number }): Lock => ({ account: acco
 const numbers = (): Lock => ({ global: "numbers" });
 const nodes = (): Lock => ({ global: "nodes" });
 const messages = (): Lock => ({ global: "messages" });
+const files = (): Lock => ({ global: "files" });
 
 const LOCKS: Locks = {
   "accounts.create": () => ({ global: "accounts" }),
@@ -139,6 +141,8 @@ const LOCKS: Locks = {
   "phoneNumbers.take": numbers,
   "phoneNumbers.putBack": numbers,
   "phoneNumbers.stock": numbers,
+  "removals.note": files,
+  "removals.forget": files,
   "sipTrunks.approve": numbers,
   "sipTrunks.create": numbers,
   "sipTrunks.update": numbers,

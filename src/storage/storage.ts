@@ -42,6 +42,7 @@ import type { IdentityStore } from "#features/conversations/identity.ts";
 import type { WebhookStore } from "#features/webhooks/webhooks.ts";
 import type { LedgerReader } from "./ledger.ts";
 import type { PhoneNumbersStorage } from "./phone-numbers.ts";
+import type { RemovalStore } from "./removals.ts";
 
 export interface Storage {
   /** Tells this database from every other, also from a copy of it; null: a file of this machine. */
@@ -79,6 +80,7 @@ export interface Storage {
   deskView: DeskViewStore;
   callbacks: CallbackStore;
   reading: ReadingStore;
+  removals: RemovalStore;
   push: PushStore;
   identity: IdentityStore;
   inbox: InboxStore;

@@ -28,6 +28,7 @@ import { createPersonStore } from "./person-deletion.ts";
 import { createNumberInventory, createPhoneNumberStore } from "./phone-numbers.ts";
 import { createPushStore } from "./push.ts";
 import { createReadingStore } from "./reading.ts";
+import { createRemovalStore } from "./removals.ts";
 import { createTrimLog } from "./retention.ts";
 import { createRatingStore } from "./rating-commands.ts";
 import { createSipTrunkStore } from "./sip-trunks.ts";
@@ -88,6 +89,7 @@ export function storesOver(
     push: createPushStore(reader, writer),
     callbacks: createCallbackStore(reader, writer),
     reading: createReadingStore(writer),
+    removals: createRemovalStore(reader, writer),
     identity: createIdentityStore(reader, writer),
     inbox: createInboxStore(reader, writer, search),
     ratings: createRatingStore(writer),

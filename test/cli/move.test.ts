@@ -128,13 +128,15 @@ test("[CL86] a server goes on with what was moved: conversations, streams, searc
 
 test("[CL89] files are copied where PARLEY_FILES_URL says, or stay; the file is not gone on with by mistake", { skip }, async () => {
   const { dataDir } = newFolder();
-  for (const folder of ["recordings", "documents", "scratch", "removals"]) {
+  for (const folder of ["recordings", "documents", "scratch"]) {
     mkdirSync(join(dataDir, folder), { recursive: true });
   }
   writeFileSync(join(dataDir, "recordings", "one.wav"), "RIFF");
   writeFileSync(join(dataDir, "documents", "two.pdf"), "PDF");
   writeFileSync(join(dataDir, "recordings", "gone.wav"), "RIFF");
-  writeFileSync(join(dataDir, "removals", encodeURIComponent("recordings/gone.wav")), "");
+  const db = new Database(databasePath(dataDir));
+  db.exec("INSERT INTO unwanted_files (name, due_at) VALUES ('recordings/gone.wav', 1)");
+  db.close();
   const s3 = await startS3Server();
   cleanups.push(s3.close);
   const bucket = await move(dataDir, await newDatabase("bucket"), s3.env);

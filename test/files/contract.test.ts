@@ -12,6 +12,7 @@ import type { Files } from "#files/files.ts";
 import { createFolderFiles } from "#files/folder.ts";
 import { createRemovals } from "#files/removals.ts";
 import { createS3Files } from "#files/s3.ts";
+import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { startS3Server } from "#support/s3-server.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "parley-files-"));
@@ -147,19 +148,49 @@ test("[FI5] a bucket that is down, refuses the key or is not there: 503, and not
   assert.ok((await everything(files, name))?.equals(bytes));
 });
 
-test("[FI6] what could not be removed is noted on disk and removed once it can be, by another process too", async () => {
+/** The store of a database in the folder, and its end. */
+async function removalsIn(folder: string) {
+  const { removals: store, close } = await openStorage(folder, "inline");
+  return { store, close };
+}
+
+test("[FI6] what could not be removed is noted and removed once it can be, by another process too", async () => {
   const files = PLACES.bucket!;
-  const folder = join(scratch, "removals");
+  const folder = mkdtempSync(join(scratch, "removals-"));
   const name = "recordings/unwanted.wav";
   await files.put(name, await localFile(bytesOf(100)));
   await s3.stop();
-  await createRemovals({ files, folder, log }).remove(name);
+  const first = await removalsIn(folder);
+  await createRemovals({ files, store: first.store, system, log }).remove(name);
+  await first.close();
   await s3.start();
   assert.ok(await everything(files, name));
-  const later = createRemovals({ files, folder, log });
+  const { store, close } = await removalsIn(folder);
+  const later = createRemovals({ files, store, system, log });
   await later.retry();
   assert.equal(await files.read(name), null);
-  await later.retry();
+  assert.deepEqual(await store.due(system.now(), 10), []);
+  await close();
+});
+
+test("[FI16] a file that nothing came to name is removed within an hour or so, and one that is named is not", async () => {
+  const files = PLACES.folder!;
+  const { store, close } = await removalsIn(mkdtempSync(join(scratch, "expected-")));
+  let now = system.now();
+  const { expect, retry } = createRemovals({ files, store, system: { now: () => now }, log });
+  for (const name of ["documents/lost", "documents/stored"]) {
+    await expect(name);
+    await files.put(name, await localFile(bytesOf(10)));
+  }
+  // The document's own transaction does this.
+  await store.forget({ names: ["documents/stored"] });
+  await retry();
+  assert.ok(await everything(files, "documents/lost"), "it may still be on its way");
+  now += 2 * 60 * 60 * 1_000_000;
+  await retry();
+  assert.equal(await files.read("documents/lost"), null);
+  assert.ok(await everything(files, "documents/stored"));
+  await close();
 });
 
 test("[FI14] a folder that cannot be made is refused at once", {
@@ -167,13 +198,18 @@ test("[FI14] a folder that cannot be made is refused at once", {
 }, async () => {
   const nowhere = createFolderFiles({ root: "/proc/parley/files", system, log });
   await assert.rejects(nowhere.put("recordings/one.wav", await localFile(bytesOf(10))), /ENOENT/);
+});
+
+test("[FI6] where neither the file can be removed nor that be noted, the log says so", async () => {
   const logged: string[] = [];
+  const down = () => Promise.reject(new Error("down"));
   const removals = createRemovals({
-    files: { remove: () => Promise.reject(new Error("down")) }, folder: "/proc/parley/removals",
+    files: { remove: down }, store: { note: down, forget: down, due: down }, system,
     log: {
       ...log, warn: () => undefined, error: (_: object, text: string) => void logged.push(text),
     } as never,
   });
   await removals.remove("recordings/one.wav");
-  assert.deepEqual(logged, ["a file that is to be removed could not be noted"]);
+  await removals.retry();
+  assert.deepEqual(logged, ["files that are to be removed could not be noted"]);
 });

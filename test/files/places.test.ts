@@ -6,13 +6,13 @@ import {
   copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { after, test } from "node:test";
 import { readConfig } from "#config/config.ts";
 import { contradictions } from "#config/contradictions.ts";
 import { json, parley, startProcess } from "#support/process.ts";
-import { assistantBody, newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
+import { assistantBody, newAssistant, startTestServer, testDataDir } from "#support/server.ts";
 import { startS3Server } from "#support/s3-server.ts";
 import { parseWav } from "#support/wav.ts";
 
@@ -76,8 +76,8 @@ const bytesOf = async (url: string): Promise<Buffer> => {
   return Buffer.from(await response.arrayBuffer());
 };
 
-async function upload(server: TestServer, text: string) {
-  const { body: base } = await server.call("POST", "/user/knowledgebases", { body: { name: "Manual" } });
+async function upload(server: { url: string; key: string | null }, text: string) {
+  const { body: base } = await through(server)("POST", "/user/knowledgebases", { name: "Manual" });
   const form = new FormData();
   form.set("name", "Notes");
   form.set("type", "txt");
@@ -212,6 +212,41 @@ test("[FI9] [FI10] killed in a put or a call, a recording is put whole at the ne
     const { body } = await call("GET", `/user/calls/${id}`);
     assert.ok((await bytesOf(body.recording_url)).length > 16_000);
   }
+  running.process.kill("SIGTERM");
+  await once(running.process, "exit");
+});
+
+test("[FI15] killed between a deletion and the removal of its files, the next start removes them", async () => {
+  const dataDir = newDir();
+  let running = await startProcess(dataDir, { ...env, PARLEY_DEMO: "on" });
+  const { url, key } = running;
+  const call = through({ url, key });
+  const made = await call("POST", "/user/assistant", assistantBody(ASSISTANT));
+  const { id, recording_url: link } = await over(call, await liveCall(call, made.body.data.id));
+  const recording = s3.pathOf(nameOf(link));
+  await until(() => existsSync(recording));
+  const documents = (): string[] => {
+    const folder = dirname(s3.pathOf("documents/any"));
+    return existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith("_object")) : [];
+  };
+  const before = documents();
+
+  let held = s3.holdRemoval();
+  const deleting = call("DELETE", `/user/calls/${id}`).catch(() => null);
+  await held;
+  assert.equal((await call("GET", `/user/calls/${id}`)).status, 404, "the call is gone already");
+  held = s3.holdRemoval();
+  const { status } = await upload({ url, key }, "Bicycles are rented by the day.");
+  assert.equal(status, 201);
+  await held;
+  const exited = once(running.process, "exit");
+  running.process.kill("SIGKILL");
+  await Promise.all([exited, deleting]);
+  assert.ok(existsSync(recording));
+  assert.equal(documents().length, before.length + 1, "it was read, and its file is there");
+
+  running = await startProcess(dataDir, env);
+  await until(() => !existsSync(recording) && documents().length === before.length);
   running.process.kill("SIGTERM");
   await once(running.process, "exit");
 });

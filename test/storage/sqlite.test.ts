@@ -109,6 +109,7 @@ test("[SO13] every command runs under a lock: its account's, or one of what acco
     "accounts.create", "messages.forgetIndex", "messages.index", "nodes.beat", "nodes.bury",
     "nodes.giveLeaseBack", "nodes.join", "nodes.leave", "nodes.recovered", "nodes.takeLease",
     "phoneNumbers.finishReturn", "phoneNumbers.putBack", "phoneNumbers.stock", "phoneNumbers.take",
+    "removals.forget", "removals.note",
     "sipTrunks.approve", "sipTrunks.create", "sipTrunks.giveBack", "sipTrunks.take",
     "sipTrunks.update", "users.tryPassword",
   ]);

@@ -22,6 +22,8 @@ export interface S3Server {
   pathOf(name: string): string;
   /** The next upload stops after its first bytes; resolves once it has. */
   hold(): Promise<void>;
+  /** The next removal is never carried out nor answered; resolves once it was asked for. */
+  holdRemoval(): Promise<void>;
   stop(): Promise<void>;
   start(): Promise<void>;
   close(): Promise<void>;
@@ -36,8 +38,10 @@ async function* stuckAfterFirst(content: AsyncIterable<Buffer>, held: () => void
   }
 }
 
+type Take = () => (() => void) | null;
+
 async function run(
-  directory: string, port: number, takeHold: () => (() => void) | null,
+  directory: string, port: number, takeHold: Take, takeHoldOfRemoval: Take,
 ): Promise<{ server: S3rver; port: number }> {
   const server = new S3rver({
     address: "127.0.0.1", port, silent: true, directory, vhostBuckets: false,
@@ -54,19 +58,27 @@ async function run(
     renameSync(partial, path);
     return stored;
   };
+  const remove = store.deleteObject.bind(store);
+  store.deleteObject = async (bucket, key) => {
+    const held = takeHoldOfRemoval();
+    if (!held) return remove(bucket, key);
+    held();
+    await new Promise(() => undefined);
+  };
   const address = await server.run();
   return { server, port: address.port };
 }
 
 export async function startS3Server(): Promise<S3Server> {
   const folder = mkdtempSync(join(tmpdir(), "parley-s3-"));
-  let hold: (() => void) | null = null;
-  const takeHold = (): (() => void) | null => {
-    const taken = hold;
-    hold = null;
+  const holds: Record<"upload" | "removal", (() => void) | null> = { upload: null, removal: null };
+  const taking = (what: keyof typeof holds): Take => () => {
+    const taken = holds[what];
+    holds[what] = null;
     return taken;
   };
-  const first = await run(folder, 0, takeHold);
+  const takes = [taking("upload"), taking("removal")] as const;
+  const first = await run(folder, 0, ...takes);
   const { port } = first;
   let running: S3rver | null = first.server;
   const stop = async (): Promise<void> => {
@@ -85,10 +97,11 @@ export async function startS3Server(): Promise<S3Server> {
     },
     endpoint, bucket: BUCKET, key: KEY,
     pathOf: (name) => join(folder, BUCKET, "desk", `${name}._S3rver_object`),
-    hold: () => new Promise((resolve) => (hold = resolve)),
+    hold: () => new Promise((resolve) => (holds.upload = resolve)),
+    holdRemoval: () => new Promise((resolve) => (holds.removal = resolve)),
     stop,
     start: async () => {
-      running = (await run(folder, port, takeHold)).server;
+      running = (await run(folder, port, ...takes)).server;
     },
     close: async () => {
       await stop();

@@ -6,6 +6,7 @@ declare module "@20minutes/s3rver" {
 
   interface Store {
     putContent(path: string, content: Buffer | Readable): Promise<[bytes: number, md5: string]>;
+    deleteObject(bucket: string, key: string): Promise<void>;
   }
   export default class S3rver {
     constructor(options: {

@@ -290,7 +290,7 @@ function createRemovals({ store, bus, system, recordings }: CallsOptions) {
     },
     /** Removes recordings past their retention; resolves to how many. */
     expireRecordings: async (before: number, rows: number): Promise<number> => {
-      const files = await store.expireRecordings({ before, rows });
+      const files = await store.expireRecordings({ before, rows, now: system.now() });
       for (const file of files) await recordings.remove(file);
       return files.length;
     },

@@ -13,6 +13,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { createCompressor } from "./compression.ts";
+import { placesOf } from "./transfers.ts";
 
 export interface Recordings {
   /** Where the media thread writes. */
@@ -170,7 +171,7 @@ export function createRecordings(options: RecordingOptions): Recordings {
     },
     remove: async (file) => {
       await keeper.leave(file);
-      for (const one of [file, opusOf(file)]) await removals.remove(nameOf(one));
+      await removals.remove(...placesOf(file));
     },
     read: async (uuid, { expires, signature, leg }, range) => {
       const name = leg === undefined ? uuid : `${uuid}-${leg}`;

@@ -353,5 +353,5 @@ export interface CallStore {
   deleteMany(args: { accountId: number; callIds: number[]; by: By; now: Instant }):
     Promise<DeletedCalls>;
   /** Recordings older than `before`: their files' names, forgotten by the records. */
-  expireRecordings(args: { before: Instant; rows: number }): Promise<string[]>;
+  expireRecordings(args: { before: Instant; rows: number; now: Instant }): Promise<string[]>;
 }

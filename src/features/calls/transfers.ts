@@ -59,6 +59,10 @@ export const recordingsOf = ({ recordingFile, transfers }: {
     leg && leg.answeredAt !== null && leg.recordingFile !== null ? [leg.recordingFile] : []),
 ];
 
+/** Where a recording may lie: as it was made, and compressed. */
+export const placesOf = (recording: string): [wav: string, opus: string] =>
+  [`recordings/${recording}`, `recordings/${recording.slice(0, -".wav".length)}.ogg`];
+
 export const NOBODY_TOOK_IT = "Nobody took the call.";
 
 type Transfers = readonly Transfer[];

@@ -70,6 +70,9 @@ export const writtenFrom = (type: WrittenType, text: string): Written => (type =
   : { type, questions: JSON.parse(text) as QuestionAndAnswer[] });
 
 export const fileNameOf = (file: string): string => `documents/${file}`;
+/** Names of what lies outside the database: one or none. */
+export const filesOf = (source: DocumentSource): string[] =>
+  ("file" in source ? [fileNameOf(source.file)] : []);
 
 export interface Document {
   id: number;
@@ -305,7 +308,7 @@ interface KnowledgebasesOptions {
   store: KnowledgebaseStore;
   /** Where files wait to be read. */
   files: Pick<Files, "put">;
-  removals: Pick<Removals, "remove">;
+  removals: Pick<Removals, "expect" | "remove">;
   bus: EventBus;
   system: System;
   /** A document waits to be read. */
@@ -408,15 +411,6 @@ async function readDue(
   }
 }
 
-/** A database that hung up may have the document all the same, or cannot be asked. */
-async function removeUnstored(
-  { store, removals }: KnowledgebasesOptions, file: string,
-): Promise<void> {
-  const unread = await store.unread().catch(() => null);
-  const isStored = unread?.some(({ source }) => "file" in source && source.file === file);
-  if (isStored === false) await removals.remove(fileNameOf(file));
-}
-
 async function createDocument(
   options: KnowledgebasesOptions, args: Parameters<Knowledgebases["createDocument"]>[0],
 ): Promise<Document> {
@@ -425,6 +419,7 @@ async function createDocument(
   let source: DocumentSource;
   if ("upload" in given) {
     const file = system.uuid();
+    await removals.expect(fileNameOf(file));
     await files.put(fileNameOf(file), given.upload);
     await rm(given.upload, { force: true });
     source = { file };
@@ -433,11 +428,8 @@ async function createDocument(
     ...args, source, rereadHours: args.rereadHours ?? null,
     documentsMax: DOCUMENTS_PER_KNOWLEDGEBASE_MAX, now: system.now(),
     ...("written" in given ? { text: textOf(given.written) } : {}),
-  }).catch(async (error: unknown) => {
-    if ("file" in source) await removeUnstored(options, source.file);
-    throw error;
   });
-  if (outcome.kind !== "created" && "file" in source) await removals.remove(fileNameOf(source.file));
+  if (outcome.kind !== "created") await removals.remove(...filesOf(source));
   if (outcome.kind === "not_found") throw knowledgebaseNotFound();
   if (outcome.kind === "too_many") {
     throw new Fault(422, `A knowledgebase holds ${DOCUMENTS_PER_KNOWLEDGEBASE_MAX} documents at most.`);

@@ -13,7 +13,8 @@ import type { EventBus } from "#events/bus.ts";
 import type { Embedder } from "#providers/embeddings/port.ts";
 import type { Chunk, Extractor, ExtractionResult, SitePage } from "./extraction.ts";
 import {
-  fileNameOf, writtenFrom, type Document, type FileType, type KnowledgebaseStore, type ReadOutcome,
+  fileNameOf, filesOf, writtenFrom, type Document, type FileType, type KnowledgebaseStore,
+  type ReadOutcome,
 } from "./knowledgebases.ts";
 
 interface DocumentProcessor {
@@ -45,7 +46,7 @@ interface DocumentProcessorOptions {
 }
 
 export function createDocumentProcessor(options: DocumentProcessorOptions): DocumentProcessor {
-  const { store, extractor, bus, system, log } = options;
+  const { store, extractor, removals, bus, system, log } = options;
   const waiting: Document[] = [];
   const reading = new Map<
     number, { document: Document; abort: AbortController; done: Promise<void> }
@@ -62,7 +63,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
       });
       bus.publishCommitted(events);
       // One that failed can be read again.
-      if (outcome.kind !== "failed") removeFile(options, document);
+      if (outcome.kind !== "failed") await removals.remove(...filesOf(document.source));
     } catch (error) {
       if (signal.aborted) return;
       log.error({ err: error, document_id: document.id }, "document not read");
@@ -105,7 +106,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
       const index = waiting.findIndex(({ id }) => id === document.id);
       if (index >= 0) waiting.splice(index, 1);
       reading.get(document.id)?.abort.abort(new Error("the document was deleted"));
-      removeFile(options, document);
+      void removals.remove(...filesOf(document.source));
     },
     unread: () => waiting.length + reading.size,
     close: async () => {
@@ -140,10 +141,6 @@ function createTurns(placesMax: number) {
     if (next) turns.set(next.accountId, turn += 1);
     return next;
   };
-}
-
-function removeFile({ removals }: DocumentProcessorOptions, { source }: Document): void {
-  if ("file" in source) void removals.remove(fileNameOf(source.file));
 }
 
 const FILE_GONE = "The file is not kept any more: delete the document and add it again.";

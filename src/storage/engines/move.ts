@@ -19,8 +19,8 @@ interface MoveOptions {
   url: string;
   secretMark: string | null;
   system: System;
-  /** Copies what lies beside the database, once the move may go on. */
-  takeFiles(): Promise<void>;
+  /** Copies what lies beside the database, once the move may go on; not what is to be removed. */
+  takeFiles(unwanted: ReadonlySet<string>): Promise<void>;
 }
 
 interface Books {
@@ -79,7 +79,7 @@ export async function moveDatabase(options: MoveOptions): Promise<Moved> {
     }
     const to = await openArrival(url, system);
     try {
-      await takeFiles();
+      await takeFiles(from.unwanted);
       await to.begin();
       await takeRows(from, to, system);
       const moved = await compare(from, to, books);

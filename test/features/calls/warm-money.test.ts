@@ -210,7 +210,9 @@ test("[WT27] the legs that were answered are recorded beside their call, with li
     [await storage.calls.hasRecording(`${uuid}-2.wav`), await storage.calls.hasRecording(file)],
     [true, true]);
   assert.deepEqual(
-    await storage.calls.expireRecordings({ before: system.now() + 1, rows: 100 }),
+    await storage.calls.expireRecordings({
+      before: system.now() + 1, rows: 100, now: system.now(),
+    }),
     [file, `${uuid}-2.wav`]);
   assert.equal(await storage.calls.hasRecording(`${uuid}-2.wav`), false);
   await storage.close();

@@ -32,7 +32,9 @@ type Committed =
 
 const ACCOUNTS = 7301;
 const GLOBALS = 7302;
-const GLOBAL_NUMBERS = { accounts: 1, numbers: 2, nodes: 3, messages: 4, passwords: 5 } as const;
+const GLOBAL_NUMBERS = {
+  accounts: 1, numbers: 2, nodes: 3, messages: 4, passwords: 5, files: 6,
+} as const;
 
 /** Serialization, deadlock, a lock that was not free in time, a statement that ran out of time. */
 const PASSING = new Set(["40001", "40P01", "55P03", "57014", "26000"]);

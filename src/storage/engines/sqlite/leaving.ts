@@ -16,6 +16,8 @@ export interface Departure {
   count(table: string): number;
   /** The highest id that was ever given; 0: none, or the table gives none. */
   highestId(table: string): number;
+  /** Names of files that are to be removed. */
+  unwanted: ReadonlySet<string>;
   ledger: LedgerReader;
   close(): void;
 }
@@ -100,6 +102,8 @@ export function openDeparture(dataDir: string): Departure {
       count: (table) =>
         db.prepare<[], { rows: number }>(`SELECT count(*) AS rows FROM "${table}"`).get()?.rows ?? 0,
       highestId: idsOf(db),
+      unwanted: new Set(db.prepare<[], { name: string }>("SELECT name FROM unwanted_files").all()
+        .map(({ name }) => name)),
       // What is read here is of one moment already.
       ledger: createLedgerReader({ ...sql, snapshot: (read) => read(sql) }),
       close: () => {

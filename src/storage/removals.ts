@@ -1,0 +1,53 @@
+// Files that nothing names any more, as rows until they are removed: the transaction that lets go
+// of a file writes its row, so that no crash leaves the file behind. Used by files/removals.ts.
+import type { Instant } from "#core/system.ts";
+import type { Reader, Sql } from "./sql.ts";
+import type { Writer } from "./writer.ts";
+
+interface Unwanted {
+  names: string[];
+  /** From then on they are removed. */
+  dueAt: Instant;
+}
+
+export interface RemovalStore {
+  note(args: Unwanted): Promise<void>;
+  /** They are gone. */
+  forget(args: { names: string[] }): Promise<void>;
+  /** Longest due first. */
+  due(now: Instant, rows: number): Promise<string[]>;
+}
+
+/** The steps of a transaction that lets go of files, or comes to name one. */
+export function createUnwanted(sql: Sql) {
+  const note = sql.prepare(`
+    INSERT INTO unwanted_files (name, due_at) VALUES (@name, @dueAt)
+    ON CONFLICT (name) DO UPDATE SET due_at = excluded.due_at`);
+  const forget = sql.prepare("DELETE FROM unwanted_files WHERE name = @name");
+  return {
+    note: async (names: readonly string[], dueAt: Instant): Promise<void> => {
+      for (const name of names) await note.run({ name, dueAt });
+    },
+    forget: async (names: readonly string[]): Promise<void> => {
+      for (const name of names) await forget.run({ name });
+    },
+  };
+}
+
+export function removalCommands(sql: Sql) {
+  const unwanted = createUnwanted(sql);
+  return {
+    "removals.note": ({ names, dueAt }: Unwanted): Promise<void> => unwanted.note(names, dueAt),
+    "removals.forget": ({ names }: { names: string[] }): Promise<void> => unwanted.forget(names),
+  };
+}
+
+export function createRemovalStore(reader: Reader, writer: Writer): RemovalStore {
+  const due = reader.prepare<object, { name: string }>(`
+    SELECT name FROM unwanted_files WHERE due_at <= @now ORDER BY due_at LIMIT (@rows + 0)`);
+  return {
+    note: (args) => writer.write("removals.note", args),
+    forget: (args) => writer.write("removals.forget", args),
+    due: async (now, rows) => (await due.all({ now, rows })).map(({ name }) => name),
+  };
+}
