@@ -72,6 +72,10 @@ export function createPersonStore(reader: Reader, writer: Writer): PersonStore {
       }
       for (const uuid of uuids) add(await callsOfConversation.all({ accountId, uuid }));
       for (const leadId of leadIds) add(await callsOfLead.all({ leadId }));
+      if ("conversationId" in person) {
+        uuids.delete(person.conversationId);
+        uuids.add(person.conversationId);
+      }
       return { conversations: [...uuids], calls: [...callIds], leads: leadIds };
     },
     delete: (args) => writer.write("personData.delete", args),

@@ -17,6 +17,7 @@ import type { Recordings } from "./recordings.ts";
 export type Person = { conversationId: string } | { phoneNumber: string };
 
 interface PersonRecords {
+  /** The one that was named is the last. */
   conversations: string[];
   calls: number[];
   /** Without secondary contacts, which go with their leads. */
@@ -88,14 +89,19 @@ export function createPersonData({
   };
 }
 
-/** So that no charge waits behind a regular customer. */
+/**
+ * So that no charge waits behind a regular customer. Leads and conversations lead to calls, and the
+ * conversation that was named to all: who asks again after a crash in between finds the rest.
+ */
 function* partsOf({ conversations, calls, leads }: PersonRecords): Generator<PersonRecords> {
-  const most = Math.max(conversations.length, calls.length, leads.length);
-  for (let at = 0; at < most; at += LIMITS.personRecordsPerWrite) {
-    const end = at + LIMITS.personRecordsPerWrite;
+  const most = LIMITS.personRecordsPerWrite;
+  const total = calls.length + leads.length + conversations.length;
+  for (let at = 0; at < total; at += most) {
+    const cut = <Id>(ids: Id[], before: number): Id[] =>
+      ids.slice(Math.max(0, at - before), Math.max(0, at + most - before));
     yield {
-      conversations: conversations.slice(at, end), calls: calls.slice(at, end),
-      leads: leads.slice(at, end),
+      calls: cut(calls, 0), leads: cut(leads, calls.length),
+      conversations: cut(conversations, calls.length + leads.length),
     };
   }
 }

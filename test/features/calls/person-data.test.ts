@@ -2,6 +2,10 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
+import { createSystem } from "#core/system.ts";
+import { LIMITS } from "#core/limits.ts";
+import { BY_OPERATOR } from "#features/accounts/audit.ts";
+import { createPersonData } from "#features/calls/person-data.ts";
 import { askUntil } from "#support/asking.ts";
 import { auditBeside, rowsBeside, runBeside } from "#support/beside.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
@@ -190,6 +194,37 @@ test("[CR441] all that is kept of a person goes as one deed with its counts: con
     { phone_number: "nobody" },
   ]) assert.equal((await ask("/user/people/delete", wrong)).status, 422, JSON.stringify(wrong));
   assert.ok(accountId > 0 && (await ids("conversations")).includes(bo));
+});
+
+test("[CR453] killed in the middle of what is kept of a person, who asks again deletes the rest", async () => {
+  const { accountId, key, id, talk, ask, ids } = await fresh();
+  const number = "+15550100077";
+  const chat = await server.call("POST", "/user/ai/generate-reply", {
+    key, body: { assistant_id: id, customer_identifier: number, message: "plum" },
+  });
+  assert.equal(chat.status, 200, JSON.stringify(chat.body));
+  const [named] = await ids("conversations") as [string];
+  for (let left = LIMITS.personRecordsPerWrite + 1; left > 0; left -= 1) await talk(number);
+  const storage = await openBeside(server.dataDir);
+  const { bus, recordings, attachments } = server.app.features;
+  let parts = 0;
+  const dying = createPersonData({
+    store: {
+      ...storage.personData,
+      delete: (args) => {
+        parts += 1;
+        return parts === 1 ? storage.personData.delete(args) : Promise.reject(new Error("killed"));
+      },
+    },
+    recordings, attachments, bus, system: createSystem(),
+  });
+  await assert.rejects(
+    dying.remove(accountId, { conversationId: named }, BY_OPERATOR), /killed/);
+  await storage.close();
+  const again = await ask("/user/people/delete", { conversation_id: named });
+  assert.equal(again.status, 200, "it leads to the rest");
+  assert.deepEqual([await ids("calls"), await ids("conversations")], [[], []]);
+  assert.equal((await server.call("GET", "/user/ledger/verification", { key })).body.ok, true);
 });
 
 test("[CR449] a call, a conversation or a person that is deleted leaves nothing of what was said in webhook deliveries and in the journal of tools", async () => {
