@@ -6,7 +6,7 @@ import { databaseUrl } from "#config/values.ts";
 import type { Config } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
-import { createSystem, isoMicros } from "#core/system.ts";
+import { createSystem } from "#core/system.ts";
 import { noteMoved } from "#storage/engines/open.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 import { table, text, UsageError, type Command, type Invocation } from "./command.ts";
@@ -69,11 +69,11 @@ export const moveCommand: Command = {
       const { tables, accounts, entries } = await moveDatabase({
         dataDir, url, system,
         secretMark: secret === null ? null : secretMark(secret, "parley database"),
+        note: () => noteMoved(dataDir, system),
         takeFiles: async (unwanted) => {
           kept = await copyKept({ config, system, log: createLogger("silent") }, unwanted);
         },
       });
-      noteMoved(dataDir, isoMicros(system.now()));
       const rows = tables.reduce((sum, one) => sum + one.rows, 0);
       const said = [
         `moved ${rows} rows of ${tables.length} tables`,

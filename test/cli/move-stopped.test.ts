@@ -54,12 +54,14 @@ test("[CL87] a move is refused in one sentence: a server that runs, a database i
   assert.ok(!existsSync(join(dataDir, "moved.json")), "the folder goes on");
 });
 
-/** A table of the database that nothing is written to until it is let go. */
-async function holdTable(database: VirginDatabase, table: string) {
+/** A table of the database, until it is let go: against writing, or against ANALYZE alone. */
+async function holdTable(
+  database: VirginDatabase, table: string, mode: "SHARE" | "SHARE UPDATE EXCLUSIVE" = "SHARE",
+) {
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
   await client.query("BEGIN");
-  await client.query(`LOCK TABLE ${table} IN SHARE MODE`);
+  await client.query(`LOCK TABLE ${table} IN ${mode} MODE`);
   return {
     /** Resolves once a move waits for it. */
     waited: () => askUntil(
@@ -102,6 +104,25 @@ test("[CL88] killed in the middle, a move leaves nothing a server starts on, and
   assert.equal((await database.query(`SELECT 1 FROM accounts WHERE id = ${accountId}`)).length, 1);
   const third = await move(dataDir, database);
   assert.match(third.err, /a move into this database has ended at \S+: everything is there/);
+});
+
+test("[CL105] killed once the database has all of it, a move has happened: no server goes on with the file", { skip }, async () => {
+  const { dataDir, accountId } = newFolder();
+  const database = await newDatabase("killed late");
+  assert.equal((await parley(newDir(), ["account", "list"], { PARLEY_DATABASE_URL: database.url })).code, 0);
+  const held = await holdTable(database, "facts", "SHARE UPDATE EXCLUSIVE");
+  const child = execFile(process.execPath, [CLI, "move", "--to", database.url], {
+    env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, PARLEY_SECRET: SECRET },
+  });
+  const exited = once(child, "exit");
+  await held.waited();
+  child.kill("SIGKILL");
+  await exited;
+  await held.letGo();
+  assert.equal((await database.query(`SELECT 1 FROM accounts WHERE id = ${accountId}`)).length, 1);
+  const onFile = await parley(dataDir, ["account", "list"]);
+  assert.equal(onFile.code, 1, onFile.out);
+  assert.match(onFile.err, /was moved to PostgreSQL at \S+: set PARLEY_DATABASE_URL to it/);
 });
 
 test("[CL88] killed at any moment, a move has happened or has not", { skip }, async () => {

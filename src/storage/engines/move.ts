@@ -21,6 +21,8 @@ interface MoveOptions {
   system: System;
   /** Copies what lies beside the database, once the move may go on; not what is to be removed. */
   takeFiles(unwanted: ReadonlySet<string>): Promise<void>;
+  /** From then on nothing goes on with the file. */
+  note(): void;
 }
 
 interface Books {
@@ -69,7 +71,7 @@ async function compare(from: Departure, to: Arrival, books: Books): Promise<Move
 }
 
 export async function moveDatabase(options: MoveOptions): Promise<Moved> {
-  const { dataDir, url, secretMark, system, takeFiles } = options;
+  const { dataDir, url, secretMark, system, takeFiles, note } = options;
   const from = openDeparture(dataDir);
   try {
     const books = await booksOf(from.ledger);
@@ -83,7 +85,7 @@ export async function moveDatabase(options: MoveOptions): Promise<Moved> {
       await to.begin();
       await takeRows(from, to, system);
       const moved = await compare(from, to, books);
-      await to.commit(secretMark);
+      await to.commit(secretMark, note);
       return moved;
     } finally {
       await to.close();

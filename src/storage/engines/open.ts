@@ -1,12 +1,13 @@
 // Opens the storage that the settings name: a file in the data folder, or the database of
 // PARLEY_DATABASE_URL, whose engine is loaded only then. Called by serve.ts, the command line and
 // tests.
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "#config/config.ts";
+import { addFile } from "#core/disk.ts";
 import { MisconfiguredStart } from "#core/faults.ts";
 import { loadSecret, secretMark } from "#core/secrets.ts";
-import { createSystem } from "#core/system.ts";
+import { createSystem, isoMicros, type System } from "#core/system.ts";
 import type { Storage } from "#storage/storage.ts";
 import type { Shared } from "./postgres/facts.ts";
 import { openStorage } from "./sqlite/storage.ts";
@@ -24,8 +25,9 @@ function refuseMoved(dataDir: string): void {
     + ` PARLEY_DATABASE_URL to it; without ${path} the file goes on as it was then`);
 }
 
-export const noteMoved = (dataDir: string, at: string): void =>
-  writeFileSync(join(dataDir, MOVED), `${JSON.stringify({ at })}\n`, { flush: true });
+export function noteMoved(dataDir: string, system: System): void {
+  addFile(join(dataDir, MOVED), `${JSON.stringify({ at: isoMicros(system.now()) })}\n`, system);
+}
 
 /** What all nodes of a database have in common; only a server is one. */
 const sharedOf = (config: Config): Shared => ({

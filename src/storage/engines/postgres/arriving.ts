@@ -24,8 +24,8 @@ export interface Arrival {
   buryNodes(now: Instant): Promise<void>;
   count(table: string): Promise<number>;
   ledger: LedgerReader;
-  /** From here on servers start on it. */
-  commit(secretMark: string | null): Promise<void>;
+  /** From here on servers start on it; `note` is called before. */
+  commit(secretMark: string | null, note: () => void): Promise<void>;
   /** As it was before; idempotent. */
   close(): Promise<void>;
 }
@@ -136,11 +136,13 @@ export async function openArrival(url: string, system: System): Promise<Arrival>
       begin: async () => {
         bindKeys = await begin(session);
       },
-      commit: async (secretMark) => {
+      commit: async (secretMark, note) => {
         await bindKeys();
         if (secretMark !== null) await facts.enter("secret", secretMark);
         await facts.enter("moved", isoMicros(system.now()));
         await facts.remove("moving");
+        // Before: whoever is killed after the commit has no time for it, nor who never hears of it.
+        note();
         const done = await session.run("COMMIT");
         if (done !== "COMMIT") throw new Error("the database did not take the move");
         await session.run("ANALYZE");
