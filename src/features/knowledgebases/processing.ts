@@ -5,7 +5,8 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Files } from "#files/files.ts";
 import type { Removals } from "#files/removals.ts";
-import { Fault } from "#core/faults.ts";
+import { hasNoRoom } from "#core/disk.ts";
+import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
@@ -67,8 +68,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
     } catch (error) {
       if (signal.aborted) return;
       log.error({ err: error, document_id: document.id }, "document not read");
-      // Its file cannot be reached now. After a failure of storage the next start takes it up.
-      if (error instanceof Fault) system.after(LIMITS.filesRetryMs, () => enqueue(document));
+      if (mayPass(error)) system.after(LIMITS.filesRetryMs, () => enqueue(document));
     }
   };
   const take = (): Document | undefined => {
@@ -117,6 +117,10 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
     },
   };
 }
+
+/** Its file cannot be reached now, or there is no room for what is read of it. */
+const mayPass = (error: unknown): boolean =>
+  error instanceof Fault || error instanceof StorageFailure || hasNoRoom(error);
 
 const isSite = ({ source }: Document): boolean => "urls" in source;
 

@@ -3,10 +3,14 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { StorageFailure } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createExtractor } from "#features/knowledgebases/extraction.ts";
+import { createDocumentProcessor } from "#features/knowledgebases/processing.ts";
 import { startEndpoint } from "#support/endpoint.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
 const server = await startTestServer({ env: { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" } });
@@ -84,4 +88,52 @@ test("[KB117] where memory is short the kernel ends an extractor, not the server
   const adjusted = readFileSync(`/proc/${extractor.pid()}/oom_score_adj`, "utf8");
   assert.equal(adjusted.trim(), "1000");
   await extractor.close();
+});
+
+test("[KB134] a document that there was no room to read is read once there is, without a start", async () => {
+  const system = createManualSystem();
+  const failures = [
+    Object.assign(new Error("no space left on device"), { code: "ENOSPC" }),
+    new StorageFailure("the database could not be written"),
+  ];
+  const asked = failures.length + 1;
+  const next = <Value>(value: Value): Promise<Value> => {
+    const failure = failures.shift();
+    return failure ? Promise.reject(failure) : Promise.resolve(value);
+  };
+  const read = Promise.withResolvers<string>();
+  let fetched = 0;
+  const processor = createDocumentProcessor({
+    store: {
+      beginReading: () => Promise.resolve(true),
+      finishReading: ({ outcome }: { outcome: { kind: string } }) => {
+        read.resolve(outcome.kind);
+        return Promise.resolve([]);
+      },
+    } as never,
+    extractor: {
+      extract: () => Promise.resolve({ kind: "failed", reason: "Nothing in it." }),
+      close: () => Promise.resolve(),
+    } as never,
+    embedder: null,
+    files: {
+      fetch: () => {
+        fetched += 1;
+        return next(true);
+      },
+    },
+    removals: { remove: () => Promise.resolve() },
+    folder: server.dataDir, documentsMax: 1, bus: server.app.features.bus, system,
+    log: {
+      // What waits by the clock is there with the next turn.
+      error: () => setImmediate(() => {
+        system.advance(LIMITS.filesRetryMs);
+        if (processor.unread() === 0) read.reject(new Error("it was given up"));
+      }),
+    } as never,
+  });
+  processor.enqueue({ id: 1, accountId: 1, type: "txt", source: { file: "one" } } as never);
+  assert.equal(await read.promise, "failed");
+  assert.equal(fetched, asked);
+  await processor.close();
 });
