@@ -8,10 +8,18 @@ type WithoutNode<Args> = Args extends { nodeId: number } ? Omit<Args, "nodeId"> 
 export type ArgsOf<Name extends keyof AllCommands> = WithoutNode<Given<Name>>;
 export type ResultOf<Name extends keyof AllCommands> = Awaited<ReturnType<AllCommands[Name]>>;
 
+/** Ends of what has begun: nobody asks for them again, so they wait for a storage that is away. */
+export const PATIENT: ReadonlySet<keyof AllCommands> = new Set([
+  "turns.complete", "turns.fail", "calls.addTranscript", "calls.addTransfer", "calls.change",
+  "calls.end", "calls.failTransfer", "calls.finish", "calls.stepTransfer", "tools.finishCall",
+  "campaigns.settle", "webhooks.record",
+]);
+
 export interface Writer {
   /**
    * Runs one command; resolves after its commit is durable. Rejects with what the command threw, or
-   * with StorageFailure when the disk failed: then nothing happened and nothing will from here on.
+   * with StorageFailure when the disk failed, or had no room for what is not PATIENT: then nothing
+   * happened, and after a failure nothing will from here on.
    */
   write<Name extends keyof AllCommands>(
     name: Name,

@@ -1,4 +1,4 @@
-// What operators meet at the edges of a process: metrics, a start that fails, a full disk.
+// What operators meet at the edges of a process: metrics, a start that fails, no room for uploads.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -14,8 +14,6 @@ import { programFile } from "#core/program.ts";
 import { createSystem } from "#core/system.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
-import { askUntil } from "#support/asking.ts";
-import { isOverPostgres } from "#support/engines.ts";
 import { MAIN, startProcess } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
@@ -166,41 +164,6 @@ test("[OP170] a document that the database has no room for is refused with the r
   const exited = once(child, "exit");
   child.kill("SIGKILL");
   await exited;
-  rmSync(dataDir, { recursive: true });
-});
-
-const SMALL_DISK = [
-  "/usr/bin/unshare", "-m", "/bin/sh", "-c",
-  'mount -t tmpfs -o size=16m small "$PARLEY_DATA_DIR" && exec "$@"', "sh",
-];
-const noSmallDisk = spawnSync("unshare", ["-m", "true"]).status === 0 && !isOverPostgres
-  ? false
-  : "needs a mount of its own";
-
-test("[OP171] [OP173] what a full disk refused is stored once there is room, without a start", { skip: noSmallDisk }, async () => {
-  const dataDir = testDataDir();
-  const { process: child, url, key } = await startProcess(dataDir, {}, SMALL_DISK);
-  const folder = `/proc/${child.pid}/root${dataDir}`;
-  const headers = { Authorization: `Bearer ${key}` };
-  const create = async (): Promise<number> => (await fetch(`${url}/api/user/knowledgebases`, {
-    method: "POST", headers, body: JSON.stringify({ name: "K", description: "x".repeat(200) }),
-  })).status;
-  assert.equal(await create(), 201);
-  spawnSync("dd", ["if=/dev/zero", `of=${folder}/full`, "bs=4k"]);
-  let status = await create();
-  for (let tries = 0; status === 201 && tries < 100; tries += 1) status = await create();
-  assert.equal(status, 503);
-  assert.equal((await fetch(`${url}/readyz`)).status, 200);
-  const isFailed = async () =>
-    /^parley_storage_failed (\d)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1];
-  assert.equal(await isFailed(), "1");
-  rmSync(`${folder}/full`);
-  assert.equal(await create(), 201);
-  // Metrics are those of the last second.
-  await askUntil(isFailed, (told) => told === "0");
-  const exited = once(child, "exit");
-  child.kill("SIGTERM");
-  assert.deepEqual(await exited, [0, null]);
   rmSync(dataDir, { recursive: true });
 });
 

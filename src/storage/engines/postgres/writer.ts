@@ -7,9 +7,8 @@ import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait, type System } from "#core/system.ts";
 import { createBacklog } from "#storage/backlog.ts";
-import type { AllCommands } from "#storage/commands.ts";
 import { lockOf, type Lock } from "#storage/locks.ts";
-import type { Writer } from "#storage/writer.ts";
+import { PATIENT, type Writer } from "#storage/writer.ts";
 import { isPassing, runBatch, wasCommitted, type Outcome, type Request, type Share } from "./batch.ts";
 import { commandsOver } from "./commands.ts";
 import { createLink, type Link, type Reach } from "./link.ts";
@@ -35,12 +34,6 @@ interface Taken {
   line: Line;
   waiting: Waiting[];
 }
-
-/** Ends of what has begun: nobody asks for them again, so they wait longer. */
-const PATIENT = new Set<keyof AllCommands>([
-  "turns.complete", "turns.fail", "calls.addTranscript", "calls.change", "calls.end",
-  "calls.finish", "tools.finishCall", "campaigns.settle", "webhooks.record",
-]);
 
 const nameOf = (lock: Lock): string =>
   ("account" in lock ? `account ${lock.account}` : lock.global);

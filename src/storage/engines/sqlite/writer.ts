@@ -12,7 +12,8 @@ import { workerFile } from "#core/program.ts";
 import { createBatchRunner, type Outcome, type Request } from "./batch.ts";
 import { createBacklog } from "#storage/backlog.ts";
 import { lockOf } from "#storage/locks.ts";
-import type { Writer } from "#storage/writer.ts";
+import type { AllCommands } from "#storage/commands.ts";
+import { PATIENT, type Writer } from "#storage/writer.ts";
 import { openWriter } from "./database.ts";
 import { commandsOver } from "./sql.ts";
 
@@ -24,14 +25,17 @@ interface Waiting extends Request {
 /** What writers say of the disk, by what became of their batches. */
 type Disk = { failure: StorageFailure | null; isFull: boolean };
 
-function settle(waiting: Waiting[], outcomes: Outcome[], disk: Disk): void {
+/** `holds`: takes a request that there was no room for, to ask again. */
+function settle(
+  waiting: Waiting[], outcomes: Outcome[], disk: Disk, holds: (request: Waiting) => boolean,
+): void {
   let refusal: StorageFailure | null = null;
   waiting.forEach((request, index) => {
     const outcome = outcomes[index];
     if (!outcome) request.reject(new Error("the writer gave no outcome"));
     else if (outcome.kind === "done") request.resolve(outcome.value);
     else if (outcome.kind === "threw") request.reject(outcome.error);
-    else {
+    else if (outcome.kind !== "full" || !holds(request)) {
       // Made anew: an error that crossed threads has lost its class.
       refusal ??= new StorageFailure(outcome.error.message, outcome.error.cause);
       if (outcome.kind === "failure") disk.failure = refusal;
@@ -52,7 +56,7 @@ export function createInlineWriter(dataDir: string): Writer {
   const flush = (): Promise<void> => (flushed = flushed.then(async () => {
     const batch = queue;
     queue = [];
-    if (batch.length > 0) settle(batch, await run(batch), disk);
+    if (batch.length > 0) settle(batch, await run(batch), disk, () => false);
   }));
   return {
     write: (command, args) =>
@@ -90,6 +94,45 @@ function after(
   };
 }
 
+/**
+ * Ends of what has begun, which the disk had no room for: they are asked for again until it has, in
+ * their order, and more of them wait behind those.
+ */
+function createHeld(send: (batch: Waiting[]) => void) {
+  const held: Waiting[] = [];
+  let trying = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const again = (): void => {
+    trying = Math.min(held.length, LIMITS.writeBatchMax);
+    send(held.slice(0, trying));
+  };
+  const later = (): void => {
+    timer = setTimeout(again, LIMITS.diskRetryMs);
+  };
+  return {
+    isAny: () => held.length > 0,
+    add: (request: Waiting): void => {
+      if (held.push(request) === 1) later();
+    },
+    /** After a try. */
+    wait: (): void => {
+      trying = 0;
+      later();
+    },
+    /** After a try: those it was of are answered. */
+    goOn: (): void => {
+      held.splice(0, trying);
+      trying = 0;
+      if (held.length > 0) again();
+    },
+    /** All but those of a try that is under way. */
+    take: (): Waiting[] => {
+      clearTimeout(timer);
+      return held.splice(0).slice(trying);
+    },
+  };
+}
+
 export type ToWriter = { batch: Request[] } | { close: true };
 export type FromWriter =
   | { ready: true }
@@ -99,6 +142,62 @@ export type FromWriter =
 const WRITER_FILE = workerFile("write");
 /** All that a batch leaves behind is dead with its answer, so more room would only fill up. */
 const WRITER_YOUNG_MB = 4;
+
+/** What is asked of the writer's thread, on its way there and back. */
+function createLine(post: (batch: Request[]) => void, disk: Disk) {
+  const sent: { batch: Waiting[]; isTry: boolean }[] = [];
+  const queue: Waiting[] = [];
+  let isFlushing = false;
+  let isClosing = false;
+  const send = (batch: Waiting[], isTry: boolean): void => {
+    sent.push({ batch, isTry });
+    post(batch.map(({ command, args }) => ({ command, args })));
+  };
+  const held = createHeld((batch) => send(batch, true));
+  const holds = (request: Waiting): boolean => {
+    if (isClosing || !PATIENT.has(request.command as keyof AllCommands)) return false;
+    held.add(request);
+    return true;
+  };
+  const flush = (): void => {
+    isFlushing = false;
+    if (queue.length === 0) return;
+    send(queue.splice(0, LIMITS.writeBatchMax), false);
+    if (queue.length > 0) scheduleFlush();
+  };
+  const scheduleFlush = (): void => {
+    if (isFlushing) return;
+    isFlushing = true;
+    setImmediate(flush);
+  };
+  return {
+    isHeld: held.isAny,
+    ask: (request: Waiting): void => {
+      if (held.isAny() && holds(request)) return;
+      queue.push(request);
+      // An idle writer has nothing to gather others for.
+      if (sent.length === 0 && queue.length === 1) flush();
+      else scheduleFlush();
+    },
+    /** The oldest that was posted has been answered. */
+    receive: (outcomes: Outcome[]): void => {
+      const { batch = [], isTry = false } = sent.shift() ?? {};
+      if (isTry && !isClosing && outcomes.some(({ kind }) => kind === "full")) return held.wait();
+      settle(batch, outcomes, disk, holds);
+      if (isTry) held.goOn();
+    },
+    fail: (error: StorageFailure): void => {
+      const asked = [...sent.splice(0).flatMap(({ batch }) => batch), ...held.take()];
+      for (const waiting of [...asked, ...queue.splice(0)]) waiting.reject(error);
+    },
+    /** Posts all that waits, for the last time. */
+    close: (): void => {
+      isClosing = true;
+      queue.unshift(...held.take());
+      while (queue.length > 0) flush();
+    },
+  };
+}
 
 /**
  * Writes in a thread of its own, so that the main thread never waits for a disk. The first leaves
@@ -111,32 +210,14 @@ export async function startThreadWriter(
   const worker = new Worker(WRITER_FILE, {
     workerData: { dataDir }, resourceLimits: { maxYoungGenerationSizeMb: WRITER_YOUNG_MB },
   });
-  const sent: Waiting[][] = [];
-  const queue: Waiting[] = [];
   const backlog = createBacklog(writesMax);
-  let flushing = false;
   const disk: Disk = { failure: null, isFull: false };
+  const line = createLine((batch) => worker.postMessage({ batch } satisfies ToWriter), disk);
   let closing: Promise<void> | null = null;
   let onClosed = (): void => undefined;
-
-  const flush = (): void => {
-    flushing = false;
-    if (queue.length === 0) return;
-    const batch = queue.splice(0, LIMITS.writeBatchMax);
-    sent.push(batch);
-    worker.postMessage({
-      batch: batch.map(({ command, args }) => ({ command, args })),
-    } satisfies ToWriter);
-    if (queue.length > 0) scheduleFlush();
-  };
-  const scheduleFlush = (): void => {
-    if (flushing) return;
-    flushing = true;
-    setImmediate(flush);
-  };
   const failAll = (error: StorageFailure): void => {
     disk.failure ??= error;
-    for (const waiting of [...sent.splice(0).flat(), ...queue.splice(0)]) waiting.reject(error);
+    line.fail(error);
   };
 
   await new Promise<void>((resolve, reject) => {
@@ -144,7 +225,7 @@ export async function startThreadWriter(
     worker.on("message", (message: FromWriter) => {
       if ("ready" in message) resolve();
       else if ("closed" in message) onClosed();
-      else settle(sent.shift() ?? [], message.outcomes, disk);
+      else line.receive(message.outcomes);
     });
   });
   worker.on("error", (error) => failAll(new StorageFailure("the writer thread died", error)));
@@ -162,17 +243,14 @@ export async function startThreadWriter(
           return reject(new Fault(503, "The server is overloaded.", { retryAfterS: 1 }));
         }
         const answered = (): void => backlog.leave(lock);
-        queue.push({ command, args, ...after(answered, resolve as Waiting["resolve"], reject) });
-        // An idle writer has nothing to gather others for.
-        if (sent.length === 0 && queue.length === 1) flush();
-        else scheduleFlush();
+        line.ask({ command, args, ...after(answered, resolve as Waiting["resolve"], reject) });
       }),
     failure: () => disk.failure,
-    isRefusing: () => disk.failure !== null || disk.isFull,
+    isRefusing: () => disk.failure !== null || disk.isFull || line.isHeld(),
     close: () =>
       (closing ??= new Promise<void>((resolve) => {
         onClosed = resolve;
-        while (queue.length > 0) flush();
+        line.close();
         worker.postMessage({ close: true } satisfies ToWriter);
       }).then(async () => {
         await worker.terminate();
