@@ -55,7 +55,25 @@ interface CalledRow extends Omit<Called, "variables"> {
   variables: string;
 }
 
+export function createZoneReads(reader: Reader): CampaignStore["zones"] {
+  // Zones are few, leads are many: from each zone in the queue to the next.
+  const zones = reader.prepare<object, { zone: string }>(`
+    WITH RECURSIVE queued (zone) AS (
+      SELECT min(timezone) FROM leads
+      WHERE campaign_id = @campaignId AND next_try_at IS NOT NULL
+      UNION ALL
+      SELECT (SELECT min(timezone) FROM leads
+        WHERE campaign_id = @campaignId AND next_try_at IS NOT NULL AND timezone > queued.zone)
+      FROM queued WHERE zone IS NOT NULL
+    )
+    SELECT zone FROM queued WHERE zone IS NOT NULL
+    UNION
+    SELECT timezone FROM leads WHERE campaign_id = @campaignId AND status = 'processing'`);
+  return async (campaignId) => (await zones.all({ campaignId })).map(({ zone }) => zone);
+}
+
 export function createFigureReads(reader: Reader): CampaignStore["figures"] {
+  const readZones = createZoneReads(reader);
   const totals = reader.prepare<object, FigureRow>(`
     SELECT ${COUNTS.map((name) => `coalesce(sum(${name}), 0) AS ${name}`).join(", ")}
     FROM campaign_figures WHERE campaign_id = @campaignId`);
@@ -73,15 +91,16 @@ export function createFigureReads(reader: Reader): CampaignStore["figures"] {
     WHERE l.campaign_id = @campaignId AND l.status = 'processing'
     ORDER BY c.id LIMIT ${CALLING_MAX}`);
   return async (campaignId, from, now) => {
-    const [sum, parts, counts, waiting, called] = await Promise.all([
+    const [sum, parts, counts, waiting, called, zones] = await Promise.all([
       totals.get({ campaignId }), slots.all({ campaignId, from }), states.all({ campaignId }),
-      due.get({ campaignId, now }), calling.all({ campaignId }),
+      due.get({ campaignId, now }), calling.all({ campaignId }), readZones(campaignId),
     ]);
     return {
       totals: sum ? figuresFrom(sum) : figuresFrom({} as FigureRow),
       slots: parts.map((row): Slot => ({ slot: row.slot, ...figuresFrom(row) })),
       states: counts.map(({ status, outcome, leads }) =>
         ({ status, outcome: (outcome as string) === "" ? null : outcome, leads })),
+      zones,
       due: waiting?.leads ?? 0,
       calling: called.map((row): Called => ({
         ...row, variables: JSON.parse(row.variables) as Record<string, string>,

@@ -3,7 +3,7 @@ import type { Campaign, CampaignStatus, CampaignStore } from "#features/campaign
 import type { CampaignReason } from "#events/events.ts";
 import type { LeadStatus } from "#features/leads/leads.ts";
 import { IS_FINAL } from "./calls.ts";
-import { createFigureReads } from "./campaign-figures.ts";
+import { createFigureReads, createZoneReads } from "./campaign-figures.ts";
 import type { Reader } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
@@ -83,6 +83,7 @@ export function createCampaignStore(reader: Reader, writer: Writer): CampaignSto
   const calling = reader.prepare<object, { id: number }>(
     "SELECT DISTINCT account_id AS id FROM leads WHERE status = 'processing'");
   return {
+    zones: createZoneReads(reader),
     figures: createFigureReads(reader),
     retry: (args) => writer.write("campaigns.retry", args),
     create: (args) => writer.write("campaigns.create", args),

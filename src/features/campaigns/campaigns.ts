@@ -122,6 +122,8 @@ export interface CampaignStore {
   list(accountId: number): Promise<Campaign[]>;
   /** Its leads, without their secondary contacts; states that none is in are absent. */
   leadCounts(campaignId: number): Promise<Partial<Record<LeadStatus, number>>>;
+  /** Time zones of its leads that wait or are being called, "" where a lead's is not known. */
+  zones(campaignId: number): Promise<string[]>;
   /** `from`: where the quarters of an hour begin. */
   figures(campaignId: number, from: Instant, now: Instant): Promise<CampaignFigures>;
   /** The running campaigns of all accounts. */
@@ -179,8 +181,10 @@ function createFollowing(
 ) {
   return {
     /** Why it calls nobody just now. */
-    withPause: (campaign: Campaign): Campaign & { pause: Pause | null } =>
-      ({ ...campaign, pause: pauseOf(campaign, system.now()) }),
+    withPause: async (campaign: Campaign): Promise<Campaign & { pause: Pause | null }> => {
+      const zones = campaign.status === "in-progress" ? await store.zones(campaign.id) : [];
+      return { ...campaign, pause: pauseOf(campaign, zones, system.now()) };
+    },
     /** Those of the last `days`. */
     figures: async (accountId: number, campaignId: number, days: number) => {
       const campaign = await get(accountId, campaignId);

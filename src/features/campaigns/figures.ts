@@ -8,7 +8,7 @@ import type { Instant } from "#core/system.ts";
 import { localDateTime, MINUTE_MICROS } from "#core/zones.ts";
 import type { CampaignReason } from "#events/events.ts";
 import type { Campaign } from "./campaigns.ts";
-import { isOpenAt } from "./hours.ts";
+import { isOpenSomewhere } from "./hours.ts";
 
 const SLOT_MICROS = 15 * MINUTE_MICROS;
 export const slotOf = (instant: Instant): Instant => instant - instant % SLOT_MICROS;
@@ -48,6 +48,8 @@ export interface CampaignFigures {
   /** The range that was asked for, oldest first. */
   slots: Slot[];
   states: StateCount[];
+  /** Time zones of leads that wait or are being called, as CampaignStore.zones has them. */
+  zones: string[];
   /** Leads in the queue whose time has come. */
   due: number;
   /** Oldest first. */
@@ -138,7 +140,7 @@ const IS_OVER = new Set(["completed", "reached-max-retries", "blacklisted"]);
 
 /** When the leads that are left are through at this pace, within its hours; null: not known. */
 export function endOf(
-  campaign: Campaign, { states, totals }: CampaignFigures, pace: number | null, now: Instant,
+  campaign: Campaign, { states, totals, zones }: CampaignFigures, pace: number | null, now: Instant,
 ): Instant | null {
   const count = (isOver: boolean): number => states
     .filter(({ status }) => IS_OVER.has(status) === isOver)
@@ -149,7 +151,7 @@ export function endOf(
   const callsEach = Math.max(1, totals.calls / Math.max(1, count(true)));
   let minutes = (left * Math.min(callsEach, campaign.maxRetries + 1) / pace) * 60;
   for (let step = 0, at = now; step < STEPS_MAX; step += 1, at += STEP_MINUTES * MINUTE_MICROS) {
-    if (!isOpenAt(campaign, campaign.timeZone, at)) continue;
+    if (!isOpenSomewhere(campaign, zones, at)) continue;
     if (minutes <= STEP_MINUTES) return at + Math.round(minutes * MINUTE_MICROS);
     minutes -= STEP_MINUTES;
   }
@@ -160,13 +162,13 @@ const LOOK_MINUTES = 15;
 const LOOKS_MAX = (8 * 24 * 60) / LOOK_MINUTES;
 
 /** When its hours begin next; null: not in a week. */
-function opensAt(campaign: Campaign, now: Instant): Instant | null {
+function opensAt(campaign: Campaign, zones: readonly string[], now: Instant): Instant | null {
   const step = LOOK_MINUTES * MINUTE_MICROS;
   let at = now - now % step;
   for (let look = 0; look < LOOKS_MAX; look += 1) {
     at += step;
-    if (!isOpenAt(campaign, campaign.timeZone, at)) continue;
-    while (isOpenAt(campaign, campaign.timeZone, at - MINUTE_MICROS)) at -= MINUTE_MICROS;
+    if (!isOpenSomewhere(campaign, zones, at)) continue;
+    while (isOpenSomewhere(campaign, zones, at - MINUTE_MICROS)) at -= MINUTE_MICROS;
     return at;
   }
   return null;
@@ -183,16 +185,18 @@ export interface Pause {
 }
 
 /** Why it calls nobody just now; null: it does, was never started, or is through. */
-export function pauseOf(campaign: Campaign, now: Instant): Pause | null {
+export function pauseOf(
+  campaign: Campaign, zones: readonly string[], now: Instant,
+): Pause | null {
   const { status, statusReason, pausedUntil } = campaign;
   const nobody = { since: null, by: null, note: null };
   if (status === "in-progress") {
     if (pausedUntil !== null && now < pausedUntil) {
       return { ...nobody, reason: "carrier_failures", until: pausedUntil };
     }
-    return isOpenAt(campaign, campaign.timeZone, now)
+    return isOpenSomewhere(campaign, zones, now)
       ? null
-      : { ...nobody, reason: "hours", until: opensAt(campaign, now) };
+      : { ...nobody, reason: "hours", until: opensAt(campaign, zones, now) };
   }
   if (status !== "stopped") return null;
   const reason = statusReason === null || statusReason === "no_leads" || statusReason === "deleted"

@@ -1,5 +1,5 @@
 // When a campaign may call: compared by what clocks and calendars of the zone show at an instant,
-// so that a change of the clock needs no thought.
+// so that a change of the clock needs no thought. Leads live by clocks of their own.
 import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
 import type { Instant } from "#core/system.ts";
 import { localDateTime } from "#core/zones.ts";
@@ -18,4 +18,12 @@ export function isOpenAt(hours: CallingHours, timeZone: string, instant: Instant
   if (minuteOfDay < hours.startMinute || minuteOfDay > hours.endMinute) return false;
   const day = WEEKDAYS[(new Date(`${date}T00:00:00Z`).getUTCDay() + 6) % 7];
   return day !== undefined && hours.days.includes(day);
+}
+
+/** Whether somebody may be called: `zones` are the leads' as stored, "" where none is known. */
+export function isOpenSomewhere(
+  hours: CallingHours & { timeZone: string }, zones: readonly string[], instant: Instant,
+): boolean {
+  return (zones.length === 0 ? [""] : zones)
+    .some((zone) => isOpenAt(hours, zone === "" ? hours.timeZone : zone, instant));
 }

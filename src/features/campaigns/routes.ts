@@ -293,8 +293,8 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
       summary: "List the campaigns",
       responses: { 200: { description: "All", schema: listOf(CampaignSchema, "All.") } },
       handle: async ({ caller }) =>
-        json(200, (await campaigns.list(caller.accountId))
-          .map((campaign) => wireCampaign(campaigns.withPause(campaign)))),
+        json(200, (await Promise.all(
+          (await campaigns.list(caller.accountId)).map(campaigns.withPause))).map(wireCampaign)),
     }),
     keyRoute({
       ...COMMON,
@@ -314,7 +314,8 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
         const changes = await assertValid(options, accountId, body, defaults);
         const created = await campaigns.create(accountId, { ...defaults, ...changes });
         return json(201, {
-          message: "Campaign created successfully", data: wireCampaign(campaigns.withPause(created)),
+          message: "Campaign created successfully",
+          data: wireCampaign(await campaigns.withPause(created)),
         });
       },
     }),
@@ -369,7 +370,7 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
       responses: { 200: { description: "It", schema: CampaignSchema }, ...missing },
       handle: async ({ caller, id }) =>
         json(200, wireCampaign(
-          campaigns.withPause(await campaigns.get(caller.accountId, id)))),
+          await campaigns.withPause(await campaigns.get(caller.accountId, id)))),
     }),
     keyRoute({
       ...COMMON,
@@ -395,7 +396,8 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
           const changes = await assertValid(options, accountId, body, before);
           const changed = await campaigns.update(accountId, id, changes);
           return json(200, {
-            message: "Campaign updated successfully", data: wireCampaign(campaigns.withPause(changed)),
+            message: "Campaign updated successfully",
+            data: wireCampaign(await campaigns.withPause(changed)),
           });
         },
       })),

@@ -347,7 +347,7 @@ test("[CP25] a campaign that calls nobody says why, since when, and when it goes
   const world = await createWorld({ startMs: NOON, fate: () => ({ fate: "failed", seconds: 1 }) });
   const { id } = await world.newCampaign({ parallelMax: 10, retryIntervalMinutes: 600 });
   const { campaigns } = world.features;
-  const pause = async () => campaigns.withPause(await campaignOf(world, id)).pause;
+  const pause = async () => (await campaigns.withPause(await campaignOf(world, id))).pause;
   assert.equal(await pause(), null);
   for (let at = 0; at < 6; at += 1) await world.addLead(id, `+1555010010${at}`);
   await world.start(id);
@@ -368,6 +368,28 @@ test("[CP25] a campaign that calls nobody says why, since when, and when it goes
   assert.deepEqual(await pause(), {
     reason: "requested", note: "Wrong list", by: null, since: world.system.now(), until: null,
   });
+  await world.close();
+});
+
+test("[CP29] hours of leads who live by other clocks than the campaign's are theirs in what it says too", async () => {
+  const world = await createWorld({ startMs: NOON, fate: () => ({ fate: "human", seconds: 60 }) });
+  // It is 8 in New York, where the campaign is, 14 in Berlin and 21 in Tokyo.
+  const { id } = await world.newCampaign({ startMinute: 9 * 60, endMinute: 18 * 60 });
+  const { campaigns } = world.features;
+  const pause = async () => (await campaigns.withPause(await campaignOf(world, id))).pause;
+  await world.addLead(id, "+4915112345001");
+  await world.start(id);
+  assert.equal(world.dialled.length, 1);
+  assert.equal(await pause(), null);
+  await world.addLead(id, "+81312345678");
+  await world.step(60_000);
+  const inTokyo = Date.UTC(2026, 5, 4) * 1000;
+  assert.deepEqual([(await pause())?.reason, (await pause())?.until], ["hours", inTokyo]);
+  const { campaign, figures, now } = await campaigns.figures(world.accountId, id, 2);
+  const end = endOf(campaign, figures, paceOf(campaign, figures.slots, now), now) ?? 0;
+  assert.ok(end > inTokyo && end < inTokyo + 3_600_000_000);
+  await world.step(inTokyo / 1000 - now / 1000);
+  assert.equal(world.dialled.length, 2);
   await world.close();
 });
 

@@ -1,5 +1,5 @@
 // One campaign: whether it calls, how far it is, its leads as they change.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { PageProps } from "#ui/dashboard/page.ts";
 import { useAssistants, type Campaign } from "#ui/dashboard/data/lists.ts";
 import { useEvents } from "#ui/dashboard/data/live.tsx";
@@ -21,7 +21,7 @@ import { CallingCard, ChartsCard, FiguresCard, ReasonKeys } from "./figure-cards
 import { countsOf, useFigures, type Width } from "./figures.ts";
 import { ProgressCard } from "./progress.tsx";
 import { RetryButton } from "./retry.tsx";
-import { daysWords, hoursWords, isOpenAt, pausedUntil, REASONS, useClock } from "./words.ts";
+import { daysWords, hoursWords, pausedUntil, REASONS, useClock } from "./words.ts";
 import "./campaigns.css";
 
 const CALL_EVENTS = ["lead_status_changed"];
@@ -40,6 +40,7 @@ function One({ id, isEditing }: { id: number; isEditing: boolean }) {
   const { value: campaign } = data;
   // How many calls were made has no event of its own.
   useEvents(CALL_EVENTS, useCalmly(data.reload, RELOAD_MS));
+  useHours(campaign?.status === "in-progress", data.reload);
   if (campaign && isEditing) return <EditCampaign campaign={campaign} onSaved={data.set} />;
   return (
     <Page
@@ -49,6 +50,17 @@ function One({ id, isEditing }: { id: number; isEditing: boolean }) {
       <Loaded data={data}>{(found) => <Opened campaign={found} />}</Loaded>
     </Page>
   );
+}
+
+const HOURS_MS = 60_000;
+
+/** Hours begin and end while people look, by clocks of leads that the server knows. */
+function useHours(isRunning: boolean, reload: () => void): void {
+  useEffect(() => {
+    if (!isRunning) return;
+    const timer = setInterval(reload, HOURS_MS);
+    return () => clearInterval(timer);
+  }, [isRunning, reload]);
 }
 
 interface Shown {
@@ -156,14 +168,12 @@ function State({ campaign }: { campaign: Campaign }) {
       </Notice>
     );
   }
-  if (isRunning && !isOpenAt(campaign, now)) {
+  if (isRunning && pause?.reason === "hours") {
     return (
       <Notice>
         <span>
           It is outside its hours now: nobody is called until they begin
-          {pause?.reason === "hours" && pause.until !== null && (
-            <> (<Moment at={pause.until} />)</>
-          )}.
+          {pause.until !== null && <> (<Moment at={pause.until} />)</>}.
         </span>
       </Notice>
     );

@@ -32,20 +32,6 @@ export const hoursWords = (campaign: Campaign): string =>
 export const whenWords = (campaign: Campaign): string =>
   `${daysWords(campaign.allowed_days)}, ${hoursWords(campaign)}`;
 
-/** As the server compares: by what clock and calendar of the zone show; both ends belong to it. */
-export function isOpenAt(campaign: Campaign, now: Date): boolean {
-  const parts = new Intl.DateTimeFormat("en-US", {
-    timeZone: campaign.timezone, weekday: "long", hour: "2-digit", minute: "2-digit",
-    hourCycle: "h23",
-  }).formatToParts(now);
-  const of = (wanted: string): string =>
-    parts.find(({ type }) => type === wanted)?.value ?? "";
-  const time = `${of("hour")}:${of("minute")}`;
-  return campaign.allowed_days.includes(of("weekday").toLowerCase())
-    && time >= clock(campaign.allowed_hours_start_time)
-    && time <= clock(campaign.allowed_hours_end_time);
-}
-
 /** Null: its carrier is well. */
 export function pausedUntil(campaign: Campaign, now: Date): Date | null {
   const until = campaign.paused_until ? instant(campaign.paused_until) : null;
