@@ -3,9 +3,10 @@
 // by storage/campaign-figures.ts and asked for by campaigns.ts.
 import type { CallStatus } from "#features/calls/status.ts";
 import type { LeadOutcome, StateCount } from "#features/leads/leads.ts";
+import { dayAfter } from "#core/days.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
-import { localDateTime, MINUTE_MICROS } from "#core/zones.ts";
+import { dayAt, dayStart, MINUTE_MICROS } from "#core/zones.ts";
 import type { CampaignReason } from "#events/events.ts";
 import type { Campaign } from "./campaigns.ts";
 import { isOpenSomewhere } from "./hours.ts";
@@ -116,21 +117,20 @@ export function periodsOf(
 ): { start: Instant; figures: CallFigures }[] {
   const [first] = slots;
   if (!first) return [];
-  const periods: { key: string; start: Instant; slots: Slot[] }[] = [];
-  const waiting = [...slots];
-  for (let hour = first.slot - first.slot % HOUR_MICROS; hour <= now; hour += HOUR_MICROS) {
-    const key = width === "hour" ? String(hour) : localDateTime(hour, timeZone).date;
-    let period = periods.at(-1);
-    if (period?.key !== key) {
-      period = { key, start: hour, slots: [] };
-      periods.push(period);
-    }
-    for (let next = waiting[0]; next && next.slot < hour + HOUR_MICROS; next = waiting[0]) {
-      period.slots.push(next);
-      waiting.shift();
-    }
+  const periods: { start: Instant; figures: CallFigures }[] = [];
+  let start = width === "hour"
+    ? first.slot - first.slot % HOUR_MICROS
+    : dayStart(dayAt(first.slot, timeZone), timeZone);
+  while (start <= now) {
+    const from = start;
+    const next = width === "hour"
+      ? from + HOUR_MICROS
+      : dayStart(dayAfter(dayAt(from, timeZone)), timeZone);
+    const own = slots.filter(({ slot }) => slot >= from && slot < next);
+    periods.push({ start, figures: sumOf(own) });
+    start = next;
   }
-  return periods.map(({ start, slots: own }) => ({ start, figures: sumOf(own) }));
+  return periods;
 }
 
 const STEP_MINUTES = 30;

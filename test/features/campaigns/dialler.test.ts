@@ -311,6 +311,27 @@ test("[CP23] figures are those of the calls, by state and by hour, with pace and
   await world.close();
 });
 
+test("[CP30] days of its figures are its calendar's, also half an hour off and where clocks are changed", () => {
+  const none = {
+    answered: 0, voicemail: 0, goals: 0, busy: 0, noAnswer: 0, failed: 0, talkSeconds: 0,
+    costMicros: 0,
+  };
+  const daysOf = (timeZone: string, now: string, ...calls: string[]) => periodsOf(
+    { timeZone }, calls.map((at) => ({ slot: Date.parse(at) * 1000, calls: 1, ...none })), "day",
+    Date.parse(now) * 1000,
+  ).map(({ start, figures }) => [new Date(start / 1000).toISOString(), figures.calls]);
+  assert.deepEqual(
+    daysOf("Asia/Kolkata", "2026-06-02T18:45:00Z",
+      "2026-06-01T18:15:00Z", "2026-06-01T18:30:00Z", "2026-06-02T18:15:00Z"),
+    [["2026-05-31T18:30:00.000Z", 1], ["2026-06-01T18:30:00.000Z", 2],
+      ["2026-06-02T18:30:00.000Z", 0]]);
+  // 23 and a half hours: clocks go forward by half an hour there.
+  assert.deepEqual(
+    daysOf("Australia/Lord_Howe", "2026-10-04T13:00:00Z",
+      "2026-10-03T13:30:00Z", "2026-10-04T12:45:00Z", "2026-10-04T13:00:00Z"),
+    [["2026-10-03T13:30:00.000Z", 2], ["2026-10-04T13:00:00.000Z", 1]]);
+});
+
 test("[CP24] failed leads are called once more by reason, once however often it is asked, and no blocked ones", async () => {
   const world = await createWorld({
     startMs: NOON,
