@@ -28,7 +28,7 @@ const Time = (description: string, example: string) => Type.String({
 });
 const Periods = (day: string) => Type.Optional(Type.Array(Type.Object({
   from: Time("When they come.", "09:00"),
-  to: Time("When they go; 24:00: at the end of the day.", "17:00"),
+  to: Time("When they go; not after `from`: on the next day.", "17:00"),
 }), { maxItems: PERIODS_MAX, ...about(`When people are there on a ${day}; left out: never.`) }));
 const hoursOf = <Day extends string>(days: readonly Day[]) => Type.Object(
   Object.fromEntries(days.map((day) => [day, Periods(day)])) as Record<

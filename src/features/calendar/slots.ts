@@ -128,15 +128,18 @@ export function readLocal(text: string, timeZone: string): Instant | null {
   return zone === undefined ? instantOf(ms, timeZone) : ms * 1000;
 }
 
-/** When it is open on the day, earliest first. */
+/** Those that begin on the day, earliest first; one that ends no later than it begins goes on. */
 export function openPeriods(date: string, hours: WorkingHours, timeZone: string): Period[] {
   const midnight = Date.parse(`${date}T00:00:00Z`);
   const weekday = WEEKDAYS[(new Date(midnight).getUTCDay() + 6) % 7] ?? "monday";
-  const at = (time: string): Instant => {
-    const wall = midnight + minutesOf(time) * 60_000;
+  const at = (minute: number): Instant => {
+    const wall = midnight + minute * 60_000;
     return instantOf(wall, timeZone) ?? byOffsetAt(wall - DAY_MS, wall, timeZone);
   };
-  return (hours[weekday] ?? []).map(({ from, to }) => ({ start: at(from), end: at(to) }))
+  return (hours[weekday] ?? [])
+    .map(({ from, to }) => ({
+      start: at(minutesOf(from)), end: at(minutesOf(to) + (to > from ? 0 : DAY_MINUTES)),
+    }))
     .filter(({ start, end }) => end > start).toSorted((one, other) => one.start - other.start);
 }
 

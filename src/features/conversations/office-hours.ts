@@ -19,7 +19,8 @@ export function awayOf({ settings }: Assistant, now: Instant): Away | null {
   const zone = office.time_zone ?? settings.timezone;
   const holidays = new Set(office.holidays ?? []);
   const today = dateOf(now, zone);
-  for (let days = 0; days <= DAYS_MAX; days += 1) {
+  // Yesterday's may go over midnight.
+  for (let days = -1; days <= DAYS_MAX; days += 1) {
     const date = dayAfter(today, days);
     if (holidays.has(date)) continue;
     for (const { start, end } of openPeriods(date, office.hours, zone)) {

@@ -8,6 +8,9 @@ import { callCalendar } from "#features/calendar/functions.ts";
 import { localIso, readLocal, slotsOfDay, type WorkingHours } from "#features/calendar/slots.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import type { AssistantSettings } from "#features/assistants/settings.ts";
+import { awayOf } from "#features/conversations/office-hours.ts";
 
 const system = createManualSystem(Date.UTC(2026, 0, 15, 6));
 const server = await startTestServer({ system });
@@ -140,4 +143,24 @@ test("[CA12] no text breaks the feed's lines; a cancelled appointment is told wi
   assert.match(second, /SEQUENCE:1[\s\S]*STATUS:CANCELLED/);
   const same = await fetch(feed, { headers: { "If-None-Match": later.headers.get("etag") ?? "" } });
   assert.equal(same.status, 304);
+});
+
+test("[DK34] office hours that end no later than they begin go on after midnight, also when clocks change", () => {
+  const hours = {
+    saturday: [{ from: "22:00", to: "02:30" }], monday: [{ from: "00:00", to: "00:00" }],
+  };
+  const office = { time_zone: "Europe/Berlin", hours, holidays: ["2026-11-28"] };
+  const assistant = {
+    settings: { timezone: "UTC", desk: { office_hours: office } } as unknown as AssistantSettings,
+  } as Assistant;
+  const opens = (iso: string) => awayOf(assistant, Date.parse(iso) * 1000)?.opens_at ?? null;
+  assert.equal(opens("2026-11-21T20:59:00Z"), "2026-11-21T21:00:00.000000Z");
+  assert.equal(opens("2026-11-21T21:00:00Z"), null);
+  assert.equal(opens("2026-11-22T01:29:59Z"), null, "past midnight");
+  assert.equal(opens("2026-11-22T01:30:00Z"), "2026-11-22T23:00:00.000000Z");
+  assert.equal(opens("2026-11-23T22:59:59Z"), null, "a whole day");
+  assert.equal(opens("2026-11-23T23:00:00Z"), "2026-11-29T23:00:00.000000Z", "not on the holiday");
+  assert.equal(opens("2026-10-25T00:29:59Z"), null, "until the first half past two");
+  assert.equal(opens("2026-10-25T00:30:00Z"), "2026-10-25T23:00:00.000000Z");
+  assert.equal(opens("2027-03-28T00:59:59Z"), null, "a half past two that is none");
 });
