@@ -8,7 +8,9 @@ import type {
   StartOutcome,
 } from "#features/campaigns/campaigns.ts";
 import { isOpenAt } from "#features/campaigns/hours.ts";
-import { breakerAfter, outcomeNameOf, outcomeOf, parallelNow } from "#features/campaigns/rules.ts";
+import {
+  breakerAfter, isDue, outcomeNameOf, outcomeOf, parallelNow, pauseAt,
+} from "#features/campaigns/rules.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import { MINUTE_MICROS } from "#core/zones.ts";
@@ -262,8 +264,9 @@ function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
   ): Promise<ClaimOutcome> => {
     const campaign = await rows.read({ accountId, campaignId });
     if (campaign?.status !== "in-progress") return over();
-    const { pausedUntil, callsMade } = campaign;
-    if (pausedUntil !== null && now < pausedUntil) return { kind: "idle", until: pausedUntil };
+    const { callsMade } = campaign;
+    const until = pauseAt(campaign, now);
+    if (until !== null) return { kind: "idle", until };
     if (((await live.get({ accountId, campaignId }))?.calls ?? 0) >= parallelNow(campaign)) {
       return { kind: "full" };
     }
@@ -271,7 +274,7 @@ function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
     if (!lead && campaign.completesWhenDone && !await hasWork(campaignId)) {
       return over(await rows.change(campaign, "completed", { reason: "no_leads" }, now));
     }
-    if (!lead || (lead.nextTryAt ?? 0) > now) {
+    if (!lead || !isDue(lead.nextTryAt ?? 0, now)) {
       return { kind: "idle", until: lead?.nextTryAt ?? null };
     }
     const begun = await begin({

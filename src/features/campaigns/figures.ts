@@ -10,6 +10,7 @@ import { dayAt, dayStart, MINUTE_MICROS } from "#core/zones.ts";
 import type { CampaignReason } from "#events/events.ts";
 import type { Campaign } from "./campaigns.ts";
 import { isOpenSomewhere } from "./hours.ts";
+import { pauseAt } from "./rules.ts";
 
 const SLOT_MICROS = 15 * MINUTE_MICROS;
 export const slotOf = (instant: Instant): Instant => instant - instant % SLOT_MICROS;
@@ -188,12 +189,11 @@ export interface Pause {
 export function pauseOf(
   campaign: Campaign, zones: readonly string[], now: Instant,
 ): Pause | null {
-  const { status, statusReason, pausedUntil } = campaign;
+  const { status, statusReason } = campaign;
   const nobody = { since: null, by: null, note: null };
   if (status === "in-progress") {
-    if (pausedUntil !== null && now < pausedUntil) {
-      return { ...nobody, reason: "carrier_failures", until: pausedUntil };
-    }
+    const until = pauseAt(campaign, now);
+    if (until !== null) return { ...nobody, reason: "carrier_failures", until };
     return isOpenSomewhere(campaign, zones, now)
       ? null
       : { ...nobody, reason: "hours", until: opensAt(campaign, zones, now) };

@@ -16,6 +16,7 @@ import type { Callers } from "./callers.ts";
 import type { Campaign, CampaignFields, Campaigns } from "./campaigns.ts";
 import { figureRoutes, PauseSchema, wirePause } from "./figures-routes.ts";
 import type { Pause } from "./figures.ts";
+import { RETRY_MINUTES_MAX } from "./rules.ts";
 
 interface CampaignRoutesOptions {
   campaigns: Campaigns;
@@ -68,7 +69,7 @@ const OPTIONAL = {
     minimum: 1, maximum: 5, default: 3, ...about("How often a lead is called at most."),
   })),
   retry_interval: Type.Optional(Type.Integer({
-    minimum: 10, maximum: 4320, default: 60, ...about("Minutes until a lead is called again."),
+    minimum: 10, maximum: RETRY_MINUTES_MAX, default: 60, ...about("Minutes until a lead is called again."),
   })),
   retry_on_voicemail: Type.Optional(Type.Boolean({
     default: false, ...about("Whether a lead whose machine answered is called again."),

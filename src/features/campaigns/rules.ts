@@ -3,8 +3,24 @@
 import type { Call } from "#features/calls/records.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
+import { MINUTE_MICROS } from "#core/zones.ts";
 import type { LeadOutcome } from "#features/leads/leads.ts";
 import type { Campaign } from "./campaigns.ts";
+
+export const RETRY_MINUTES_MAX = 4320;
+
+/** Nothing is put off for longer: such a time was written before the clock was set back. */
+const isAhead = (until: Instant, now: Instant, longestMicros: number): boolean =>
+  until > now && until <= now + longestMicros;
+
+export const isDue = (nextTryAt: Instant, now: Instant): boolean =>
+  !isAhead(nextTryAt, now, RETRY_MINUTES_MAX * MINUTE_MICROS);
+
+/** Until when the carrier is left alone; null: it is not. */
+export const pauseAt = ({ pausedUntil }: Breaker, now: Instant): Instant | null =>
+  pausedUntil !== null && isAhead(pausedUntil, now, LIMITS.breakerPauseMsMax * 1000)
+    ? pausedUntil
+    : null;
 
 export type EndedCall = Pick<Call, "status" | "endReason" | "answeredBy" | "evaluation">;
 
@@ -67,7 +83,7 @@ export interface Breaker {
 export function breakerAfter(breaker: Breaker, call: EndedCall | null, now: Instant): Breaker {
   if (!call || call.endReason === "server_restarted") return breaker;
   if (!isCarrierFailure(call)) return { failures: 0, pausedUntil: null };
-  if (breaker.pausedUntil !== null && now < breaker.pausedUntil) return breaker;
+  if (pauseAt(breaker, now) !== null) return breaker;
   const failures = breaker.failures + 1;
   const beyond = failures - LIMITS.breakerFailures;
   if (beyond < 0) return { failures, pausedUntil: null };

@@ -311,27 +311,6 @@ test("[CP23] figures are those of the calls, by state and by hour, with pace and
   await world.close();
 });
 
-test("[CP30] days of its figures are its calendar's, also half an hour off and where clocks are changed", () => {
-  const none = {
-    answered: 0, voicemail: 0, goals: 0, busy: 0, noAnswer: 0, failed: 0, talkSeconds: 0,
-    costMicros: 0,
-  };
-  const daysOf = (timeZone: string, now: string, ...calls: string[]) => periodsOf(
-    { timeZone }, calls.map((at) => ({ slot: Date.parse(at) * 1000, calls: 1, ...none })), "day",
-    Date.parse(now) * 1000,
-  ).map(({ start, figures }) => [new Date(start / 1000).toISOString(), figures.calls]);
-  assert.deepEqual(
-    daysOf("Asia/Kolkata", "2026-06-02T18:45:00Z",
-      "2026-06-01T18:15:00Z", "2026-06-01T18:30:00Z", "2026-06-02T18:15:00Z"),
-    [["2026-05-31T18:30:00.000Z", 1], ["2026-06-01T18:30:00.000Z", 2],
-      ["2026-06-02T18:30:00.000Z", 0]]);
-  // 23 and a half hours: clocks go forward by half an hour there.
-  assert.deepEqual(
-    daysOf("Australia/Lord_Howe", "2026-10-04T13:00:00Z",
-      "2026-10-03T13:30:00Z", "2026-10-04T12:45:00Z", "2026-10-04T13:00:00Z"),
-    [["2026-10-03T13:30:00.000Z", 2], ["2026-10-04T13:00:00.000Z", 1]]);
-});
-
 test("[CP24] failed leads are called once more by reason, once however often it is asked, and no blocked ones", async () => {
   const world = await createWorld({
     startMs: NOON,
@@ -389,28 +368,6 @@ test("[CP25] a campaign that calls nobody says why, since when, and when it goes
   assert.deepEqual(await pause(), {
     reason: "requested", note: "Wrong list", by: null, since: world.system.now(), until: null,
   });
-  await world.close();
-});
-
-test("[CP29] hours of leads who live by other clocks than the campaign's are theirs in what it says too", async () => {
-  const world = await createWorld({ startMs: NOON, fate: () => ({ fate: "human", seconds: 60 }) });
-  // It is 8 in New York, where the campaign is, 14 in Berlin and 21 in Tokyo.
-  const { id } = await world.newCampaign({ startMinute: 9 * 60, endMinute: 18 * 60 });
-  const { campaigns } = world.features;
-  const pause = async () => (await campaigns.withPause(await campaignOf(world, id))).pause;
-  await world.addLead(id, "+4915112345001");
-  await world.start(id);
-  assert.equal(world.dialled.length, 1);
-  assert.equal(await pause(), null);
-  await world.addLead(id, "+81312345678");
-  await world.step(60_000);
-  const inTokyo = Date.UTC(2026, 5, 4) * 1000;
-  assert.deepEqual([(await pause())?.reason, (await pause())?.until], ["hours", inTokyo]);
-  const { campaign, figures, now } = await campaigns.figures(world.accountId, id, 2);
-  const end = endOf(campaign, figures, paceOf(campaign, figures.slots, now), now) ?? 0;
-  assert.ok(end > inTokyo && end < inTokyo + 3_600_000_000);
-  await world.step(inTokyo / 1000 - now / 1000);
-  assert.equal(world.dialled.length, 2);
   await world.close();
 });
 
