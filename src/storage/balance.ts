@@ -1,7 +1,7 @@
 // Balances that run low: the step of the ledger that notices it, the mails of it, and what payments
 // were begun. Rules: features/accounts/balance.ts and top-ups.ts.
 import {
-  crossedAlerts, nextAlert, type BalanceAlerts, type BalanceStore,
+  crossedAlerts, MAIL_CLAIM_MICROS, nextAlert, type BalanceAlerts, type BalanceStore,
 } from "#features/accounts/balance.ts";
 import type { TopUpStore } from "#features/accounts/top-ups.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
@@ -23,6 +23,9 @@ const alertsFromRow = (row: AlertsRow | undefined): BalanceAlerts => ({
 
 const ALERTS = "SELECT amounts, emails FROM balance_alerts WHERE account_id = @accountId";
 const ARM = "UPDATE accounts SET alert_micros = @alertMicros WHERE id = @accountId";
+
+/** What is claimed for longer than anybody claims was so before the clock was set back. */
+const IS_FREE = "sent_at IS NULL AND (next_at <= @now OR next_at > @until)";
 
 interface Moved {
   accountId: number;
@@ -76,7 +79,7 @@ export function balanceCommands(sql: Sql) {
   const arm = sql.prepare(ARM);
   const claim = sql.prepare(`
     UPDATE balance_mails SET next_at = @until
-    WHERE id = @id AND account_id = @accountId AND sent_at IS NULL AND next_at <= @now`);
+    WHERE id = @id AND account_id = @accountId AND ${IS_FREE}`);
   const sent = sql.prepare(`
     UPDATE balance_mails SET sent_at = @now WHERE id = @id AND account_id = @accountId`);
   const addTopUp = sql.prepare(`
@@ -114,7 +117,7 @@ export function createBalanceStore(reader: Reader, writer: Writer): BalanceStore
     address: string;
   }>(`
     SELECT id, account_id, threshold_micros, balance_micros, address FROM balance_mails
-    WHERE sent_at IS NULL AND next_at <= @now AND created_at > @since
+    WHERE ${IS_FREE} AND created_at > @since
     ORDER BY next_at LIMIT (@rows + 0)`);
   return {
     read: async (accountId, since) => {
@@ -129,7 +132,9 @@ export function createBalanceStore(reader: Reader, writer: Writer): BalanceStore
     },
     alerts: async (accountId) => alertsFromRow(await alerts.get({ accountId })),
     setAlerts: (args) => writer.write("balance.setAlerts", args),
-    dueMails: async (args) => (await due.all(args)).map((row) => ({
+    dueMails: async (args) => (await due.all({
+      ...args, until: args.now + MAIL_CLAIM_MICROS,
+    })).map((row) => ({
       id: row.id, accountId: row.account_id, thresholdMicros: row.threshold_micros,
       balanceMicros: row.balance_micros, address: row.address,
     })),

@@ -9,10 +9,8 @@ import { DAY_MICROS } from "#core/zones.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Mail, Mailer } from "#providers/mail/port.ts";
 import type { Account } from "./accounts.ts";
-import type { BalanceMail, BalanceStore } from "./balance.ts";
+import { MAIL_CLAIM_MICROS, type BalanceMail, type BalanceStore } from "./balance.ts";
 
-/** Longer than a mail server is tried; whoever ended meanwhile has its mails sent by the next. */
-const CLAIM_MICROS = 10 * 60_000_000;
 /** Older news is none. */
 const NEWS_DAYS = 3;
 
@@ -54,7 +52,7 @@ export function createBalanceMails(options: BalanceMailOptions): BalanceMails {
   const send = async (due: BalanceMail): Promise<void> => {
     const { accountId, id } = due;
     const now = system.now();
-    const isOurs = await store.claimMail({ accountId, id, now, until: now + CLAIM_MICROS });
+    const isOurs = await store.claimMail({ accountId, id, now, until: now + MAIL_CLAIM_MICROS });
     const account = isOurs ? await findAccount(accountId) : null;
     if (!account) return;
     try {

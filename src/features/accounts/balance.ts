@@ -7,6 +7,8 @@ import { DAY_MICROS } from "#core/zones.ts";
 import { QUARTER_MICROS } from "./costs.ts";
 
 export const ALERTS_MAX = 5;
+/** Longer than a mail server is tried; whoever ended meanwhile has its mails sent by the next. */
+export const MAIL_CLAIM_MICROS = 10 * 60_000_000;
 
 export interface BalanceAlerts {
   /** The highest first. */

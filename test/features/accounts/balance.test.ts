@@ -110,6 +110,29 @@ test("[BL94] killed between the crossing and the sending, the mail is sent by th
   rmSync(dataDir, { recursive: true, force: true });
 });
 
+test("[BL246] a mail that was being sent when the process ended and the clock was set back is sent by the clock as it is", async () => {
+  const storage = await openBeside(testDataDir(), "forgets");
+  const [then, now] = [Date.UTC(2027, 0, 2) * 1000, Date.UTC(2027, 0, 1) * 1000];
+  const { id: accountId } = await storage.accounts.createAccount(
+    { name: "Ada", email: "", plan: "self-hosted", now: then });
+  const credit = (amountMicros: number, reference: string) =>
+    storage.accounts.credit({ accountId, amountMicros, reference, now: then });
+  await credit(2, "credit:1");
+  await storage.balance.setAlerts({ accountId, amountsMicros: [1], emails: ["ada@example.com"] });
+  await credit(-1, "fee:1");
+  const minutes = (count: number) => count * 60_000_000;
+  const claim = (at: number) => storage.balance.claimMail(
+    { accountId, id: 1, now: at, until: at + minutes(10) });
+  assert.equal(await claim(then), true);
+  assert.equal(await claim(then + minutes(9)), false);
+  assert.equal((await storage.balance.dueMails({ now, since: 0, rows: 10 })).length, 1);
+  assert.equal(await claim(now), true);
+  assert.equal(await claim(now + minutes(9)), false);
+  assert.deepEqual(
+    await storage.balance.dueMails({ now: now + minutes(9), since: 0, rows: 10 }), []);
+  await storage.close();
+});
+
 test("[BL95] the forecast is the pace of the last seven days; an empty balance says so", async () => {
   const { key, accountId } = await server.newAccount({ balance: "0.03" });
   const { uuid } = await newAssistant(server, { status: "active" }, key);
