@@ -16,6 +16,14 @@ test("[DB460] money has one form, cents, and what is less than a cent is not sho
   assert.equal(moneyExactly(-0.000_012), "-$0.000012");
 });
 
+test("[DB591] a sum of days is written as its total is, at half a cent too", () => {
+  const days = [0.195, 0.085, 0.105, 0.03, 0.05, 0.145, 0.195];
+  const sum = days.reduce((total, day) => total + day, 0);
+  assert.notEqual(sum, 0.805);
+  assert.equal(money(sum), money(0.805));
+  assert.equal(money(0.1 + 0.2 - 0.3), "$0.00");
+});
+
 test("[DB522] a message in Markdown is one plain line in lists", () => {
   assert.equal(
     inOneLine("## Prices\n\n| Bike | A day |\n|---|:---:|\n| City | $20 |\n\nSee `order_status`, **today**."),

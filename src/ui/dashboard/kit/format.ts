@@ -11,10 +11,16 @@ const MICROS = new Intl.NumberFormat(LOCALE, {
   style: "currency", currency: "USD", maximumFractionDigits: 6,
 });
 
-/** USD in cents, in figures and lists alike; less than a cent as what it is, not as nothing. */
+const MICROS_PER_DOLLAR = 1_000_000;
+
+/**
+ * USD in cents, in figures and lists alike; less than a cent as what it is, not as nothing. Amounts
+ * are whole micros: a sum of them, added up in dollars, is only nearly that.
+ */
 export function money(amount: number): string {
-  const isLess = amount !== 0 && Math.abs(amount) < 0.01;
-  return (isLess ? LESS : CENTS).format(amount);
+  const exact = Math.round(amount * MICROS_PER_DOLLAR) / MICROS_PER_DOLLAR;
+  const isLess = exact !== 0 && Math.abs(exact) < 0.01;
+  return (isLess ? LESS : CENTS).format(exact);
 }
 
 /** For titles: whatever is behind the cents too. */
