@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { csvLine } from "#core/csv.ts";
 import { isDay } from "#core/days.ts";
-import { inOneLine, money, moneyExactly, words } from "#ui/dashboard/kit/format.ts";
+import { inOneLine, minutesOf, money, moneyExactly, words } from "#ui/dashboard/kit/format.ts";
 import { today } from "#ui/dashboard/kit/zone.ts";
 
 test("[DB460] money has one form, cents, and what is less than a cent is not shown as nothing", () => {
@@ -22,6 +22,13 @@ test("[DB591] a sum of days is written as its total is, at half a cent too", () 
   assert.notEqual(sum, 0.805);
   assert.equal(money(sum), money(0.805));
   assert.equal(money(0.1 + 0.2 - 0.3), "$0.00");
+});
+
+test("[DB592] minutes talked are those of the calls, not of days that were rounded", () => {
+  // As the server has a call of 20 s on each of 30 days: ten minutes.
+  const days = Array.from({ length: 30 }, () => ({ minutes: 0.33 }));
+  assert.equal(minutesOf(days), 10);
+  assert.equal(minutesOf([{ minutes: 1.5 }, { minutes: 0.02 }, { minutes: 0 }]), 1.5);
 });
 
 test("[DB522] a message in Markdown is one plain line in lists", () => {

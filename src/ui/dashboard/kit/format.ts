@@ -73,6 +73,10 @@ export function duration(seconds: number): string {
     : `${minutes}:${two(whole % 60)}`;
 }
 
+/** To a tenth; each day has its minutes rounded to a hundredth, which is less than a second. */
+export const minutesOf = (days: { minutes: number }[]): number =>
+  Math.round(days.reduce((sum, { minutes }) => sum + Math.round(minutes * 60), 0) / 6) / 10;
+
 export function bytes(size: number): string {
   if (size < 1024) return `${size} B`;
   const kib = size / 1024;

@@ -8,7 +8,7 @@ import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields } from "#ui/dashboard/kit/days.tsx";
-import { count, money, words } from "#ui/dashboard/kit/format.ts";
+import { count, minutesOf, money, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Figure, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
 import { assistantOptions } from "#ui/dashboard/pages/calls/assistants.ts";
 import { Charts } from "./charts.tsx";
@@ -137,7 +137,6 @@ function Figures({ overview, inRange: inDays }: { overview: OverviewData; inRang
   const { balance, reserved, spend, conversations, calls } = overview;
   const made = sum(calls.by_day, (day) => day.calls);
   const answered = sum(calls.by_day, (day) => day.answered);
-  const minutes = sum(calls.by_day, (day) => day.minutes);
   return (
     <Card class="overview-figures">
       <h2 class="hidden-visually">Figures {inDays}</h2>
@@ -160,7 +159,7 @@ function Figures({ overview, inRange: inDays }: { overview: OverviewData; inRang
           label="Calls answered" value={count(answered)}
           note={made > 0 ? `of ${count(made)} (${Math.round((answered / made) * 100)}%)` : inDays}
         />
-        <Figure label="Minutes talked" value={count(Math.round(minutes * 10) / 10)} note={inDays} />
+        <Figure label="Minutes talked" value={count(minutesOf(calls.by_day))} note={inDays} />
       </dl>
     </Card>
   );
