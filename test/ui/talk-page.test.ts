@@ -320,6 +320,31 @@ test("[UI5] a call ends when its microphone goes or its page is left, and the pa
   }, "whole");
 });
 
+test("[UI134] a connection that goes silent is told, forgotten when it is back, and given up after half a minute", { skip, timeout: 180_000 }, async () => {
+  await withPage("beeps", {}, async (page) => {
+    const opened = Promise.withResolvers<(message: object) => void>();
+    await page.routeWebSocket("**/call?*", (socket) => socket.onMessage((message) => {
+      if (typeof message !== "string" || !message.includes('"start"')) return;
+      const say = (what: object): void => socket.send(JSON.stringify(what));
+      say({ type: "ready", call_id: 1 });
+      opened.resolve(say);
+    }));
+    await page.clock.install();
+    await press(page, "Start the call");
+    const say = await opened.promise;
+    await inState(page, "listening");
+    await page.clock.runFor(8000);
+    const alert = page.getByRole("alert");
+    await alert.getByText("The connection is interrupted.").waitFor({ timeout: 5000 });
+    say({ type: "pong" });
+    await alert.waitFor({ state: "hidden" });
+    await page.clock.runFor(40_000);
+    await isOver(page);
+    await alert.getByText("The connection was lost.").waitFor();
+    await until(page, ALL_FREE);
+  });
+});
+
 test("[UI6] the assistant's last words are played to their end, the microphone already free", { skip, timeout: 180_000 }, async () => {
   await withPage("beeps", {}, async (page) => {
     const ended = Promise.withResolvers<number>();

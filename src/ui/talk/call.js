@@ -17,6 +17,11 @@ const PEER_TAIL_MS = 300;
 const PEER_AGAIN_MS = 5000;
 const PEER_OFFERS_MAX = 3;
 
+/** The server answers each: after so many without a word of it nothing passes, and then none will. */
+const PING_MS = 2000;
+const PINGS_UNTIL_TOLD = 3;
+const PINGS_UNTIL_LOST = 15;
+
 /** What a call is doing, in words. */
 export const STATES = {
   connecting: "Connecting…",
@@ -56,6 +61,10 @@ export const PROBLEMS = {
   microphone_silenced: "This device has silenced the microphone.",
   sound_paused: "This device has paused the sound.",
   sound_lost: "Some of what was said could not be played.",
+  cut_off: "The connection is interrupted. The call goes on when it is back.",
+  lost: "The connection was lost.",
+  not_connected: "The call could not be connected.",
+  microphone_lost: "The call ended because the microphone was disconnected.",
 };
 
 /** Who will hear a call, as far as it is known before; `settings` are the widget's. */
@@ -123,7 +132,7 @@ export function startCall(assistant, handlers, given = {}) {
   const { hearing = "server", language = "en" } = given;
   const call = {
     origin, conversation, context, signal, finish, handlers, hearing, language,
-    isMuted: false, microphone: null, socket: null, peer: null, offers: 0,
+    isMuted: false, isCutOff: false, microphone: null, socket: null, peer: null, offers: 0,
   };
   window.addEventListener("pagehide", () =>
     finish(PROBLEMS.page_left), { signal });
@@ -176,7 +185,7 @@ async function connect(call) {
     call.microphone = await openMicrophone(signal);
     applyMute(call);
   }
-  watchSound(call);
+  call.publish = watchSound(call);
   const path = `/api/conversations/${await call.conversation()}`;
   const { ticket } = await post(`${origin}${path}/call-ticket`, {}, signal);
   signal.throwIfAborted();
@@ -191,18 +200,45 @@ async function connect(call) {
 }
 
 /** Devices take sound away from pages: a headset is unplugged, a telephone call comes in. */
-function watchSound({ context, microphone, signal, finish, handlers }) {
+function watchSound(call) {
+  const { context, microphone, signal, finish, handlers } = call;
   const track = microphone?.getAudioTracks()[0];
   const publish = () => {
+    if (call.isCutOff) return handlers.notice(PROBLEMS.cut_off);
     if (track?.muted) return handlers.notice(PROBLEMS.microphone_silenced);
     handlers.notice(context.state === "running" ? "" : PROBLEMS.sound_paused);
   };
   context.addEventListener("statechange", publish, { signal });
-  if (!track) return;
-  track.addEventListener("mute", publish, { signal });
-  track.addEventListener("unmute", publish, { signal });
-  track.addEventListener("ended", () =>
-    finish("The call ended because the microphone was disconnected."), { signal });
+  track?.addEventListener("mute", publish, { signal });
+  track?.addEventListener("unmute", publish, { signal });
+  track?.addEventListener("ended", () => finish(PROBLEMS.microphone_lost), { signal });
+  return publish;
+}
+
+/**
+ * A network that drops everything closes no socket for a quarter of an hour. Pings are counted, not
+ * time: a page that was asleep has sent none.
+ */
+function watchConnection(call) {
+  const { socket, signal, finish } = call;
+  let unanswered = 0;
+  const tell = (isCutOff) => {
+    if (call.isCutOff === isCutOff) return;
+    call.isCutOff = isCutOff;
+    call.publish();
+  };
+  socket.addEventListener("message", () => {
+    unanswered = 0;
+    tell(false);
+  }, { signal });
+  const pinging = setInterval(() => {
+    if (socket.readyState !== WebSocket.OPEN) return;
+    if (unanswered >= PINGS_UNTIL_LOST) return finish(PROBLEMS.lost);
+    tell(unanswered >= PINGS_UNTIL_TOLD);
+    unanswered += 1;
+    send(socket, { type: "ping" });
+  }, PING_MS);
+  signal.addEventListener("abort", () => clearInterval(pinging));
 }
 
 /** Sound for the server: silence where nobody is listened to, since a call goes on in real time. */
@@ -277,7 +313,7 @@ function talk(call) {
   let isEnded = false;
   /** The server's sound comes as packets. */
   let isByPeer = false;
-  let refusal = "The call could not be connected.";
+  let refusal = PROBLEMS.not_connected;
   capture.port.onmessage = ({ data }) => {
     if (!isReady || isEnded || socket.readyState !== WebSocket.OPEN || call.peer?.isUp) return;
     if (socket.bufferedAmount <= SEND_BUFFER_BYTES_MAX) socket.send(data);
@@ -301,6 +337,7 @@ function talk(call) {
     else if (message.type === "mark") playback.port.postMessage({ mark: message.name });
     if (message.type === "path") isByPeer = message.path === "peer";
     followPeer(call, message);
+    if (message.type === "ready") watchConnection(call);
     if (message.type === "ready") isReady = true;
     if (message.type === "ready" && message.webrtc) findPeer(call, message.webrtc);
     if (message.type === "ready" && message.hearing === "browser") hearHere(call);
@@ -316,7 +353,7 @@ function talk(call) {
     else playback.port.postMessage("drain");
   }, { signal });
   const lost = () => {
-    if (!isEnded) finish(isReady ? "The connection was lost." : refusal);
+    if (!isEnded) finish(isReady ? PROBLEMS.lost : refusal);
   };
   socket.addEventListener("close", lost, { signal });
   // Chromium reports a socket that a policy forbids by an error alone.
