@@ -96,7 +96,9 @@ function line(role, text, isFinal) {
     const name = document.createElement("span");
     name.className = "who";
     name.textContent = said(SPEAKERS[role] ?? OWN.assistant);
-    entry.append(name, document.createElement("p"));
+    const spoken = document.createElement("p");
+    spoken.dir = "auto";
+    entry.append(name, spoken);
     lines.append(entry);
     open.set(role, entry);
   }
