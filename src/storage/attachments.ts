@@ -1,8 +1,9 @@
 // Files of messages, as rows. Rules: features/conversations/attachments.ts.
-import type { AttachmentStore } from "#features/conversations/attachments.ts";
+import { fileNameOf, type AttachmentStore } from "#features/conversations/attachments.ts";
 import type { AttachmentBody } from "#events/events.ts";
 import type { Instant } from "#core/system.ts";
 import { DELETED } from "./conversations.ts";
+import { createUnwanted } from "./removals.ts";
 import type { Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
 
@@ -39,6 +40,7 @@ export function attachmentCommands(sql: Sql) {
   const insert = sql.prepare(`
     INSERT INTO attachments (uuid, account_id, conversation_id, name, type, bytes, created_at)
     VALUES (@uuid, @accountId, @conversationId, @name, @type, @bytes, @now)`);
+  const unwanted = createUnwanted(sql);
   const remove = sql.prepare(
     "DELETE FROM attachments WHERE uuid = @id AND account_id = @accountId");
   return {
@@ -48,6 +50,7 @@ export function attachmentCommands(sql: Sql) {
       if (((await count.get({ conversationId }))?.count ?? 0) >= max) return false;
       const { id: uuid, name, type, bytes } = attachment;
       await insert.run({ uuid, accountId, conversationId, name, type, bytes, now });
+      await unwanted.forget([fileNameOf(uuid)]);
       return true;
     },
     "attachments.forget": async (args: { accountId: number; id: string }): Promise<void> => {

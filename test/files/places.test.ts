@@ -11,8 +11,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { after, test } from "node:test";
 import { readConfig } from "#config/config.ts";
 import { contradictions } from "#config/contradictions.ts";
+import { LIMITS } from "#core/limits.ts";
 import { json, parley, startProcess } from "#support/process.ts";
-import { assistantBody, newAssistant, startTestServer, testDataDir } from "#support/server.ts";
+import {
+  assistantBody, newAssistant, newConversation, startTestServer, testDataDir,
+} from "#support/server.ts";
 import { startS3Server } from "#support/s3-server.ts";
 import { parseWav } from "#support/wav.ts";
 
@@ -75,6 +78,19 @@ const bytesOf = async (url: string): Promise<Buffer> => {
   assert.equal(response.status, 200);
   return Buffer.from(await response.arrayBuffer());
 };
+
+/** Leaves so many files for a message; their answers in order. */
+async function attach({ url }: { url: string }, uuid: string, count: number): Promise<number[]> {
+  const answers: number[] = [];
+  while (answers.length < count) {
+    const body = new FormData();
+    body.set("file", new Blob(["%PDF-1.7"]), "bill.pdf");
+    const sent = await fetch(`${url}/api/conversations/${uuid}/attachments`, { method: "POST", body });
+    answers.push(sent.status);
+    await sent.body?.cancel();
+  }
+  return answers;
+}
 
 async function upload(server: { url: string; key: string | null }, text: string) {
   const { body: base } = await through(server)("POST", "/user/knowledgebases", { name: "Manual" });
@@ -142,12 +158,15 @@ test("[FI7] as Opus too: the WAV is in the bucket until the Opus is, nothing of 
   await server.close();
 });
 
-test("[FI8] while the bucket is down uploads are 503, calls go on, and their recordings wait and are played from scratch", async () => {
+test("[FI8] [CV152] while the bucket is down uploads are 503 and count for nothing, calls go on, and their recordings wait and are played from scratch", async () => {
   const server = await startTestServer({ env, dataDir: newDir() });
   const call = through(server);
   const { id: assistantId } = await newAssistant(server, ASSISTANT);
   const kept = (await over(call, await liveCall(call, assistantId))).recording_url;
+  const { uuid } = await newAssistant(server, { widget_settings: { attachments: true } });
+  const conversation = await newConversation(server, uuid);
   await s3.stop();
+  assert.deepEqual(await attach(server, conversation, 1), [503]);
   const refused = await upload(server, "Nothing of this is kept.");
   assert.deepEqual([refused.status, refused.headers.get("retry-after")], [503, "30"]);
   await until(() => filesIn(server.dataDir, "uploads").length === 0);
@@ -165,6 +184,10 @@ test("[FI8] while the bucket is down uploads are 503, calls go on, and their rec
   }
   await s3.start();
   assert.equal((await fetch(kept)).status, 200, "it could not be removed");
+  const most = LIMITS.attachmentsOfConversationMax;
+  assert.deepEqual(await attach(server, conversation, most + 1), [...Array(most).fill(201), 400]);
+  const attached = dirname(s3.pathOf("attachments/any"));
+  assert.equal(readdirSync(attached).filter((name) => name.endsWith("_object")).length, most);
   // What the clock does.
   await server.app.features.recordings.retry();
   await server.close();

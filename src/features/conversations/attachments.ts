@@ -16,7 +16,7 @@ import type { ModelFile, Sight } from "#providers/models/port.ts";
 import type { Conversation, Message } from "./records.ts";
 
 export interface AttachmentStore {
-  /** False: the conversation has as many as it may. */
+  /** It names its file from now on. False: the conversation has as many as it may. */
   add(args: {
     accountId: number; conversationId: number; attachment: AttachmentBody; max: number;
     now: Instant;
@@ -31,7 +31,7 @@ export interface AttachmentStore {
 interface AttachmentOptions {
   store: AttachmentStore;
   files: Files;
-  removals: Pick<Removals, "remove">;
+  removals: Pick<Removals, "expect" | "remove">;
   system: System;
 }
 
@@ -51,7 +51,7 @@ const KINDS: readonly Kind[] = [
   ["application/pdf", "pdf", beginsWith(0x25, 0x50, 0x44, 0x46, 0x2d)],
 ];
 
-const fileName = (id: string): string => `attachments/${id}`;
+export const fileNameOf = (id: string): string => `attachments/${id}`;
 
 async function headOf(path: string): Promise<Buffer> {
   const file = await open(path);
@@ -94,7 +94,7 @@ const createSight = (files: Pick<Files, "read">) => async (
       // Models take files from users alone, and a colleague stands on the assistant's side.
       const isSeen = role === "user" && sight !== undefined && sees.includes(sight) && left > 0
         && attachment.bytes <= bytes;
-      const content = isSeen ? await files.read(fileName(attachment.id)) : null;
+      const content = isSeen ? await files.read(fileNameOf(attachment.id)) : null;
       if (sight === undefined || !content) {
         one.notes.push(note(attachment, role));
         continue;
@@ -111,7 +111,7 @@ const createSight = (files: Pick<Files, "read">) => async (
 
 export function createAttachments({ store, files, removals, system }: AttachmentOptions) {
   const remove = async ({ accountId, id }: { accountId: number; id: string }): Promise<void> => {
-    await removals.remove(fileName(id));
+    await removals.remove(fileNameOf(id));
     await store.forget({ accountId, id });
   };
   return {
@@ -132,15 +132,17 @@ export function createAttachments({ store, files, removals, system }: Attachment
         throw fieldFault("file", "Only images (PNG, JPEG, GIF, WebP) and PDF can be attached.");
       }
       const attachment = { id: system.uuid(), name: plainName(file.name), type, bytes: file.bytes };
+      const name = fileNameOf(attachment.id);
+      await removals.expect(name);
+      await files.put(name, file.path);
       const isKept = await store.add({
         accountId, conversationId, attachment, max: LIMITS.attachmentsOfConversationMax,
         now: system.now(),
       });
       if (!isKept) {
+        await removals.remove(name);
         throw new Fault(400, "The conversation has as many attachments as it may have.");
       }
-      // A row without its file is never sent, and swept; a file without a row would stay.
-      await files.put(fileName(attachment.id), file.path);
       return attachment;
     },
     /** Throws Fault 422 where the conversation has not all of them. */
@@ -157,7 +159,7 @@ export function createAttachments({ store, files, removals, system }: Attachment
       { id: conversationId }: Pick<Conversation, "id">, id: string,
     ): Promise<(FileContent & AttachmentBody) | null> => {
       const [found] = await store.find(conversationId, [id.toLowerCase()]);
-      const content = found && await files.read(fileName(found.id));
+      const content = found && await files.read(fileNameOf(found.id));
       return found && content ? { ...found, ...content } : null;
     },
     asModelSees: createSight(files),
