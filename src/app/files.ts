@@ -10,6 +10,7 @@ import type { System } from "#core/system.ts";
 import type { Files } from "#files/files.ts";
 import { createFolderFiles } from "#files/folder.ts";
 import type { Removals } from "#files/removals.ts";
+import { clearBackups } from "#storage/engines/sqlite/database.ts";
 
 interface FilesOptions {
   config: Config;
@@ -68,6 +69,12 @@ export async function openFiles(options: FilesOptions): Promise<FilePlaces> {
   const [scratch, uploadsDir] = [join(dataDir, SCRATCH), join(dataDir, "uploads")];
   // What was arriving when the last process ended belongs to nobody.
   await rm(uploadsDir, { recursive: true, force: true });
+  try {
+    clearBackups(dataDir);
+  } catch (error) {
+    // It may be another user's who made the backup.
+    log.warn({ err: error }, "what a backup left could not be removed");
+  }
   const kept = isLocal ? KEPT.map((name) => join(dataDir, name)) : [];
   for (const folder of [scratch, uploadsDir, ...kept]) makeFolder(folder);
   return {

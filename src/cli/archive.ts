@@ -13,7 +13,7 @@ import type { Config } from "#config/config.ts";
 import { hasNoRoom, makeFolder, settleFile, writingTo } from "#core/disk.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
 import { backupDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
-import { databasePath, lockBackups } from "#storage/engines/sqlite/database.ts";
+import { databasePath, lockBackups, STAGING } from "#storage/engines/sqlite/database.ts";
 import {
   isRestoring, keptName, putInPlace, stageRestore,
 } from "#storage/engines/sqlite/restoring.ts";
@@ -24,7 +24,6 @@ const FOLDERS = [SCRATCH, ...KEPT] as const;
 const GROWING = new RegExp(`^(?:${SCRATCH}|recordings)/`);
 const SECRET = "secret";
 const CONTENTS = "contents.json";
-const STAGING = ".staging-";
 const FORMAT = 1;
 
 interface Contents {
@@ -40,10 +39,6 @@ async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>):
   const lock = lockBackups(dataDir);
   if (!lock) throw new Error("another backup of this folder is being made: try again after it");
   try {
-    // With the lock held, nobody is at what an earlier one left.
-    for (const left of readdirSync(dataDir).filter((name) => name.startsWith(STAGING))) {
-      rmSync(join(dataDir, left), { recursive: true, force: true });
-    }
     const folder = mkdtempSync(join(dataDir, STAGING));
     try {
       return await work(folder);

@@ -238,6 +238,19 @@ test("[CL84] a second backup at the same time is refused; what a dead one left i
   assert.ok(existsSync(file) && !existsSync(staging));
 });
 
+test("[CL106] a start removes what a backup left that died, and nothing of one that is being made", async () => {
+  const dataDir = newDir();
+  const staging = join(dataDir, ".staging-first");
+  const held = lockBackups(dataDir);
+  mkdirSync(join(staging, "recordings"), { recursive: true });
+  writeFileSync(join(staging, "recordings", "deleted.wav"), "a second name");
+  await (await startTestServer({ dataDir })).close();
+  assert.ok(existsSync(staging));
+  held?.release();
+  await (await startTestServer({ dataDir })).close();
+  assert.ok(!existsSync(staging));
+});
+
 const SMALL_DISK = 'mount -t tmpfs -o size=1m small "$0" && exec "$@"';
 const noSmallDisk = spawnSync("unshare", ["-m", "true"]).status === 0
   ? false

@@ -1,7 +1,7 @@
 // Opens the database file: pragmas, migrations, the lock that keeps two servers off one folder.
 // better-sqlite3 is imported here and nowhere else; siblings take its types from this file.
 import Database from "better-sqlite3";
-import { chmodSync } from "node:fs";
+import { chmodSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
 import { isOurs, isOwned, makeFolder } from "#core/disk.ts";
@@ -156,10 +156,33 @@ export function lockDataDir(dataDir: string): { release(): void } | null {
   return db && { release: () => void db.close() };
 }
 
-/** Holds the folder's backups for one process, whether a server runs or not; null: taken. */
+/** Begins the name of a folder that a backup is packed from. */
+export const STAGING = ".staging-";
+
+const stagedIn = (dataDir: string): string[] =>
+  readdirSync(dataDir).filter((name) => name.startsWith(STAGING));
+
+/**
+ * Holds the folder's backups for one process, whether a server runs or not, and removes what one
+ * that died has left; null: taken.
+ */
 export function lockBackups(dataDir: string): { release(): void } | null {
   const db = holdFile(join(dataDir, "backup.lock"));
-  return db && { release: () => void db.close() };
+  if (!db) return null;
+  try {
+    for (const left of stagedIn(dataDir)) {
+      rmSync(join(dataDir, left), { recursive: true, force: true });
+    }
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+  return { release: () => void db.close() };
+}
+
+/** Nothing that is deleted stays on disk for a backup that nobody makes any more. */
+export function clearBackups(dataDir: string): void {
+  if (stagedIn(dataDir).length > 0) lockBackups(dataDir)?.release();
 }
 
 /** Throws where it, or the folder, is closed to whoever runs this. */
