@@ -7,11 +7,13 @@ import fs, {
   writeFileSync,
 } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
+import { constants } from "node:os";
 import { basename, join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { makeArchive, restoreArchive } from "#cli/archive.ts";
 import { readConfig } from "#config/config.ts";
+import { hasNoRoom, writingTo } from "#core/disk.ts";
 import {
   databasePath, lockBackups, lockDataDir, openForInspection,
 } from "#storage/engines/sqlite/database.ts";
@@ -276,6 +278,16 @@ test("[CL103] what has no room is named: where the backup goes, or the data fold
   cpSync(databasePath(dir), join(dir, "copy.db"));
   const staging = inSmall(small, `cp ${join(dir, "copy.db")} "$0/parley.db"; "$@" backup "$FILE.2"`);
   assert.ok(staging.endsWith(full(small)) && !staging.includes(".staging"), staging);
+});
+
+test("[CL107] a quota that is used up is want of room, by whatever name Node has for it", async () => {
+  for (const code of ["UNKNOWN", "Unknown system error -122"]) {
+    const error = Object.assign(new Error(code), { code, errno: -constants.errno.EDQUOT });
+    assert.ok(hasNoRoom(error));
+    await assert.rejects(writingTo("/kept", () => Promise.reject(error)), {
+      message: "/kept cannot be written: the quota is used up",
+    });
+  }
 });
 
 /** What the work did to the disk: what it waited for, and which names it gave. */

@@ -5,6 +5,7 @@ import {
   readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync,
 } from "node:fs";
 import { mkdir, stat } from "node:fs/promises";
+import { constants as systemConstants } from "node:os";
 import { dirname, join } from "node:path";
 import type { System } from "./system.ts";
 
@@ -110,7 +111,11 @@ const WHY_NOT_STORED: Partial<Record<string, string>> = {
   SQLITE_FULL: "the disk is full", SQLITE_IOERR: "the disk refused it",
 };
 
-const codeOf = (error: unknown): string => (error as { code?: string } | null)?.code ?? "";
+/** Node knows every code but that of a quota: `Unknown system error -122`. */
+function codeOf(error: unknown): string {
+  const { code = "", errno } = (error ?? {}) as NodeJS.ErrnoException;
+  return errno === -systemConstants.errno.EDQUOT ? "EDQUOT" : code;
+}
 
 /** There was no room for a file. */
 export const hasNoRoom = (error: unknown): boolean => Object.hasOwn(WHY_NO_ROOM, codeOf(error));
