@@ -51,8 +51,22 @@ const newKey = (): string =>
   [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
+/** Relative addresses are a page's. */
+function checkBaseUrl(baseUrl: string): void {
+  const { location } = globalThis as { location?: { href: string } };
+  const url = URL.canParse(baseUrl, location?.href) ? new URL(baseUrl, location?.href) : null;
+  if (url && url.username + url.password !== "") {
+    throw new TypeError("baseUrl has a name or a password in it, which belong in a header");
+  }
+  if (url && /^https?:$/.test(url.protocol)) return;
+  throw new TypeError(
+    `baseUrl ${JSON.stringify(baseUrl)} is none: it has to be like http://127.0.0.1:8080/api`);
+}
+
+/** Throws TypeError where `baseUrl` cannot be one. */
 export function createParley(options: ParleyOptions): Parley {
   const { baseUrl, apiKey, fetch: fetchOf = globalFetch } = options;
+  checkBaseUrl(baseUrl);
   const headers: Record<string, string> = apiKey === undefined
     ? {}
     : { Authorization: `Bearer ${apiKey}` };

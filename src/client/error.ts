@@ -5,12 +5,15 @@ export class ParleyError extends Error {
   readonly status: number;
   /** The body as it came. */
   readonly body: unknown;
+  /** When the server wants to be asked again; 0: it did not say. */
+  readonly retryAfterMs: number;
 
-  constructor(status: number, body: unknown) {
+  constructor(status: number, body: unknown, retryAfterMs = 0) {
     const { message, error } = (body ?? {}) as { message?: unknown; error?: unknown };
     super(String(message ?? error ?? `the server answered ${status}`));
     this.name = "ParleyError";
     this.status = status;
     this.body = body;
+    this.retryAfterMs = retryAfterMs;
   }
 }

@@ -29,6 +29,8 @@ const SILENCE_MS = 40_000;
 const AT = "at ";
 const BACKOFF_MS = 250;
 const BACKOFF_MS_MAX = 10_000;
+/** Longest time that a server's `Retry-After` is waited for. */
+const RETRY_AFTER_MS_MAX = 60_000;
 
 /** `<sequence>.<UTF-16 units of the reply in flight>`. */
 interface Position {
@@ -81,16 +83,25 @@ const isEnd = ({ type, message }: Frame): boolean =>
 /** Throws ParleyError for a refusal that trying again would not change. */
 export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
   const { body, signal } = options;
+  // A key that no header can hold throws here; below it would look like a broken connection.
+  new Headers(options.headers);
   const progress = new Progress(options.after);
   let failures = 0;
+  let hasConnected = false;
   while (!signal?.aborted) {
     const connection = watchConnection(signal);
+    let afterMs = 0;
     try {
       const response = await open({ ...options, signal: connection.signal }, progress.lastId);
-      if (!isEvents(response)) {
+      if (!isOfType(response, "text/event-stream")) {
+        // Where a stream has been, a page is that of a network or a proxy, which passes.
+        if (!hasConnected && !isOfType(response, "application/json")) {
+          throw noParley(response, options.url);
+        }
         yield { ...await response.json() as object, type: "answered" };
         return;
       }
+      hasConnected = true;
       options.onState?.(true);
       // Where the stream begins, in case it breaks before anything has happened.
       const began = (position: string): string => (progress.lastId ??= position);
@@ -103,20 +114,35 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
       }
     } catch (error) {
       if (signal?.aborted) return;
-      if (error instanceof ParleyError && !isPassing(error.status)) throw error;
+      if (error instanceof ParleyError) {
+        if (!isPassing(error.status)) throw error;
+        afterMs = Math.min(error.retryAfterMs, RETRY_AFTER_MS_MAX);
+      }
     } finally {
       connection.close();
     }
     options.onState?.(false);
     failures += 1;
     const backoffMs = Math.min(BACKOFF_MS * 2 ** failures, BACKOFF_MS_MAX);
-    await wait(backoffMs * (0.5 + Math.random() / 2), signal);
+    await wait(afterMs + backoffMs * (0.5 + Math.random() / 2), signal);
   }
 }
 
 const isPassing = (status: number): boolean => status === 429 || status >= 500;
-const isEvents = ({ headers }: Response): boolean =>
-  headers.get("content-type")?.startsWith("text/event-stream") === true;
+const isOfType = ({ headers }: Response, type: string): boolean =>
+  headers.get("content-type")?.toLowerCase().startsWith(type) === true;
+
+/** In seconds or as a date; 0: there is none to be understood. */
+function retryAfterMs(header: string): number {
+  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
+  return Math.max(0, ms || 0);
+}
+
+function noParley({ status, url, headers }: Response, asked: string): ParleyError {
+  const type = headers.get("content-type") ?? "something without a type";
+  const message = `${url || asked} is no Parley: it answered with ${type}; see baseUrl`;
+  return new ParleyError(status, { message });
+}
 
 async function open(options: FollowOptions, lastId: string | undefined): Promise<Response> {
   const { url, headers, body, signal } = options;
@@ -133,7 +159,8 @@ async function open(options: FollowOptions, lastId: string | undefined): Promise
     ...(signal ? { signal } : {}),
   });
   if (response.ok) return response;
-  throw new ParleyError(response.status, await response.json().catch(() => null));
+  const afterMs = retryAfterMs(response.headers.get("retry-after") ?? "");
+  throw new ParleyError(response.status, await response.json().catch(() => null), afterMs);
 }
 
 const isPage = (): boolean => typeof addEventListener === "function";

@@ -1,10 +1,10 @@
 // The typed client against the real server, through a proxy that breaks connections.
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { after, mock, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { createParley, type Frame, type ParleyError } from "#client/client.ts";
+import { createParley, ParleyError, type Frame } from "#client/client.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
@@ -176,4 +176,65 @@ test("[CC5] a stream is taken up at once when the browser's network is back, how
   leaving.abort();
   assert.equal((await ended).done, true);
   assert.equal(asked, 4);
+});
+
+test("[CC6] a wrong baseUrl is told at once, and so is a place that answers with something else", async () => {
+  for (const baseUrl of [
+    "", "/api", "localhost:8080/api", "parley.example/api", "ftp://127.0.0.1/api",
+    "http://me:secret@127.0.0.1/api",
+  ]) {
+    assert.throws(() => createParley({ baseUrl }), (error: Error) =>
+      error instanceof TypeError && /^baseUrl /.test(error.message) && !/secret/.test(error.message),
+    baseUrl);
+  }
+  const copied = createParley({ baseUrl: `${server.url}/api`, apiKey: "1|x\u2026" });
+  await assert.rejects(copied.watchAccount().next(), TypeError);
+  // A site that has its page for every address, as most single-page applications do.
+  const page = () => Promise.resolve(
+    new Response("<p>Hello</p>", { headers: { "Content-Type": "text/html" } }));
+  const parley = createParley({ baseUrl: "https://site.example", fetch: page });
+  for (const stream of [parley.send("11111111-2222-4333-8444-555555555555", "x"), parley.watchAccount()]) {
+    await assert.rejects(stream.next(), (error: Error) => error instanceof ParleyError
+      && /https:\/\/site\.example.*no Parley.*text\/html.*baseUrl/.test(error.message));
+  }
+  for (const status of [401, 403, 404]) {
+    const refusing = createParley({
+      baseUrl: "https://site.example", fetch: () => Promise.resolve(new Response("no", { status })),
+    });
+    await assert.rejects(refusing.watchAccount().next(), { name: "ParleyError", status });
+  }
+});
+
+test("[CC7] a server that says when to come back is asked again then, and after a minute at most", async (context) => {
+  mock.timers.enable({ apis: ["setTimeout", "Date"], now: Date.parse("2026-01-01T00:00:00Z") });
+  context.after(() => mock.timers.reset());
+  for (const [status, after, seconds] of [
+    [429, "30", 30], [503, "Thu, 01 Jan 2026 00:00:20 GMT", 20], [503, "86400", 60],
+    [503, "soon", 0],
+  ] as const) {
+    mock.timers.setTime(Date.parse("2026-01-01T00:00:00Z"));
+    const leaving = new AbortController();
+    let asked = 0;
+    const refused = new EventEmitter();
+    const parley = createParley({
+      baseUrl: `${server.url}/api`,
+      fetch: () => {
+        asked += 1;
+        return Promise.resolve(new Response("{}", { status, headers: { "Retry-After": after } }));
+      },
+    });
+    const ended = parley.watchAccount({
+      signal: leaving.signal, onState: () => refused.emit("state"),
+    }).next();
+    await once(refused, "state");
+    const again = once(refused, "state");
+    if (seconds > 0) mock.timers.tick(seconds * 1000 - 1);
+    await turn();
+    assert.equal(asked, 1, `before ${after}`);
+    mock.timers.tick(1001);
+    await again;
+    assert.equal(asked, 2, `after ${after}`);
+    leaving.abort();
+    await ended;
+  }
 });
