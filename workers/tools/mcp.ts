@@ -1,6 +1,7 @@
 // A conversation with somebody's MCP server over Streamable HTTP: hello, unless an earlier request
 // said it, then one question. Every request goes through the guard that tools' requests go through.
 // Called by invoke-tool.ts.
+import { setTimeout as wait } from "node:timers/promises";
 import { createParser } from "eventsource-parser";
 import type {
   EndpointReply, EndpointRequest, McpSession, McpState,
@@ -18,6 +19,11 @@ const TELL_MS = 2000;
 /** What a server asks back beyond this is not answered. */
 const QUESTIONS_MAX = 100;
 const METHOD_NOT_FOUND = -32601;
+/** Until a stream is gone on with whose server does not say when. */
+const RESUME_MS = 1000;
+const RESUME_MS_MIN = 100;
+/** Tries in a row to go on with a stream that may fail. */
+const RESUME_FAILURES_MAX = 2;
 const TOOLS_CHANGED = "notifications/tools/list_changed";
 const CLIENT = { name: "parley", version: "1" };
 
@@ -26,6 +32,9 @@ type Json = Record<string, unknown>;
 type Answer = { message: Json; headers: Record<string, string>; status: number; text: string };
 type OnPart = NonNullable<Parameters<Endpoints["request"]>[0]["onPart"]>;
 type Failure = Exclude<EndpointReply, { kind: "result" }>;
+
+/** Where a stream was when it ended; null: nobody can go on with it. */
+type Place = { id: string | null; retryMs: number };
 
 /** The server has forgotten the session, or never knew it: it did nothing with the request. */
 class SessionGone extends Error {}
@@ -41,6 +50,15 @@ class McpFailure extends Error {
 
 const isLate = (error: unknown): boolean =>
   error instanceof McpFailure && error.reply.kind === "failed" && error.reply.reason === "timeout";
+
+/** The connection broke, or the server would not go on with the stream. */
+const isBroken = ({ reply }: McpFailure): boolean =>
+  reply.kind === "status" || (reply.kind === "failed" && reply.reason === "unreachable");
+
+/** What fails after the call was taken has not called nothing. */
+const taken = (reply: Failure): Failure =>
+  (reply.kind === "refused" ? { kind: "failed", reason: "unreachable", sent: true }
+    : { ...reply, sent: true });
 
 const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -124,12 +142,9 @@ class Session {
     this.#isOld = false;
     delete this.#headers["mcp-session-id"];
     delete this.#headers["mcp-protocol-version"];
-    const { message, headers } = await this.ask("initialize", {
+    const { message: { result } } = await this.ask("initialize", {
       protocolVersion: PROTOCOL_VERSION, capabilities: {}, clientInfo: CLIENT,
     });
-    const { result } = message;
-    const session = headers["mcp-session-id"];
-    if (session !== undefined) this.#headers["mcp-session-id"] = session;
     const version = isObject(result) ? result.protocolVersion : null;
     this.#headers["mcp-protocol-version"] = typeof version === "string" ? version : PROTOCOL_VERSION;
     await this.#send({ jsonrpc: "2.0", method: "notifications/initialized" });
@@ -139,42 +154,79 @@ class Session {
     const id = this.#nextId;
     this.#nextId += 1;
     const isAnswer = (one: Json): boolean => one.id === id && ("result" in one || "error" in one);
-    const onPart = this.#listener(isAnswer);
-    const reply = await this.#send({ jsonrpc: "2.0", id, method, params }, more, onPart)
+    return this.#answerTo({ jsonrpc: "2.0", id, method, params }, more, isAnswer)
       .catch((error: unknown) => {
         if (method !== "initialize" && isLate(error)) this.#cancel(id);
         throw error;
       });
-    const messages = messagesIn(reply);
-    this.#hasNewTools ||= messages.some((one) => one.method === TOOLS_CHANGED);
-    const message = messages.find(isAnswer);
-    if (!message) throw new McpFailure({ kind: "failed", reason: "no_mcp", sent: true });
-    const { status, headers } = reply;
-    return { message, headers, status, text: reply.body.toString("utf8") };
+  }
+
+  /** A server may end its stream before the answer, to be asked for the rest later. */
+  async #answerTo(
+    question: Json, more: Record<string, string>, isAnswer: (one: Json) => boolean,
+  ): Promise<Answer> {
+    const place: Place = { id: null, retryMs: RESUME_MS };
+    const listen = this.#listener(isAnswer, place);
+    let failures = 0;
+    for (let isTaken = false; ; isTaken = true) {
+      try {
+        const reply = isTaken
+          ? await this.#goOn(place, listen())
+          : await this.#send(question, more, listen());
+        const messages = messagesIn(reply);
+        this.#hasNewTools ||= messages.some((one) => one.method === TOOLS_CHANGED);
+        const message = messages.find(isAnswer);
+        const { status, headers } = reply;
+        if (message) return { message, headers, status, text: reply.body.toString("utf8") };
+        if (place.id === null) {
+          throw new McpFailure({ kind: "failed", reason: "no_mcp", sent: true });
+        }
+        failures = 0;
+      } catch (error) {
+        if (!(error instanceof McpFailure)) throw error;
+        failures += 1;
+        if (place.id !== null && isBroken(error) && failures <= RESUME_FAILURES_MAX) continue;
+        throw isTaken ? new McpFailure(taken(error.reply)) : error;
+      }
+    }
+  }
+
+  async #goOn({ id, retryMs }: Place, onPart: OnPart) {
+    await wait(Math.max(retryMs, RESUME_MS_MIN), null, { signal: this.#signal })
+      .catch(() => {
+        throw new McpFailure({ kind: "failed", reason: "timeout", sent: true });
+      });
+    return this.#send(null, { "last-event-id": id ?? "" }, onPart);
   }
 
   /**
-   * Reads a stream while it comes: a server may ask something before it answers and wait for that,
-   * and need not end the stream when it has answered.
+   * Reads streams while they come, one after the other: a server may ask something before it
+   * answers and wait for that, and need not end the stream when it has answered.
    */
-  #listener(isAnswer: (one: Json) => boolean): OnPart {
-    const decoder = new TextDecoder();
+  #listener(isAnswer: (one: Json) => boolean, place: Place): () => OnPart {
     let isAnswered = false;
     let questions = 0;
-    const parser = createParser({
-      onEvent: ({ data }) => {
-        const message = parsed(data);
-        if (!isObject(message)) return;
-        isAnswered ||= isAnswer(message);
-        if (message.id === undefined || typeof message.method !== "string") return;
-        questions += 1;
-        if (questions <= QUESTIONS_MAX) this.#reply(message.id, message.method);
-      },
-    });
-    return (part, headers) => {
-      const isPlain = /^(identity)?$/i.test(headers["content-encoding"] ?? "");
-      if (isStream(headers) && isPlain) parser.feed(decoder.decode(part, { stream: true }));
-      return isAnswered;
+    const hear = (message: unknown): void => {
+      if (!isObject(message)) return;
+      isAnswered ||= isAnswer(message);
+      if (message.id === undefined || typeof message.method !== "string") return;
+      questions += 1;
+      if (questions <= QUESTIONS_MAX) this.#reply(message.id, message.method);
+    };
+    return () => {
+      const decoder = new TextDecoder();
+      const parser = createParser({
+        onEvent: ({ id, data }) => {
+          if (id !== undefined && id !== "") place.id = id;
+          hear(parsed(data));
+        },
+        onRetry: (ms) => (place.retryMs = ms),
+      });
+      return (part, headers) => {
+        const isPlain = /^(identity)?$/i.test(headers["content-encoding"] ?? "");
+        if (isStream(headers) && isPlain) parser.feed(decoder.decode(part, { stream: true }));
+        return isAnswered;
+      };
     };
   }
 
@@ -208,15 +260,17 @@ class Session {
     });
   }
 
+  /** Without a message: for the rest of a stream. */
   async #send(
-    message: Json, more: Record<string, string> = {}, onPart?: OnPart,
+    message: Json | null, more: Record<string, string> = {}, onPart?: OnPart,
   ): Promise<Extract<OutboundReply, { kind: "reply" }>> {
     const { url, totalMs, bytesMax } = this.#request;
     let reply: Awaited<ReturnType<Endpoints["request"]>>;
     try {
       reply = await this.#endpoints.request({
-        url, method: "POST", headers: { ...this.#headers, ...more },
-        body: JSON.stringify(message), totalMs, bytesMax: Math.max(bytesMax, LIST_BYTES_MAX),
+        url, method: message ? "POST" : "GET", headers: { ...this.#headers, ...more },
+        ...message && { body: JSON.stringify(message) },
+        totalMs, bytesMax: Math.max(bytesMax, LIST_BYTES_MAX),
         ...onPart && { onPart },
       }, this.#signal);
     } catch (error) {
@@ -224,9 +278,10 @@ class Session {
       throw new McpFailure({ kind: "failed", reason: "timeout", sent: true });
     }
     if (reply.kind !== "reply") throw new McpFailure(reply);
-    const { status } = reply;
-    if (this.#isOld && isGone(reply)) throw new SessionGone();
+    const { status, headers: { "mcp-session-id": session } } = reply;
+    if (message && this.#isOld && isGone(reply)) throw new SessionGone();
     if (status < 200 || status > 299) throw new McpFailure({ kind: "status", status });
+    if (session !== undefined) this.#headers["mcp-session-id"] ??= session;
     return reply;
   }
 }

@@ -385,3 +385,54 @@ test("[TL179] an MCP server that asks something back before it answers is told, 
     },
   ]);
 });
+
+test("[TL180] an MCP server that ends or loses its stream before its answer is asked for the rest, and never twice for the call", async (t) => {
+  const polling = await startEndpoint();
+  t.after(() => polling.close());
+  const answer = (id: unknown, text: string) => `data: ${JSON.stringify(
+    { jsonrpc: "2.0", id, result: { content: [{ type: "text", text }] } })}\n\n`;
+  const results: Record<string, object> = {
+    "initialize": { protocolVersion: "2025-11-25", capabilities: {}, serverInfo: {} },
+    "tools/list": {
+      tools: [{ name: "slow", description: "slow", inputSchema: { type: "object" } }],
+    },
+  };
+  let called: unknown[] = [];
+  let isForgetful = false;
+  let places: [place: unknown, session: unknown][] = [];
+  const steps: ((response: ServerResponse) => void)[] = [
+    (response) => response.end("id: p2\ndata:\n\n"),
+    // The connection is lost in the middle of an event: its place has not been reached.
+    (response) => {
+      response.write('id: p3\ndata: {"jsonrpc":"2.0","meth');
+      setImmediate(() => response.destroy());
+    },
+    (response) => response.end(`id: p4\n${answer(called[0], "At last.")}`),
+  ];
+  polling.answer(({ body, method: verb, headers: given }, response) => {
+    response.setHeader("content-type", "text/event-stream");
+    if (verb === "GET") {
+      places.push([given["last-event-id"], given["mcp-session-id"]]);
+      if (isForgetful) return response.writeHead(404).end();
+      return steps[places.length - 1]?.(response);
+    }
+    const { id, method = "" } = JSON.parse(body || "{}") as { id?: unknown; method?: string };
+    if (method === "tools/call") {
+      called.push(id);
+      return response.end("id: p1\nretry: 1\ndata:\n\n");
+    }
+    if (!results[method]) return response.writeHead(202).end();
+    response.setHeader("content-type", "application/json");
+    response.setHeader("mcp-session-id", "s1");
+    response.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[method] }));
+  });
+  const id = await newTool("slow", polling.url);
+  assert.deepEqual(await turnWith(id, {}), [{ text: "At last." }]);
+  assert.deepEqual(places, [["p1", "s1"], ["p2", "s1"], ["p2", "s1"]]);
+  assert.equal(called.length, 1);
+  // Whoever knows neither the stream nor the session any more may well have done what it was asked.
+  [called, places, isForgetful] = [[], [], true];
+  const lost = await turnWith(id, {}, 2);
+  assert.deepEqual(lost, Array(2).fill({ error: "The tool's endpoint answered with status 404." }));
+  assert.equal(called.length, 1);
+});
