@@ -213,6 +213,29 @@ test("[AU4] only allowed origins may use an assistant from a page", async () => 
   assert.equal((await ask("OPTIONS", "https://bad.example")).status, 403);
 });
 
+test("[AU334] a page of any origin reads that an address of the API is misspelt, and of an account's routes nothing", async () => {
+  const ask = async (method: string, path: string, headers: Record<string, string> = {}) => {
+    const Origin = "https://page.example";
+    const reply = await fetch(server.url + path, { method, headers: { Origin, ...headers } });
+    const shown = reply.headers.get("access-control-allow-origin");
+    return [reply.status, shown === Origin, await reply.text()];
+  };
+  const preflight = { "Access-Control-Request-Method": "POST" };
+  const unknown = '{"message":"Not found."}';
+  for (const path of ["/api/conversation", "/api/conversations/", "/api/user/nothing"]) {
+    assert.deepEqual(await ask("OPTIONS", path, preflight), [204, true, ""], path);
+    assert.deepEqual(await ask("POST", path), [404, true, unknown], path);
+    assert.deepEqual(await ask("GET", path), [404, true, unknown], path);
+  }
+  assert.deepEqual((await ask("GET", "/api/conversations")).slice(0, 2), [405, true]);
+  for (const [method, path] of [
+    ["OPTIONS", "/api/user/me"], ["POST", "/api/user/me"], ["GET", "/api/auth/login"],
+    ["OPTIONS", "/api/auth/login"], ["OPTIONS", "/mcp"]] as const) {
+    const [refused, isShown] = await ask(method, path, method === "OPTIONS" ? preflight : {});
+    assert.ok(Number(refused) >= 400 && isShown === false, `${method} ${path}`);
+  }
+});
+
 test("[AU286] preflights name only origins that may: of a conversation's assistant, or of any for a new one", async () => {
   const strict = await startTestServer({
     env: { PARLEY_ALLOWED_ORIGINS: "https://house.example" },

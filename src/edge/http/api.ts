@@ -162,7 +162,7 @@ function mountRoute(options: ApiOptions, prepared: Prepared): void {
     return { ...reply, headers: { ...headers, ...reply.headers } };
   };
   const headersFor = (http: HttpRequest | null): HeaderMap =>
-    route.auth === "public" && !route.ownPages && http ? corsHeaders(http) : {};
+    isForPages(route) && http ? corsHeaders(http) : {};
 
   const isPublic = route.auth === "public";
   if (isPublic) options.expect(route.method, path);
@@ -298,7 +298,7 @@ async function assertOrigin(
 }
 
 /** What a browser needs before it shows a public reply to the page that asked. */
-function corsHeaders(http: HttpRequest): HeaderMap {
+export function corsHeaders(http: HttpRequest): HeaderMap {
   const { origin } = http.headers;
   if (origin === undefined) return { Vary: "Origin" };
   return {
@@ -316,11 +316,25 @@ function askedHeaders(http: HttpRequest): string {
   return /^[\w-]+(\s*,\s*[\w-]+)*$/.test(asked) ? asked : "Authorization, Content-Type";
 }
 
+export const preflightReply = (http: HttpRequest, methods: string): Reply => ({
+  status: 204,
+  contentType: "text/plain",
+  content: "",
+  headers: {
+    ...corsHeaders(http),
+    "Access-Control-Allow-Methods": methods,
+    "Access-Control-Allow-Headers": askedHeaders(http),
+    "Access-Control-Max-Age": PREFLIGHT_SECONDS,
+  },
+});
+
+/** Pages of other origins may call it. */
+export const isForPages = (route: Route): boolean => route.auth === "public" && !route.ownPages;
+
 /** Preflights of the public routes: an origin is named only where it may use what is asked for. */
 function mountPreflight(options: ApiOptions, routes: Route[]): void {
-  const isPublic = (route: Route): boolean => route.auth === "public" && !route.ownPages;
   const pathsOf = (route: Route): string[] => [route.path, ...(route.aliases ?? [])];
-  for (const path of new Set(routes.filter(isPublic).flatMap(pathsOf))) {
+  for (const path of new Set(routes.filter(isForPages).flatMap(pathsOf))) {
     const methods = routes.filter((route) => pathsOf(route).includes(path))
       .map((route) => route.method);
     options.server.route({
@@ -336,17 +350,7 @@ function mountPreflight(options: ApiOptions, routes: Route[]): void {
             status: 403, contentType: "text/plain", content: "", headers: { Vary: "Origin" },
           };
         }
-        return {
-          status: 204,
-          contentType: "text/plain",
-          content: "",
-          headers: {
-            ...corsHeaders(http),
-            "Access-Control-Allow-Methods": methods.join(", "),
-            "Access-Control-Allow-Headers": askedHeaders(http),
-            "Access-Control-Max-Age": PREFLIGHT_SECONDS,
-          },
-        };
+        return preflightReply(http, methods.join(", "));
       },
     });
   }
