@@ -62,13 +62,22 @@ function typeMessage(field: string, schema: TSchema): string {
 const isMissing = (value: unknown): boolean =>
   value === undefined || value === null || (typeof value === "string" && value.trim() === "");
 
+/** Addresses are shown and logged, so that nothing secret belongs in one. */
+function hasCredentials(text: string): boolean {
+  const { username = "", password = "" } = URL.parse(text) ?? {};
+  return username + password !== "";
+}
+
 function messageFor(field: string, error: ValueError): string {
   const { schema, value } = error;
   if (error.type === ValueErrorType.ObjectRequiredProperty || isMissing(value)) {
     return `The ${spoken(field)} field is required.`;
   }
   const own = (schema as Record<string, unknown>)[WITH_MESSAGE];
-  if (typeof own === "string") return own;
+  if (typeof own === "string") {
+    return error.type === ValueErrorType.StringFormat && hasCredentials(String(value))
+      ? own.replace(/valid URL\.$/, "valid URL, without a user name and a password in it.") : own;
+  }
   switch (error.type) {
     case ValueErrorType.StringMaxLength:
       return sizeMessage(field, "most", schema, Number(schema.maxLength));

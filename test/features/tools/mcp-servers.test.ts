@@ -316,6 +316,18 @@ test("[TL133] no MCP server, or one where nobody may go, is refused in words", a
   await endpoint.close();
 });
 
+test("[TL181] an address with a name and a password in it is refused with that as the reason, for tools and for webhooks", async () => {
+  const endpoint = "https://me:secret@hooks.example/mcp";
+  const why = "must be a valid URL, without a user name and a password in it.";
+  assert.equal((await listOf(endpoint)).body.message, `The endpoint ${why}`);
+  const tool = await server.call("POST", "/user/tools", {
+    body: { name: "x", description: "x", endpoint, method: "POST" },
+  });
+  assert.deepEqual(tool.body.errors.endpoint, [`The endpoint ${why}`]);
+  const hook = await server.call("POST", "/user/webhook-endpoints", { body: { url: endpoint } });
+  assert.deepEqual(hook.body.errors.url, [`The url ${why}`]);
+});
+
 test("[TL137] resources that an MCP server embeds are read, and those it links are named with their address", async (t) => {
   const files = await startEndpoint();
   t.after(() => files.close());
