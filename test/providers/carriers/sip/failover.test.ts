@@ -176,13 +176,11 @@ async function assertCauses(outcomes: [number[], string][]): Promise<void> {
   }
 }
 
-test("[SI135] a proxy's end of a call that rang is no answer; where nothing rang it has failed", () =>
+test("[SI135] [SI136] a proxy's end of a call that rang is no answer, where nothing rang it has failed; declined, unwanted or stopped by a filter (603, 607, 608) it is rejected", () =>
   assertCauses([
     [[180, 408], "no_answer"], [[183, 487], "no_answer"], [[408], "failed"], [[180, 404], "failed"],
+    [[180, 603], "rejected"], [[607], "rejected"], [[608], "rejected"],
   ]));
-
-test("[SI136] a call that is declined, unwanted or stopped by a filter on the way (603, 607, 608) is rejected", () =>
-  assertCauses([[[180, 603], "rejected"], [[607], "rejected"], [[608], "rejected"]]));
 
 test("[SC82] who has answered keeps the call; of a proxy that only was there, a 503 still lets it go", async () => {
   const challenge = "WWW-Authenticate: Digest realm=\"r\", nonce=\"n\", algorithm=MD5, qop=\"auth\"";
