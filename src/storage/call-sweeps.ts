@@ -7,7 +7,7 @@ import { placesOf } from "#features/calls/transfers.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { reference, type CallRows, type EndCall } from "./call-commands.ts";
-import { IS_UNFINISHED, recordingsIn } from "./calls.ts";
+import { IS_UNFINISHED } from "./calls.ts";
 import { isFree, NOBODY, type AsNode } from "./nodes.ts";
 import { createUnwanted } from "./removals.ts";
 import type { Sql } from "./sql.ts";
@@ -38,21 +38,20 @@ interface UnfinishedRow {
   status: CallStatus;
   last_beat_at: number | null;
   recording_file: string | null;
-  transfers: string;
 }
 
 function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
   const unfinished = sql.prepare<object, UnfinishedRow>(`
-    SELECT id, coalesce(node_id, ${NOBODY}) AS node_id, status, last_beat_at, recording_file,
-      transfers
+    SELECT id, coalesce(node_id, ${NOBODY}) AS node_id, status, last_beat_at, recording_file
     FROM calls
     WHERE account_id = @accountId AND ${IS_UNFINISHED} AND ${isFree("calls.node_id")} ORDER BY id`);
   const take = sql.prepare("UPDATE calls SET node_id = @nodeId WHERE id = @callId");
   return async (
-    { accountId, nodeId, now }: AsNode<{ accountId: number; now: Instant }>,
+    { accountId, silent, nodeId, now }: AsNode<{
+      accountId: number; silent: readonly string[]; now: Instant;
+    }>,
   ): Promise<RecoveredCalls> => {
     const events: CommittedEvent[] = [];
-    const cut: string[] = [];
     const late: number[] = [];
     const reason = "server_restarted";
     const failureReason = failureOf({
@@ -66,10 +65,9 @@ function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
         continue;
       }
       if (status === "in-progress") {
-        cut.push(...recordingsIn(row));
         events.push(...await end({
           accountId, callId, nodeId: row.node_id, finalStatus: "failed", reason, failureReason, charge: "lasted",
-          turns: [], hasRecording: true, now,
+          turns: [], hasRecording: !silent.includes(row.recording_file ?? ""), now,
           ...(beatAt === null ? {} : { endedAt: beatAt }),
         }));
         continue;
@@ -81,7 +79,7 @@ function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
         call, { to: "failed", answeredBy: null, reason, failureReason, now }));
       events.push(await rows.publishEnded({ accountId, callId }, now));
     }
-    return { events, unfinished: late, cut };
+    return { events, unfinished: late };
   };
 }
 

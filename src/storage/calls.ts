@@ -255,17 +255,20 @@ export function createCallStore(reader: Reader, writer: Writer): CallStore {
 
 interface RecordedRow { recording_file: string; transfers: string }
 
-export const recordingsIn = (row: Pick<CallRow, "recording_file" | "transfers">): string[] =>
+const recordingsIn = (row: Pick<CallRow, "recording_file" | "transfers">): string[] =>
   recordingsOf({
     recordingFile: row.recording_file, transfers: JSON.parse(row.transfers) as Call["transfers"],
   });
 
 function createCallSweeps(
   reader: Reader, writer: Writer,
-): Pick<CallStore, "beat" | "recover" | "hasRecording" | "expireRecordings"> {
+): Pick<CallStore, "beat" | "cutRecordings" | "recover" | "hasRecording" | "expireRecordings"> {
   const unfinished = reader.prepare<object, { accountId: number }>(
     `SELECT DISTINCT account_id AS "accountId" FROM calls
      WHERE ${IS_UNFINISHED} AND ${isFree("calls.node_id")} ORDER BY 1`);
+  const cut = reader.prepare<object, RecordedRow>(`
+    SELECT recording_file, transfers FROM calls
+    WHERE status = 'in-progress' AND ${IS_UNFINISHED} AND ${isFree("calls.node_id")}`);
   const expired = reader.prepare<object, RecordedRow & { id: number; accountId: number }>(`
     SELECT id, account_id AS "accountId", recording_file, transfers FROM calls
     WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);
@@ -277,13 +280,13 @@ function createCallSweeps(
       await perAccount(calls, (accountId, own) =>
         writer.write("calls.beat", { accountId, callIds: own.map(({ id }) => id), now }));
     },
-    recover: async ({ now }) => {
+    cutRecordings: async () => (await cut.all({})).flatMap(recordingsIn),
+    recover: async (args) => {
       const recovered = await perAccount(await unfinished.all({}), (accountId) =>
-        writer.write("calls.recover", { accountId, now }));
+        writer.write("calls.recover", { accountId, ...args }));
       return {
         events: recovered.flatMap(({ events }) => events),
         unfinished: recovered.flatMap(({ unfinished }) => unfinished),
-        cut: recovered.flatMap(({ cut }) => cut),
       };
     },
     expireRecordings: async ({ now, ...args }) => {

@@ -178,10 +178,10 @@ test("[ND15] a call is its node's until that is buried; then it has lasted until
   };
   assert.deepEqual(await two.calls.addTranscript({ ...ref, entry, now: system.now() }), []);
   assert.deepEqual(await two.calls.end(end), []);
-  assert.deepEqual((await two.calls.recover({ now: system.now() })).events, [], "its node lives");
+  assert.deepEqual((await two.calls.recover({ silent: [], now: system.now() })).events, [], "its node lives");
   system.advance(20_000);
   await bury();
-  await two.calls.recover({ now: system.now() });
+  await two.calls.recover({ silent: [], now: system.now() });
   assert.deepEqual(await money(), [2 * PRICE - PRICE / 2, 0], "half a minute");
   assert.equal((await two.calls.findById(ringing))?.status, "failed");
   assert.deepEqual(await one.calls.end(end), []);

@@ -257,8 +257,10 @@ export function createCalls(options: CallsOptions) {
     beat: (calls: readonly CallRef[]): Promise<void> => store.beat({ calls, now: system.now() }),
     /** Closes what processes that are gone have left; resolves to calls still to be evaluated. */
     recover: async (): Promise<number[]> => {
-      const { events, unfinished, cut } = await store.recover({ now: system.now() });
-      await Promise.all(cut.map(recordings.mend));
+      const cut = await store.cutRecordings();
+      const haveSound = await Promise.all(cut.map(recordings.mend));
+      const silent = cut.filter((_, at) => !haveSound[at]);
+      const { events, unfinished } = await store.recover({ silent, now: system.now() });
       bus.publishCommitted(events);
       return unfinished;
     },

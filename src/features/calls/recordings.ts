@@ -22,8 +22,11 @@ export interface Recordings {
   linkOf(file: string, apiUrl: string): string;
   /** One that could not be closed. False: nothing was recorded, and the file is gone. */
   repair(file: string): Promise<boolean>;
-  /** The same after a crash, wherever it is; `takeUp` puts it in its place. Never rejects. */
-  mend(file: string): Promise<void>;
+  /**
+   * The same after a crash, wherever it is; `takeUp` puts it in its place. One that cannot be
+   * reached may have sound. Never rejects.
+   */
+  mend(file: string): Promise<boolean>;
   /**
    * After a call: puts it where every node reads it. Resolves once that is done or has failed, and
    * never rejects: one that failed waits in scratch for `retry`.
@@ -151,10 +154,11 @@ export function createRecordings(options: RecordingOptions): Recordings {
     mend: async (file) => {
       try {
         const path = join(folder, file);
-        if (await isThere(path) || await files.fetch(nameOf(file), path)) await repair(file);
+        if (await isThere(path) || await files.fetch(nameOf(file), path)) return await repair(file);
       } catch (error) {
         log.warn({ err: error, recording: file }, "a recording that was cut is not repaired");
       }
+      return true;
     },
     keep: keeper.keep,
     takeUp: async () => {

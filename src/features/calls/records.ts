@@ -225,7 +225,6 @@ export interface CallSnapshot {
 export interface RecoveredCalls {
   events: CommittedEvent[];
   unfinished: number[];
-  cut: string[];
 }
 
 /** A call and whose it is: the calls of others are not changed. */
@@ -342,9 +341,11 @@ export interface CallStore {
    * What processes that are gone have left: calls not yet answered and calls in progress become
    * failed; those that talked are charged up to their last beat. Calls `ended` are this node's to
    * `finish`: their ids are returned.
-   * `cut`: files of recordings that were not closed.
+   * `silent`: files among `cutRecordings` in which nothing is.
    */
-  recover(args: { now: Instant }): Promise<RecoveredCalls>;
+  recover(args: { silent: readonly string[]; now: Instant }): Promise<RecoveredCalls>;
+  /** Files of calls that `recover` would close, which were not closed either. */
+  cutRecordings(): Promise<string[]>;
   /** False: no call has this recording, of itself or a leg, or has it any more. */
   hasRecording(file: string): Promise<boolean>;
   /** Record, transcript and what its events said go; its ledger entry stays. */

@@ -1,8 +1,12 @@
 // Calls as records: the contract's routes, the table of states under shuffled and doubled carrier
 // events, and money to the cent.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
+import { monoWav } from "#audio/wav.ts";
 import { CALL_STATUSES, isFinal, mayChange, type CallStatus } from "#features/calls/status.ts";
 import { auditBeside } from "#support/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
@@ -253,6 +257,22 @@ test("[CR349] the carrier's cost: whole minutes at its rate, in the total, not c
   await calls.change(call, "no-answer", { reason: "no_answer" });
   assert.deepEqual(await costs(call.id), [0, 0]);
   assert.deepEqual(await problems(), []);
+});
+
+test("[CR454] a call that a crash cut before anything was recorded has no recording", async () => {
+  const scratch = join(server.dataDir, "scratch");
+  const hasLink = async (sound: Uint8Array | null): Promise<boolean> => {
+    const { call } = await begin();
+    const recordingFile = `${randomUUID()}.wav`;
+    await calls.change(call, "in-progress", { recordingFile });
+    if (sound) writeFileSync(join(scratch, recordingFile), sound);
+    await recover();
+    return (await server.call("GET", `/user/calls/${call.id}`)).body.recording_url !== null;
+  };
+  assert.equal(await hasLink(monoWav([], 8000)), false);
+  assert.equal(await hasLink(monoWav([new Int16Array(8000)], 8000)), true);
+  // It may be in the place that no other node reaches now.
+  assert.equal(await hasLink(null), true);
 });
 
 test("[CR6] make_call: every refusal of the contract, numbers as text, the assistant's uuid", async () => {
