@@ -75,13 +75,11 @@ async function holdTable(
   };
 }
 
-test("[CL88] killed in the middle, a move leaves nothing a server starts on, and a second one does it", { skip }, async () => {
-  const { dataDir, accountId } = newFolder();
-  const database = await newDatabase("killed");
-  // Makes the schema.
-  assert.equal((await parley(newDir(), ["account", "list"], { PARLEY_DATABASE_URL: database.url })).code, 0);
-  const held = await holdTable(database, "turns");
-  const child = execFile(process.execPath, [CLI, "move", "--to", database.url], {
+/** SIGKILL while it waits for a table. */
+async function killMove(
+  dataDir: string, { url }: { url: string }, held: Awaited<ReturnType<typeof holdTable>>,
+): Promise<void> {
+  const child = execFile(process.execPath, [CLI, "move", "--to", url], {
     env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, PARLEY_SECRET: SECRET },
   });
   const exited = once(child, "exit");
@@ -89,6 +87,14 @@ test("[CL88] killed in the middle, a move leaves nothing a server starts on, and
   child.kill("SIGKILL");
   await exited;
   await held.letGo();
+}
+
+test("[CL88] killed in the middle, a move leaves nothing a server starts on, and a second one does it", { skip }, async () => {
+  const { dataDir, accountId } = newFolder();
+  const database = await newDatabase("killed");
+  // Makes the schema.
+  assert.equal((await parley(newDir(), ["account", "list"], { PARLEY_DATABASE_URL: database.url })).code, 0);
+  await killMove(dataDir, database, await holdTable(database, "turns"));
   const begun = await parley(newDir(), ["serve"], {
     PARLEY_DATABASE_URL: database.url, PARLEY_SECRET: SECRET, PARLEY_PORT: "0",
     PARLEY_LOG_LEVEL: "silent",
@@ -110,15 +116,8 @@ test("[CL105] killed once the database has all of it, a move has happened: no se
   const { dataDir, accountId } = newFolder();
   const database = await newDatabase("killed late");
   assert.equal((await parley(newDir(), ["account", "list"], { PARLEY_DATABASE_URL: database.url })).code, 0);
-  const held = await holdTable(database, "facts", "SHARE UPDATE EXCLUSIVE");
-  const child = execFile(process.execPath, [CLI, "move", "--to", database.url], {
-    env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, PARLEY_SECRET: SECRET },
-  });
-  const exited = once(child, "exit");
-  await held.waited();
-  child.kill("SIGKILL");
-  await exited;
-  await held.letGo();
+  await killMove(
+    dataDir, database, await holdTable(database, "facts", "SHARE UPDATE EXCLUSIVE"));
   assert.equal((await database.query(`SELECT 1 FROM accounts WHERE id = ${accountId}`)).length, 1);
   const onFile = await parley(dataDir, ["account", "list"]);
   assert.equal(onFile.code, 1, onFile.out);
