@@ -84,8 +84,11 @@ export async function until(page: Page, condition: string): Promise<void> {
   // In the page: an answer for every frame would keep both processes busy while they wait.
   const isMet = await page.evaluate(`(async () => {
     const end = performance.now() + ${PATIENCE_MS};
-    do await new Promise(requestAnimationFrame); while (!(${condition}) && performance.now() < end);
-    return Boolean(${condition});
+    while (performance.now() < end) {
+      await new Promise(requestAnimationFrame);
+      if (${condition}) return true;
+    }
+    return false;
   })()`);
   if (!isMet) throw new Error(`not so within ${PATIENCE_MS / 1000} s: ${condition}`);
 }
