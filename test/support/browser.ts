@@ -82,15 +82,17 @@ export const ALL_FREE = `opened.contexts.every(({ state }) => state === "closed"
 /** Looks at every frame the page draws; its policy forbids Playwright's own `waitForFunction`. */
 export async function until(page: Page, condition: string): Promise<void> {
   // In the page: an answer for every frame would keep both processes busy while they wait.
-  const isMet = await page.evaluate(`(async () => {
+  const why = await page.evaluate(`(async () => {
     const end = performance.now() + ${PATIENCE_MS};
+    let why = "";
     while (performance.now() < end) {
       await new Promise(requestAnimationFrame);
-      if (${condition}) return true;
+      // What it looks at may not be there yet.
+      try { if (${condition}) return null; why = ""; } catch (error) { why = String(error); }
     }
-    return false;
+    return why;
   })()`);
-  if (!isMet) throw new Error(`not so within ${PATIENCE_MS / 1000} s: ${condition}`);
+  if (why !== null) throw new Error(`not so within ${PATIENCE_MS / 1000} s: ${condition} ${String(why)}`);
 }
 
 /** Every text on the page with less than WCAG's contrast of 4.5 against what is painted behind. */
