@@ -32,11 +32,15 @@ export type Microphone = { file: string } | "beeps" | "refused";
 /** What waits for something that never comes fails in the end, on a busy machine too. */
 const PATIENCE_MS = 120_000;
 
+/** Notifications are the browser's own: a desktop's bus that is silent keeps them for ever. */
+const NO_BUS = { DBUS_SESSION_BUS_ADDRESS: "disabled:", DBUS_SYSTEM_BUS_ADDRESS: "disabled:" };
+
 export async function openBrowser(
   microphone: Microphone, kind: BrowserKind = "light",
 ): Promise<Browser> {
   if (isFirefox()) return openFirefox(microphone === "refused" ? "refused" : "hums");
   const browser = await chromium.launch({
+    env: { ...process.env, ...NO_BUS },
     executablePath: kind === "light" && existsSync(LIGHT) ? LIGHT : WHOLE,
     // People's browsers keep a page that was left, and show it again as it was.
     ignoreDefaultArgs: ["--disable-back-forward-cache"],
