@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
+import { askUntil } from "#support/asking.ts";
 import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
@@ -357,8 +358,7 @@ test("[DB573] what somebody else has saved of a document meanwhile is not replac
     assert.equal(await dialog.getByLabel("Title").inputValue(), "Our rules");
     assert.equal(await textOf(), "Theirs.");
     await dialog.getByRole("button", { name: "Save" }).click();
-    await rowOf(page, "Our rules").waitFor();
-    assert.equal(await textOf(), "Mine.");
+    await askUntil(textOf, (text) => text === "Mine.");
   });
 });
 
