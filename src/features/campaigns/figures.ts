@@ -122,14 +122,14 @@ export function periodsOf(
   let start = width === "hour"
     ? first.slot - first.slot % HOUR_MICROS
     : dayStart(dayAt(first.slot, timeZone), timeZone);
+  let [from, to] = [0, 0];
   while (start <= now) {
-    const from = start;
     const next = width === "hour"
-      ? from + HOUR_MICROS
-      : dayStart(dayAfter(dayAt(from, timeZone)), timeZone);
-    const own = slots.filter(({ slot }) => slot >= from && slot < next);
-    periods.push({ start, figures: sumOf(own) });
-    start = next;
+      ? start + HOUR_MICROS
+      : dayStart(dayAfter(dayAt(start, timeZone)), timeZone);
+    while ((slots[to]?.slot ?? next) < next) to += 1;
+    periods.push({ start, figures: sumOf(slots.slice(from, to)) });
+    [from, start] = [to, next];
   }
   return periods;
 }
