@@ -116,7 +116,7 @@ function buildTypes(): void {
   const run = (file: string, ...args: string[]): void =>
     void execFileSync(process.execPath, [join(ROOT, file), ...args], { cwd: ROOT, stdio: "inherit" });
   run("src/client/generate.ts");
-  run("node_modules/typescript/bin/tsc", "--project", "scripts/client-types.json", "--outDir", NEXT);
+  run("node_modules/@typescript/native/bin/tsc", "--project", "scripts/client-types.json", "--outDir", NEXT);
   copyFileSync(join(ROOT, "src/client/api.d.ts"), join(NEXT, "api.d.ts"));
 }
 

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import ts from "typescript";
 import { exportsOf, importsOf, type Import } from "./support/imports.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -199,6 +200,35 @@ test("[ST13] a comment begins with what it is about: not with Of, What of, By or
     .filter((line) => /^\s*(?:\/\/|\/?\*{1,2}|\{\/\*)\s*(?:Of|What of|By|Whose)\b/.test(line))
     .map((line) => `${file}: ${line.trim()}`));
   assert.deepEqual(wrong, []);
+});
+
+/** Lines of a template or a pattern, counted from 0. */
+function linesOfTexts(source: ts.SourceFile): Set<number> {
+  const lines = new Set<number>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isTemplateLiteral(node) || ts.isRegularExpressionLiteral(node)) {
+      const last = source.getLineAndCharacterOfPosition(node.getEnd()).line;
+      let { line } = source.getLineAndCharacterOfPosition(node.getStart(source));
+      for (; line <= last; line += 1) lines.add(line);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return lines;
+}
+
+test("[ST27] a line of code is at most 100 characters long; one with a text, a template or a pattern may be longer", () => {
+  const long = globSync("{src,workers,scripts,bench,test}/**/*.{ts,tsx}", { cwd: ROOT })
+    .filter((file) => !file.endsWith(".d.ts"))
+    .flatMap((file) => {
+      const text = readFileSync(join(ROOT, file), "utf8");
+      const lines = text.split("\n").flatMap((line, index) =>
+        line.length > 100 && !/["']|:\/\//.test(line.replace(/^ *(\/\/|\*).*/, "")) ? [index] : []);
+      if (lines.length === 0) return [];
+      const texts = linesOfTexts(ts.createSourceFile(file, text, ts.ScriptTarget.Latest));
+      return lines.filter((line) => !texts.has(line)).map((line) => `${file}:${line + 1}`);
+    });
+  assert.deepEqual(long, []);
 });
 
 test("[ST14] where the program's own files lie is known in one place", () => {

@@ -41,7 +41,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   }
 }
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
+// oxlint-disable-next-line typescript/no-explicit-any
 type Call = (method: string, path: string, body?: object) => Promise<{ status: number; body: any }>;
 const through = ({ url, key }: { url: string; key: string | null }): Call =>
   async (method, path, body) => {

@@ -256,7 +256,7 @@ test("[BL230] killed in the middle with billing off: nothing is charged, no mess
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
     assert.ok(response.ok, `${path} ${response.status}`);
-    // eslint-disable-next-line @typescript-eslint/no-explicit-any
+    // oxlint-disable-next-line typescript/no-explicit-any
     return await response.json() as any;
   };
   const fundsOf = async (server: Running) =>

@@ -4,7 +4,7 @@ import { MODERN_VERSION } from "#gateways/mcp/server.ts";
 
 export type Wire = Record<string, unknown>;
 /** Bodies are looked into freely; each test asserts what it relies on. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
+// oxlint-disable-next-line typescript/no-explicit-any
 export type Free = any;
 
 export const META = {

@@ -18,7 +18,7 @@ interface Answer {
   status: number;
   url: string;
   // Tests look into bodies freely; each asserts what it relies on.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  // oxlint-disable-next-line typescript/no-explicit-any
   body: any;
 }
 

@@ -28,7 +28,7 @@ export interface CallOptions {
 export interface CallResult {
   status: number;
   // Tests look into bodies freely; each asserts what it relies on.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  // oxlint-disable-next-line typescript/no-explicit-any
   body: any;
   headers: Headers;
 }

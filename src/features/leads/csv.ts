@@ -100,9 +100,14 @@ async function isUtf8(path: string, isCut: boolean): Promise<boolean> {
 /** Spreadsheets mark UTF-16 at its beginning; what is not UTF-8 is what Windows wrote before. */
 async function encodingOf(path: string, isCut: boolean): Promise<CsvFormat["encoding"]> {
   const file = await open(path);
-  const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0).finally(() => file.close());
-  if (buffer[0] === 0xff && buffer[1] === 0xfe) return "utf-16le";
-  if (buffer[0] === 0xfe && buffer[1] === 0xff) return "utf-16be";
+  const mark = Buffer.alloc(2);
+  try {
+    await file.read(mark);
+  } finally {
+    await file.close();
+  }
+  if (mark[0] === 0xff && mark[1] === 0xfe) return "utf-16le";
+  if (mark[0] === 0xfe && mark[1] === 0xff) return "utf-16be";
   return await isUtf8(path, isCut) ? "utf-8" : "windows-1252";
 }
 

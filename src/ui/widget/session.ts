@@ -128,7 +128,7 @@ function createMaker(
     const isFirst = status === 422 && Object.keys(state.talk.variables ?? {}).length === 0;
     if (status === 422) state.set({ ...state.talk, variables: null });
     if (visitor && (status === 403 || (status === 422 && !visitor.hash))) {
-      // eslint-disable-next-line no-console -- for whoever made the page
+      // oxlint-disable-next-line no-console -- for whoever made the page
       console.error("assistant-chat: data-user-id was refused, see data-user-hash");
     } else if (isFirst) {
       isKnown = true;

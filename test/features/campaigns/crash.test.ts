@@ -44,7 +44,7 @@ test("[CP20] killed in the middle of a campaign: no attempt twice, nobody forgot
     const response = await fetch(`${running.url}/api${path}`, {
       method: body ? "POST" : "GET", headers, ...(body ? { body: JSON.stringify(body) } : {}),
     });
-    // eslint-disable-next-line @typescript-eslint/no-explicit-any
+    // oxlint-disable-next-line typescript/no-explicit-any
     return await response.json() as any;
   };
   const kill = async (): Promise<void> => {

@@ -22,7 +22,7 @@ test("[LD138] [LD139] killed or stopped in the middle of an import and sent agai
       headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
-    // eslint-disable-next-line @typescript-eslint/no-explicit-any
+    // oxlint-disable-next-line typescript/no-explicit-any
     return await response.json() as any;
   };
   const { data: assistant } = await ask("/user/assistant", assistantBody({ type: "outbound" }));
@@ -40,7 +40,7 @@ test("[LD138] [LD139] killed or stopped in the middle of an import and sent agai
     const response = await fetch(`${running.url}/api/user/leads/import`, {
       method: "POST", headers: { Authorization: `Bearer ${key}` }, body: form,
     });
-    // eslint-disable-next-line @typescript-eslint/no-explicit-any
+    // oxlint-disable-next-line typescript/no-explicit-any
     return { status: response.status, ...await response.json() } as any;
   };
   const stored = async (): Promise<number> =>

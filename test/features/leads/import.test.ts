@@ -30,7 +30,7 @@ async function send(path: string, file: Buffer | string, fields: object = {}, na
     method: "POST", headers: { Authorization: `Bearer ${server.key}` },
     body: formOf(file, name, fields),
   });
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  // oxlint-disable-next-line typescript/no-explicit-any
   return { status: response.status, body: await response.json() as any };
 }
 

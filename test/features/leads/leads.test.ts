@@ -32,7 +32,7 @@ async function upload(
   const response = await fetch(`${server.url}/api/user/leads/${path}`, {
     method: "POST", headers: { Authorization: `Bearer ${key}` }, body: form,
   });
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  // oxlint-disable-next-line typescript/no-explicit-any
   return { status: response.status, body: await response.json() as any };
 }
 

@@ -18,7 +18,7 @@ after(async () => {
 
 const LONG = "Donaudampfschifffahrtsgesellschaftskapitän".repeat(3);
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
+// oxlint-disable-next-line typescript/no-explicit-any
 const read = async (id: number): Promise<any> =>
   (await server.call("GET", `/user/assistant/${id}`)).body;
 

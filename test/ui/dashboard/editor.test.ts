@@ -354,7 +354,7 @@ async function say(page: Page, text: string): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
+// oxlint-disable-next-line typescript/no-explicit-any
 const saved = async (id: number): Promise<any> =>
   (await server.call("GET", `/user/assistant/${id}`)).body;
 

@@ -19,7 +19,7 @@ after(async () => {
 const SECRET = "Bearer very-secret-7f3a";
 const LONG = "unbroken".repeat(40);
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
+// oxlint-disable-next-line typescript/no-explicit-any
 const read = async (id: number): Promise<any> => (await server.call("GET", `/user/tools/${id}`)).body;
 
 async function newTool(changes: Record<string, unknown> = {}): Promise<number> {
