@@ -47,7 +47,9 @@ export async function openBrowser(
     args: [
       "--no-sandbox",
       "--use-fake-device-for-media-stream",
-      ...(microphone === "refused" ? [] : ["--use-fake-ui-for-media-stream"]),
+      // A page lives for seconds: what is optimised for longer, without sound, costs a sixth more.
+      ...(microphone === "refused"
+        ? ["--js-flags=--no-opt --no-maglev"] : ["--use-fake-ui-for-media-stream"]),
       ...(typeof microphone === "object"
         ? [`--use-file-for-fake-audio-capture=${microphone.file}%noloop`]
         : []),

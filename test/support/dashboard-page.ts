@@ -53,6 +53,71 @@ async function inTime(page: Page, work: Promise<void>): Promise<void> {
 export const drawn = (page: Page): Promise<unknown> =>
   page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
 
+interface OpenPage {
+  page: Page;
+  problems: string[];
+  /** Something was done to it that the next who uses it would notice. */
+  isMarked(): boolean;
+}
+
+/** Stay with a page or with its browser context, or are listened to for as long as it is there. */
+const MARKS = [
+  "addCookies", "addInitScript", "addLocatorHandler", "exposeBinding", "exposeFunction",
+  "grantPermissions", "install", "newCDPSession", "newPage", "on", "once", "route", "routeFromHAR",
+  "routeWebSocket", "setExtraHTTPHeaders", "setGeolocation", "setFixedTime", "setOffline",
+  "setSystemTime",
+];
+
+/** Calls `mark` when something is done to it that stays. */
+function watch(target: object, mark: () => void): void {
+  const methods = target as Record<string, (...args: unknown[]) => unknown>;
+  for (const name of MARKS) {
+    const method = methods[name]?.bind(target);
+    if (method === undefined) continue;
+    methods[name] = (...args) => {
+      mark();
+      return method(...args);
+    };
+  }
+}
+
+/** Signs in with the key, and notes what goes wrong. */
+async function preparedPage(page: Page, key: string): Promise<OpenPage> {
+  const problems: string[] = [];
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("console", (message) => {
+    // Requests that a test makes fail are logged here too.
+    const isNetwork = /^(Failed to load resource|WebSocket connection to)/.test(message.text());
+    if (message.type() === "error" && !isNetwork) problems.push(message.text());
+  });
+  await page.addInitScript(REPORT);
+  await page.addInitScript(
+    `if (location.protocol === "http:" && !sessionStorage.getItem("parley-api-key")) sessionStorage.setItem("parley-api-key", ${JSON.stringify(key)});`);
+  let isMarked = false;
+  for (const one of [page, page.context(), page.clock]) {
+    watch(one, () => {
+      isMarked = true;
+    });
+  }
+  return { page, problems, isMarked: () => isMarked };
+}
+
+/**
+ * A page as a new one would be, for the next test: one of a context of its own costs twice the CPU
+ * until it shows the dashboard, and whoever looks at it with axe-core again as much.
+ */
+async function tidied(open: OpenPage, url: string): Promise<OpenPage> {
+  const { page } = open;
+  await page.goto(`${url}/livez`);
+  await page.evaluate("sessionStorage.clear(); localStorage.clear()");
+  await page.setViewportSize(SCREENS[0]);
+  await page.emulateMedia({
+    media: null, colorScheme: null, contrast: null, forcedColors: null, reducedMotion: null,
+  });
+  open.problems.length = 0;
+  return open;
+}
+
 export async function startDashboard(
   env: Record<string, string> = {}, microphone: Microphone = "refused", kind?: BrowserKind,
 ) {
@@ -65,28 +130,27 @@ export async function startDashboard(
     },
   });
   const browser = noBrowser() ? null : await openBrowser(microphone, kind);
+  /** Left as it was found by the last who used it. */
+  let spare: OpenPage | null = null;
+  const openPage = async (options: BrowserContextOptions | undefined, key: string) => {
+    assert.ok(browser);
+    const context = await browser.newContext({
+      viewport: SCREENS[0], ...options, bypassCSP: false,
+    });
+    return preparedPage(await context.newPage(), key);
+  };
   /** Opens the dashboard; afterwards nothing may have gone wrong in it. */
   const withDashboard = async (
     work: (shown: Shown) => Promise<void>,
     { context: options, key = server.key }: { context?: BrowserContextOptions; key?: string } = {},
   ): Promise<void> => {
-    assert.ok(browser);
-    const context = await browser.newContext({
-      viewport: SCREENS[0], ...options, bypassCSP: false,
-    });
-    const page = await context.newPage();
-    const problems: string[] = [];
-    page.on("pageerror", (error) => problems.push(error.message));
-    page.on("console", (message) => {
-      // Requests that a test makes fail are logged here too.
-      const isNetwork = /^(Failed to load resource|WebSocket connection to)/.test(message.text());
-      if (message.type() === "error" && !isNetwork) problems.push(message.text());
-    });
-    await page.addInitScript(REPORT);
-    await page.addInitScript(
-      `if (location.protocol === "http:" && !sessionStorage.getItem("parley-api-key")) sessionStorage.setItem("parley-api-key", ${JSON.stringify(key)});`);
+    const isPlain = options === undefined && key === server.key;
+    const open = isPlain && spare !== null ? spare : await openPage(options, key);
+    if (open === spare) spare = null;
+    const { page, problems } = open;
     await page.goto(`${server.url}/`);
     await page.getByText("Live", { exact: true }).waitFor();
+    let isClean = false;
     try {
       await inTime(page, work({
         page,
@@ -97,10 +161,12 @@ export async function startDashboard(
         look: () => look(page),
       }));
       assert.deepEqual(problems, []);
+      isClean = isPlain && spare === null && !open.isMarked();
     } finally {
       model.script(null);
-      await context.close();
+      if (!isClean) await page.context().close();
     }
+    if (isClean) spare = await tidied(open, server.url);
   };
   return {
     model, server, browser, withDashboard,
@@ -118,8 +184,11 @@ interface Violation {
   nodes: { html: string; failureSummary: string }[];
 }
 
-/** Only what counts is put into words and crosses to here: all that passed takes far longer. */
-const RUN_AXE = `axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
+/**
+ * Only what counts is put into words and crosses to here: all that passed takes far longer. No rule
+ * that is on by itself asks for the style sheets to be fetched once more.
+ */
+const RUN_AXE = `axe.run({ resultTypes: ["violations"], preload: false }).then(({ violations }) =>
   violations.filter(({ impact }) => impact === "serious" || impact === "critical"))`;
 
 /** What axe-core finds serious or critical in what is shown. */
