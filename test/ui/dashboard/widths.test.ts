@@ -57,6 +57,51 @@ test("[DB545] at 1280 px lists cut no number, money or state, and a long name wi
   });
 });
 
+test("[DB593] at 360 px lists cut no phone number, time, state or button in German either, and at 320 px the tab that is open is in view", { skip }, async () => {
+  const { id: caller } = await newAssistant(server, {
+    type: "outbound", status: "active", post_call_evaluation: false,
+  });
+  const number = "+4930123456789";
+  const { data: campaign } = (await server.call("POST", "/user/campaigns", {
+    body: { name: "Autumn", assistant_id: caller },
+  })).body;
+  const lead = { campaign_id: campaign.id, phone_number: number };
+  await server.call("POST", "/user/lead", { body: lead });
+  const made = await server.call("POST", "/user/make_call", {
+    body: { assistant_id: caller, phone_number: number },
+  });
+  const { call_id: call } = made.body as { call_id: number };
+  await askUntil(async () => (await server.call("GET", `/user/calls/${call}`)).body.status,
+    (status) => status.startsWith("ended"));
+  await server.call("POST", "/user/blocked-numbers", { body: { phone_number: number } });
+  const cut = (page: Page): Promise<unknown> => page.evaluate(`[...document.querySelectorAll(
+    "main td, main td .badge, main td .button, main .two-lines > :first-child")]
+    .filter((element) => element.scrollWidth > element.clientWidth
+      || [...element.querySelectorAll(".button")].some((button) =>
+        button.getBoundingClientRect().right > element.getBoundingClientRect().right))
+    .map((element) => element.textContent)`);
+  await withDashboard(async ({ page, go }) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    for (const path of ["/calls", "/leads", "/leads/blocked"]) {
+      await go(path);
+      await page.locator("main td").getByText("+49 30 123456789").first().waitFor();
+      assert.deepEqual(await cut(page), [], path);
+    }
+    await go("/audit");
+    await page.locator("main td").getByText("Anruf").first().waitFor();
+    assert.deepEqual(await cut(page), []);
+    await go("/keys");
+    await page.locator("main td").getByText("Widerrufen").first().waitFor();
+    assert.deepEqual(await cut(page), []);
+    await page.setViewportSize({ width: 320, height: 740 });
+    await go("/numbers/sip-trunks");
+    const tab = page.locator(".tabs [aria-current]");
+    await tab.waitFor();
+    const { x, width } = await tab.boundingBox() ?? assert.fail();
+    assert.ok(x >= 0 && x + width <= 320, `${x} to ${x + width}`);
+  }, { context: { locale: "de" } });
+});
+
 test("[DB575] a conversation is printed with all its messages and nothing to press", { skip }, async () => {
   model.script(() => ({ tokens: ["Line\n\n".repeat(60)] }));
   const { uuid } = await newAssistant(server);

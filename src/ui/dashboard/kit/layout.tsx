@@ -1,7 +1,7 @@
 // What pages are made of: head, cards, notices, badges, and the states before there is anything to
 // show.
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Icon, type IconName } from "./icons.tsx";
 import { words } from "./format.ts";
@@ -145,8 +145,16 @@ export function Skeleton({ lines = 4 }: { lines?: number }) {
 export function Tabs({ tabs, current }: {
   tabs: { href: string; label: string; id: string }[]; current: string;
 }) {
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const tab = nav.current?.querySelector<HTMLElement>("[aria-current]");
+    if (!nav.current || !tab) return;
+    // Sideways only: the page stays where it is.
+    const { offsetLeft: start, clientWidth: room } = nav.current;
+    nav.current.scrollLeft = tab.offsetLeft - start - (room - tab.offsetWidth) / 2;
+  }, [current]);
   return (
-    <nav class="tabs" aria-label="Sections">
+    <nav class="tabs" aria-label="Sections" ref={nav}>
       {tabs.map(({ href, label, id }) => (
         <a key={id} href={href} aria-current={id === current ? "page" : undefined}>{label}</a>
       ))}

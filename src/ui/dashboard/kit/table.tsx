@@ -11,8 +11,8 @@ export interface Column<T> {
   /** 1: always there; 2: from tablets on; 3: on wide screens. */
   priority?: 1 | 2 | 3;
   align?: "end";
-  /** Its share of the width; 1 by default. */
-  grow?: number;
+  /** Its share of the width; 1 by default. `none`: as wide as what is in it, as a button is. */
+  grow?: number | "none";
 }
 
 /** Rows that are ticked; only rows that are loaded can be. */
@@ -84,14 +84,18 @@ function Body<T>(given: TableProps<T> & { count: number }) {
   const body = useRef<HTMLTableSectionElement>(null);
   const [first, last] = useWindow(body, count);
   useEffect(() => rows.show(first, last), [rows, first, last]);
-  const whole = columns.reduce((sum, { grow = 1 }) => sum + grow, 0);
+  const share = ({ grow = 1 }: Column<T>): number => grow === "none" ? 0 : grow;
+  const whole = columns.reduce((sum, column) => sum + share(column), 0);
   const shown = Array.from({ length: Math.max(0, last - first) }, (_, at) => first + at);
   return (
     <table class="list" aria-label={label} aria-rowcount={count + 1}>
       <colgroup>
         {choice && <col class="choice" />}
-        {columns.map(({ title, grow = 1 }) => (
-          <col key={title} style={{ width: `${(grow / whole) * 100}%` }} />
+        {columns.map((column) => (
+          <col
+            key={column.title} class={column.grow === "none" ? "whole" : undefined}
+            style={{ width: column.grow === "none" ? "0" : `${(share(column) / whole) * 100}%` }}
+          />
         ))}
       </colgroup>
       <thead>

@@ -11,7 +11,8 @@ import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { download } from "#ui/dashboard/kit/download.ts";
 import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page } from "#ui/dashboard/kit/layout.tsx";
-import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { Table, useTier, type Column } from "#ui/dashboard/kit/table.tsx";
+import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { deedOf, detailsOf, objectOf, THINGS, type Entry } from "./deeds.ts";
 
 const ROWS = 100;
@@ -74,8 +75,8 @@ const COLUMNS: Column<Entry>[] = [
     title: "When",
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
-  { title: "Who", cell: ({ actor }) => <span title={actor.id}>{actor.name || actor.id}</span> },
-  { title: "What", grow: 1.7, cell: deedOf },
+  { title: "Who", priority: 2, cell: (entry) => <Who {...entry} /> },
+  { title: "What", grow: 1.7, cell: (entry) => <What entry={entry} /> },
   { title: "Which", priority: 2, cell: (entry) => <Which {...objectOf(entry)} /> },
   {
     title: "Details", priority: 3, grow: 2,
@@ -86,6 +87,13 @@ const COLUMNS: Column<Entry>[] = [
   },
   { title: "From", priority: 3, cell: ({ ip }) => ip ?? "–" },
 ];
+
+const Who = ({ actor }: Entry) => <span title={actor.id}>{actor.name || actor.id}</span>;
+
+/** Where there is no room for a column of its own, who did it is with it. */
+const What = ({ entry }: { entry: Entry }) => useTier() > 1
+  ? <>{deedOf(entry)}</>
+  : <TwoLines main={deedOf(entry)} sub={<Who {...entry} />} />;
 
 const Which = ({ name, href }: { name: string; href: string | null }) =>
   href === null ? <span title={name}>{name}</span> : <a href={href} title={name}>{name}</a>;

@@ -9,7 +9,8 @@ import { duration, money, when, whenExactly, words } from "#ui/dashboard/kit/for
 import { Card, Empty, Status } from "#ui/dashboard/kit/layout.tsx";
 import { chosenColumns, ListTools } from "#ui/dashboard/kit/list-tools.tsx";
 import { usePhone } from "#ui/dashboard/later.tsx";
-import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { Table, useTier, type Column } from "#ui/dashboard/kit/table.tsx";
+import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { assistantOptions } from "./assistants.ts";
 import {
@@ -39,7 +40,7 @@ const COLUMNS: Column<CallRecord>[] = [
   },
   { title: "Direction", cell: ({ type }) => typeWords(type), priority: 3, grow: 1.2 },
   { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.3 },
-  { title: "Status", cell: ({ status }) => <Status code={status} />, grow: 2.05 },
+  { title: "Status", priority: 2, cell: ({ status }) => <Status code={status} />, grow: 2.05 },
   {
     title: "Duration", align: "end", priority: 2, grow: 0.95,
     cell: ({ status, duration: seconds }) => isLive(status) ? "–" : duration(seconds),
@@ -50,9 +51,11 @@ const COLUMNS: Column<CallRecord>[] = [
   },
 ];
 
+/** Where there is no room for a column of its own, the status is with it. */
 function Customer({ call }: { call: CallRecord }) {
   const phone = usePhone();
-  return <>{phone(customerOf(call))}</>;
+  const name = phone(customerOf(call));
+  return useTier() > 1 ? <>{name}</> : <TwoLines main={name} sub={<Status code={call.status} />} />;
 }
 
 const queryOf = ({ search, status, type, assistant, phone, ...days }: Filter) => ({

@@ -100,7 +100,7 @@ const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] =
   { title: "Created", priority: 3, cell: ({ created_at: at }) => when(at) },
   { title: "Made by", priority: 3, grow: 1.1, cell: ({ made_by: by }) => by?.name ?? "Command line" },
   {
-    title: "Actions", align: "end", grow: 1.3,
+    title: "Actions", align: "end", grow: "none",
     cell: (key) => (
       <Button kind="quiet" needs="keys" label={`Revoke ${key.name}`} onClick={() => onRevoke(key)}>
         Revoke

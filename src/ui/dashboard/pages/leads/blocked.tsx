@@ -28,7 +28,7 @@ const columnsFor = (remove: (blocked: Blocked) => void): Column<Blocked>[] => [
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
   {
-    title: "Remove", align: "end",
+    title: "Remove", align: "end", grow: "none",
     cell: (blocked) => (
       <Button
         kind="quiet" needs="answer" label={`Remove ${blocked.phone_number}`}

@@ -15,7 +15,7 @@ const knownOf = ({ variables }: Lead): string =>
     .map(([name, text]) => `${name}: ${text}`).join(", ");
 
 const NUMBER: Column<Lead> = {
-  title: "Number", grow: 1.65,
+  title: "Number", grow: 2.1,
   cell: (lead) => <TwoLines main={formatPhone(lead.phone_number)} sub={knownOf(lead)} />,
 };
 const CAMPAIGN: Column<Lead> = {

@@ -49,9 +49,9 @@ const columnsFor = (choose: (offer: Offer) => void): Column<Offer>[] => [
   },
   { title: "Country", cell: ({ country_code: code }) => countryName(code), priority: 2 },
   { title: "Text messages", cell: ({ sms_capable: can }) => can ? "Yes" : "No", priority: 2 },
-  { title: "A month", cell: ({ price }) => money(price), align: "end", grow: 0.9 },
+  { title: "A month", cell: ({ price }) => money(price), align: "end", grow: 1.25 },
   {
-    title: "Buy", align: "end", grow: 1,
+    title: "Buy", align: "end", grow: "none",
     cell: (offer) => (
       <Button needs="buy" label={`Buy ${offer.phone_number_formatted}`} onClick={() => choose(offer)}>
         Buy

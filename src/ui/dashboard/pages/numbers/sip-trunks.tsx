@@ -39,7 +39,7 @@ const columnsFor = (remove: (trunk: Trunk) => void): Column<Trunk>[] => [
     cell: ({ updated_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
   {
-    title: "Delete", align: "end", grow: 0.8,
+    title: "Delete", align: "end", grow: "none",
     cell: (trunk) => (
       <Button
         kind="quiet" needs="buy" label={`Delete ${trunk.phone_number}`}
