@@ -182,6 +182,36 @@ test("[DB51] one: each piece as it is written, Markdown as the widget shows it, 
   });
 });
 
+test("[DB594] a log that grows before the browser tells that it was scrolled stays at its newest message, and whoever goes up stays there", { skip }, async () => {
+  model.script(() => ({ tokens: ["At nine.\n\n".repeat(30)] }));
+  const uuid = await newConversation(server, assistant.uuid);
+  await send(uuid, "When?");
+  await withDashboard(async ({ page, go }) => {
+    await go(`/conversations/${uuid}`);
+    const log = page.locator(".conversations-messages > ol");
+    await log.getByText("At nine.").last().waitFor();
+    const newest = page.getByRole("button", { name: "To the newest" });
+    // As where more is drawn between the scrolling and the word of it.
+    await log.evaluate((list) => {
+      (list.lastElementChild as HTMLElement).style.minHeight = "3000px";
+      list.dispatchEvent(new Event("scroll"));
+    });
+    await send(uuid, "And on Sundays?");
+    await log.getByText("And on Sundays?").waitFor();
+    await until(page, `document.querySelectorAll(".conversations-message").length === 5`);
+    const rest = `(({ scrollHeight, scrollTop, clientHeight }) =>
+      scrollHeight - scrollTop - clientHeight)(document.querySelector(".conversations-messages > ol"))`;
+    await until(page, `${rest} < 60`);
+    assert.equal(await newest.count(), 0);
+    await log.hover();
+    await page.mouse.wheel(0, -600);
+    await newest.waitFor();
+    await send(uuid, "And on Mondays?");
+    await log.getByText("And on Mondays?").waitFor();
+    assert.ok(Number(await page.evaluate(rest)) > 60);
+  });
+});
+
 test("[DB52] the AI is switched off and on as the server confirms; others' switching shows", { skip }, async () => {
   const uuid = await newConversation(server, assistant.uuid);
   await withDashboard(async ({ page, go }) => {

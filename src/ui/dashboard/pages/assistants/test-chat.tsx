@@ -1,6 +1,6 @@
 // A real conversation to test the assistant with, free of charge and with what is not saved yet:
 // streamed, with what its functions did, and the variables it is given.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
 import {
@@ -8,6 +8,7 @@ import {
 } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Empty, Notice } from "#ui/dashboard/kit/layout.tsx";
+import { useEnd } from "#ui/dashboard/kit/use-end.ts";
 import type { Line, ToolCall } from "./chat.ts";
 import { useDraft, type Draft } from "./draft.ts";
 import { useChat, type Chat } from "./use-chat.ts";
@@ -95,14 +96,8 @@ export function TestChat({ test }: { test: Test }) {
 }
 
 function Log({ chat, start }: { chat: Chat; start(): Promise<void> }) {
-  const place = useRef<HTMLDivElement>(null);
-  const sticks = useRef(true);
   const { lines, isBusy } = chat;
-  // Follows what is being written, unless somebody has scrolled up to read.
-  useEffect(() => {
-    const { current } = place;
-    if (current && sticks.current) current.scrollTop = current.scrollHeight;
-  }, [lines]);
+  const { list } = useEnd<HTMLDivElement>([lines]);
   if (chat.conversation === null && lines.length === 0) {
     return (
       <Empty icon="conversations" title="Talk with it as a customer would">
@@ -114,11 +109,8 @@ function Log({ chat, start }: { chat: Chat; start(): Promise<void> }) {
   const isWaiting = isBusy && lines.at(-1)?.role === "user";
   return (
     <div
-      class="assistants-log" ref={place} role="log" aria-label="Conversation" aria-busy={isBusy}
+      {...list} class="assistants-log" role="log" aria-label="Conversation" aria-busy={isBusy}
       tabIndex={0}
-      onScroll={({ currentTarget: log }) => {
-        sticks.current = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-      }}
     >
       {lines.map((line, at) => <Said key={at} line={line} />)}
       {isWaiting && <p class="assistants-said assistant"><Dots /></p>}

@@ -1,8 +1,9 @@
 // What was said on a call, entry by entry. While it is live the newest is kept in view; beside a
 // recording the entry being heard is, and each entry leads to its place in the sound.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { duration } from "#ui/dashboard/kit/format.ts";
+import { useEnd } from "#ui/dashboard/kit/use-end.ts";
 import { speakerOf, type Entry } from "./call-state.ts";
 import { FunctionCalls } from "./facts.tsx";
 
@@ -20,28 +21,15 @@ interface TranscriptProps {
   empty: string;
 }
 
-/** Nearer than this to the end counts as the end. */
-const END_PX = 60;
-
 export function Transcript(props: TranscriptProps) {
   const { entries, saying = null, followsEnd = false, current = null, onSeek, empty } = props;
-  const list = useRef<HTMLOListElement>(null);
-  const isAtEnd = useRef(true);
+  const { list } = useEnd<HTMLOListElement>([entries, saying], followsEnd);
   useEffect(() => {
-    const element = list.current;
-    if (element && followsEnd && isAtEnd.current) element.scrollTop = element.scrollHeight;
-  }, [entries, saying, followsEnd]);
-  useEffect(() => {
-    if (props.followsCurrent && current !== null) scrollTo(list.current, current);
+    if (props.followsCurrent && current !== null) scrollTo(list.ref.current, current);
   }, [current, props.followsCurrent]);
   if (entries.length === 0 && !saying) return <p class="soft">{empty}</p>;
   return (
-    <ol
-      ref={list} class="calls-transcript" tabIndex={0} aria-label="Transcript"
-      onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
-        isAtEnd.current = scrollHeight - scrollTop - clientHeight < END_PX;
-      }}
-    >
+    <ol {...list} class="calls-transcript" tabIndex={0} aria-label="Transcript">
       {entries.map((entry) => (
         <EntryRow
           key={entry.number} entry={entry} isCurrent={entry.number === current} onSeek={onSeek}

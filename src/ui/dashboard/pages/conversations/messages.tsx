@@ -1,16 +1,13 @@
 // The messages of a conversation. Stays at the newest unless somebody scrolled away; what
 // visitors wrote is shown as it was written, replies as the widget shows them, never as HTML.
-import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
 import { Icon } from "#ui/dashboard/kit/icons.tsx";
+import { useEnd } from "#ui/dashboard/kit/use-end.ts";
 import { FunctionCalls } from "#ui/dashboard/pages/calls/facts.tsx";
 import type { Usage } from "./answers.tsx";
 import type { Item } from "./talk.ts";
-
-/** Nearer than this to the end counts as the end. */
-const END_PX = 60;
 
 export function Messages({ items, usages, uuid }: {
   /** The conversation, whose files are read by it. */
@@ -19,22 +16,11 @@ export function Messages({ items, usages, uuid }: {
   /** What each counted, as far as it is known. */
   usages: readonly (Usage | null)[];
 }) {
-  const list = useRef<HTMLOListElement>(null);
-  const [isAtEnd, setAtEnd] = useState(true);
-  const toEnd = (): void => {
-    if (list.current) list.current.scrollTop = list.current.scrollHeight;
-  };
-  useEffect(() => {
-    if (isAtEnd) toEnd();
-  }, [items, isAtEnd]);
+  const { isAtEnd, toEnd, list } = useEnd<HTMLOListElement>([items]);
   if (items.length === 0) return <p class="soft">Nothing has been written yet.</p>;
   return (
     <div class="conversations-messages">
-      <ol
-        ref={list} tabIndex={0} aria-label="Messages"
-        onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) =>
-          setAtEnd(scrollHeight - scrollTop - clientHeight < END_PX)}
-      >
+      <ol {...list} tabIndex={0} aria-label="Messages">
         {items.map((item, index) => (
           <Message key={index} item={item} usage={usages[index] ?? null} uuid={uuid} />
         ))}
