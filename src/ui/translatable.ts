@@ -37,6 +37,7 @@ const READ_ATTRIBUTES = new Set([
 const UNREAD = new Set([
   "class", "key", "id", "href", "src", "type", "role", "for", "dir", "lang", "rel", "target", "kind",
   "icon", "name", "style", "tone", "needs", "path", "viewBox", "d", "autoComplete", "autocomplete",
+  "aria-keyshortcuts",
 ]);
 /** Functions whose strings are names of code. */
 const NAMING = /(?:^|\.)(?:t|plural|later|asIs|set|get|setRequestHeader|DOMException|matches|querySelector)$/;

@@ -52,6 +52,7 @@ export function Shortcuts({ pages }: Pick<PaletteProps, "pages">) {
 const KEYS: [keys: string, what: string][] = [
   ["Ctrl K or ⌘ K", "Go to a page, an assistant, a number or a person"],
   ["?", "These keys"],
+  ["Ctrl Z or ⌘ Z", "Press “Undo” of the newest note"],
   ["Tab, then Enter, on a page’s start", "Skip to its content"],
   ["j and k", "In the inbox: the next conversation and the one before"],
   ["r", "In the inbox: reply"],

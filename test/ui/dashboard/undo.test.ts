@@ -158,6 +158,33 @@ test("[DB534] ending a conversation, stopping a campaign and blocking a number a
   });
 });
 
+test("[DB596] Ctrl+Z presses the newest note's Undo, and in a field takes back what was typed", { skip }, async () => {
+  const number = "+14155550177";
+  await server.call("POST", "/user/blocked-numbers", { body: { phone_number: number } });
+  const blocked = async (): Promise<string[]> => (await read("/user/blocked-numbers")).data
+    .map((one: { phone_number: string }) => one.phone_number);
+  await withDashboard(async ({ page, go }) => {
+    await go("/leads/blocked");
+    await page.getByRole("button", { name: `Remove ${number}` }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByRole("button", { name: "Remove" }).focus();
+    await page.keyboard.press("Enter");
+    const note = page.locator(".toasts p", { hasText: "Phone number unblocked successfully" });
+    await note.waitFor();
+    const reason = page.getByLabel("Reason");
+    await reason.focus();
+    await page.keyboard.type("Asked");
+    await page.keyboard.press("Control+z");
+    assert.equal(await reason.inputValue(), "");
+    assert.ok(!(await blocked()).includes(number));
+    await reason.blur();
+    await page.keyboard.press("Control+z");
+    await note.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: `Remove ${number}` }).waitFor();
+    assert.ok((await blocked()).includes(number));
+  });
+});
+
 test("[DB588] a note stays as long as its button has the focus, and goes once it has not", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     await page.clock.install();

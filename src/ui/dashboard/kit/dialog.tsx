@@ -1,6 +1,6 @@
 // Dialogs and toasts. A dialog is the browser's own: it keeps the focus in and gives it back.
 import { createContext, type ComponentChildren } from "preact";
-import { useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Button } from "./controls.tsx";
 import { said } from "./said.ts";
@@ -75,6 +75,23 @@ const ToastContext = createContext<Toasts>({ notify: () => undefined, fail: () =
 
 export const useToasts = (): Toasts => useContext(ToastContext);
 
+const WRITTEN_IN = "textarea, input:not([type='checkbox'], [type='radio'])";
+
+/** The note is last in the order of Tab. In a field the key takes back what was typed there. */
+function undoByKey(): () => void {
+  const press = (event: KeyboardEvent): void => {
+    const isUndo = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey
+      && event.key.toLowerCase() === "z";
+    if (!isUndo || document.activeElement?.matches(WRITTEN_IN)) return;
+    const newest = [...document.querySelectorAll<HTMLElement>(".toasts button")].at(-1);
+    if (!newest) return;
+    event.preventDefault();
+    newest.click();
+  };
+  addEventListener("keydown", press);
+  return () => removeEventListener("keydown", press);
+}
+
 export function ToastProvider({ children }: { children: ComponentChildren }) {
   const [shown, setShown] = useState<Toast[]>([]);
   const toasts = useMemo<Toasts>(() => {
@@ -95,6 +112,7 @@ export function ToastProvider({ children }: { children: ComponentChildren }) {
       fail: (error) => show(messageOf(error), true),
     };
   }, []);
+  useEffect(undoByKey, []);
   return (
     <ToastContext.Provider value={toasts}>
       {children}
@@ -104,7 +122,7 @@ export function ToastProvider({ children }: { children: ComponentChildren }) {
             {text}
             {undo && (
               <button
-                type="button" onClick={() => {
+                type="button" aria-keyshortcuts="Control+Z Meta+Z" onClick={() => {
                   setShown((before) => before.filter((toast) => toast.id !== id));
                   Promise.resolve().then(undo).catch(toasts.fail);
                 }}
