@@ -127,6 +127,46 @@ test("[DB67] a number says who uses it, takes a name, and is released only after
   }, { key });
 });
 
+test("[DB595] until it is known who uses a number and what an assistant speaks with, lists do not say nobody and nothing", { skip }, async () => {
+  const { key } = await server.newAccount({ balance: "20" });
+  const id = await buy(key, "+14155550107");
+  const { id: assistantId } = await newAssistant(server, {
+    name: "Night desk", phone_number_id: id, type: "outbound",
+  }, key);
+  await server.call("POST", "/user/campaigns", {
+    key, body: { name: "Autumn", assistant_id: assistantId },
+  });
+  await withDashboard(async ({ page, go }) => {
+    const hold = async (urls: RegExp): Promise<() => void> => {
+      const gate = Promise.withResolvers<void>();
+      await page.route(urls, async (route) => {
+        await gate.promise;
+        await route.continue();
+      });
+      return gate.resolve;
+    };
+    const seen = async (path: string, name: string): Promise<void> => {
+      await go(path);
+      const row = page.getByRole("row").filter({ hasText: name });
+      await row.waitFor();
+      assert.doesNotMatch(await row.innerText(), /Nobody|–(?!\d)/);
+    };
+    const freeAssistants = await hold(/\/user\/assistants$/);
+    const freeCatalogs = await hold(/\/user\/assistants\/(voices|languages|phone-numbers)/);
+    await page.reload();
+    await seen("/numbers", "+1 415 555 0107");
+    await seen("/campaigns", "Autumn");
+    freeAssistants();
+    await seen("/assistants", "Night desk");
+    freeCatalogs();
+    const row = page.getByRole("row").filter({ hasText: "Night desk" });
+    await row.getByText("+1 415 555 0107").waitFor();
+    assert.doesNotMatch(await row.innerText(), /…/);
+    await go("/numbers");
+    await page.getByRole("link", { name: "Night desk" }).waitFor();
+  }, { key });
+});
+
 test("[DB68] a SIP trunk is made, changed and deleted; faults stand beside their fields", { skip }, async () => {
   const { key } = await server.newAccount();
   const list = async () => (await server.call("GET", TRUNKS, { key })).body.data as

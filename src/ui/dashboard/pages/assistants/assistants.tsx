@@ -124,7 +124,7 @@ function useColumns(): Column<Assistant>[] {
   const voices = useVoices("pipeline", null).value;
   const numbers = useNumbers().value;
   const nameOf = (items: { id: number; name: string }[] | null, id: number): string =>
-    items?.find((item) => item.id === id)?.name ?? "–";
+    items === null ? "…" : items.find((item) => item.id === id)?.name ?? "–";
   return [
     { title: "Name", grow: 2, cell: ({ name }) => name },
     { title: "Status", grow: 0.9, cell: ({ status }) => <Status code={status} /> },
@@ -138,6 +138,7 @@ function useColumns(): Column<Assistant>[] {
     {
       title: "Number", priority: 2, grow: 1.1,
       cell: ({ phone_number_id: id }) => {
+        if (id !== null && numbers === null) return "…";
         const number = numbers?.find((one) => one.id === id)?.phone_number;
         return number ? formatPhone(number) : "–";
       },

@@ -1,5 +1,5 @@
 // The account's campaigns: who calls, how far they are.
-import { useAssistants, useCampaigns, type Campaign } from "#ui/dashboard/data/lists.ts";
+import { useAssistants, useCampaigns, type Assistant, type Campaign } from "#ui/dashboard/data/lists.ts";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { count } from "#ui/dashboard/kit/format.ts";
@@ -12,7 +12,7 @@ import { pausedUntil, useClock, whenWords } from "./words.ts";
 import "./campaigns.css";
 
 const columnsFor = (
-  now: Date, assistantName: (id: number) => string | undefined,
+  now: Date, assistants: Assistant[] | null,
 ): Column<Campaign>[] => [
   {
     title: "Name", grow: 2,
@@ -28,7 +28,8 @@ const columnsFor = (
   {
     title: "Assistant", grow: 1.3, priority: 2,
     cell: ({ assistant_id: id }) => {
-      const name = assistantName(id);
+      if (assistants === null) return "…";
+      const name = assistants.find((one) => one.id === id)?.name;
       return name === undefined ? "–" : <a href={`#/assistants/${id}`}>{name}</a>;
     },
   },
@@ -48,13 +49,11 @@ export function Campaigns() {
   const list = useCampaigns();
   const assistants = useAssistants().value;
   const now = useClock();
-  const nameOf = (id: number): string | undefined =>
-    assistants?.find((one) => one.id === id)?.name;
   return (
     <Page title="Campaigns" actions={<NewCampaignLink />}>
       <Card class="flush">
         <Table
-          label="Campaigns" columns={columnsFor(now, nameOf)} rowKey={({ id }) => id}
+          label="Campaigns" columns={columnsFor(now, assistants)} rowKey={({ id }) => id}
           rows={rowsOf(list.value?.toReversed() ?? null, list.error, list.reload)}
           href={({ id }) => `#/campaigns/${id}`}
           empty={(

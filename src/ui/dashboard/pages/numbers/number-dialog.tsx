@@ -14,7 +14,7 @@ const NICKNAME_CHARS_MAX = 50;
 
 interface Props {
   number: OwnNumber;
-  users: User[];
+  users: User[] | null;
   onChange(): void;
   onClose(): void;
 }
@@ -46,7 +46,7 @@ export function NumberDialog(props: Props) {
           ["A month", price > 0 ? money(price) : "–"],
           ["Paid until", paid ? whenExactly(paid) : "–"],
           ["Text messages", number.sms_capable ? "Yes" : "No"],
-          ["Used by", users.length === 0 ? "Nobody" : (
+          ["Used by", users === null ? "…" : users.length === 0 ? "Nobody" : (
             <span key="users" class="numbers-users">
               {users.map(({ href, name }) => <a key={href} href={href}>{name}</a>)}
             </span>

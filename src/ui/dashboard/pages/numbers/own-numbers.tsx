@@ -18,11 +18,11 @@ export interface User {
   name: string;
 }
 
-/** Assistants and campaigns, by the number's id. */
-function useUsers(): (numberId: number) => User[] {
-  const assistants = useAssistants().value ?? [];
-  const campaigns = useCampaigns().value ?? [];
-  return (numberId) => [
+/** Assistants and campaigns, by the number's id; null until they are known. */
+function useUsers(): (numberId: number) => User[] | null {
+  const assistants = useAssistants().value;
+  const campaigns = useCampaigns().value;
+  return (numberId) => assistants && campaigns && [
     ...assistants.filter((one) => one.phone_number_id === numberId)
       .map(({ id, name }) => ({ href: `#/assistants/${id}`, name })),
     ...campaigns.filter((one) => one.phone_number_ids.includes(numberId))
@@ -45,7 +45,7 @@ export function NumberStatus({ number }: { number: OwnNumber }) {
     : <Status code={number.status} />;
 }
 
-const columnsFor = (usersOf: (numberId: number) => User[]): Column<OwnNumber>[] => [
+const columnsFor = (usersOf: (numberId: number) => User[] | null): Column<OwnNumber>[] => [
   {
     title: "Number", grow: 1.6,
     cell: ({ phone_number: text, nickname }) => (
@@ -72,7 +72,9 @@ const columnsFor = (usersOf: (numberId: number) => User[]): Column<OwnNumber>[] 
   {
     title: "Used by", priority: 2, grow: 1.5,
     cell: ({ id }) => {
-      const [first, ...more] = usersOf(id);
+      const users = usersOf(id);
+      if (!users) return "…";
+      const [first, ...more] = users;
       if (!first) return <span class="soft">Nobody</span>;
       return <><a href={first.href}>{first.name}</a>{more.length > 0 && ` +${more.length}`}</>;
     },
