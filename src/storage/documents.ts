@@ -35,6 +35,13 @@ const HOUR_MICROS = 60 * MINUTE_MICROS;
 const nextReading = (hours: number | null, now: Instant): Instant | null =>
   (hours === null ? null : now + hours * HOUR_MICROS);
 
+/** Or further ahead than any reading is put off: written before the clock was set back. */
+export const IS_DUE = `next_read_at IS NOT NULL AND (next_read_at <= @now
+  OR next_read_at > CAST(@now AS BIGINT) + reread_hours * CAST(${HOUR_MICROS} AS BIGINT))`;
+
+const isDue = ({ next_read_at: nextAt, reread_hours: hours }: DocumentRow, now: Instant): boolean =>
+  nextAt !== null && (nextAt <= now || nextAt > (nextReading(hours, now) ?? Infinity));
+
 const POSITION_MAX = Number.MAX_SAFE_INTEGER;
 
 /** The rows of a document's chunks and their entries in the index, always together. */
@@ -215,7 +222,7 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
       const row = await steps.find.get(args);
       if (!row) return { kind: "not_found" as const };
       if (row.status === "processing") return { kind: "busy" as const };
-      if (args.isDue && (row.next_read_at ?? Infinity) > args.now) return { kind: "busy" as const };
+      if (args.isDue && !isDue(row, args.now)) return { kind: "busy" as const };
       if (!args.isDue) await forgetSite.run({ documentId: row.id });
       return { kind: "saved" as const, ...await steps.readAgain(row, args) };
     },

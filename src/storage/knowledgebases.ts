@@ -6,7 +6,7 @@ import {
 } from "#features/knowledgebases/knowledgebases.ts";
 import type { Instant } from "#core/system.ts";
 import { createDetacher } from "./assistants.ts";
-import { createChunkWrites, documentCommands } from "./documents.ts";
+import { createChunkWrites, documentCommands, IS_DUE } from "./documents.ts";
 import {
   documentFromRow, knowledgebaseFromRow, type DocumentRow, type KnowledgebaseRow,
 } from "./knowledge-rows.ts";
@@ -101,7 +101,7 @@ export function createKnowledgebaseStore(
     SELECT * FROM documents
     WHERE status = 'processing' AND ${isFree("documents.node_id")} ORDER BY id`);
   const due = reader.prepare<object, DocumentRow>(`
-    SELECT * FROM documents WHERE next_read_at <= @now AND status <> 'processing'
+    SELECT * FROM documents WHERE ${IS_DUE} AND status <> 'processing'
     ORDER BY next_read_at LIMIT (@rows + 0)`);
   const pages = reader.prepare<object, { pages: string }>(
     "SELECT pages FROM document_sites WHERE document_id = @documentId");

@@ -147,6 +147,26 @@ test("[KB129] on its timetable a website is read again, and only pages that chan
   assert.deepEqual(site.asked, []);
 });
 
+test("[KB135] a website does not wait for a time written by a clock that was set back since", async () => {
+  const site = await newSite({ "/": "<p>Home.</p>" }, { isNamed: true });
+  const id = await newKnowledgebase(server);
+  const before = hours;
+  hours += 24 * 365;
+  const document = await add(id, { url: `${site.url}/`, read_again_every_hours: 24 });
+  hours += 1;
+  await readDue();
+  assert.equal((await documentOf(id, document)).status, "active", "it is not due yet");
+  hours = before;
+  await readDue();
+  await whenRead(server, document, { times: 2 });
+  const { next_read_at: next } = await documentOf(id, document);
+  const day = Date.parse(String(next)) - (system.now() / 1000 + hours * 3_600_000);
+  assert.ok(Math.abs(day - 24 * 3_600_000) < 60_000, String(next));
+  hours += 25;
+  await readDue();
+  await whenRead(server, document, { times: 3 });
+});
+
 test("[KB130] a site that names no state is compared by what it says", async () => {
   const site = await newSite({
     "/": "<p>Stays.</p><a href='/b'></a>", "/b": "<!-- 1 --><p>Stays, too.</p>",
