@@ -9,7 +9,7 @@ import type {
 } from "#features/calls/records.ts";
 import { senderOf } from "#features/calls/transcript.ts";
 import {
-  legCarrierCost, legSeconds, settled, type Transfer,
+  legCarrierCost, legSeconds, settled, withoutSilent, type Transfer,
 } from "#features/calls/transfers.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
@@ -385,7 +385,7 @@ function createEnd(sql: Sql, rows: CallRows, moveDesk: MoveCallDesk) {
     const endedAt = Math.max(args.endedAt ?? now, call.answeredAt);
     const seconds = Math.max(0, Math.ceil((endedAt - call.answeredAt) / SECOND));
     const { ours: perMinute, carriers } = await prices.get({ callId }) ?? { ours: 0, carriers: 0 };
-    const { charge = "full" } = args;
+    const { charge = "full", silent = [] } = args;
     const transfers = settled(call.transfers, { ...args, endedAt });
     const owed = owedOf(charge, { lastedMicros: endedAt - call.answeredAt, seconds, perMinute })
       + owedForLegs(charge, transfers, perMinute);
@@ -408,7 +408,7 @@ function createEnd(sql: Sql, rows: CallRows, moveDesk: MoveCallDesk) {
       totalMicros: posted ? -posted.amountMicros : 0,
       turns: JSON.stringify(args.turns),
       quality: args.quality ? JSON.stringify(args.quality) : null,
-      transfers: JSON.stringify(transfers),
+      transfers: JSON.stringify(withoutSilent(transfers, silent)),
       hasRecording: args.hasRecording ? 1 : 0,
     });
     const to = finalStatus === "failed" ? "failed" : "ended";

@@ -67,7 +67,7 @@ function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
       if (status === "in-progress") {
         events.push(...await end({
           accountId, callId, nodeId: row.node_id, finalStatus: "failed", reason, failureReason, charge: "lasted",
-          turns: [], hasRecording: !silent.includes(row.recording_file ?? ""), now,
+          turns: [], hasRecording: !silent.includes(row.recording_file ?? ""), silent, now,
           ...(beatAt === null ? {} : { endedAt: beatAt }),
         }));
         continue;

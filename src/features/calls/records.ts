@@ -325,6 +325,8 @@ export interface CallStore {
     quality?: LegQuality | null;
     /** False: nothing was recorded after all. */
     hasRecording: boolean;
+    /** Files of legs in which nothing is either; absent: none. */
+    silent?: readonly string[];
     now: Instant;
   }): Promise<CommittedEvent[]>;
   /** ended → its final status, with what the work after the call gave. */

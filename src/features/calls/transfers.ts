@@ -122,6 +122,12 @@ export function legSeconds({ leg, finishedAt }: Transfer): number {
 export const legCarrierCost = (transfer: Transfer): Micros =>
   Math.ceil(legSeconds(transfer) / 60) * (transfer.leg?.carrierMicrosPerMinute ?? 0);
 
+/** Without the recordings among these files, in which nothing is. */
+export const withoutSilent = (transfers: Transfers, silent: readonly string[]): Transfer[] =>
+  transfers.map((one) => one.leg && silent.includes(one.leg.recordingFile ?? "")
+    ? { ...one, leg: { ...one.leg, recordingFile: null } }
+    : one);
+
 /** The call is over: what was in progress has an outcome. */
 export const settled = (
   transfers: Transfers,

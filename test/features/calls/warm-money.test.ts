@@ -3,7 +3,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import fc from "fast-check";
+import { monoWav } from "#audio/wav.ts";
 import { mayStep, WARM_STAGES, type TransferOutcome, type WarmStage } from "#features/calls/warm-stages.ts";
 import { withRecordings } from "#features/webhooks/payloads.ts";
 import { auditBeside } from "#support/beside.ts";
@@ -217,6 +220,32 @@ test("[WT27] the legs that were answered are recorded beside their call, with li
   assert.equal(await storage.calls.hasRecording(`${uuid}-2.wav`), false);
   await storage.close();
   assert.deepEqual(await urls(), [null, null]);
+});
+
+test("[WT29] a leg that a crash cut before anything was recorded has no recording", async () => {
+  const hasLink = async (sound: Uint8Array | null): Promise<boolean> => {
+    const { call } = await calls.begin({
+      assistant: assistant!, type: "inbound", conversationUuid: null, assistantPhone: "+15550199",
+      customerPhone: "+15550100", variables: {},
+    });
+    const uuid = randomUUID();
+    await calls.change(call, "in-progress", { recordingFile: `${uuid}.wav` });
+    await asked(call.id);
+    await step(call.id, "dialling");
+    await step(call.id, "briefing");
+    const pathOf = (file: string): string => join(server.dataDir, "scratch", file);
+    writeFileSync(pathOf(`${uuid}.wav`), monoWav([new Int16Array(8000)], 8000));
+    if (sound) writeFileSync(pathOf(`${uuid}-1.wav`), sound);
+    await recover();
+    const { recording_url: whole, transfers: [leg] } = await shown(call.id);
+    assert.ok(whole);
+    return leg.recording_url !== null;
+  };
+  assert.equal(await hasLink(monoWav([], 8000)), false);
+  assert.equal(await hasLink(monoWav([new Int16Array(8000)], 8000)), true);
+  // It may be in the place that no other node reaches now.
+  assert.equal(await hasLink(null), true);
+  assert.deepEqual(await problems(), []);
 });
 
 test("[WT14] who may not be called, or cannot be paid, is not; why is on record", async () => {
