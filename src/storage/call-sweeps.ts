@@ -22,13 +22,15 @@ export function callSweepCommands(sql: Sql, rows: CallRows, end: EndCall) {
 
 function createBeat(sql: Sql) {
   const beat = sql.prepare(`
-    UPDATE calls SET last_beat_at = @now
+    UPDATE calls SET last_beat_at = @at
     WHERE id = @callId AND account_id = @accountId AND status = 'in-progress'
       AND coalesce(node_id, ${NOBODY}) = @nodeId`);
   return async (
-    { callIds, ...args }: AsNode<{ accountId: number; callIds: number[]; now: Instant }>,
+    { beats, ...args }: AsNode<{
+      accountId: number; beats: { callId: number; at: Instant }[];
+    }>,
   ): Promise<void> => {
-    for (const callId of callIds) await beat.run({ ...args, callId });
+    for (const one of beats) await beat.run({ ...args, ...one });
   };
 }
 

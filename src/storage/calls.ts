@@ -278,7 +278,9 @@ function createCallSweeps(
     hasRecording: async (file) => await recorded.get({ file: callFileOf(file) }) !== undefined,
     beat: async ({ calls, now }) => {
       await perAccount(calls, (accountId, own) =>
-        writer.write("calls.beat", { accountId, callIds: own.map(({ id }) => id), now }));
+        writer.write("calls.beat", {
+          accountId, beats: own.map(({ id, at = now }) => ({ callId: id, at })),
+        }));
     },
     cutRecordings: async () => (await cut.all({})).flatMap(recordingsIn),
     recover: async (args) => {

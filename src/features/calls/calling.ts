@@ -15,7 +15,7 @@ import type { CarrierName, LegEvent, Offer } from "#providers/carriers/port.ts";
 import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hosted.ts";
 import { holding, type Capacity } from "./capacity.ts";
 import { createControl } from "./control.ts";
-import { conclude, finish, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
+import { beat, conclude, finish, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records.ts";
 import {
@@ -86,7 +86,7 @@ export function createCalling(options: CallingOptions): Calling {
     const call = live.get(message.callId);
     if (call) handle(options, call, message, keep, () => left(message.callId));
   });
-  system.every(LIMITS.callBeatMs, () => keep("call beat", beat(calls, live)));
+  system.every(LIMITS.callBeatMs, () => keep("call beat", beat(options, live)));
   let isStopping = false;
   const open = (call: Call, assistant: Assistant, args: OpenArgs): LiveCall => {
     const entry = openCall(options, call, assistant, args);
@@ -149,14 +149,6 @@ export function createCalling(options: CallingOptions): Calling {
 
 async function finishLate(options: CallingOptions, callIds: number[]): Promise<void> {
   for (const callId of callIds) await finish(options, callId);
-}
-
-/** A process that dies bills no time in which nobody was heard to be there. */
-async function beat(
-  calls: CallingOptions["calls"], live: ReadonlyMap<number, LiveCall>,
-): Promise<void> {
-  const talking = [...live.values()].filter((call) => call.answered && !call.isSilent);
-  if (talking.length > 0) await calls.beat(talking);
 }
 
 type Open = (call: Call, assistant: Assistant, args: OpenArgs) => LiveCall;

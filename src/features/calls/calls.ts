@@ -6,7 +6,7 @@ import type { Warning } from "#features/assistants/warnings.ts";
 import { fieldFault, Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Micros } from "#core/money.ts";
-import type { System } from "#core/system.ts";
+import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { accountTopic, callTopic, type Author } from "#events/events.ts";
 import { barredReason, type DialRules } from "#features/phone-numbers/dial-guard.ts";
@@ -15,8 +15,8 @@ import type { Recordings } from "./recordings.ts";
 import { senderOf } from "./transcript.ts";
 import type { CallStatus } from "./status.ts";
 import type {
-  AnsweredBy, BeginTransfer, BeginTransferOutcome, Call, CallFilter, CallRef, CallStore, CallType,
-  DeletedCalls, EndReason, Hearing, TranscriptEntry,
+  AnsweredBy, BeginTransfer, BeginTransferOutcome, Call, CallBeat, CallFilter, CallRef, CallStore,
+  CallType, DeletedCalls, EndReason, Hearing, TranscriptEntry,
 } from "./records.ts";
 import type { Transfer } from "./transfers.ts";
 
@@ -145,6 +145,8 @@ function createBegin(options: CallsOptions) {
 const named = ({ id, accountId }: CallRef) => ({ callId: id, accountId });
 type Named = keyof ReturnType<typeof named>;
 
+type TransferStep = Parameters<CallStore["stepTransfer"]>[0];
+
 /** Warm transfers, from the money they may cost to what becomes of them. */
 function createWarmTransfers({ store, bus, dialling, system }: CallsOptions) {
   return {
@@ -160,10 +162,10 @@ function createWarmTransfers({ store, bus, dialling, system }: CallsOptions) {
       return outcome;
     },
     stepTransfer: async (
-      call: CallRef, step: Omit<Parameters<CallStore["stepTransfer"]>[0], Named | "now">,
+      call: CallRef,
+      { at = system.now(), ...step }: Omit<TransferStep, Named | "now"> & { at?: Instant },
     ): Promise<void> => {
-      const now = system.now();
-      bus.publishCommitted(await store.stepTransfer({ ...named(call), ...step, now }));
+      bus.publishCommitted(await store.stepTransfer({ ...named(call), ...step, now: at }));
     },
   };
 }
@@ -254,7 +256,7 @@ export function createCalls(options: CallsOptions) {
     ): Promise<void> => {
       bus.publishCommitted(await store.finish({ ...named(call), ...result, now: system.now() }));
     },
-    beat: (calls: readonly CallRef[]): Promise<void> => store.beat({ calls, now: system.now() }),
+    beat: (calls: readonly CallBeat[]): Promise<void> => store.beat({ calls, now: system.now() }),
     /** Closes what processes that are gone have left; resolves to calls still to be evaluated. */
     recover: async (): Promise<number[]> => {
       const cut = await store.cutRecordings();

@@ -6,7 +6,7 @@ import { recordingsOf } from "./transfers.ts";
 import { chargeOf, failureOf, type EndFacts } from "./failures.ts";
 import type { AnsweredStatus, CallStatus } from "./status.ts";
 import type { EndReason } from "./records.ts";
-import type { CallingOptions, LiveCall } from "./live-call.ts";
+import { callNow, type CallingOptions, type LiveCall } from "./live-call.ts";
 import type { FromMedia } from "./voice/protocol.ts";
 import type { CallSummary } from "./voice/brain.ts";
 
@@ -66,6 +66,16 @@ function endFactsOf(call: LiveCall, { reason, detail = null }: CallSummary): End
     detail: isModels || wasMute ? failure : detail,
     wasMute,
   };
+}
+
+/** A process that dies bills no time in which nobody was heard to be there. */
+export async function beat(
+  options: CallingOptions, live: ReadonlyMap<number, LiveCall>,
+): Promise<void> {
+  const talking = [...live.values()].filter((call) => call.answered && !call.isSilent);
+  if (talking.length === 0) return;
+  await options.calls.beat(talking.map((call) => (
+    { id: call.id, accountId: call.accountId, at: callNow(options, call) })));
 }
 
 export async function conclude(

@@ -81,6 +81,13 @@ export interface Listener {
   over(): void;
 }
 
+/** By the clock as it was at the answer: a call lasts no longer because it was set meanwhile. */
+export const callNow = (
+  { system }: Pick<CallingOptions, "system">, { answered }: Pick<LiveCall, "answered">,
+): Instant => answered === null
+  ? system.now()
+  : answered.at + Math.round((system.monotonicMs() - answered.ms) * 1000);
+
 /** What the main thread knows of a call while it lasts. */
 export interface LiveCall {
   id: number;

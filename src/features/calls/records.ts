@@ -230,6 +230,9 @@ export interface RecoveredCalls {
 /** A call and whose it is: the calls of others are not changed. */
 export type CallRef = Pick<Call, "id" | "accountId">;
 
+/** `at`: until when it is known to last, by the clock of its answer; absent: now. */
+export type CallBeat = CallRef & { at?: Instant };
+
 export type CallDeskOutcome =
   | { kind: "moved"; desk: Desk; events: CommittedEvent[] }
   | { kind: "held"; holder: Author }
@@ -337,8 +340,8 @@ export interface CallStore {
     evaluationError: string | null;
     now: Instant;
   }): Promise<CommittedEvent[]>;
-  /** These calls are still in progress: what a crash would cost them is counted up to `now`. */
-  beat(args: { calls: readonly CallRef[]; now: Instant }): Promise<void>;
+  /** These calls are still in progress: what a crash would cost them is counted up to then. */
+  beat(args: { calls: readonly CallBeat[]; now: Instant }): Promise<void>;
   /**
    * What processes that are gone have left: calls not yet answered and calls in progress become
    * failed; those that talked are charged up to their last beat. Calls `ended` are this node's to

@@ -8,7 +8,7 @@ import { allVariables } from "#engine/prompt.ts";
 import { fillTemplate } from "#engine/template.ts";
 import type { WarmTool } from "./functions.ts";
 import type { ColleagueLine } from "./lines.ts";
-import type { CallingOptions, LiveCall } from "./live-call.ts";
+import { callNow, type CallingOptions, type LiveCall } from "./live-call.ts";
 import { remember } from "./replies.ts";
 import { WHY_NOT_TAKEN } from "./warm-stages.ts";
 import type { ChosenVoice } from "./voice-choice.ts";
@@ -112,8 +112,9 @@ async function brief(options: Options, call: LiveCall, tool: WarmTool): Promise<
 
 /** What the media thread reports of it. */
 export async function warmReported(
-  { calls }: Options, call: LiveCall, report: WarmReport,
+  options: Options, call: LiveCall, report: WarmReport,
 ): Promise<void> {
+  const { calls } = options;
   if (report.kind === "said") {
     const { speaker, text, startMs, endMs, interrupted } = report.said;
     if (text === "") return;
@@ -126,5 +127,6 @@ export async function warmReported(
   const why = isNotTaken ? WHY_NOT_TAKEN[outcome] : null;
   const failureReason = why !== null && detail !== null ? `${why} ${detail}` : why;
   if (why !== null) remember(call.history, "user", `[The caller was not connected. ${why}]`);
-  await calls.stepTransfer(call, { number, stage, outcome, failureReason });
+  const at = callNow(options, call);
+  await calls.stepTransfer(call, { number, stage, outcome, failureReason, at });
 }

@@ -4,10 +4,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, test } from "node:test";
 import { WebSocket } from "ws";
+import { LIMITS } from "#core/limits.ts";
 import { createSystem } from "#core/system.ts";
 import { accountEvent } from "#support/account-events.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
-import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
 import { callTicket, WebCaller } from "#support/web-caller.ts";
 import { parseWav } from "#support/wav.ts";
 
@@ -15,8 +16,13 @@ const model = await startScriptedModel();
 const real = createSystem();
 /** How far the machine's clock was set. */
 let setByMicros = 0;
+const BEAT_MS = 100;
 const server = await startTestServer({
-  system: { ...real, now: () => real.now() + setByMicros },
+  system: {
+    ...real,
+    now: () => real.now() + setByMicros,
+    every: (ms, run) => real.every(ms === LIMITS.callBeatMs ? BEAT_MS : ms, run),
+  },
   env: { PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback" },
 });
 after(async () => {
@@ -178,5 +184,26 @@ test("[CR57] a call costs the time it lasted, wherever the machine's clock is se
     setByMicros = 0;
     assert.ok(duration >= 1 && duration < 30, `${String(duration)} s`);
     assert.equal(cost, 0.05);
+  }
+});
+
+test("[CR455] a call whose process died costs the time it lasted, wherever the clock was set meanwhile", async () => {
+  for (const minutes of [30, -30]) {
+    const { caller } = await startCall();
+    await caller.until(() => caller.words.length === 2);
+    setByMicros = minutes * 60_000_000;
+    const { frames } = caller;
+    await caller.until(() => caller.frames > frames + BEAT_MS / 4);
+    const { nodes, close } = await openBeside(server.dataDir);
+    for (const { id: deadId, beatAt } of await nodes.list()) {
+      await nodes.bury({ deadId, beatAt, now: real.now() + setByMicros });
+    }
+    await close();
+    await server.app.features.calls.recover();
+    const { duration, total_cost: cost } = await record(caller.callId, "failed");
+    setByMicros = 0;
+    assert.ok(duration >= 1 && duration < 30, `${String(duration)} s`);
+    assert.ok(cost > 0 && cost < 0.05, String(cost));
+    caller.hangUp();
   }
 });
