@@ -127,6 +127,20 @@ export class WebCaller {
     if (!this.#closed) await once(this.#socket, "close");
   }
 
+  /** Sends no sound any more; what it sent before has come when this resolves. */
+  async fallSilent(): Promise<void> {
+    if (this.#pace) clearInterval(this.#pace);
+    const isPong = ({ type }: ServerMessage): boolean => type === "pong";
+    const before = this.messages.filter(isPong).length;
+    this.send({ type: "ping" });
+    await this.until(() => this.messages.filter(isPong).length > before);
+  }
+
+  /** As where the page's process is killed: without a word. */
+  vanish(): void {
+    this.#socket.terminate();
+  }
+
   hangUp(): void {
     this.#socket.close();
   }

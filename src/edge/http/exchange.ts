@@ -85,12 +85,17 @@ export interface Socket {
   readonly closed: boolean;
 }
 
+/** The code of a socket that ended without a word of the other end. */
+export const CUT_OFF = 1006;
+
 export interface SocketHandlers {
   message(text: string): void;
   /** Absent: binary frames are a protocol error. The bytes are the handler's own. */
   bytes?(bytes: Buffer): void;
   drained(): void;
-  closed(): void;
+  /** The other end answers, and may have nothing to say. */
+  pong?(): void;
+  closed(code: number): void;
 }
 
 export interface SocketRoute {

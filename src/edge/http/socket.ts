@@ -109,10 +109,11 @@ export function mountSocket(
         else socket?.end(CLOSE_PROTOCOL_ERROR, "text frames only");
       }),
     drain: (raw) => guarded(raw, (state) => state.handlers?.drained()),
-    close: (raw) =>
+    pong: (raw) => guarded(raw, (state) => state.handlers?.pong?.()),
+    close: (raw, code) =>
       guarded(raw, (state) => {
         if (state.socket) state.socket.closed = true;
-        state.handlers?.closed();
+        state.handlers?.closed(code);
       }),
   });
 }

@@ -68,11 +68,15 @@ function endFactsOf(call: LiveCall, { reason, detail = null }: CallSummary): End
   };
 }
 
+/** From there on nobody is taken to be there, as on the telephone. */
+export const SILENT_MS = 5000;
+
 /** A process that dies bills no time in which nobody was heard to be there. */
 export async function beat(
   options: CallingOptions, live: ReadonlyMap<number, LiveCall>,
 ): Promise<void> {
-  const talking = [...live.values()].filter((call) => call.answered && !call.isSilent);
+  const talking = [...live.values()].filter(({ answered, isSilent, face }) =>
+    answered && !isSilent && (face?.silentMs?.() ?? 0) < SILENT_MS);
   if (talking.length === 0) return;
   await options.calls.beat(talking.map((call) => (
     { id: call.id, accountId: call.accountId, at: callNow(options, call) })));

@@ -17,6 +17,8 @@ export interface Face {
   /** What becomes of the page's offer of WebRTC. */
   peer(report: PeerReport): void;
   over(reason: EndReason): void;
+  /** For how long nothing has come from it; absent: nobody has measured it. */
+  silentMs?(): number;
   /** How the customer's sound came to the socket; absent: nobody has measured it. */
   quality?(): LegQuality | null;
   /** Null: no telephone is behind it. */

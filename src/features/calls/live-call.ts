@@ -81,7 +81,7 @@ export interface Listener {
   over(): void;
 }
 
-/** By the clock as it was at the answer: a call lasts no longer because it was set meanwhile. */
+/** Now, by the clock as it was at the answer: no call lasts longer because it is set meanwhile. */
 export const callNow = (
   { system }: Pick<CallingOptions, "system">, { answered }: Pick<LiveCall, "answered">,
 ): Instant => answered === null

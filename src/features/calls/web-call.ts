@@ -13,12 +13,15 @@ import type { System } from "#core/system.ts";
 import { Uuid } from "#http/answers.ts";
 import { API_ROOT, originFault } from "#http/api.ts";
 import { toFault } from "#http/errors.ts";
-import { json, type HttpRequest, type Socket, type SocketHandlers, type SocketRoute } from "#http/exchange.ts";
+import {
+  CUT_OFF, json, type HttpRequest, type Socket, type SocketHandlers, type SocketRoute,
+} from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import { compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
 import type { Calling } from "./calling.ts";
 import { holding } from "./capacity.ts";
+import { SILENT_MS } from "./ending.ts";
 import type { Hearing } from "./records.ts";
 import type { Face } from "./face.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
@@ -47,6 +50,8 @@ interface WebCallOptions {
 const RATE = 16_000;
 const FORMAT = { encoding: "pcm_s16le", rate: RATE };
 const CLOSE = { over: 1000, refused: 4500, slow: 4508 } as const;
+
+const LEFT: LegEvent = { kind: "ended", cause: "far_hung_up" };
 
 const Message = Type.Object({
   type: Type.Union(
@@ -146,27 +151,25 @@ function createFace(
   let leg: ((event: LegEvent) => void) | null = null;
   let hasStarted = false;
   let isGone = false;
+  const life = createLife(system);
   const intake = createIntake(options.system, RATE);
   const words = createWordIntake(system);
   const post = (message: object): void => void socket.send(JSON.stringify(message));
   const marks = createMarks(options.system);
   const path = createWebPath(options.iceServers, post);
-  const face = faceOf(socket, post, { marks, path, intake });
+  const face = faceOf(socket, post, { marks, path, intake, life });
   const start = async (offer: GivenWords | null): Promise<void> => {
     hasStarted = true;
     assertCanTalk(options, assistant, offer);
     const { variables } = await conversations.get(uuid);
-    const call = await calling.openWeb({
+    const { callId, hearing, ...call } = await calling.openWeb({
       assistant, conversationUuid: uuid, variables, face, words: offer,
     });
     leg = call.leg;
-    words.start(call.hearing);
+    words.start(hearing);
     intake.start();
-    const offered = path.start(call.peer);
-    post({
-      type: "ready", call_id: call.callId, format: FORMAT, hearing: call.hearing, ...offered,
-    });
-    leg(isGone ? { kind: "ended", cause: "far_hung_up" } : { kind: "answered" });
+    post({ type: "ready", call_id: callId, format: FORMAT, hearing, ...path.start(call.peer) });
+    leg(isGone ? LEFT : { kind: "answered" });
   };
   const refuse = (error: unknown): void => {
     const fault = toFault(error, log, null);
@@ -194,20 +197,47 @@ function createFace(
       }
     }
   };
-  return {
-    message: (text) => {
-      attempt(() => handle(validateMessage(parseJsonObject(Buffer.from(text)))), refuse);
-    },
+  return life.seenBy({
+    message: (text) =>
+      attempt(() => handle(validateMessage(parseJsonObject(Buffer.from(text)))), refuse),
     bytes: (bytes) => {
       if (!leg || path.isPeer) return;
       const pcm = intake.receive(bytes);
       if (pcm) leg({ kind: "audio", pcm });
     },
     drained: () => undefined,
-    closed: () => {
+    closed: (code) => {
       isGone = true;
-      leg?.({ kind: "ended", cause: "far_hung_up" });
+      leg?.(life.endOf(code));
     },
+  });
+}
+
+/** When something came of the page last: one whose network is gone says nothing of its end. */
+function createLife(system: System) {
+  let cameMs = system.monotonicMs();
+  const came = (): void => void (cameMs = system.monotonicMs());
+  const silentMs = (): number => system.monotonicMs() - cameMs;
+  return {
+    came,
+    silentMs,
+    /** Whatever its socket brings is a sign of it. */
+    seenBy: ({ message, bytes, ...rest }: SocketHandlers): SocketHandlers => ({
+      ...rest,
+      message: (text) => {
+        came();
+        message(text);
+      },
+      bytes: (sound) => {
+        came();
+        bytes?.(sound);
+      },
+      pong: came,
+    }),
+    /** `code`: how its socket was closed. */
+    endOf: (code: number): LegEvent => code === CUT_OFF && silentMs() >= SILENT_MS
+      ? { kind: "ended", cause: "media_timeout", silentMs: silentMs() }
+      : LEFT,
   };
 }
 
@@ -222,7 +252,7 @@ function attempt(work: () => void, failed: (error: unknown) => void): void {
 /** What a message says of the leg; null: nothing. */
 function legEventOf({ type, dropped_ms: ms = 0, digit }: Static<typeof Message>): LegEvent | null {
   if (type === "cleared") return { kind: "cleared", droppedMs: ms };
-  if (type === "end") return { kind: "ended", cause: "far_hung_up" };
+  if (type === "end") return LEFT;
   return type === "dtmf" && digit !== undefined ? { kind: "dtmf", digit } : null;
 }
 
@@ -254,10 +284,11 @@ function createWordIntake(system: System) {
 
 /** What the call shows the page. */
 function faceOf(
-  socket: Socket, post: (message: object) => void, { marks, path, intake }: {
+  socket: Socket, post: (message: object) => void, { marks, path, intake, life }: {
     marks: ReturnType<typeof createMarks>;
     path: ReturnType<typeof createWebPath>;
     intake: ReturnType<typeof createIntake>;
+    life: ReturnType<typeof createLife>;
   },
 ): Face {
   return {
@@ -270,12 +301,13 @@ function faceOf(
       post({ type: "transcript", role: speaker, text, final: isFinal }),
     state: (state) => post({ type: "state", state }),
     functionCall: (name, phase) => post({ type: "tool", name, phase }),
-    peer: path.report,
+    peer: (report) => report.kind === "heard" ? life.came() : path.report(report),
     over: (reason) => {
       post({ type: "end", reason });
       socket.end(CLOSE.over, "over");
     },
     quality: intake.quality,
+    silentMs: life.silentMs,
     line: null,
   };
 }

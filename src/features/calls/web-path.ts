@@ -22,7 +22,7 @@ interface WebPath {
   start(toLeg: (request: PeerRequest) => void): { webrtc?: { ice_servers: IceServer[] } };
   offer(sdp: string): void;
   change(path: SoundPath): void;
-  report(report: PeerReport): void;
+  report(report: Exclude<PeerReport, { kind: "heard" }>): void;
 }
 
 /** `iceServers` null: there is no way but the socket. */

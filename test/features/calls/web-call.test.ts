@@ -17,10 +17,13 @@ const real = createSystem();
 /** How far the machine's clock was set. */
 let setByMicros = 0;
 const BEAT_MS = 100;
+/** How much time went by at once. */
+let passedMs = 0;
 const server = await startTestServer({
   system: {
     ...real,
     now: () => real.now() + setByMicros,
+    monotonicMs: () => real.monotonicMs() + passedMs,
     every: (ms, run) => real.every(ms === LIMITS.callBeatMs ? BEAT_MS : ms, run),
   },
   env: { PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback" },
@@ -187,6 +190,49 @@ test("[CR57] a call costs the time it lasted, wherever the machine's clock is se
   }
 });
 
+async function killServer(): Promise<void> {
+  const { nodes, close } = await openBeside(server.dataDir);
+  for (const { id: deadId, beatAt } of await nodes.list()) {
+    await nodes.bury({ deadId, beatAt, now: real.now() + setByMicros });
+  }
+  await close();
+  await server.app.features.calls.recover();
+}
+
+test("[CR456] a web call that is cut off costs the time until its last sound and no minute more", async () => {
+  const cut = async (silentMs: number) => {
+    const { caller } = await startCall();
+    await caller.until(() => caller.words.length === 2);
+    await caller.fallSilent();
+    passedMs += silentMs;
+    caller.vanish();
+    const { duration, total_cost: cost, end_reason: reason } = await record(
+      caller.callId, "ended_by_customer");
+    return { duration, cost, reason };
+  };
+  const lost = await cut(50_000);
+  assert.equal(lost.reason, "media_timeout");
+  assert.ok(lost.duration >= 1 && lost.duration < 30, `${String(lost.duration)} s`);
+  assert.ok(lost.cost > 0 && lost.cost < 0.05, String(lost.cost));
+  // A page that is killed while it talks has left.
+  const left = await cut(0);
+  assert.deepEqual([left.reason, left.cost], ["customer_hung_up", 0.05]);
+});
+
+test("[CR457] killed while a web call is cut off: the silence is not billed", async () => {
+  const { caller } = await startCall();
+  await caller.until(() => caller.words.length === 2);
+  await caller.fallSilent();
+  passedMs += 50_000;
+  const { frames } = caller;
+  await caller.until(() => caller.frames > frames + BEAT_MS / 4);
+  await killServer();
+  const { duration, total_cost: cost } = await record(caller.callId, "failed");
+  assert.ok(duration >= 1 && duration < 30, `${String(duration)} s`);
+  assert.ok(cost > 0 && cost < 0.05, String(cost));
+  caller.hangUp();
+});
+
 test("[CR455] a call whose process died costs the time it lasted, wherever the clock was set meanwhile", async () => {
   for (const minutes of [30, -30]) {
     const { caller } = await startCall();
@@ -194,12 +240,7 @@ test("[CR455] a call whose process died costs the time it lasted, wherever the c
     setByMicros = minutes * 60_000_000;
     const { frames } = caller;
     await caller.until(() => caller.frames > frames + BEAT_MS / 4);
-    const { nodes, close } = await openBeside(server.dataDir);
-    for (const { id: deadId, beatAt } of await nodes.list()) {
-      await nodes.bury({ deadId, beatAt, now: real.now() + setByMicros });
-    }
-    await close();
-    await server.app.features.calls.recover();
+    await killServer();
     const { duration, total_cost: cost } = await record(caller.callId, "failed");
     setByMicros = 0;
     assert.ok(duration >= 1 && duration < 30, `${String(duration)} s`);

@@ -66,7 +66,9 @@ export type PeerRequest = { kind: "offer"; sdp: string } | { kind: "path"; path:
 export type PeerReport =
   | { kind: "answer"; sdp: string }
   | { kind: "refused"; reason: string }
-  | { kind: "path"; path: SoundPath };
+  | { kind: "path"; path: SoundPath }
+  /** The page's sound comes this way; once a second. */
+  | { kind: "heard" };
 
 export type ToMedia =
   | { kind: "open"; callId: number; setup: CallSetup }

@@ -1,6 +1,7 @@
 // The media thread's end of a call whose socket is in the main thread. Frames go there, or for a
 // page that WebRTC has a way to, to its peer; each of the two takes over from the other within one
 // frame, and the session does not notice. Made by host.ts.
+import type { System } from "#core/system.ts";
 import type { Leg, LegEvent, LegQuality } from "#providers/carriers/port.ts";
 import type { PeerEvent, WebPeer, WebPeers } from "#providers/carriers/web/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
@@ -8,6 +9,7 @@ import type { FromMedia, LegSetup, PeerReport, PeerRequest } from "./protocol.ts
 
 interface RemoteLegOptions {
   callId: number;
+  system: System;
   /** Null: there is no other way than the socket. */
   peers: WebPeers | null;
   post(message: FromMedia, transfer?: ArrayBuffer[]): void;
@@ -24,6 +26,9 @@ export interface RemoteLeg extends Leg {
 const QUIET = 200;
 /** Longer than somebody speaks without a pause: then the seam is heard. */
 const QUIET_WAIT_FRAMES = 250;
+
+/** How often the main thread hears that the page's sound comes. */
+const HEARD_MS = 1000;
 
 const isQuiet = (frame: Pcm): boolean => frame.every((sample) => Math.abs(sample) < QUIET);
 
@@ -68,6 +73,7 @@ class PeerPath {
   /** The page sends this way. */
   #isUsed = false;
   #waitedFrames = 0;
+  #toldMs = -Infinity;
 
   constructor(options: RemoteLegOptions) {
     this.#options = options;
@@ -114,7 +120,7 @@ class PeerPath {
   #happened(event: PeerEvent): void {
     switch (event.kind) {
       case "audio":
-        if (this.#isUsed) this.#options.publish(event);
+        if (this.#isUsed) this.#hear(event);
         return;
       case "quality":
         this.quality = event.quality;
@@ -127,6 +133,14 @@ class PeerPath {
       case "lost":
         return this.#leave();
     }
+  }
+
+  #hear(event: LegEvent): void {
+    this.#options.publish(event);
+    const nowMs = this.#options.system.monotonicMs();
+    if (nowMs - this.#toldMs < HEARD_MS) return;
+    this.#toldMs = nowMs;
+    this.#report({ kind: "heard" });
   }
 
   #leave(): void {

@@ -182,7 +182,7 @@ test("[TW93] a call nobody reports of is given up, and hung up should it ring af
 
 test("[TW94] a socket that ends without a stop has a moment for the report, one with a stop has none", async () => {
   const cut = createWorld();
-  (await cut.talking()).handlers.closed();
+  (await cut.talking()).handlers.closed(1006);
   cut.system.advance(HOSTED_CALL_LIMITS.graceMs - 1);
   assert.deepEqual(ended(cut.told), []);
   cut.system.advance(1);
