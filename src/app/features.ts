@@ -5,6 +5,7 @@ import { countWatchers } from "#cluster/watchers.ts";
 import type { Wire } from "#cluster/wire.ts";
 import { createAccounts } from "#features/accounts/accounts.ts";
 import { createFirstSteps } from "#features/accounts/first-steps.ts";
+import type { PasswordCost } from "#features/accounts/passwords.ts";
 import { createSessions } from "#features/accounts/sessions.ts";
 import { createOwnUsedTickets, createTickets } from "#features/accounts/tickets.ts";
 import { createAssistants, type Assistant, type Assistants } from "#features/assistants/assistants.ts";
@@ -64,6 +65,8 @@ export interface AppOptions {
   models: ModelEntry[];
   log: Logger;
   system: System;
+  /** What a new hash of a password costs; absent: as shipped. */
+  passwordCost?: PasswordCost;
   /** No other process runs on the data folder, nor will one while this does. */
   holdsFolder?: boolean;
 }
@@ -104,7 +107,7 @@ function createGround(options: AppOptions, { storage, places, nodes, wire }: Ser
   const bus = createMemoryBus();
   return {
     config, log, system, storage, nodes, wire, ...places, catalogs, modelCatalog, speech, secret,
-    bus,
+    bus, passwordCost: options.passwordCost,
     removals: createRemovals({ files: places.files, store: storage.removals, system, log }),
     others: wire && joinReplies({ wire, bus, system, log }),
     box: createSecretBox(secret, system),

@@ -2,7 +2,7 @@
 // caller is to others. Called by features.ts; mount.ts and admission.ts use it.
 import type { Accounts } from "#features/accounts/accounts.ts";
 import { createAuditLog, type By } from "#features/accounts/audit.ts";
-import { createPasswords } from "#features/accounts/passwords.ts";
+import { createPasswords, type PasswordCost } from "#features/accounts/passwords.ts";
 import { may, type Role } from "#features/accounts/roles.ts";
 import { createSignIn } from "#features/accounts/sign-in.ts";
 import { createUsers, userAuthorId, type User } from "#features/accounts/users.ts";
@@ -22,6 +22,7 @@ interface PeopleOptions {
   accounts: Accounts;
   bus: EventBus;
   system: System;
+  passwordCost?: PasswordCost | undefined;
   /** Some may see less than before: what they have open is looked at again. */
   onChange(): void;
 }
@@ -38,11 +39,11 @@ const callerOfUser = ({ id, accountId, role }: User, sessionId: number): Caller 
 const authorOfUser = ({ id, name }: User): Author => ({ id: userAuthorId(id), name });
 
 export function createPeople(options: PeopleOptions) {
-  const { config, storage, accounts, bus, system, onChange } = options;
+  const { config, storage, accounts, bus, system, passwordCost, onChange } = options;
   const shared = { store: storage.users, bus, system, onChange };
   const signIn = createSignIn({
     ...shared,
-    passwords: createPasswords({ system }),
+    passwords: createPasswords({ system, cost: passwordCost }),
     limits: config.PARLEY_RATE_LIMITS,
     domains: config.PARLEY_OIDC_DOMAINS,
     newcomers: newcomersOf(options),

@@ -56,6 +56,8 @@ export interface TestServerOptions {
   system?: System;
   /** As a process has its folder. */
   holdsFolder?: boolean;
+  /** Passwords cost what they cost strangers: a quarter of a second each. */
+  hashesAsShipped?: boolean;
 }
 
 export function testDataDir(): string {
@@ -98,6 +100,9 @@ export async function openBeside(
   return openPostgres({ url, writesMax: 1000, isSmall: true, mayForget: kind === "forgets" });
 }
 
+/** A hundredth of what is shipped; everything else is the same. */
+const PASSWORD_COST = { N: 2 ** 10, r: 8, p: 1 };
+
 async function createTestApp(dataDir: string, options: TestServerOptions): Promise<App> {
   const outcome = readConfig({
     PARLEY_PORT: "0",
@@ -117,6 +122,7 @@ async function createTestApp(dataDir: string, options: TestServerOptions): Promi
     log: createLogger(config.PARLEY_LOG_LEVEL),
     system: options.system ?? createSystem(),
     holdsFolder: options.holdsFolder ?? false,
+    ...options.hashesAsShipped ? {} : { passwordCost: PASSWORD_COST },
   }, openUnderTest(config, options.system !== undefined));
 }
 

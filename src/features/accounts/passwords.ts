@@ -13,14 +13,14 @@ export interface Passwords {
   verify(password: string, stored: string | null): Promise<boolean>;
 }
 
-interface Cost {
+export interface PasswordCost {
   N: number;
   r: number;
   p: number;
 }
 
 /** 32 MB and about a quarter of a second of one core. */
-const COST: Cost = { N: 2 ** 15, r: 8, p: 3 };
+const SHIPPED: PasswordCost = { N: 2 ** 15, r: 8, p: 3 };
 /** What a stored hash may ask for at most. */
 const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
 const KEY_BYTES = 32;
@@ -29,7 +29,7 @@ const SALT_BYTES = 16;
 const AT_ONCE_MAX = 2;
 const WAITING_MAX = 32;
 
-const derive = (password: string, salt: Buffer, cost: Cost): Promise<Buffer> =>
+const derive = (password: string, salt: Buffer, cost: PasswordCost): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const options: ScryptOptions = { ...cost, maxmem: MEMORY_BYTES_MAX };
     // The same letters are the same password, however a keyboard composes them.
@@ -37,10 +37,10 @@ const derive = (password: string, salt: Buffer, cost: Cost): Promise<Buffer> =>
       error ? reject(error) : resolve(key));
   });
 
-const written = ({ N, r, p }: Cost, salt: Buffer, key: Buffer): string =>
+const written = ({ N, r, p }: PasswordCost, salt: Buffer, key: Buffer): string =>
   ["scrypt", N, r, p, salt.toString("base64url"), key.toString("base64url")].join("$");
 
-function read(stored: string): { cost: Cost; salt: Buffer; key: Buffer } | null {
+function read(stored: string): { cost: PasswordCost; salt: Buffer; key: Buffer } | null {
   const match = /^scrypt\$(\d+)\$(\d+)\$(\d+)\$([\w-]+)\$([\w-]+)$/.exec(stored);
   if (!match) return null;
   const [N = 0, r = 0, p = 0] = match.slice(1, 4).map(Number);
@@ -50,7 +50,13 @@ function read(stored: string): { cost: Cost; salt: Buffer; key: Buffer } | null 
   };
 }
 
-export function createPasswords({ system }: { system: System }): Passwords {
+interface PasswordOptions {
+  system: System;
+  /** What a new hash costs. */
+  cost?: PasswordCost | undefined;
+}
+
+export function createPasswords({ system, cost: own = SHIPPED }: PasswordOptions): Passwords {
   let running = 0;
   const waiting: (() => void)[] = [];
   const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -69,11 +75,11 @@ export function createPasswords({ system }: { system: System }): Passwords {
       else running -= 1;
     }
   };
-  const nobody = { cost: COST, salt: system.randomBytes(SALT_BYTES), key: Buffer.alloc(KEY_BYTES) };
+  const nobody = { cost: own, salt: system.randomBytes(SALT_BYTES), key: Buffer.alloc(KEY_BYTES) };
   return {
     hash: async (password) => {
       const salt = system.randomBytes(SALT_BYTES);
-      return written(COST, salt, await inTurn(() => derive(password, salt, COST)));
+      return written(own, salt, await inTurn(() => derive(password, salt, own)));
     },
     verify: async (password, stored) => {
       const known = stored === null ? null : read(stored);
