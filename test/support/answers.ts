@@ -3,6 +3,8 @@
 // others, so that the server sends no field that nobody can read about. Started by server.ts and
 // process.ts; a test whose server answers what the document does not have fails there.
 import assert from "node:assert/strict";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import ajv, { type ValidateFunction } from "@redocly/ajv/dist/2020.js";
 import type { Document } from "./document.ts";
 
@@ -132,11 +134,24 @@ export function checkAnswers(
   };
 }
 
-/** As `checkAnswers`; the document, which no setting changes, is read once in a process. */
+/** Beside what run.ts prepares, once for all files of a run. */
+async function documentOfRun(make: () => object | Promise<object>): Promise<object> {
+  const { PREPARED_DATABASE } = process.env;
+  if (PREPARED_DATABASE === undefined) return make();
+  const path = join(dirname(PREPARED_DATABASE), "openapi.json");
+  if (existsSync(path)) return JSON.parse(readFileSync(path, "utf8")) as object;
+  const document = await make();
+  const whole = `${path}.${process.pid}`;
+  writeFileSync(whole, JSON.stringify(document));
+  renameSync(whole, path);
+  return document;
+}
+
+/** As `checkAnswers`; the document, which no setting changes, is made once. */
 export async function watchAnswers(
-  url: string, documentOf: () => object | Promise<object>,
+  url: string, make: () => object | Promise<object>,
 ): Promise<() => void> {
-  shared ??= createAnswerCheck(await documentOf() as Document);
+  shared ??= createAnswerCheck(await documentOfRun(make) as Document);
   return checkAnswers(url, shared);
 }
 
