@@ -1,6 +1,6 @@
 // Writes documents for tests and benchmarks: small real PDF and DOCX files, and hostile ones.
 import { createHash } from "node:crypto";
-import { crc32, deflateRawSync, deflateSync } from "node:zlib";
+import { constants, crc32, deflateRawSync, deflateSync } from "node:zlib";
 
 export interface Text {
   text: string;
@@ -124,7 +124,34 @@ export function makeEncryptedPdf(password: string): Buffer {
 
 interface Entry {
   name: string;
-  data: Buffer;
+  data: Buffer | Packed;
+}
+
+interface Packed {
+  /** As raw deflate. */
+  packed: Buffer;
+  length: number;
+  crc: number;
+}
+
+const pack = (data: Buffer): Packed =>
+  ({ packed: deflateRawSync(data), length: data.length, crc: crc32(data) });
+
+/** Stands by itself, and others may follow. */
+const packedPart = (data: Buffer): Buffer =>
+  deflateRawSync(data, { level: 9, finishFlush: constants.Z_FULL_FLUSH });
+
+/** A piece over and over: packing it once is enough, where all of it would take seconds. */
+function packRepeated(before: Buffer, piece: Buffer, times: number, after: Buffer): Packed {
+  const part = packedPart(piece);
+  let crc = crc32(before);
+  for (let count = 0; count < times; count += 1) crc = crc32(piece, crc);
+  return {
+    packed: Buffer.concat(
+      [packedPart(before), ...Array<Buffer>(times).fill(part), deflateRawSync(after)]),
+    length: before.length + times * piece.length + after.length,
+    crc: crc32(after, crc),
+  };
 }
 
 export function zip(entries: Entry[]): Buffer {
@@ -132,13 +159,13 @@ export function zip(entries: Entry[]): Buffer {
   const directory: Buffer[] = [];
   let offset = 0;
   for (const { name, data } of entries) {
-    const packed = deflateRawSync(data);
+    const { packed, length, crc } = Buffer.isBuffer(data) ? pack(data) : data;
     const head = Buffer.alloc(26);
     head.writeUInt16LE(20, 0);
     head.writeUInt16LE(8, 4);
-    head.writeUInt32LE(crc32(data), 10);
+    head.writeUInt32LE(crc, 10);
     head.writeUInt32LE(packed.length, 14);
-    head.writeUInt32LE(data.length, 18);
+    head.writeUInt32LE(length, 18);
     head.writeUInt16LE(name.length, 22);
     files.push(Buffer.from("PK\x03\x04", "latin1"), head, Buffer.from(name), packed);
     const tail = Buffer.alloc(14);
@@ -187,24 +214,38 @@ function partXml(part: Part): string {
 }
 
 /** A DOCX around any body. */
-export function docxAround(body: string | Buffer): Buffer {
-  const namespace = "http://schemas.openxmlformats.org/wordprocessingml/2006/main";
-  const document = Buffer.concat([
-    Buffer.from(`<?xml version="1.0"?><w:document xmlns:w="${namespace}"><w:body>`),
-    Buffer.from(body as string), Buffer.from("</w:body></w:document>"),
-  ]);
-  return zip([
-    { name: "[Content_Types].xml", data: Buffer.from(TYPES) },
-    { name: "_rels/.rels", data: Buffer.from(RELATIONS) },
-    { name: "word/document.xml", data: document },
-  ]);
-}
+const WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main";
+const DOCX_BEGINS =
+  Buffer.from(`<?xml version="1.0"?><w:document xmlns:w="${WORD}"><w:body>`);
+const DOCX_ENDS = Buffer.from("</w:body></w:document>");
+
+const docxOf = (document: Buffer | Packed): Buffer => zip([
+  { name: "[Content_Types].xml", data: Buffer.from(TYPES) },
+  { name: "_rels/.rels", data: Buffer.from(RELATIONS) },
+  { name: "word/document.xml", data: document },
+]);
+
+export const docxAround = (body: string): Buffer =>
+  docxOf(Buffer.concat([DOCX_BEGINS, Buffer.from(body), DOCX_ENDS]));
 
 export const makeDocx = (parts: Part[]): Buffer => docxAround(parts.map(partXml).join(""));
 
-/** A gigabyte of blanks in two kilobytes. */
+const MIB = 1024 * 1024;
+
+/** The checksum of a blank so many times. */
+function adlerOfBlanks(count: number): Buffer {
+  const [blanks, of, prime] = [BigInt(count), 32n, 65_521n];
+  const sum = Buffer.alloc(4);
+  sum.writeUInt16BE(Number((blanks + (of * blanks * (blanks + 1n)) / 2n) % prime), 0);
+  sum.writeUInt16BE(Number((1n + of * blanks) % prime), 2);
+  return sum;
+}
+
+/** A gigabyte of blanks in a few kilobytes. */
 export function pdfBomb(): Buffer {
-  const inner = deflateSync(Buffer.alloc(1024 * 1024 * 1024, 32), { level: 9 });
+  const none = Buffer.alloc(0);
+  const { packed } = packRepeated(none, Buffer.alloc(MIB, 32), 1024, none);
+  const inner = Buffer.concat([Buffer.from([0x78, 0xda]), packed, adlerOfBlanks(1024 * MIB)]);
   return pagesOf([streamOf(deflateSync(inner), "/Filter [/FlateDecode /FlateDecode]")]);
 }
 
@@ -215,7 +256,8 @@ export function pdfOfManyOperators(): Buffer {
 }
 
 /** 300 MB of XML that declares its size. */
-export const docxBomb = (): Buffer => docxAround(Buffer.alloc(300 * 1024 * 1024, "<w:p/>  "));
+export const docxBomb = (): Buffer =>
+  docxOf(packRepeated(DOCX_BEGINS, Buffer.alloc(MIB, "<w:p/>  "), 300, DOCX_ENDS));
 
 /** Just under the declared bound: millions of paragraphs that cost far more once parsed. */
 export const docxOfParagraphs = (): Buffer => docxAround("<w:p/>".repeat(3_000_000));
