@@ -4,6 +4,9 @@ import { setTimeout as nextLook } from "node:timers/promises";
 import { inspect } from "node:util";
 
 const LOOK_MS = 20;
+/** Between two looks at what takes longer than that already: many wait beside each other. */
+const LATER_LOOK_MS = 50;
+const LONG_MS = 1000;
 /** What never comes fails in the end, on a busy machine too, and with what came in its place. */
 const PATIENCE_MS = 120_000;
 
@@ -15,9 +18,10 @@ export async function askUntil<Answer>(
   for (;;) {
     const answer = await ask();
     if (holds(answer)) return answer;
-    if (performance.now() - begun > PATIENCE_MS) {
+    const waitedMs = performance.now() - begun;
+    if (waitedMs > PATIENCE_MS) {
       throw new Error(`asked for ${PATIENCE_MS / 1000} s, last answered: ${inspect(answer)}`);
     }
-    await nextLook(LOOK_MS);
+    await nextLook(waitedMs > LONG_MS ? LATER_LOOK_MS : LOOK_MS);
   }
 }
