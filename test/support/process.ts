@@ -1,7 +1,8 @@
 // The real server as a process of its own, for tests that kill it.
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { entryOf } from "#scripts/entry.js";
 import { watchAnswers } from "./answers.ts";
 import { databaseAt, isOverPostgres, urlOfMade } from "./engines.ts";
 
@@ -9,6 +10,16 @@ const scripts = join(import.meta.dirname, "../../scripts");
 /** What `npm start` and `npm run parley` run: what was built, when it is as new as the sources. */
 export const MAIN = join(scripts, "start.js");
 export const CLI = join(scripts, "parley.js");
+
+/** What Node has compiled of the command, once for a run: tests start it hundreds of times. */
+const { PREPARED_DATABASE } = process.env;
+const COMPILED = PREPARED_DATABASE === undefined
+  ? {}
+  : { NODE_COMPILE_CACHE: join(dirname(PREPARED_DATABASE), "compiled") };
+
+let command: string | null = null;
+/** What `npm run parley` chooses at each start: looked for once. */
+const commandFile = (): string => (command ??= entryOf("cli"));
 
 export interface Running {
   process: ChildProcess;
@@ -63,9 +74,9 @@ export async function startProcess(
 export function runCli(
   dataDir: string, args: string[], env: Record<string, string> = {},
 ): string {
-  return execFileSync(process.execPath, [CLI, ...args], {
+  return execFileSync(process.execPath, [commandFile(), ...args], {
     env: {
-      PARLEY_DATA_DIR: dataDir,
+      ...COMPILED, PARLEY_DATA_DIR: dataDir,
       ...(isOverPostgres ? { PARLEY_DATABASE_URL: urlOfMade(dataDir) } : {}), ...env,
     },
     encoding: "utf8",
@@ -87,8 +98,8 @@ export async function parley(
   return new Promise((resolve) => {
     const child = execFile(
       process.execPath,
-      [...flags, CLI, ...args],
-      { env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, ...engine, ...env } },
+      [...flags, commandFile(), ...args],
+      { env: { ...COMPILED, PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, ...engine, ...env } },
       (_error, out, err) => resolve({ code: child.exitCode, out, err }),
     );
   });
