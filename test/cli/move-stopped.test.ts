@@ -91,9 +91,7 @@ async function killMove(
 
 test("[CL88] killed in the middle, a move leaves nothing a server starts on, and a second one does it", { skip }, async () => {
   const { dataDir, accountId } = newFolder();
-  const database = await newDatabase("killed");
-  // Makes the schema.
-  assert.equal((await parley(newDir(), ["account", "list"], { PARLEY_DATABASE_URL: database.url })).code, 0);
+  const database = await newDatabase("killed", { hasSchema: true });
   await killMove(dataDir, database, await holdTable(database, "turns"));
   const begun = await parley(newDir(), ["serve"], {
     PARLEY_DATABASE_URL: database.url, PARLEY_SECRET: SECRET, PARLEY_PORT: "0",
@@ -114,8 +112,7 @@ test("[CL88] killed in the middle, a move leaves nothing a server starts on, and
 
 test("[CL105] killed once the database has all of it, a move has happened: no server goes on with the file", { skip }, async () => {
   const { dataDir, accountId } = newFolder();
-  const database = await newDatabase("killed late");
-  assert.equal((await parley(newDir(), ["account", "list"], { PARLEY_DATABASE_URL: database.url })).code, 0);
+  const database = await newDatabase("killed late", { hasSchema: true });
   await killMove(
     dataDir, database, await holdTable(database, "facts", "SHARE UPDATE EXCLUSIVE"));
   assert.equal((await database.query(`SELECT 1 FROM accounts WHERE id = ${accountId}`)).length, 1);

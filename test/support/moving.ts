@@ -7,7 +7,7 @@ import { copied, liveIn, SECRET, type LivedFolder } from "./lived-folder.ts";
 import { parley } from "./process.ts";
 import { startScriptedModel } from "./scripted-model.ts";
 import { testDataDir } from "./server.ts";
-import { virginDatabase, type VirginDatabase } from "./virgin-database.ts";
+import { emptyDatabase, virginDatabase, type VirginDatabase } from "./virgin-database.ts";
 import { startWebhookReceiver } from "./webhook-receiver.ts";
 
 export const model = await startScriptedModel();
@@ -25,8 +25,11 @@ export function newDir(): string {
   return dir;
 }
 
-export async function newDatabase(name: string): Promise<VirginDatabase> {
-  const database = await virginDatabase(name);
+/** `hasSchema`: a program has begun with it before. */
+export async function newDatabase(
+  name: string, { hasSchema = false } = {},
+): Promise<VirginDatabase> {
+  const database = await (hasSchema ? emptyDatabase : virginDatabase)(name);
   cleanups.push(database.drop);
   return database;
 }
