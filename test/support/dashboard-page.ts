@@ -145,8 +145,9 @@ export async function startDashboard(
     { context: options, key = server.key }: { context?: BrowserContextOptions; key?: string } = {},
   ): Promise<void> => {
     const isPlain = options === undefined && key === server.key;
-    const open = isPlain && spare !== null ? spare : await openPage(options, key);
-    if (open === spare) spare = null;
+    const kept = isPlain ? spare : null;
+    if (kept) spare = null;
+    const open = kept ? await tidied(kept, server.url) : await openPage(options, key);
     const { page, problems } = open;
     await page.goto(`${server.url}/`);
     await page.getByText("Live", { exact: true }).waitFor();
@@ -166,7 +167,10 @@ export async function startDashboard(
       model.script(null);
       if (!isClean) await page.context().close();
     }
-    if (isClean) spare = await tidied(open, server.url);
+    if (!isClean) return;
+    // What it had open is not there for the tests between.
+    await page.goto("about:blank");
+    spare = open;
   };
   return {
     model, server, browser, withDashboard,

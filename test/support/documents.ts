@@ -213,7 +213,6 @@ function partXml(part: Part): string {
   return `<w:tbl>${rows.join("")}</w:tbl>`;
 }
 
-/** A DOCX around any body. */
 const WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main";
 const DOCX_BEGINS =
   Buffer.from(`<?xml version="1.0"?><w:document xmlns:w="${WORD}"><w:body>`);
@@ -225,6 +224,7 @@ const docxOf = (document: Buffer | Packed): Buffer => zip([
   { name: "word/document.xml", data: document },
 ]);
 
+/** A DOCX around any body. */
 export const docxAround = (body: string): Buffer =>
   docxOf(Buffer.concat([DOCX_BEGINS, Buffer.from(body), DOCX_ENDS]));
 

@@ -9,7 +9,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { isMainThread } from "node:worker_threads";
 
 export const CACHE = join(import.meta.dirname, "../../node_modules/.cache/tests");
-export const SOURCES_FILE = join(CACHE, "sources.json");
+export const SOURCES_FILE = join(CACHE, "sources.js");
+/** Where in it each file is, in bytes. */
+export const PLACES_FILE = join(CACHE, "places.json");
 export const PACKAGES = join(CACHE, "packages");
 /** Of these the server and its tests load a few hundred files. Whoever is within them gets those. */
 export const BUNDLED = {
@@ -42,7 +44,8 @@ function placeOf(specifier, parent) {
 function prepare() {
   enableCompileCache(CACHE);
   /** A thread is built, and needs none. */
-  const sources = isMainThread ? JSON.parse(readFileSync(SOURCES_FILE, "utf8")) : {};
+  const places = isMainThread ? JSON.parse(readFileSync(PLACES_FILE, "utf8")) : {};
+  const sources = isMainThread ? readFileSync(SOURCES_FILE) : Buffer.alloc(0);
   registerHooks({
     resolve(specifier, context, next) {
       const url = placeOf(specifier, context.parentURL);
@@ -52,7 +55,9 @@ function prepare() {
     load(url, context, next) {
       if (!url.startsWith("file:") || !url.endsWith(".ts")) return next(url, context);
       const path = fileURLToPath(url);
-      const source = sources[path] ?? stripTypeScriptTypes(readFileSync(path, "utf8"));
+      const place = places[path];
+      const source = place ? sources.toString("utf8", ...place)
+        : stripTypeScriptTypes(readFileSync(path, "utf8"));
       return { format: "module", source, shortCircuit: true };
     },
   });

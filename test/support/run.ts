@@ -10,19 +10,26 @@ import { spec, tap } from "node:test/reporters";
 import { entryOf } from "#scripts/entry.js";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
-import { BUNDLED, CACHE, PACKAGES, SOURCES_FILE } from "./prepared.js";
+import { BUNDLED, CACHE, PACKAGES, PLACES_FILE, SOURCES_FILE } from "./prepared.js";
 
 const ROOT = join(import.meta.dirname, "../..");
 const AT_A_TIME = 4;
 /** Longest a file may take. */
 const FILE_MS = 480_000;
 
+/** One text after another, and where each begins and ends: a file of tests loads some of them. */
 function prepareSources(): void {
-  const paths = globSync("{src,test/support}/**/*.ts", { cwd: ROOT })
+  const paths = globSync("{src,test,workers,scripts,bench}/**/*.ts", { cwd: ROOT })
     .filter((path) => !path.endsWith(".d.ts")).map((path) => join(ROOT, path));
-  const stripped = Object.fromEntries(paths.map((path) =>
-    [path, stripTypeScriptTypes(readFileSync(path, "utf8"))]));
-  writeFileSync(SOURCES_FILE, JSON.stringify(stripped));
+  let end = 0;
+  const places: Record<string, [start: number, end: number]> = {};
+  const texts = paths.map((path) => {
+    const text = Buffer.from(stripTypeScriptTypes(readFileSync(path, "utf8")));
+    places[path] = [end, end += text.length];
+    return text;
+  });
+  writeFileSync(SOURCES_FILE, Buffer.concat(texts));
+  writeFileSync(PLACES_FILE, JSON.stringify(places));
 }
 
 async function preparePackages(): Promise<void> {
