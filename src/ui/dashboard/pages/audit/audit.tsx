@@ -91,9 +91,10 @@ const COLUMNS: Column<Entry>[] = [
 const Who = ({ actor }: Entry) => <span title={actor.id}>{actor.name || actor.id}</span>;
 
 /** Where there is no room for a column of its own, who did it is with it. */
-const What = ({ entry }: { entry: Entry }) => useTier() > 1
-  ? <>{deedOf(entry)}</>
-  : <TwoLines main={deedOf(entry)} sub={<Who {...entry} />} />;
+function What({ entry }: { entry: Entry }) {
+  const deed = <span title={deedOf(entry)}>{deedOf(entry)}</span>;
+  return useTier() > 1 ? deed : <TwoLines main={deed} sub={<Who {...entry} />} />;
+}
 
 const Which = ({ name, href }: { name: string; href: string | null }) =>
   href === null ? <span title={name}>{name}</span> : <a href={href} title={name}>{name}</a>;
