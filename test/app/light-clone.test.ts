@@ -86,7 +86,7 @@ async function assertPagesWork(url: string, key: string, assistant: string): Pro
     await page.locator("assistant-chat").getByRole("button").first().click();
     await page.getByRole("textbox").fill("When are you open?");
     await page.keyboard.press("Enter");
-    await page.locator("assistant-chat").getByText("Opening hours").waitFor();
+    await page.locator("assistant-chat").getByText("Opening hours").first().waitFor();
     const calls = await page.evaluate(`import("${url}/widget-call.js").then(({ openCall }) => typeof openCall)`);
     assert.equal(calls, "function");
     assert.deepEqual(errors, []);
