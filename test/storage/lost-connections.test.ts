@@ -23,7 +23,7 @@ import { testDataDir } from "#support/server.ts";
 
 const IS_PROOF = process.env.PROOF === "long";
 const STORM_MS = IS_PROOF ? 120_000 : 6000;
-/** With so much of each a short storm is over sooner, on a quick machine; without the least later. */
+/** With so much of each a short storm is over, on a quick machine; without the least it goes on. */
 const ENOUGH = { answered: 200, ended: 40, cut: 2 };
 const LEAST = { answered: 50, ended: 10, cut: 1 };
 const STORM_MS_MAX = 10 * STORM_MS;

@@ -189,8 +189,8 @@ test("[TL135] hello is said once, again when a server has forgotten the session,
   await turnWith(id, { city: "Oslo" });
   await turnWith(id, { city: "Rome" });
   assert.deepEqual(keeper.asked(), [...HELLO, "tools/call", "tools/call"]);
-  const ids = keeper.endpoint.requests.map(({ body }) => (JSON.parse(body) as { id?: number }).id)
-    .filter((one) => one !== undefined);
+  const ids = keeper.endpoint.requests.flatMap(({ method, body }) =>
+    method === "POST" ? (JSON.parse(body) as { id?: number }).id ?? [] : []);
   assert.equal(new Set(ids).size, ids.length, "no id is used twice in a session");
   for (const refusal of [404, 400]) {
     // The list is read once more after a new hello, whenever that may be.
