@@ -95,17 +95,6 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/**
- * Sessions that stay for a while: tests ask again and again, and a new one costs more than it asks.
- * They keep no process alive, and may be ended with their database or its server.
- */
-function sessionsOf(url: string): pg.Pool {
-  const pool = new pg.Pool({
-    connectionString: url, max: 4, idleTimeoutMillis: 2000, allowExitOnIdle: true,
-  });
-  return pool.on("error", () => undefined);
-}
-
 const urlOf = ({ port, socketFolder }: Cluster, name: string): string =>
   `postgres://parley@/${name}?host=${socketFolder}&port=${port}`;
 
@@ -154,15 +143,10 @@ export async function databaseAt(place: string, kind: Kind = "forgets"): Promise
       void await ask(admin, `CREATE DATABASE ${name} TEMPLATE template`));
   }
   const url = urlOf(cluster, name);
-  const sessions = sessionsOf(url);
   return {
     url, name, port: cluster.port, serverPid: cluster.pid,
-    query: async <Row extends object>(text: string, values: unknown[] = []) =>
-      (await sessions.query<Row>(text, values)).rows,
-    drop: async () => {
-      if (!sessions.ended) await sessions.end();
-      await ask(admin, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-    },
+    query: (text, values) => ask(url, text, values),
+    drop: async () => void await ask(admin, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
   };
 }
 
