@@ -9,7 +9,7 @@ import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { goRound, makeLoop } from "#audio/ambience.ts";
 import type { AmbienceKind } from "#audio/kinds.ts";
-import { mixInto } from "#audio/mix.ts";
+import { joined, mixInto } from "#audio/mix.ts";
 import { createResampler } from "#audio/resampler.ts";
 import { createBeepDetector } from "#audio/tones.ts";
 import { createStereoRecorder, monoWav, repairWav } from "#audio/wav.ts";
@@ -49,15 +49,6 @@ function cut(pcm: Int16Array, places: number[]): Int16Array[] {
 }
 
 const cuts = fc.array(fc.nat(), { maxLength: 40 });
-function join16(pieces: Int16Array[]): Int16Array {
-  const whole = new Int16Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
-}
 
 test("[SN1] however the audio is cut, changing its rate gives the same samples", () => {
   const pcm = noise(3000, 6000);
@@ -66,7 +57,7 @@ test("[SN1] however the audio is cut, changing its rate gives the same samples",
     fc.assert(fc.property(cuts, (places) => {
       const resampler = createResampler(from, to);
       const pieces = cut(pcm, places).map((piece) => resampler.process(piece));
-      assert.deepEqual(join16(pieces), whole);
+      assert.deepEqual(joined(pieces), whole);
     }), { numRuns: 20 });
   }
 });
@@ -271,7 +262,7 @@ test("[SN6] a beep of any pitch from 400 to 2000 Hz is found once, in noise too 
       mixInto(beep, hiss, 1);
       assert.equal(beepsIn(rate, [beep]), 1, `${hertz} Hz at ${rate}`);
     }
-    const call = join16([
+    const call = joined([
       noise(rate * 0.513, 200), sine(1004, rate, rate * 0.4), new Int16Array(rate / 2),
       sine(440, rate, rate * 0.3),
     ]);
@@ -304,7 +295,7 @@ test("[SN6] short, quiet, double and gliding tones, noise and voices are no beep
     const digit = sine(770, rate, rate, 6000);
     mixInto(digit, sine(1336, rate, rate, 6000), 1);
     const sounds = {
-      short: join16([sine(1000, rate, rate * 0.19), new Int16Array(rate)]),
+      short: joined([sine(1000, rate, rate * 0.19), new Int16Array(rate)]),
       quiet: sine(1000, rate, rate, 400), low: sine(200, rate, rate), high: sine(2600, rate, rate),
       glide, dialTone, digit, noise: noise(rate * 20, 3000), voice: voice(rate, 20),
       silence: new Int16Array(rate),
@@ -340,8 +331,8 @@ test("[SN7] every background sound is audible, quiet and the same loop in whatev
     }
     const again = goRound(makeLoop(kind, 8000));
     const samples = Array.from({ length: 1000 }, () => again.next(333).slice());
-    const twice = join16([loopOf(kind, 8000), loopOf(kind, 8000), loopOf(kind, 8000)]);
-    assert.deepEqual(join16(samples), twice.slice(0, 333_000));
+    const twice = joined([loopOf(kind, 8000), loopOf(kind, 8000), loopOf(kind, 8000)]);
+    assert.deepEqual(joined(samples), twice.slice(0, 333_000));
   }
 });
 

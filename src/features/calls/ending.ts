@@ -85,19 +85,18 @@ export async function beat(
 export async function conclude(
   options: CallingOptions, call: LiveCall, over: Extract<FromMedia, { kind: "over" }>,
 ): Promise<void> {
-  const { calls, system } = options;
+  const { calls } = options;
   const { turns, silentMs, quality } = over.summary;
-  const { answered } = call;
   const facts = endFactsOf(call, over.summary);
   const { reason } = facts;
   const failureReason = failureOf(facts);
   call.face?.over(reason);
   for (const listener of [...call.listeners]) listener.over();
-  if (!answered) {
+  if (!call.answered) {
     return calls.change(call, unansweredStatus(over.summary), { reason, failureReason });
   }
   // Through a silence at its end nobody was there to be talked with.
-  const talkedMs = system.monotonicMs() - answered.ms - (silentMs ?? 0);
+  const endedAt = callNow(options, call) - Math.round((silentMs ?? 0) * 1000);
   const functionCalls = [...call.functionCalls.values()].flat();
   if (functionCalls.length > 0) {
     await calls.addTranscript(call, {
@@ -110,7 +109,7 @@ export async function conclude(
   await calls.end(call, {
     finalStatus, reason, failureReason, charge: chargeOf(facts), turns, hasRecording: isRecorded,
     quality: quality ?? call.face?.quality?.() ?? null,
-    endedAt: answered.at + Math.round(talkedMs * 1000),
+    endedAt,
   });
   if (finalStatus !== "failed") return finish(options, call.id);
   if (isRecorded) await keepAll(options, call.id);

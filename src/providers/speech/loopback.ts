@@ -2,6 +2,7 @@
 // recognition and voice activity are exact, instant and free. For tests, benchmarks and the
 // loopback carrier; no human understands it. It survives cutting and delay, not resampling or
 // mixing.
+import { joined } from "#audio/mix.ts";
 import type { System } from "#core/system.ts";
 import type {
   Pcm, SynthesisEvent, Synthesizer, Transcriber, TranscriptEvent, Vad,
@@ -193,12 +194,6 @@ export const loopbackVad: Vad = {
 
 /** The audio of a whole line, for callers that speak prepared lines. */
 export function loopbackAudio(text: string, rate: number): Pcm {
-  const sounds = text.split(/\s+/).filter((word) => word !== "").map((word) => soundOf(word, rate));
-  const pcm = new Int16Array(sounds.reduce((sum, sound) => sum + sound.length, 0));
-  let at = 0;
-  for (const sound of sounds) {
-    pcm.set(sound, at);
-    at += sound.length;
-  }
-  return pcm;
+  const words = text.split(/\s+/).filter((word) => word !== "");
+  return joined(words.map((word) => soundOf(word, rate)));
 }

@@ -1,5 +1,6 @@
 // Opens the speech engines that engines.ts says can be used: in the media thread for calls, and in
 // the main thread when somebody listens to a voice.
+import { joined } from "#audio/mix.ts";
 import { ProviderError } from "#core/faults.ts";
 import { createEmbeddedVoices } from "./embedded/embedded-voices.ts";
 import { createNoiseFilter } from "./embedded/noise-filter.ts";
@@ -157,13 +158,7 @@ export function speakWhole(
     if (event.kind === "audio") pieces.push(event.pcm);
     if (event.kind === "failed") return ready(null);
     if (event.kind !== "done") return;
-    const pcm = new Int16Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
-    let at = 0;
-    for (const piece of pieces) {
-      pcm.set(piece, at);
-      at += piece.length;
-    }
-    ready(pcm);
+    ready(joined(pieces));
   });
   stream.write(text);
   stream.end();

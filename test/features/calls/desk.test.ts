@@ -5,6 +5,7 @@ import { on, once } from "node:events";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { WebSocket } from "ws";
+import { joined } from "#audio/mix.ts";
 import { accountEvent, type AccountEvent } from "#support/account-events.ts";
 import { memberOf } from "#support/members.ts";
 import { MicrophoneSocket } from "#support/microphone-socket.ts";
@@ -61,16 +62,6 @@ const lastAsked = (): string => (model.requests.at(-1)?.messages ?? []).map(text
 
 /** The level of a tone in what was heard, all together, in dB. */
 const toneIn = (pcm: Int16Array, hertz: number): number => levelAt(pcm, hertz, RATE);
-
-const joined = (frames: readonly Int16Array[]): Int16Array => {
-  const all = new Int16Array(frames.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const frame of frames) {
-    all.set(frame, at);
-    at += frame.length;
-  }
-  return all;
-};
 
 test("[CR420] a person takes the call over in the middle of a reply: heard, recorded, alone; handed back, the model knows", async () => {
   model.script(({ messages }) => messages.map(textOf).join().includes("handed the call back")
