@@ -1,5 +1,5 @@
-// A TCP proxy before PostgreSQL that cuts connections: all of them, or some right after they have
-// sent COMMIT, so that nobody hears what became of it.
+// A TCP proxy that cuts connections: all of them, or some right after they have sent a COMMIT to
+// PostgreSQL, so that nobody hears what became of it.
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
@@ -15,6 +15,8 @@ export interface CuttingProxy {
   /** Cuts what is open and lets nobody in until `open`. */
   shut(): void;
   open(): void;
+  /** The next that comes is answered this and cut. */
+  answerNext(text: string): void;
   close(): Promise<void>;
 }
 
@@ -24,8 +26,15 @@ export async function startCuttingProxy(targetPort: number, share = 0): Promise<
   let isShut = false;
   let isNext = false;
   let cuts = 0;
+  let answer: string | null = null;
   const server = createServer({ noDelay: true }, (client) => {
     if (isShut) return void client.destroy();
+    if (answer !== null) {
+      const text = answer;
+      answer = null;
+      client.on("error", () => undefined).once("data", () => client.end(text));
+      return;
+    }
     const target = connect({ port: targetPort, host: "127.0.0.1", noDelay: true });
     const end = (): void => {
       client.destroy();
@@ -63,6 +72,9 @@ export async function startCuttingProxy(targetPort: number, share = 0): Promise<
     },
     open: () => {
       isShut = false;
+    },
+    answerNext: (text) => {
+      answer = text;
     },
     close: async () => {
       for (const socket of sockets) socket.destroy();

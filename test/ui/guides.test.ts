@@ -113,7 +113,7 @@ test("[GD6] where a reply fails, the examples of streams end with what the serve
   }
 });
 
-test("[GD7] the example that loses no word goes on where its connection broke", async () => {
+test("[GD7] [GD8] the example that loses no word goes on where its connection broke, behind a proxy that says 502 first", async () => {
   const hold = Promise.withResolvers<void>();
   model.script(() => ({ tokens: ["From ", "nine ", "to ", "five."], hold: hold.promise, holdAfter: 2 }));
   const proxy = await startCuttingProxy(server.port);
@@ -130,6 +130,7 @@ test("[GD7] the example that loses no word goes on where its connection broke", 
     if (!said.endsWith("nine ")) continue;
     proxy.shut();
     proxy.open();
+    proxy.answerNext("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n");
     hold.resolve();
   }
   await proxy.close();
