@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import { parseNameAddr } from "#providers/carriers/sip/grammar/headers.ts";
-import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
+import type { SipMessage, SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import { test } from "#support/bounded-test.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import {
@@ -97,6 +97,44 @@ test("[SI35] a call cancelled while it rings fails with 487 and is withdrawn", a
   const late = listen(invite.accept(SDP("late")));
   assert.deepEqual((await late.event("ended")).cause, { by: "far", status: 487 });
   assert.equal(bob.agent.counts().sessions, 0);
+});
+
+test("[SI137] a call that rings is there: UPDATE is answered, a BYE withdraws it, what else comes has to wait", async () => {
+  const [alice, bob, far] = [await phone(), await phone(), await wire()];
+  const within = (of: SipMessage, method: string, cseq: number, from: string, to: string) =>
+    requestText(method, far, {
+      "Call-ID": of.headers.get("Call-ID"), From: from, To: to, CSeq: `${cseq} ${method}`,
+    });
+  const { received } = alice.call(far.peer);
+  const invite = request(await far.heard.event("INVITE"));
+  const callee = `${invite.headers.get("To")};tag=wire`;
+  far.say(alice.peer, responseText(invite, 180));
+  await received.event("progress");
+  const ask = (method: string, cseq: number) =>
+    far.say(alice.peer, within(invite, method, cseq, callee, invite.headers.get("From")!));
+  ask("UPDATE", 1);
+  const { message: updated } = await far.heard.event("200");
+  assert.match(updated.headers.get("Contact")!, /^<sip:alice@127\.0\.0\.1:/);
+  ask("INFO", 2);
+  assert.equal((await far.heard.event("500")).message.headers.get("Retry-After"), "10");
+  const contact = [`Contact: <sip:wire@127.0.0.1:${far.peer.port}>`];
+  far.say(alice.peer, responseText(invite, 200, contact, SDP("answer")));
+  await received.event("answered");
+
+  const text = requestText("INVITE", far, {}, SDP("offer"));
+  far.say(bob.peer, text);
+  const ringing = await bob.invite();
+  ringing.ring();
+  const withdrawn = new Promise<void>((resolve) => ringing.onCancelled(resolve));
+  const { message: heard } = await far.heard.event("180");
+  const [from, to] = ["From", "To"].map((name) => heard.headers.get(name)!) as [string, string];
+  far.say(bob.peer, within(heard, "UPDATE", 2, from, to));
+  await far.heard.event("200", 1);
+  far.say(bob.peer, within(heard, "BYE", 3, from, to.replace(/tag=.*/, "tag=other")));
+  await far.heard.event("481");
+  far.say(bob.peer, within(heard, "BYE", 3, from, to));
+  await withdrawn;
+  assert.equal((await far.heard.event("487")).message.headers.get("CSeq"), "1 INVITE");
 });
 
 test("[SI36] CANCEL waits for a provisional answer; a 200 crossing it is hung up on", async () => {

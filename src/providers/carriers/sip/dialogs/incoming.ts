@@ -4,8 +4,9 @@ import { createAuthenticator, type Proof } from "./authentication.ts";
 import { sdpOf, secondsOf, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
 import type { Dialog, IncomingInvite } from "./call-types.ts";
 import { ALLOW, dialogAsCallee, setSdp, SUPPORTED, type Signalling } from "./dialog.ts";
+import type { EarlyCall } from "./early.ts";
 import { responseTo, type SipRequest, type SipResponse } from "#providers/carriers/sip/grammar/message.ts";
-import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
+import { plainHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 import type { ServerTransaction } from "#providers/carriers/sip/transport/server-transactions.ts";
 import { Session } from "./sip-session.ts";
 import { answerTerms } from "./session-timer.ts";
@@ -43,6 +44,13 @@ export class Incoming implements IncomingInvite {
     this.tag = parts.tag;
     this.callId = request.headers.get("Call-ID") ?? "";
     this.#contact = signalling.contact(peer, localHost, parseUri(request.uri)?.user ?? null);
+  }
+
+  /** Null: that is another call, or another's word for it. */
+  early(callId: string, localTag: string, host: string): EarlyCall | null {
+    const isThis = callId === this.callId && localTag === this.tag
+      && plainHost(host) === plainHost(this.peer.host);
+    return isThis ? { contact: this.#contact, hangUp: () => this.cancel() } : null;
   }
 
   get #isOpen(): boolean {
@@ -113,7 +121,7 @@ export class Incoming implements IncomingInvite {
     if (this.#state === "cancelled") handler();
   }
 
-  /** CANCEL came, or the caller's time limit passed. */
+  /** CANCEL or BYE came, or the caller's time limit passed. */
   cancel(): void {
     if (!this.#isOpen) return;
     this.#finish("cancelled");

@@ -11,6 +11,7 @@ import { sameTransaction, type ClientTransaction } from "#providers/carriers/sip
 import {
   ALLOW, dialogAsCaller, requestWithin, setSdp, SUPPORTED, tagOf, type Signalling,
 } from "./dialog.ts";
+import type { EarlyCall } from "./early.ts";
 import {
   formatNameAddr, parseNameAddr, SipHeaders,
 } from "#providers/carriers/sip/grammar/headers.ts";
@@ -100,6 +101,12 @@ export class Outgoing implements OutgoingCall {
     this.#from = formatNameAddr(from);
   }
 
+  /** Null: that is another call. */
+  early(callId: string, localTag: string): EarlyCall | null {
+    const isThis = callId === this.#callId && localTag === tagOf(this.#from);
+    return this.#hop && isThis ? { contact: this.#contactAt(this.#hop) } : null;
+  }
+
   async begin(): Promise<void> {
     this.#ringing = this.#signalling.system.after(this.#args.ringingMs, () => {
       this.#giveUp(480, "No Answer");
@@ -165,19 +172,24 @@ export class Outgoing implements OutgoingCall {
     return true;
   }
 
+  #contactAt({ peer, localHost }: Hop): string {
+    const { from } = this.#args;
+    const user = parseUri(parseNameAddr(from)?.uri ?? from)?.user ?? null;
+    return this.#signalling.contact(peer, localHost, user);
+  }
+
   #invite(hop: Hop): void {
     const { args, from } = { args: this.#args, from: this.#from };
     const { system } = this.#signalling;
     const leftMs = this.#begunMs + args.ringingMs - system.monotonicMs();
     const to = parseNameAddr(args.to) ?? { display: null, uri: args.to, params: new Map() };
     const headers = new SipHeaders();
-    const user = parseUri(parseNameAddr(args.from)?.uri ?? args.from)?.user ?? null;
     headers.add("Max-Forwards", "70")
       .add("From", from)
       .add("To", formatNameAddr(to))
       .add("Call-ID", this.#callId)
       .add("CSeq", `${this.#cseq} INVITE`)
-      .add("Contact", this.#signalling.contact(hop.peer, hop.localHost, user))
+      .add("Contact", this.#contactAt(hop))
       .add("Allow", ALLOW)
       .add("Supported", SUPPORTED)
       .add("Expires", String(Math.max(1, Math.ceil(leftMs / 1000))));

@@ -7,6 +7,7 @@ import {
   ALLOW, keyOfDialog, refreshTarget, setSdp, SUPPORTED, type DialogState, type InDialog,
   type Signalling,
 } from "./dialog.ts";
+import { retryLater } from "./early.ts";
 import { createInfoKeys, KEYS_TYPE, type InfoKeys } from "./info-keys.ts";
 import { parseCseq } from "#providers/carriers/sip/grammar/headers.ts";
 import {
@@ -35,8 +36,6 @@ interface SessionParts {
 }
 
 type Answer = (response: SipResponse) => void;
-
-const RETRY_S = 10;
 
 export class Session implements Dialog, InDialog {
   readonly dialog: DialogState;
@@ -342,9 +341,3 @@ const numberOf = (request: SipRequest): number =>
 
 const statusOf = (outcome: Outcome): number =>
   outcome.kind === "response" ? outcome.response.status : 408;
-
-function retryLater(request: SipRequest): SipResponse {
-  const response = responseTo(request, 500);
-  response.headers.add("Retry-After", String(RETRY_S));
-  return response;
-}

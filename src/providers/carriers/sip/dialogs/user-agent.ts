@@ -6,6 +6,7 @@ import type { CallEvents, IncomingInvite, OutgoingCall } from "./call-types.ts";
 import {
   ALLOW, dialogKey, mayComeFrom, SUPPORTED, tagOf, type InDialog, type Signalling,
 } from "./dialog.ts";
+import { answerEarly, type EarlyCall } from "./early.ts";
 import { createFloodGuard } from "#providers/carriers/sip/transport/flood-guard.ts";
 import { Incoming } from "./incoming.ts";
 import { formatVia } from "#providers/carriers/sip/grammar/headers.ts";
@@ -248,16 +249,31 @@ class Agent {
   }
 
   #within(request: SipRequest, peer: Peer, localTag: string): void {
-    const session = this.#sessionOf(request, peer, localTag);
-    if (!session) return this.#refuse(responseTo(request, 481), request, peer);
+    const call = this.#sessionOf(request, peer, localTag) ?? this.#earlyOf(request, peer, localTag);
+    if (!call) return this.#refuse(responseTo(request, 481), request, peer);
     const refusal = refusalOf(request, undefined);
     if (refusal) return this.#refuse(refusal, request, peer);
     if (request.method === "OPTIONS") return this.#answer(optionsReply(request), request, peer);
+    if ("contact" in call) return this.#refuse(answerEarly(request, call), request, peer);
     if (this.#transactions.servers.size() >= LIMITS.serverTransactionsMax) {
       return this.#refuse(this.#busy(request, undefined), request, peer);
     }
     const transaction = this.#transactions.servers.serve(request, peer);
-    session.receive(request, peer, (response) => transaction.respond(response));
+    call.receive(request, peer, (response) => transaction.respond(response));
+  }
+
+  /** The call that rings; null: there is none. */
+  #earlyOf(request: SipRequest, peer: Peer, localTag: string): EarlyCall | null {
+    const callId = request.headers.get("Call-ID") ?? "";
+    for (const { incoming } of this.#invites.values()) {
+      const early = incoming?.early(callId, localTag, peer.host);
+      if (early) return early;
+    }
+    for (const call of this.#calls) {
+      const early = call.early(callId, localTag);
+      if (early) return early;
+    }
+    return null;
   }
 
   #without(request: SipRequest, peer: Peer): void {
