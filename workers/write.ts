@@ -5,7 +5,9 @@ import { LIMITS } from "#core/limits.ts";
 import { createBatchRunner, type Outcome, type Request } from "#storage/engines/sqlite/batch.ts";
 import { isDiskFull, openWriter } from "#storage/engines/sqlite/database.ts";
 import { commandsOver } from "#storage/engines/sqlite/sql.ts";
-import type { FromWriter, ToWriter } from "#storage/engines/sqlite/writer.ts";
+import type { Answer, FromWriter, ToWriter } from "#storage/engines/sqlite/writer.ts";
+import type { AllCommands } from "#storage/commands.ts";
+import { PATIENT } from "#storage/writer.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/write.ts runs as a worker thread");
@@ -15,14 +17,58 @@ const runBatch = createBatchRunner(db, () => commandsOver(db));
 const answer = (message: FromWriter): void => port.postMessage(message);
 
 let broken: Outcome | null = null;
+/**
+ * Ends of what has begun, which the disk had no room for: they are asked for again until it has, in
+ * their order, and more of them wait behind those. They are held here, where all that is asked for
+ * comes in its order: an end that was under way would else be in front of what it ends.
+ */
+const held: Request[] = [];
+let trying: NodeJS.Timeout | undefined;
+let isClosing = false;
 
-async function commitTogether(batches: Request[][]): Promise<void> {
-  const requests = batches.flat();
+const isPatient = ({ command }: Request): boolean => PATIENT.has(command as keyof AllCommands);
+
+async function runAll(requests: Request[]): Promise<Outcome[]> {
   const outcomes = broken ? requests.map(() => broken as Outcome) : await runBatch(requests);
   broken ??= outcomes.find((outcome) => outcome.kind === "failure") ?? null;
+  return outcomes;
+}
+
+function tryIn(ms: number): void {
+  trying = setTimeout(() => void tryHeld(), ms);
+}
+
+function hold(request: Request): Answer {
+  if (held.push(request) === 1) tryIn(LIMITS.diskRetryMs);
+  return { kind: "held" };
+}
+
+async function tryHeld(): Promise<void> {
+  const tried = held.slice(0, LIMITS.writeBatchMax);
+  const outcomes = await runAll(tried);
+  const isRefused = !isClosing && outcomes.some(({ kind }) => kind === "full");
+  if (!isRefused) {
+    held.splice(0, tried.length);
+    answer({ held: outcomes });
+  }
+  if (held.length > 0 && !isClosing) tryIn(isRefused ? LIMITS.diskRetryMs : 0);
+}
+
+async function answersOf(requests: Request[]): Promise<Answer[]> {
+  const isBehind = held.length > 0 ? isPatient : () => false;
+  const outcomes = (await runAll(requests.filter((one) => !isBehind(one)))).values();
+  return requests.map((request) => {
+    if (isBehind(request)) return hold(request);
+    const outcome = outcomes.next().value as Outcome;
+    return outcome.kind === "full" && isPatient(request) ? hold(request) : outcome;
+  });
+}
+
+async function commitTogether(batches: Request[][]): Promise<void> {
+  const answers = await answersOf(batches.flat());
   let offset = 0;
   for (const batch of batches) {
-    answer({ outcomes: outcomes.slice(offset, offset + batch.length) });
+    answer({ answers: answers.slice(offset, offset + batch.length) });
     offset += batch.length;
   }
 }
@@ -37,8 +83,11 @@ function copyLog(mode: "TRUNCATE" | "PASSIVE"): void {
   }
 }
 
-function close(): void {
+async function close(): Promise<void> {
+  isClosing = true;
   clearInterval(checkpoint);
+  clearTimeout(trying);
+  while (held.length > 0) await tryHeld();
   copyLog("TRUNCATE");
   db.close();
   answer({ closed: true });
@@ -58,7 +107,7 @@ async function receive(port: MessagePort, first: ToWriter): Promise<void> {
       : undefined;
   }
   if (batches.length > 0) await commitTogether(batches);
-  if (next && "close" in next) close();
+  if (next && "close" in next) await close();
 }
 
 // A batch is over before the next message is received: commands await statements alone.

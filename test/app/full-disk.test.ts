@@ -1,9 +1,11 @@
 // A server process whose disk fills up and has room again, on a small file system of its own.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { promisify } from "node:util";
 import { askUntil } from "#support/asking.ts";
 import { isOverPostgres } from "#support/engines.ts";
 import { startProcess } from "#support/process.ts";
@@ -99,4 +101,15 @@ test("[OP174] a reply and a call that end while the disk is full are over, and b
   assert.equal(again.status, 200);
   const { total_cost: cost, duration } = await json(`/user/calls/${String(callId)}`);
   assert.ok(Number(cost) > 0 && Number(duration) >= 1, `${String(cost)}, ${String(duration)} s`);
+});
+
+test("[OP175] what is asked for while its disk has room again runs behind what the full disk refused", { skip }, async () => {
+  const dataDir = testDataDir();
+  const [unshare = "", ...told] = SMALL_DISK;
+  const program = join(import.meta.dirname, "../support/full-disk-call.ts");
+  const { stdout } = await promisify(execFile)(unshare, [...told, process.execPath, program], {
+    env: { ...process.env, PARLEY_DATA_DIR: dataDir },
+  });
+  assert.deepEqual(JSON.parse(stdout), { status: "ended", reserved: 0 });
+  rmSync(dataDir, { recursive: true });
 });

@@ -12,8 +12,7 @@ import { workerFile } from "#core/program.ts";
 import { createBatchRunner, type Outcome, type Request } from "./batch.ts";
 import { createBacklog } from "#storage/backlog.ts";
 import { lockOf } from "#storage/locks.ts";
-import type { AllCommands } from "#storage/commands.ts";
-import { PATIENT, type Writer } from "#storage/writer.ts";
+import type { Writer } from "#storage/writer.ts";
 import { openWriter } from "./database.ts";
 import { commandsOver } from "./sql.ts";
 
@@ -25,24 +24,25 @@ interface Waiting extends Request {
 /** What writers say of the disk, by what became of their batches. */
 type Disk = { failure: StorageFailure | null; isFull: boolean };
 
-/** `holds`: takes a request that there was no room for, to ask again. */
-function settle(
-  waiting: Waiting[], outcomes: Outcome[], disk: Disk, holds: (request: Waiting) => boolean,
-): void {
+/** `held`: the thread asks for it again once there is room. */
+export type Answer = Outcome | { kind: "held" };
+
+function settle(waiting: Waiting[], answers: Answer[], disk: Disk, held: Waiting[] = []): void {
   let refusal: StorageFailure | null = null;
   waiting.forEach((request, index) => {
-    const outcome = outcomes[index];
-    if (!outcome) request.reject(new Error("the writer gave no outcome"));
-    else if (outcome.kind === "done") request.resolve(outcome.value);
-    else if (outcome.kind === "threw") request.reject(outcome.error);
-    else if (outcome.kind !== "full" || !holds(request)) {
+    const answer = answers[index];
+    if (!answer) request.reject(new Error("the writer gave no outcome"));
+    else if (answer.kind === "done") request.resolve(answer.value);
+    else if (answer.kind === "threw") request.reject(answer.error);
+    else if (answer.kind === "held") held.push(request);
+    else {
       // Made anew: an error that crossed threads has lost its class.
-      refusal ??= new StorageFailure(outcome.error.message, outcome.error.cause);
-      if (outcome.kind === "failure") disk.failure = refusal;
+      refusal ??= new StorageFailure(answer.error.message, answer.error.cause);
+      if (answer.kind === "failure") disk.failure = refusal;
       request.reject(refusal);
     }
   });
-  disk.isFull = outcomes.some(({ kind }) => kind === "full");
+  disk.isFull = answers.some(({ kind }) => kind === "full");
 }
 
 /** Writes on the calling thread, whatever one event-loop turn brought in one transaction. */
@@ -56,7 +56,7 @@ export function createInlineWriter(dataDir: string): Writer {
   const flush = (): Promise<void> => (flushed = flushed.then(async () => {
     const batch = queue;
     queue = [];
-    if (batch.length > 0) settle(batch, await run(batch), disk, () => false);
+    if (batch.length > 0) settle(batch, await run(batch), disk);
   }));
   return {
     write: (command, args) =>
@@ -94,49 +94,12 @@ function after(
   };
 }
 
-/**
- * Ends of what has begun, which the disk had no room for: they are asked for again until it has, in
- * their order, and more of them wait behind those.
- */
-function createHeld(send: (batch: Waiting[]) => void) {
-  const held: Waiting[] = [];
-  let trying = 0;
-  let timer: NodeJS.Timeout | undefined;
-  const again = (): void => {
-    trying = Math.min(held.length, LIMITS.writeBatchMax);
-    send(held.slice(0, trying));
-  };
-  const later = (): void => {
-    timer = setTimeout(again, LIMITS.diskRetryMs);
-  };
-  return {
-    isAny: () => held.length > 0,
-    add: (request: Waiting): void => {
-      if (held.push(request) === 1) later();
-    },
-    /** After a try. */
-    wait: (): void => {
-      trying = 0;
-      later();
-    },
-    /** After a try: those it was of are answered. */
-    goOn: (): void => {
-      held.splice(0, trying);
-      trying = 0;
-      if (held.length > 0) again();
-    },
-    /** All but those of a try that is under way. */
-    take: (): Waiting[] => {
-      clearTimeout(timer);
-      return held.splice(0).slice(trying);
-    },
-  };
-}
-
 export type ToWriter = { batch: Request[] } | { close: true };
 export type FromWriter =
   | { ready: true }
-  | { outcomes: Outcome[] }
+  | { answers: Answer[] }
+  /** Those of the oldest it holds. */
+  | { held: Outcome[] }
   | { closed: true };
 
 const WRITER_FILE = workerFile("write");
@@ -145,24 +108,17 @@ const WRITER_YOUNG_MB = 4;
 
 /** What is asked of the writer's thread, on its way there and back. */
 function createLine(post: (batch: Request[]) => void, disk: Disk) {
-  const sent: { batch: Waiting[]; isTry: boolean }[] = [];
+  const sent: Waiting[][] = [];
   const queue: Waiting[] = [];
+  /** In the thread's hold, in the order they are in there. */
+  const held: Waiting[] = [];
   let isFlushing = false;
-  let isClosing = false;
-  const send = (batch: Waiting[], isTry: boolean): void => {
-    sent.push({ batch, isTry });
-    post(batch.map(({ command, args }) => ({ command, args })));
-  };
-  const held = createHeld((batch) => send(batch, true));
-  const holds = (request: Waiting): boolean => {
-    if (isClosing || !PATIENT.has(request.command as keyof AllCommands)) return false;
-    held.add(request);
-    return true;
-  };
   const flush = (): void => {
     isFlushing = false;
     if (queue.length === 0) return;
-    send(queue.splice(0, LIMITS.writeBatchMax), false);
+    const batch = queue.splice(0, LIMITS.writeBatchMax);
+    sent.push(batch);
+    post(batch.map(({ command, args }) => ({ command, args })));
     if (queue.length > 0) scheduleFlush();
   };
   const scheduleFlush = (): void => {
@@ -171,29 +127,24 @@ function createLine(post: (batch: Request[]) => void, disk: Disk) {
     setImmediate(flush);
   };
   return {
-    isHeld: held.isAny,
+    isHeld: () => held.length > 0,
     ask: (request: Waiting): void => {
-      if (held.isAny() && holds(request)) return;
       queue.push(request);
       // An idle writer has nothing to gather others for.
       if (sent.length === 0 && queue.length === 1) flush();
       else scheduleFlush();
     },
     /** The oldest that was posted has been answered. */
-    receive: (outcomes: Outcome[]): void => {
-      const { batch = [], isTry = false } = sent.shift() ?? {};
-      if (isTry && !isClosing && outcomes.some(({ kind }) => kind === "full")) return held.wait();
-      settle(batch, outcomes, disk, holds);
-      if (isTry) held.goOn();
-    },
+    receive: (answers: Answer[]): void => settle(sent.shift() ?? [], answers, disk, held),
+    receiveHeld: (outcomes: Outcome[]): void =>
+      settle(held.splice(0, outcomes.length), outcomes, disk),
     fail: (error: StorageFailure): void => {
-      const asked = [...sent.splice(0).flatMap(({ batch }) => batch), ...held.take()];
-      for (const waiting of [...asked, ...queue.splice(0)]) waiting.reject(error);
+      for (const waiting of [...held.splice(0), ...sent.splice(0).flat(), ...queue.splice(0)]) {
+        waiting.reject(error);
+      }
     },
     /** Posts all that waits, for the last time. */
     close: (): void => {
-      isClosing = true;
-      queue.unshift(...held.take());
       while (queue.length > 0) flush();
     },
   };
@@ -225,7 +176,8 @@ export async function startThreadWriter(
     worker.on("message", (message: FromWriter) => {
       if ("ready" in message) resolve();
       else if ("closed" in message) onClosed();
-      else line.receive(message.outcomes);
+      else if ("held" in message) line.receiveHeld(message.held);
+      else line.receive(message.answers);
     });
   });
   worker.on("error", (error) => failAll(new StorageFailure("the writer thread died", error)));

@@ -1,0 +1,47 @@
+// A program on a small disk of its own: the end of a call leaves for the writer's thread when the
+// thread has refused its start, before that is heard, and once there is room. Prints the call's
+// status and what is still set aside for it.
+import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { openStorage } from "#storage/engines/sqlite/storage.ts";
+import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
+import { createWorld, system } from "./contract-world.ts";
+
+const folder = process.env.PARLEY_DATA_DIR ?? "";
+const storage = await openStorage(folder, startThreadWriter(folder));
+const { newConversation, money } = createWorld(storage);
+const { accountId, assistantId } = await newConversation(1e6);
+const begun = await storage.calls.create({
+  accountId, type: "web", assistant: { id: assistantId, uuid: "" }, conversationUuid: null,
+  assistantPhone: null, customerPhone: null, variables: {}, origin: null, now: system.now(),
+  dialling: { countries: [], perMinute: null }, parallelMax: 9, reserveMinMicros: 1,
+  reserveMaxMicros: 1000, priceMicrosPerMinute: 1000,
+} as never);
+if (begun.kind !== "created") throw new Error(begun.kind);
+
+const filler = join(folder, "full");
+spawnSync("dd", ["if=/dev/zero", `of=${filler}`, "bs=4k"]);
+const isStored = (): Promise<boolean> => storage.accounts
+  .setPlan({ accountId, plan: randomBytes(4000).toString("hex") })
+  .then(() => true, () => false);
+while (await isStored()) continue;
+
+const ref = { accountId, callId: begun.call.id, now: system.now() };
+/** A thread that has not refused the start by then runs both in their order. */
+const refused = (): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+// An idle writer is sent its first at once, and the next when these are over.
+const start = storage.calls.change({ ...ref, to: "in-progress" });
+setImmediate(() => {
+  refused();
+  rmSync(filler);
+});
+const end = storage.calls.end({
+  ...ref, finalStatus: "completed", reason: "completed", turns: [], hasRecording: false,
+} as never);
+await Promise.all([start, end]);
+const { status } = (await storage.calls.find(accountId, ref.callId)) ?? {};
+const [, reserved] = await money(accountId);
+await storage.close();
+process.stdout.write(JSON.stringify({ status, reserved }));
