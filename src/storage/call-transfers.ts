@@ -66,7 +66,7 @@ function createBegin(sql: Sql, rows: CallRows) {
   const whyNot = createWhyNot(sql);
   const reserve = createReserve(sql, rows);
   return async (args: AsNode<BeginTransfer>): Promise<BeginTransferOutcome> => {
-    const { callId, type, to, carrierMicrosPerMinute, now } = args;
+    const { callId, type, to, carrierMicrosPerMinute, at } = args;
     const call = await rows.findOwn(args);
     if (call?.status !== "in-progress") return { kind: "over" };
     const why = await whyNot(call, args);
@@ -74,8 +74,8 @@ function createBegin(sql: Sql, rows: CallRows) {
     const reason = why
       ?? (lasting === null ? "The balance is too low to call a colleague." : null);
     const asked = {
-      type, to, assistantUuid: null, createdAt: now,
-      failureReason: reason, finishedAt: reason === null ? null : now,
+      type, to, assistantUuid: null, createdAt: at,
+      failureReason: reason, finishedAt: reason === null ? null : at,
     };
     const transfer: Transfer = reason === null
       ? {
@@ -89,7 +89,7 @@ function createBegin(sql: Sql, rows: CallRows) {
     const transfers = withTransfer(call.transfers, transfer);
     await set.run({ callId, transfers: JSON.stringify(transfers) });
     const number = transfers.length;
-    const events = [await publishStep(rows, call, number, transfer, now)];
+    const events = [await publishStep(rows, call, number, transfer, at)];
     if (lasting === null) return { kind: "refused", reason: reason ?? "", events };
     const recordingFile = transfer.leg?.recordingFile ?? null;
     return { kind: "begun", number, ...lasting, recordingFile, events };
@@ -135,14 +135,14 @@ function createReserve(sql: Sql, { ledger }: CallRows) {
     LEFT JOIN reservations r ON r.reference = @reference AND r.account_id = c.account_id
     WHERE c.id = @callId`);
   return async (
-    call: Call, { secondsMax, now }: BeginTransfer,
+    call: Call, { secondsMax, at }: BeginTransfer,
   ): Promise<{ secondsMax: number; afterwardsS: number } | null> => {
     const { id: callId, accountId, answeredAt, transfers } = call;
     const found = await money.get({ callId, reference: reference(callId) });
     if (!found || answeredAt === null) return null;
     const { price, reserved, free } = found;
     if (price === 0) return { secondsMax, afterwardsS: FOREVER_S };
-    const talkedS = Math.ceil(Math.max(0, now - answeredAt) / SECOND);
+    const talkedS = Math.ceil(Math.max(0, at - answeredAt) / SECOND);
     const owed = transfers.reduce((sum, one) => sum + legCost(one, price), 0);
     const costOf = (seconds: number): Micros =>
       owed + talkCost(talkedS + seconds, price) + talkCost(seconds, price);

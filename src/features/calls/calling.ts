@@ -23,7 +23,9 @@ import {
 } from "./replies.ts";
 import type { Face } from "./face.ts";
 import { LOOPBACK_LINE, type Line } from "./lines.ts";
-import type { AssistantFacts, CallingOptions, Listener, LiveCall } from "./live-call.ts";
+import {
+  callNow, type AssistantFacts, type CallingOptions, type Listener, type LiveCall,
+} from "./live-call.ts";
 import { dismiss, operatorSaid, type Persons } from "./persons.ts";
 import { demanded, type GivenWords } from "./voice-choice.ts";
 import { NOBODY_TOOK_IT } from "./transfers.ts";
@@ -208,6 +210,11 @@ const partyOf = (
   transferFailed: () => void calls.failTransfer(call, NOBODY_TOOK_IT).catch((error: unknown) =>
     log.error({ err: error, call_id: call.id }, "a transfer could not be noted")),
 });
+
+const transferFailed = (
+  options: CallingOptions, call: LiveCall, detail: string | null,
+): Promise<void> =>
+  options.calls.failTransfer(call, detail ?? NOBODY_TOOK_IT, callNow(options, call));
 
 /** Why there is no way out; null: there is one. */
 async function dial(
@@ -397,7 +404,7 @@ function handle(
     case "warm":
       return keep("warm transfer", warmReported(options, call, message.report));
     case "transfer_failed":
-      return keep("transfer", calls.failTransfer(call, message.detail ?? NOBODY_TOOK_IT));
+      return keep("transfer", transferFailed(options, call, message.detail));
     case "person_hears":
       return call.person?.microphone?.onAudio(message.pcm);
     case "tap":

@@ -152,11 +152,12 @@ function createWarmTransfers({ store, bus, dialling, system }: CallsOptions) {
   return {
     beginTransfer: async (
       call: CallRef,
-      asked: Pick<BeginTransfer, "type" | "to" | "carrierMicrosPerMinute">,
+      asked: Pick<BeginTransfer, "type" | "to" | "carrierMicrosPerMinute"> & { at?: Instant },
     ): Promise<BeginTransferOutcome> => {
       const secondsMax = LIMITS.warmTalkS;
+      const now = system.now();
       const outcome = await store.beginTransfer({
-        ...named(call), ...asked, dialling, secondsMax, now: system.now(),
+        at: now, ...named(call), ...asked, dialling, secondsMax, now,
       });
       if (outcome.kind !== "over") bus.publishCommitted(outcome.events);
       return outcome;
@@ -196,16 +197,15 @@ function createNotes({ store, system }: CallsOptions) {
     setVariables: (call: CallRef, variables: Record<string, string>): Promise<void> =>
       store.setVariables({ ...named(call), variables }),
     addTransfer: (
-      call: CallRef, transfer: Omit<Transfer, "createdAt" | "finishedAt">,
+      call: CallRef, transfer: Omit<Transfer, "createdAt" | "finishedAt">, at = system.now(),
     ): Promise<void> => {
-      const now = system.now();
-      const finishedAt = transfer.status === "in-progress" ? null : now;
+      const finishedAt = transfer.status === "in-progress" ? null : at;
       return store.addTransfer({
-        ...named(call), transfer: { ...transfer, createdAt: now, finishedAt },
+        ...named(call), transfer: { ...transfer, createdAt: at, finishedAt },
       });
     },
-    failTransfer: (call: CallRef, failureReason: string): Promise<void> =>
-      store.failTransfer({ ...named(call), failureReason, now: system.now() }),
+    failTransfer: (call: CallRef, failureReason: string, at = system.now()): Promise<void> =>
+      store.failTransfer({ ...named(call), failureReason, now: at }),
   };
 }
 

@@ -171,6 +171,8 @@ export interface BeginTransfer {
   dialling: DialRules;
   /** The longest the two may talk. */
   secondsMax: number;
+  /** The call's own clock has it so. */
+  at: Instant;
   now: Instant;
 }
 

@@ -21,7 +21,7 @@ import { beginWarm } from "./warm.ts";
 import type { CallSetup, FromMedia } from "./voice/protocol.ts";
 import { silenceNote } from "./voice/settings.ts";
 import type { SpeakUp } from "./voice/taking-part.ts";
-import type { CallingOptions, LiveCall } from "./live-call.ts";
+import { callNow, type CallingOptions, type LiveCall } from "./live-call.ts";
 import type { ChosenVoice } from "./voice-choice.ts";
 
 /** The reason with which a reply is broken off that nobody waits for any more. */
@@ -268,12 +268,14 @@ async function chosenOrWhyNot(
 
 /** On record before the call goes on: writes are committed in the order they are asked for. */
 function noteTransfer(
-  { calls, log }: CallingOptions, call: LiveCall,
+  options: CallingOptions, call: LiveCall,
   transfer: Pick<Transfer, "type" | "to" | "assistantUuid" | "status">, failureReason: string | null,
 ): void {
+  const { calls, log } = options;
   const status = failureReason === null ? transfer.status : "failed";
-  calls.addTransfer(call, { ...transfer, status, failureReason }).catch((error: unknown) =>
-    log.error({ err: error, call_id: call.id }, "a transfer could not be noted"));
+  calls.addTransfer(call, { ...transfer, status, failureReason }, callNow(options, call))
+    .catch((error: unknown) =>
+      log.error({ err: error, call_id: call.id }, "a transfer could not be noted"));
 }
 
 function actionsOf(options: CallingOptions, call: LiveCall): CallActions {

@@ -27,7 +27,7 @@ export async function beginWarm(
     await calls.addTransfer(call, {
       type: tool.type, to: tool.to, assistantUuid: null, status: "failed", failureReason: why,
       outcome: "refused",
-    });
+    }, callNow(options, call));
     return why;
   };
   const chosen = voiceOf(options, call);
@@ -37,7 +37,7 @@ export async function beginWarm(
   const line = await options.colleagueLineOf(record, call.assistant, tool);
   if (typeof line === "string") return refuse(line);
   const begun = await calls.beginTransfer(call, {
-    type: tool.type, to: tool.to,
+    type: tool.type, to: tool.to, at: callNow(options, call),
     carrierMicrosPerMinute: options.carrierRateOf({
       carrier: line.carrier, direction: "outbound", called: tool.to,
     }),

@@ -248,3 +248,42 @@ test("[CR455] a call whose process died costs the time it lasted, wherever the c
     caller.hangUp();
   }
 });
+
+test("[WT30] a colleague is called for as long as the balance lasts, wherever the clock was set meanwhile", async () => {
+  const { key } = await server.newAccount();
+  const number = "+12015550177";
+  const { numberInventory, close } = await openBeside(server.dataDir);
+  await numberInventory.stock({ now: 1, numbers: [{
+    phoneNumber: number, countryCode: "US", smsCapable: false, monthlyMicros: 0, carrier: null,
+  }] });
+  await close();
+  const { body: bought } = await server.call("POST", "/user/phone-numbers/purchase", {
+    key, body: { phone_number: number },
+  });
+  const { id: assistantId } = await newAssistant(server, {
+    ...TALK, type: "outbound", status: "active",
+    tools: [{
+      type: "warm_call_transfer", description: "When a person is asked for",
+      supervisor_phone: "+15550177", outbound_phone_id: bought.data.id,
+    }],
+  }, key);
+  model.script(({ messages, tools }) => {
+    const { name } = (tools?.[0]?.function ?? {}) as { name?: string };
+    if (name === undefined || messages.at(-1)?.role === "tool") return { tokens: ["Yes."] };
+    setByMicros = 60 * 60_000_000;
+    return { toolCalls: [{ id: "c1", name, arguments: "{}" }] };
+  });
+  const { body: { call_id: callId } } = await server.call("POST", "/user/make_call", {
+    key, body: { phone_number: "+15550100042", assistant_id: assistantId },
+  });
+  const { transfer } = await accountEvent(
+    { ...server, key }, ({ type }) => type === "call_transfer_changed");
+  const { stage, failure_reason: why } = transfer as Record<string, unknown>;
+  assert.deepEqual([stage, why], ["announcing", null]);
+  await server.call("POST", `/user/calls/${callId}/end`, { key, body: {} });
+  await accountEvent({ ...server, key }, ({ type }) => type === "call_ended");
+  setByMicros = 0;
+  model.script(null);
+  const { body: { transfers: [one] } } = await server.call("GET", `/user/calls/${callId}`, { key });
+  assert.ok(one.created_at <= one.finished_at, JSON.stringify(one));
+});
