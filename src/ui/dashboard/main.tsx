@@ -6,6 +6,7 @@
 import "./dashboard.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
+import "./kit/kept-focus.ts";
 import "./kit/leaving.ts";
 import { LANGUAGE } from "./kit/texts.ts";
 import { applyTheme } from "./kit/theme.ts";

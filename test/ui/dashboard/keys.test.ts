@@ -1,7 +1,7 @@
 // The page of API keys where its reader is in another time zone than the account.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { noBrowser } from "#support/browser.ts";
+import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 
 const skip = noBrowser();
@@ -25,4 +25,40 @@ test("[DB542] the last day of a key ends where the account is", { skip }, async 
     // Auckland is 13 hours ahead in January.
     assert.equal(Date.parse(made.expires_at), Date.parse("2099-01-15T10:59:59Z"));
   }, { key, context: { timezoneId: "America/New_York" } });
+});
+
+test("[DB610] the focus is not lost when a row goes, a dialog shows something else or a button is busy", { skip }, async () => {
+  const { key } = await server.newAccount();
+  for (const name of ["first", "second", "third"]) {
+    await server.call("POST", "/user/api-keys", { key, body: { name } });
+  }
+  await withDashboard(async ({ page, go }) => {
+    const button = (name: string) => page.getByRole("button", { name, exact: true });
+    const press = async (name: string): Promise<void> => {
+      await button(name).focus();
+      await page.keyboard.press("Enter");
+    };
+    await go("/keys");
+    const rows = page.getByRole("table", { name: "API keys" }).getByRole("row");
+    const next = rows.filter({ has: button("Revoke second") }).locator("+ tr");
+    const after = await next.locator("td").first().innerText();
+    await press("Revoke second");
+    await press("Revoke");
+    await button("Revoke second").waitFor({ state: "detached" });
+    await until(page, `document.activeElement.matches("tr:focus-visible")`);
+    assert.equal(await page.locator(":focus td").first().innerText(), after);
+    await page.keyboard.press("Tab");
+    assert.match(await page.locator(":focus").getAttribute("aria-label") ?? "", /^Revoke/);
+    await press("New key");
+    await page.getByLabel("Name").fill("fourth");
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Token").waitFor();
+    await until(page, `document.activeElement.closest("dialog")`);
+    await page.keyboard.press("Escape");
+    await until(page, `document.activeElement.textContent === "New key"`);
+    await go("/money");
+    await press("Save");
+    await page.getByText("Saved.", { exact: true }).waitFor();
+    await until(page, `document.activeElement.textContent === "Save"`);
+  }, { key });
 });
