@@ -213,7 +213,7 @@ test("[DB75] an import tells what became of every row", { skip }, async () => {
     const saved = page.waitForEvent("download");
     await dialogButton(page, "Refused rows as CSV").click();
     assert.equal((await readFile(await (await saved).path())).toString(),
-      "row,phone_number,reason\r\n4,nobody,Invalid phone number");
+      "\ufeffrow,phone_number,reason\r\n4,nobody,Invalid phone number");
     await look();
     await dialogButton(page, "Done").click();
     await rowOf(page, "+1 555 010 0011").waitFor();

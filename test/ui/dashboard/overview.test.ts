@@ -232,7 +232,7 @@ test("[DB461] costs stand in a chart, a table and a file, by whatever they are g
       page.waitForEvent("download"), page.getByRole("button", { name: "Download as CSV" }).click(),
     ]);
     const [head = "", ...lines] = (await readFile(await file.path(), "utf8")).split("\n");
-    assert.match(head, /^assistant,id,total_usd,entries,\d{4}-\d\d-\d\d/);
+    assert.match(head, /^\ufeffassistant,id,total_usd,entries,\d{4}-\d\d-\d\d/);
     assert.ok(lines[0]?.startsWith("No assistant,,1.2345,1,"), lines[0]);
     assert.ok(lines[1]?.startsWith(`'=Front desk,${uuid},0.01,1,`), lines[1]);
     await page.getByLabel("By", { exact: true }).selectOption("channel");

@@ -1,5 +1,6 @@
 // Signing in as a member, the pages Team and Audit, and what a role is shown, in a real browser.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { noBrowser } from "#support/browser.ts";
@@ -200,9 +201,11 @@ test("[DB332] the page Audit shows who did what as it happens, and axe minds not
     await newAssistant(server);
     await page.getByText("Assistant created").first().waitFor();
     await look();
-    const download = page.waitForEvent("download");
-    await page.getByRole("button", { name: "Export CSV" }).click();
-    assert.equal((await download).suggestedFilename(), "audit.csv");
+    const [file] = await Promise.all([
+      page.waitForEvent("download"), page.getByRole("button", { name: "Export CSV" }).click(),
+    ]);
+    assert.equal(file.suggestedFilename(), "audit.csv");
+    assert.match(await readFile(await file.path(), "utf8"), /^\ufeffnumber,/);
     await page.getByLabel("What").selectOption("member.");
     await page.getByText("Member joined").first().waitFor();
     await go("/team");

@@ -9,3 +9,9 @@ export function download(content: Blob, name: string): void {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS);
 }
+
+/** Excel and LibreOffice read UTF-8 as such only behind this mark. */
+const MARK = "\uFEFF";
+
+export const downloadCsv = (content: BlobPart, name: string): void =>
+  download(new Blob([MARK, content], { type: "text/csv" }), `${name}.csv`);

@@ -10,7 +10,7 @@ import { SHARED, useData } from "#ui/dashboard/data/use-data.ts";
 import { asListed, type Listed } from "./chosen.tsx";
 import { Button, TextField, useWork } from "./controls.tsx";
 import { useToasts } from "./dialog.tsx";
-import { download } from "./download.ts";
+import { download, downloadCsv } from "./download.ts";
 import type { Column } from "./table.tsx";
 
 interface ListToolsProps<T> {
@@ -144,7 +144,7 @@ export function ExportChosen<T extends Listed>({ name, rows, list }: {
   name: ListToolsProps<T>["list"]; rows: T[]; list: Rows<T>;
 }) {
   const save = (): void =>
-    download(new Blob([csvOf(asListed(rows, list))], { type: "text/csv" }), `${name}.csv`);
+    downloadCsv(csvOf(asListed(rows, list)), name);
   return <Button onClick={save}>Export as CSV</Button>;
 }
 
@@ -159,9 +159,11 @@ function Export<T extends object>({ list, readOn }: ListToolsProps<T>) {
       rows.push(...read.rows);
       page = read.next;
     } while (page !== null && rows.length < EXPORTED_MAX);
-    const [text, type] = format === "csv"
-      ? [csvOf(rows), "text/csv"] : [JSON.stringify(rows, null, 2), "application/json"];
-    download(new Blob([text], { type }), `${list}.${format}`);
+    if (format === "csv") downloadCsv(csvOf(rows), list);
+    else {
+      const text = JSON.stringify(rows, null, 2);
+      download(new Blob([text], { type: "application/json" }), `${list}.json`);
+    }
     if (page !== null) toasts.notify(`The file has the newest ${rows.length}; narrow the list for others.`);
   });
   return (

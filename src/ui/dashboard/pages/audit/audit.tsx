@@ -8,7 +8,7 @@ import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { Button, SelectField, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
-import { download } from "#ui/dashboard/kit/download.ts";
+import { download, downloadCsv } from "#ui/dashboard/kit/download.ts";
 import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page } from "#ui/dashboard/kit/layout.tsx";
 import { Table, useTier, type Column } from "#ui/dashboard/kit/table.tsx";
@@ -134,7 +134,9 @@ function Exports({ action, actor }: { action: string; actor: string }) {
       headers: apiKey === null ? {} : { Authorization: `Bearer ${apiKey}` },
     });
     if (!response.ok) throw new Error("The log could not be exported.");
-    download(await response.blob(), `audit.${format}`);
+    const file = await response.blob();
+    if (format === "csv") downloadCsv(file, "audit");
+    else download(file, "audit.jsonl");
   };
   return (
     <>

@@ -6,7 +6,7 @@ import { newKey } from "#ui/dashboard/data/new-key.ts";
 import { fieldErrors, messageOf, useSession } from "#ui/dashboard/data/session.tsx";
 import { FILE_BYTES_MAX, upload } from "#ui/dashboard/data/upload.ts";
 import { csvLine } from "#core/csv.ts";
-import { download } from "#ui/dashboard/kit/download.ts";
+import { downloadCsv } from "#ui/dashboard/kit/download.ts";
 import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { DropZone } from "#ui/dashboard/kit/drop.tsx";
@@ -209,7 +209,7 @@ function save(errors: Report["errors"]): void {
     ["row", "phone_number", "reason"],
     ...errors.map(({ row, phone_number: number, message }) => [row, number, message]),
   ];
-  download(new Blob([lines.map(csvLine).join("\r\n")], { type: "text/csv" }), "refused-rows.csv");
+  downloadCsv(lines.map(csvLine).join("\r\n"), "refused-rows");
 }
 
 function Outcome({ report, onAgain, onClose }: {

@@ -8,7 +8,7 @@ import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { Chart } from "#ui/dashboard/kit/chart.tsx";
 import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
-import { download } from "#ui/dashboard/kit/download.ts";
+import { downloadCsv } from "#ui/dashboard/kit/download.ts";
 import { calendarDay, count, money, moneyExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Loaded, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { shownZone } from "#ui/dashboard/kit/zone.ts";
@@ -75,8 +75,7 @@ export function Costs() {
   const { value } = data;
   const take = (): void => {
     if (!value) return;
-    const file = `costs-by-${by}-${value.date_from}-${value.date_to}.csv`;
-    download(new Blob([csvOf(value, by)], { type: "text/csv" }), file);
+    downloadCsv(csvOf(value, by), `costs-by-${by}-${value.date_from}-${value.date_to}`);
   };
   return (
     <Card
