@@ -18,5 +18,8 @@ function cell(value: unknown): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
+/** A cell as it was before its beginning was kept from being a formula. */
+export const unguarded = (text: string): string => text.replace(/^'(?=[=+\-@])/, "");
+
 /** One line, without its end; objects as JSON. */
 export const csvLine = (values: readonly unknown[]): string => values.map(cell).join(",");

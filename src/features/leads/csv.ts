@@ -6,6 +6,7 @@ import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
+import { unguarded } from "#core/csv.ts";
 import { LIMITS } from "#core/limits.ts";
 
 /** `row` counts as spreadsheets do: the header is 1. Blank rows are counted and left out. */
@@ -33,7 +34,7 @@ function cellsOf(text: string, delimiter: string, relaxed: boolean): string[] | 
       delimiter, relax_quotes: relaxed, relax_column_count: true, trim: true,
       record_delimiter: "\r\n",
     });
-    return cells;
+    return cells.map(unguarded);
   } catch (error) {
     if (error instanceof CsvError) return null;
     throw error;

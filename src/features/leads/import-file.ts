@@ -4,6 +4,7 @@
 import { createReadStream } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
+import { unguarded } from "#core/csv.ts";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Extractor } from "#features/knowledgebases/extraction.ts";
@@ -46,7 +47,7 @@ async function* readSheet(path: string): AsyncGenerator<CsvRow> {
   try {
     for await (const line of createInterface({ input, crlfDelay: Infinity })) {
       const { row, cells } = JSON.parse(line) as { row: number; cells: string[] };
-      if (line.length <= LIMITS.csvRowCharsMax) yield { kind: "cells", row, cells };
+      if (line.length <= LIMITS.csvRowCharsMax) yield { kind: "cells", row, cells: cells.map(unguarded) };
       else yield { kind: "broken", row, text: cells.join(" ") };
     }
   } finally {

@@ -16,6 +16,8 @@ const ZONES = new Map(Object.entries(JSON.parse(
   readFileSync(programFile("data/number-timezones.json"), "utf8"),
 ) as Record<string, string>));
 
+/** Address books and messengers put marks of the direction of writing around what is copied. */
+const UNSEEN = /\p{Cf}/gu;
 const SPELLING = /^\+[\d\s().\-/\u00a0]{4,40}$/;
 
 /**
@@ -23,7 +25,7 @@ const SPELLING = /^\+[\d\s().\-/\u00a0]{4,40}$/;
  * than tables of them do.
  */
 export function readPhoneNumber(text: string): ReadNumber | null {
-  const spelt = text.trim();
+  const spelt = text.replaceAll(UNSEEN, "").trim();
   if (!SPELLING.test(spelt)) return null;
   const parsed = readNumber(spelt);
   if (!parsed?.isPossible() || !isE164(parsed.number)) return null;

@@ -155,3 +155,22 @@ test("[LD137] who watches the account is told how many rows of an import are don
   await end;
   assert.equal((await leadsOf(other)).total, 4900);
 });
+
+test("[LD140] a number behind the apostrophe that keeps it from being a formula, or within unseen marks, is imported as it is", async () => {
+  const rows = [
+    ["phone", "name"], ["'+49 151 11111101", "'=Ada"], ["\u202a+49 151 11111102\u202c", "'t Hooft"],
+    ["\ufeff+49 151 11111103\u200e", "'-5"],
+  ];
+  const csv = rows.map((row) => row.map((cell) => `"${cell}"`).join(",")).join("\n");
+  for (const [name, file] of [["a.csv", csv], ["a.xlsx", makeXlsx([{ name: "A", rows }])]] as const) {
+    const campaign = await newCampaign();
+    const { body } = await send("import", file, { campaign_id: campaign }, name);
+    assert.deepEqual(body.data?.errors, [], JSON.stringify(body));
+    const found = (await leadsOf(campaign)).data
+      .map(({ phone_number: number, variables }) => [number, variables]).toSorted();
+    assert.deepEqual(found, [
+      ["+4915111111101", { name: "=Ada" }], ["+4915111111102", { name: "'t Hooft" }],
+      ["+4915111111103", { name: "-5" }],
+    ]);
+  }
+});
