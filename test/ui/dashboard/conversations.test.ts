@@ -182,6 +182,33 @@ test("[DB51] one: each piece as it is written, Markdown as the widget shows it, 
   });
 });
 
+test("[DB612] in a long conversation what comes is drawn alone, not all that stands there", { skip }, async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  await ask("POST", `/automate/conversations/${uuid}/disable-ai`);
+  for (let at = 0; at < 20; at += 1) await send(uuid, `Before ${at}`);
+  await withDashboard(async ({ page, go }) => {
+    // Each message that is drawn says when it was written.
+    await page.addInitScript(`{
+      window.written = 0;
+      const { get } = Object.getOwnPropertyDescriptor(Intl.DateTimeFormat.prototype, "format");
+      Object.defineProperty(Intl.DateTimeFormat.prototype, "format", { get() {
+        window.written += 1;
+        return get.call(this);
+      } });
+    }`);
+    await page.reload();
+    await go(`/conversations/${uuid}`);
+    await messages(page).getByText("Before 19").waitFor();
+    await page.evaluate("window.written = 0");
+    for (let at = 0; at < 10; at += 1) {
+      await send(uuid, `After ${at}`);
+      await messages(page).getByText(`After ${at}`).waitFor();
+    }
+    const written = Number(await page.evaluate("window.written"));
+    assert.ok(written < 150, `${written} instants were written for 10 messages behind 21`);
+  });
+});
+
 test("[DB594] a log that grows before the browser tells that it was scrolled stays at its newest message, and whoever goes up stays there", { skip }, async () => {
   model.script(() => ({ tokens: ["At nine.\n\n".repeat(30)] }));
   const uuid = await newConversation(server, assistant.uuid);

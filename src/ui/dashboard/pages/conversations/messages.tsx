@@ -1,5 +1,6 @@
 // The messages of a conversation. Stays at the newest unless somebody scrolled away; what
 // visitors wrote is shown as it was written, replies as the widget shows them, never as HTML.
+import { useMemo } from "preact/hooks";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
@@ -30,7 +31,20 @@ export function Messages({ items, usages, uuid }: {
   );
 }
 
-function Message({ item, usage, uuid }: { item: Item; usage: Usage | null; uuid: string }) {
+interface MessageProps {
+  item: Item;
+  usage: Usage | null;
+  uuid: string;
+}
+
+/** Drawn anew when it changes, not with every other one that comes. */
+function Message({ item, usage, uuid }: MessageProps) {
+  return useMemo(
+    () => <Drawn item={item} usage={usage} uuid={uuid} />,
+    [item, usage?.input_tokens, usage?.output_tokens, uuid]);
+}
+
+function Drawn({ item, usage, uuid }: MessageProps) {
   const { role, author, text, turn, at, working, functionCalls } = item;
   const { isFailure, wasStopped, wasCut, attachments, rating } = item;
   const names = [...new Set(Object.values(working))];

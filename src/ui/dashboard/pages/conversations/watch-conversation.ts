@@ -77,7 +77,11 @@ export function useWatch(uuid: string): Watch {
           continue;
         }
         const isRead = readIn(frame);
-        if (isRead !== null) setState((before) => ({ ...before, isReadByVisitor: isRead }));
+        // A log is full of these: whatever is as it was draws nothing anew.
+        if (isRead !== null) {
+          setState((before) => before.isReadByVisitor === isRead
+            ? before : { ...before, isReadByVisitor: isRead });
+        }
         if (frame.type === MISSED.type) loadHistory().catch(fail);
         else waiting.current.push(frame);
         timer ??= setTimeout(draw, GATHER_MS);
