@@ -39,6 +39,31 @@ interface FunctionCall {
   result: Record<string, unknown>;
 }
 
+/** JSON with a line for each part, also where it was cut. */
+function indented(json: string): string {
+  let depth = 0;
+  const line = (): string => `\n${"  ".repeat(depth)}`;
+  return json.replaceAll(/"(?:[^"\\]|\\.)*"?|\{\s*\}|\[\s*\]|[{}[\],:]|\s+/gs, (token) => {
+    if (token.trim() === "") return "";
+    if (token === ",") return `,${line()}`;
+    if (token === ":") return ": ";
+    if (token === "{" || token === "[") {
+      depth += 1;
+      return `${token}${line()}`;
+    }
+    if (token !== "}" && token !== "]") return token;
+    depth = Math.max(0, depth - 1);
+    return `${line()}${token}`;
+  });
+}
+
+/** An answer that is not, or no longer, whole JSON comes as text. */
+function resultText(result: FunctionCall["result"]): string {
+  const { text, truncated, ...others } = result;
+  if (typeof text !== "string" || Object.keys(others).length > 0) return asText(result);
+  return `${/^\s*[{[]/.test(text) ? indented(text) : text}${truncated === true ? "…" : ""}`;
+}
+
 /** What the assistant did beside talking, opened for arguments and result. */
 export function FunctionCalls({ calls }: { calls: readonly unknown[] | undefined }) {
   if (!calls?.length) return null;
@@ -50,7 +75,7 @@ export function FunctionCalls({ calls }: { calls: readonly unknown[] | undefined
           <h4>Arguments</h4>
           <pre>{asText(given)}</pre>
           <h4>Result</h4>
-          <pre>{asText(result)}</pre>
+          <pre>{resultText(result)}</pre>
         </details>
       ))}
     </>
