@@ -104,6 +104,29 @@ test("[DB593] at 360 px lists cut no phone number, time, state or button in Germ
   }, { context: { locale: "de" } });
 });
 
+test("[DB614] on a telephone a state that has a column of its own is not said twice", { skip }, async () => {
+  const { uuid, id } = await newAssistant(server, { type: "outbound", status: "active" });
+  const talk = await newConversation(server, uuid, { variables: { customer_name: "Ada" } });
+  await server.call("POST", `/user/conversations/${talk}/request-human`);
+  await server.call("POST", "/user/make_call", {
+    body: { assistant_id: id, phone_number: "+14155550109" },
+  });
+  await withDashboard(async ({ page, go }) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    for (const [path, name, column] of [
+      ["/calls", "0109", "Status"], ["/conversations", "Ada", "State"],
+    ] as const) {
+      await go(path);
+      const row = page.locator("main tbody tr").filter({ hasText: name });
+      await row.locator(".badge").waitFor();
+      await page.getByText("Columns", { exact: true }).click();
+      await page.getByRole("checkbox", { name: "Assistant", exact: true }).click();
+      await page.getByRole("columnheader", { name: column, exact: true }).waitFor();
+      assert.equal(await row.locator(".badge").count(), 1, path);
+    }
+  });
+});
+
 test("[DB575] a conversation is printed with all its messages and nothing to press", { skip }, async () => {
   model.script(() => ({ tokens: ["Line\n\n".repeat(60)] }));
   const { uuid } = await newAssistant(server);

@@ -7,7 +7,8 @@ import { Failure, Skeleton } from "./layout.tsx";
 
 export interface Column<T> {
   title: string;
-  cell: (row: T) => ComponentChildren;
+  /** `has`: whether there is a column of this title beside it. */
+  cell: (row: T, has: (title: string) => boolean) => ComponentChildren;
   /** 1: always there; 2: from tablets on; 3: on wide screens. */
   priority?: 1 | 2 | 3;
   align?: "end";
@@ -164,6 +165,7 @@ function Choose<T>({ row, choice }: { row: T; choice: Choice<T> }) {
 
 function Row<T>(props: TableProps<T> & { row: T; index: number }) {
   const { columns, row, index, href, onClick, choice } = props;
+  const has = (title: string): boolean => columns.some((column) => column.title === title);
   const lead = (content: ComponentChildren): ComponentChildren => {
     if (href) return <a class="row-link" href={href(row)}>{content}</a>;
     if (!onClick) return content;
@@ -174,7 +176,7 @@ function Row<T>(props: TableProps<T> & { row: T; index: number }) {
       {choice && <Choose row={row} choice={choice} />}
       {columns.map(({ title, cell, align }, at) => (
         <td key={title} class={align}>
-          {at === 0 ? lead(cell(row)) : cell(row)}
+          {at === 0 ? lead(cell(row, has)) : cell(row, has)}
         </td>
       ))}
     </tr>

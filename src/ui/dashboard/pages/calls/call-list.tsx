@@ -28,7 +28,7 @@ type Filter = typeof NO_FILTER;
 const CHANGES = ["call_created", "call_status_changed", "call_ended", "call_deleted"];
 
 const COLUMNS: Column<CallRecord>[] = [
-  { title: "Customer", grow: 2.3, cell: (call) => <Customer call={call} /> },
+  { title: "Customer", grow: 2.3, cell: (call, has) => <Customer call={call} hasStatus={has("Status")} /> },
   {
     title: "Last words", priority: 3, grow: 1.5,
     cell: ({ transcript_entries: entries }) =>
@@ -52,10 +52,11 @@ const COLUMNS: Column<CallRecord>[] = [
 ];
 
 /** Where there is no room for a column of its own, the status is with it. */
-function Customer({ call }: { call: CallRecord }) {
+function Customer({ call, hasStatus }: { call: CallRecord; hasStatus: boolean }) {
   const phone = usePhone();
   const name = phone(customerOf(call));
-  return useTier() > 1 ? <>{name}</> : <TwoLines main={name} sub={<Status code={call.status} />} />;
+  return useTier() > 1 || hasStatus
+    ? <>{name}</> : <TwoLines main={name} sub={<Status code={call.status} />} />;
 }
 
 const queryOf = ({ search, status, type, assistant, phone, ...days }: Filter) => ({

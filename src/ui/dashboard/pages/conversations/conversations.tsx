@@ -61,7 +61,7 @@ const stateOf = (row: Listed) => isRoutine(row)
 const lastWords = ({ last_message: last }: Listed): string => last ? inOneLine(last.content) : "–";
 
 const COLUMNS: Column<Listed>[] = [
-  { title: "Customer", grow: 2, cell: (row) => <Customer row={row} /> },
+  { title: "Customer", grow: 2, cell: (row, has) => <Customer row={row} has={has} /> },
   {
     title: "Last words", priority: 2, grow: 1.8,
     cell: (row) => <span class="last-words">{lastWords(row)}</span>,
@@ -89,16 +89,15 @@ const COLUMNS: Column<Listed>[] = [
 ];
 
 /** Where there is no room for columns of their own, the last words and the state are with it. */
-function Customer({ row }: { row: Listed }) {
+function Customer({ row, has }: { row: Listed; has(title: string): boolean }) {
   const phone = usePhone();
   const name = phone(titleOf(row));
   if (useTier() > 1) return <span title={name}>{name}</span>;
-  return (
-    <TwoLines
-      main={name}
-      sub={isRoutine(row) ? lastWords(row) : <>{stateOf(row)} {lastWords(row)}</>}
-    />
-  );
+  const sub = [
+    ...has("State") || isRoutine(row) ? [] : [stateOf(row), " "],
+    ...has("Last words") ? [] : [lastWords(row)],
+  ];
+  return sub.length > 0 ? <TwoLines main={name} sub={sub} /> : <span title={name}>{name}</span>;
 }
 
 const queryOf = ({ search, type, assistant, customer, ...days }: Filter) => ({
