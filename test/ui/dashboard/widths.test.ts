@@ -127,6 +127,27 @@ test("[DB614] on a telephone a state that has a column of its own is not said tw
   });
 });
 
+test("[DB615] letters are as large as the browser is told, rows of lists with them, and nothing is wider than the screen", { skip }, async () => {
+  await server.call("POST", "/user/api-keys", { body: { name: "second" } });
+  await withDashboard(async ({ page, go }) => {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    const chromium = await page.context().newCDPSession(page);
+    await chromium.send("Page.setFontSizes", { fontSizes: { standard: 32, fixed: 26 } });
+    await page.reload();
+    for (const path of ["/", "/inbox", "/conversations", "/team"]) {
+      await go(path);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      assert.ok(await overhangOf(page) <= 0, path);
+    }
+    await go("/keys");
+    const row = page.getByRole("table", { name: "API keys" }).locator("tbody tr").first();
+    await row.waitFor();
+    const { height = 0 } = await row.boundingBox() ?? {};
+    assert.ok(Math.abs(height - 104) < 1, `a row is ${height} px high`);
+    assert.equal(await page.evaluate("getComputedStyle(document.body).fontSize"), "30px");
+  });
+});
+
 test("[DB575] a conversation is printed with all its messages and nothing to press", { skip }, async () => {
   model.script(() => ({ tokens: ["Line\n\n".repeat(60)] }));
   const { uuid } = await newAssistant(server);

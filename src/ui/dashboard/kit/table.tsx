@@ -60,8 +60,9 @@ export function useTier(): number {
   return now;
 }
 
-/** As in dashboard.css. */
-const ROW_PX = 52;
+/** As in dashboard.css: 52 pixels, and more where the browser's letters are larger. */
+const rowPx = (): number =>
+  52 * parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
 const AROUND = 12;
 
 export function Table<T>(props: TableProps<T>) {
@@ -123,7 +124,7 @@ function Body<T>(given: TableProps<T> & { count: number }) {
 
 const Space = ({ rows }: { rows: number }) =>
   rows > 0
-    ? <tr class="space" style={{ height: `${rows * ROW_PX}px` }} aria-hidden="true" />
+    ? <tr class="space" style={{ height: `${rows * rowPx()}px` }} aria-hidden="true" />
     : null;
 
 /** Those that are loaded, from the top, as many as can be. */
@@ -189,8 +190,9 @@ function useWindow(body: { current: HTMLElement | null }, count: number): [numbe
   useEffect(() => {
     const measure = (): void => {
       const top = body.current?.getBoundingClientRect().top ?? 0;
-      const first = Math.min(count, Math.max(0, Math.floor(-top / ROW_PX) - AROUND));
-      const below = Math.ceil((innerHeight - top) / ROW_PX) + AROUND;
+      const row = rowPx();
+      const first = Math.min(count, Math.max(0, Math.floor(-top / row) - AROUND));
+      const below = Math.ceil((innerHeight - top) / row) + AROUND;
       const last = Math.max(first, Math.min(count, below));
       setRange((before) => before[0] === first && before[1] === last ? before : [first, last]);
     };
