@@ -56,6 +56,10 @@ test("[DB610] the focus is not lost when a row goes, a dialog shows something el
     await until(page, `document.activeElement.closest("dialog")`);
     await page.keyboard.press("Escape");
     await until(page, `document.activeElement.textContent === "New key"`);
+    const last = page.locator("main > p");
+    await last.getByRole("link").focus();
+    await last.evaluate((part) => part.remove());
+    await until(page, `document.activeElement.tagName === "H1"`);
     await go("/money");
     await press("Save");
     await page.getByText("Saved.", { exact: true }).waitFor();

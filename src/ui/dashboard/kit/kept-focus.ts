@@ -44,7 +44,7 @@ new MutationObserver((records) => {
   }
   const record = takenOut(last, records);
   const place = [record?.nextSibling, record?.target].find(isPlace)
-    ?? document.querySelector<HTMLElement>("main h1, main");
+    ?? document.querySelector<HTMLElement>("main h1") ?? document.querySelector("main");
   last = null;
   if (place) settle(place);
 }).observe(document.body, { childList: true, subtree: true, attributeFilter: ["disabled"] });
