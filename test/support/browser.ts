@@ -1,8 +1,9 @@
 // Debian's Chromium with a microphone that plays a file, and ways to look into a page. Tests skip
 // where it is not installed.
 import { existsSync, writeFileSync } from "node:fs";
-import { chromium, type Browser, type Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 import { noFirefox, openFirefox } from "./firefox.ts";
+import { afterAll, runsManyFiles } from "./one-process.ts";
 import { wavOf } from "./wav.ts";
 
 const WHOLE = "/usr/bin/chromium";
@@ -35,10 +36,48 @@ const PATIENCE_MS = 120_000;
 /** Notifications are the browser's own: a desktop's bus that is silent keeps them for ever. */
 const NO_BUS = { DBUS_SESSION_BUS_ADDRESS: "disabled:", DBUS_SYSTEM_BUS_ADDRESS: "disabled:" };
 
+/** `close` closes what was opened in it. */
+export type TestBrowser = Pick<Browser, "newContext" | "newPage" | "close">;
+
+/** Serves all files of a process, where they need neither sound nor a window. */
+let shared: Promise<Browser> | null = null;
+
+async function launchShared(): Promise<Browser> {
+  const browser = await launch("refused", "light");
+  browser.on("disconnected", () => {
+    shared = null;
+  });
+  afterAll(() => browser.close());
+  return browser;
+}
+
+async function openShared(): Promise<TestBrowser> {
+  shared ??= launchShared();
+  const browser = await shared;
+  const contexts: BrowserContext[] = [];
+  const newContext: Browser["newContext"] = async (options) => {
+    const context = await browser.newContext(options);
+    contexts.push(context);
+    return context;
+  };
+  return {
+    newContext,
+    newPage: async (options) => (await newContext(options)).newPage(),
+    async close() {
+      await Promise.all(contexts.map((context) => context.close()));
+    },
+  };
+}
+
 export async function openBrowser(
   microphone: Microphone, kind: BrowserKind = "light",
-): Promise<Browser> {
+): Promise<TestBrowser> {
   if (isFirefox()) return openFirefox(microphone === "refused" ? "refused" : "hums");
+  const isShared = runsManyFiles() && microphone === "refused" && kind === "light";
+  return isShared ? openShared() : launch(microphone, kind);
+}
+
+async function launch(microphone: Microphone, kind: BrowserKind): Promise<Browser> {
   const browser = await chromium.launch({
     env: { ...process.env, ...NO_BUS },
     executablePath: kind === "light" && existsSync(LIGHT) ? LIGHT : WHOLE,

@@ -1,9 +1,9 @@
 // A data folder with a life behind it, and databases it may move to: what tests of `parley move`
-// begin with. All of it goes when the file's tests are over.
+// begin with. All of it goes when all tests of the process are over.
 import { rmSync } from "node:fs";
-import { after } from "node:test";
 import { withoutPostgres } from "./engines.ts";
 import { copied, liveIn, SECRET, type LivedFolder } from "./lived-folder.ts";
+import { afterAll } from "./one-process.ts";
 import { parley } from "./process.ts";
 import { startScriptedModel } from "./scripted-model.ts";
 import { testDataDir } from "./server.ts";
@@ -13,7 +13,7 @@ import { startWebhookReceiver } from "./webhook-receiver.ts";
 export const model = await startScriptedModel();
 export const receiver = await startWebhookReceiver();
 export const cleanups: (() => unknown)[] = [];
-after(async () => {
+afterAll(async () => {
   for (const cleanup of cleanups) await cleanup();
   await receiver.close();
   await model.close();

@@ -29,8 +29,12 @@ const PROGRAM = new URL("src/base/core/program.ts", ROOT).href;
 /** Says that the program runs built. */
 const BUILT_PROGRAM = new URL("built-program.js", import.meta.url).href;
 
+/** To tests, `node:test`. */
+const ONE_PROCESS = new URL("one-process.ts", import.meta.url).href;
+
 /** Where an import of ours leads, which Node looks for in many places; null: as it finds it. */
 function placeOf(specifier, parent) {
+  if (specifier === "node:test") return parent === ONE_PROCESS ? null : ONE_PROCESS;
   if (parent === undefined || parent.includes("/node_modules/")) return null;
   const file = BUNDLED[specifier];
   if (file !== undefined) return pathToFileURL(join(PACKAGES, `${file}.js`)).href;

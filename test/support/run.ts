@@ -1,6 +1,6 @@
-// Runs every test (`npm test`): prepares what all of them load, and lets a few run at a time, large
-// files first: no long one is left when the others are done, and those that wait for calls in real
-// time run beside those that keep a processor busy.
+// Runs every test (`npm test`): prepares what all of them load, deals the files to some processes,
+// and lets a few of these run at a time: those that wait for calls in real time run beside those
+// that keep a processor busy.
 import { build, stop } from "esbuild";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -14,8 +14,8 @@ import { BUNDLED, CACHE, PACKAGES, PLACES_FILE, SOURCES_FILE } from "./prepared.
 
 const ROOT = join(import.meta.dirname, "../..");
 const AT_A_TIME = 4;
-/** Longest a file may take. */
-const FILE_MS = 480_000;
+/** Each runs some files one after another (one-process.ts). */
+const PROCESSES = 16;
 
 /** One text after another, and where each begins and ends: a file of tests loads some of them. */
 function prepareSources(): void {
@@ -50,6 +50,15 @@ async function prepareDatabase(): Promise<void> {
   process.env.PREPARED_DATABASE = databasePath(folder);
 }
 
+/** The program of a process that runs these files. */
+function prepareProcess(number: number, files: string[]): string {
+  const path = join(CACHE, `process-${number}.js`);
+  const runner = join(import.meta.dirname, "one-process.ts");
+  writeFileSync(path, `import { runFiles } from ${JSON.stringify(runner)};
+await runFiles(${JSON.stringify(files)});\n`);
+  return path;
+}
+
 if (!entryOf("main").endsWith(".js")) throw new Error("dist/ is older than the sources: npm run build");
 rmSync(CACHE, { recursive: true, force: true });
 mkdirSync(CACHE, { recursive: true });
@@ -61,7 +70,9 @@ const files = globSync("test/**/*.test.ts", { cwd: ROOT }).map((path) => join(RO
   .map((path) => ({ path, bytes: statSync(path).size }))
   .toSorted((a, b) => b.bytes - a.bytes).map(({ path }) => path);
 run({
-  files, concurrency: AT_A_TIME, timeout: FILE_MS,
+  files: Array.from({ length: PROCESSES }, (_, at) =>
+    prepareProcess(at, files.filter((_, index) => index % PROCESSES === at))),
+  concurrency: AT_A_TIME,
   execArgv: ["--import", join(import.meta.dirname, "prepared.js")],
 })
   .on("test:fail", () => {

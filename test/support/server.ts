@@ -1,7 +1,6 @@
 // The real server for tests: a real process's worth of app on port 0 over a real database.
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { after } from "node:test";
 import { createApp, type App } from "#app/app.ts";
 import { loadModels } from "#app/models.ts";
 import { readConfig, type Config } from "#config/config.ts";
@@ -18,6 +17,7 @@ import { dataRoot } from "./data-folder.ts";
 import { openDoor } from "./door.ts";
 import { databaseAt, isOverPostgres, NODES_BEHIND } from "./engines.ts";
 import { startNats } from "./nats.ts";
+import { afterAll } from "./one-process.ts";
 
 export interface CallOptions {
   key?: string | null;
@@ -172,7 +172,7 @@ async function joinNodes(dataDir: string) {
 const open = new Set<() => Promise<void>>();
 const LEFT_OPEN_MS = 5000;
 if (process.env.NODE_TEST_CONTEXT !== undefined) {
-  after(() => void setTimeout(() => {
+  afterAll(() => void setTimeout(() => {
     for (const close of open) void close();
   }, LEFT_OPEN_MS).unref());
 }

@@ -5,9 +5,9 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import axe from "axe-core";
-import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from "playwright-core";
+import type { BrowserContext, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { createSystem } from "#core/system.ts";
-import { noBrowser, openBrowser, until, type Microphone } from "./browser.ts";
+import { noBrowser, openBrowser, until, type Microphone, type TestBrowser } from "./browser.ts";
 import { startScriptedModel } from "./scripted-model.ts";
 import { newAssistant, startTestServer } from "./server.ts";
 
@@ -89,7 +89,7 @@ const REPORT = `document.addEventListener("securitypolicyviolation", (event) =>
   console.error("policy: " + event.violatedDirective + " " + event.blockedURI));`;
 
 export async function openPage(
-  browser: Browser, url: string, options: BrowserContextOptions = {}, prepare = "",
+  browser: TestBrowser, url: string, options: BrowserContextOptions = {}, prepare = "",
 ): Promise<Seen> {
   return openTab(await browser.newContext({ ...options, bypassCSP: false }), url, prepare);
 }
@@ -215,7 +215,9 @@ interface TraceEvent {
 }
 
 /** A page opened for the first time by a browser that has nothing of it, and what that costs. */
-export async function measureLoad(browser: Browser, url: string, hasWidget = true): Promise<Load> {
+export async function measureLoad(
+  browser: TestBrowser, url: string, hasWidget = true,
+): Promise<Load> {
   const context = await browser.newContext();
   const page = await context.newPage();
   const session = await context.newCDPSession(page);
@@ -293,7 +295,7 @@ export async function assertAccessible({ page }: Seen): Promise<void> {
 
 /** A visitor in a browser of his own who has opened the chat and asked for a person. */
 export async function askForPerson(
-  browser: Browser, url: string,
+  browser: TestBrowser, url: string,
 ): Promise<Seen & { uuid: string }> {
   const seen = await openPage(browser, url);
   const made = seen.page.waitForRequest(/\/stream\?after=/);

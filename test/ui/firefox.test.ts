@@ -11,6 +11,8 @@ process.env.TEST_BROWSER = "firefox";
 const skip = noFirefox();
 const dashboard = await startDashboard();
 const widget = await startWorld("beeps");
+// Other files of the same process want Chromium.
+delete process.env.TEST_BROWSER;
 after(async () => {
   await dashboard.close();
   await widget.close();

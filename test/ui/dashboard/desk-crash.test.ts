@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { askUntil } from "#support/asking.ts";
-import { noBrowser, openBrowser } from "#support/browser.ts";
+import { noBrowser, openBrowser, type TestBrowser } from "#support/browser.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
@@ -33,7 +33,7 @@ async function ask<Body>(url: string, key: string, path: string, body?: object):
 }
 
 /** The dashboard, signed in with the key. */
-async function openDesk(browser: Browser, url: string, key: string): Promise<Page> {
+async function openDesk(browser: TestBrowser, url: string, key: string): Promise<Page> {
   const page = await (await browser.newContext()).newPage();
   await page.addInitScript(`sessionStorage.setItem("parley-api-key", ${JSON.stringify(key)});`);
   await page.goto(`${url}/`);
