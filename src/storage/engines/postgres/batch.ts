@@ -13,6 +13,8 @@ import { ConnectionLost, stateOf, type Session } from "./session.ts";
 export interface Request {
   command: string;
   args: unknown;
+  /** The end of what has begun: it waits for room, and those that follow wait behind it. */
+  isPatient: boolean;
 }
 
 /** What waits under one lock, in order. */
@@ -21,7 +23,10 @@ export interface Share {
   requests: Request[];
 }
 
-export type Outcome = { kind: "done"; value: unknown } | { kind: "threw"; error: unknown };
+export type Outcome =
+  | { kind: "done"; value: unknown }
+  /** `full`: the database had no room for it, or for what it has to come behind. */
+  | { kind: "threw" | "full"; error: unknown };
 
 type Committed =
   | { kind: "committed"; outcomes: Outcome[][] }
@@ -41,6 +46,13 @@ const PASSING = new Set(["40001", "40P01", "55P03", "57014", "26000"]);
 
 export const isPassing = (error: unknown): boolean =>
   error instanceof ConnectionLost || isStale(error) || PASSING.has(stateOf(error) ?? "");
+
+/** Disk full, out of memory or of locks, a limit on temporary files; a disk that failed. */
+const FULL = /^(?:53|58030$)/;
+
+/** What became of that which ended with this error. */
+export const failed = (error: unknown): Outcome =>
+  ({ kind: FULL.test(stateOf(error) ?? "") ? "full" : "threw", error });
 
 /** In an order that is the same everywhere; accounts before what all share. */
 const lockSql = `
@@ -97,13 +109,18 @@ async function runGuarded(
       await session.idle();
       await session.run("ROLLBACK TO command");
       await session.run("RELEASE command");
-      return { kind: "threw", error };
+      return failed(error);
     }
   };
   const all: Outcome[][] = [];
   for (const { requests } of shares) {
     const outcomes: Outcome[] = [];
-    for (const request of requests) outcomes.push(await runOne(request));
+    let refused: Outcome | null = null;
+    for (const request of requests) {
+      const outcome: Outcome = request.isPatient && refused ? refused : await runOne(request);
+      if (request.isPatient && outcome.kind === "full") refused = outcome;
+      outcomes.push(outcome);
+    }
     all.push(outcomes);
   }
   return all;

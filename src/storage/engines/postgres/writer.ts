@@ -9,7 +9,9 @@ import { wait, type System } from "#core/system.ts";
 import { createBacklog } from "#storage/backlog.ts";
 import { lockOf, type Lock } from "#storage/locks.ts";
 import { PATIENT, type Writer } from "#storage/writer.ts";
-import { isPassing, runBatch, wasCommitted, type Outcome, type Request, type Share } from "./batch.ts";
+import {
+  failed, isPassing, runBatch, wasCommitted, type Outcome, type Request, type Share,
+} from "./batch.ts";
 import { commandsOver } from "./commands.ts";
 import { createLink, type Link, type Reach } from "./link.ts";
 import type { Session, SessionOptions } from "./session.ts";
@@ -27,6 +29,8 @@ interface Line {
   name: string;
   lock: Lock;
   waiting: Waiting[];
+  /** Ends that the database had no room for, in front of what waits. */
+  held: Waiting[];
   isUnderWay: boolean;
 }
 
@@ -45,14 +49,16 @@ function createLines() {
   const look = (line: Line): void => {
     if (line.waiting.length > 0 && !line.isUnderWay) due.add(line);
     else due.delete(line);
-    if (line.waiting.length === 0 && !line.isUnderWay) lines.delete(line.name);
+    const isEmpty = line.waiting.length === 0 && line.held.length === 0;
+    if (isEmpty && !line.isUnderWay) lines.delete(line.name);
   };
   return {
     add: (lock: Lock, waiting: Waiting): void => {
       const name = nameOf(lock);
-      const line = lines.get(name) ?? { name, lock, waiting: [], isUnderWay: false };
+      const line = lines.get(name) ?? { name, lock, waiting: [], held: [], isUnderWay: false };
       lines.set(name, line);
-      line.waiting.push(waiting);
+      const isBehind = line.held.length > 0 && waiting.isPatient;
+      (isBehind ? line.held : line.waiting).push(waiting);
       look(line);
     },
     due: (): number => due.size,
@@ -65,6 +71,21 @@ function createLines() {
     release: ({ line }: Taken): void => {
       line.isUnderWay = false;
       look(line);
+    },
+    /** Keeps what there was no room for, and the ends behind it; nothing else waits for those. */
+    hold: ({ line }: Taken, refused: Waiting[]): void => {
+      if (refused.length === 0) return;
+      line.held = [...refused, ...line.held, ...line.waiting.filter((one) => one.isPatient)];
+      line.waiting = line.waiting.filter((one) => !one.isPatient);
+    },
+    isHolding: (): boolean => [...lines.values()].some(({ held }) => held.length > 0),
+    /** What is held is asked for again, as if it had been asked for now. */
+    retry: (nowMs: number): void => {
+      for (const line of lines.values()) {
+        for (const one of line.held) one.sinceMs = nowMs;
+        line.waiting.unshift(...line.held.splice(0));
+        look(line);
+      }
     },
     /** Takes out what is not under way and has lost its patience. */
     expire: (isOver: (waiting: Waiting) => boolean): Waiting[] => [...lines.values()]
@@ -79,13 +100,20 @@ function createLines() {
 
 type Lines = ReturnType<typeof createLines>;
 
-function settle(taken: Taken[], outcomes: Outcome[][]): void {
-  taken.forEach(({ waiting }, share) => waiting.forEach((request, index) => {
-    const outcome = outcomes[share]?.[index];
-    if (!outcome) request.reject(new Error("the writer gave no outcome"));
-    else if (outcome.kind === "done") request.resolve(outcome.value);
-    else request.reject(outcome.error);
-  }));
+/** Answers what is over; ends that found no room are held, where they may be. */
+function settle(lines: Lines, taken: Taken[], outcomes: Outcome[][], mayHold: boolean): void {
+  for (const [share, one] of taken.entries()) {
+    const held = one.waiting.filter((request, index) => {
+      const outcome = outcomes[share]?.[index];
+      if (outcome?.kind === "full" && mayHold && request.isPatient) return true;
+      if (!outcome) request.reject(new Error("the writer gave no outcome"));
+      else if (outcome.kind === "done") request.resolve(outcome.value);
+      else if (outcome.kind === "threw") request.reject(outcome.error);
+      else request.reject(new StorageFailure("the database could not be written", outcome.error));
+      return false;
+    });
+    lines.hold(one, held);
+  }
 }
 
 /** Asks until the database knows; null: the writer was closed before it could be reached. */
@@ -126,18 +154,18 @@ async function waitFor(link: Link, taken: Taken[], system: System): Promise<Sess
 /** Runs what was taken until it is committed, whatever happens to connections meanwhile. */
 async function commitTaken(
   taken: Taken[], link: Link, system: System, isClosing: () => boolean,
-): Promise<void> {
+): Promise<Outcome[][]> {
   let last: unknown;
   for (let tries = 0; tries < LIMITS.databaseTries; tries += 1) {
     const session = await waitFor(link, taken, system);
-    if (!session) return;
+    if (!session) return [];
     const shares: Share[] = taken.map(({ line, waiting }) =>
       ({ lock: line.lock, requests: waiting }));
     const ended = await runBatch(session, commandsOver(session), shares);
-    if (ended.kind === "committed") return settle(taken, ended.outcomes);
+    if (ended.kind === "committed") return ended.outcomes;
     if (ended.kind === "unknown") {
       const committed = await whatBecameOf(link, ended.transaction, system, isClosing);
-      if (committed) return settle(taken, ended.outcomes);
+      if (committed) return ended.outcomes;
       if (committed === null) throw new StorageFailure("the database was closed");
     } else last = ended.error;
   }
@@ -207,13 +235,18 @@ export function createWriter(
   const lines = createLines();
   const backlog = createBacklog(writesMax);
   let isScheduled = false;
+  /** Whether what was asked last was refused for want of room. */
+  let isFull = false;
   let closing: Promise<void> | null = null;
   const crew = createCrew(links, lines, async (link, taken) => {
-    try {
-      await commitTaken(taken, link, system, () => closing !== null);
-    } catch (error) {
-      for (const { waiting } of taken) for (const request of waiting) request.reject(error);
-    }
+    const outcomes = await commitTaken(taken, link, system, () => closing !== null)
+      .catch((error: unknown) => taken.map(({ waiting }) => waiting.map(() => failed(error))));
+    isFull = outcomes.flat().some(({ kind }) => kind === "full");
+    settle(lines, taken, outcomes, closing === null);
+  });
+  const retries = system.every(LIMITS.diskRetryMs, () => {
+    lines.retry(system.monotonicMs());
+    crew.flush();
   });
   const impatience = system.every(LIMITS.databaseRetryMs, () => {
     const failure = reach.failure();
@@ -231,6 +264,8 @@ export function createWriter(
     });
   };
   const close = async (): Promise<void> => {
+    retries.cancel();
+    lines.retry(system.monotonicMs());
     await crew.settled();
     impatience.cancel();
     await Promise.all(links.map((link) => link.close()));
@@ -246,7 +281,7 @@ export function createWriter(
         return reject(new Fault(503, "The server is overloaded.", { retryAfterS: 1 }));
       }
       lines.add(lock, {
-        command, args,
+        command, args, isPatient,
         sinceMs: system.monotonicMs(),
         patienceMs: isPatient ? LIMITS.databasePatienceMs : LIMITS.databaseGoneMs,
         ...answersOf(resolve, reject, () => backlog.leave(lock)),
@@ -254,7 +289,7 @@ export function createWriter(
       schedule();
     }),
     failure: () => reach.failure(),
-    isRefusing: () => reach.failure() !== null,
+    isRefusing: () => reach.failure() !== null || isFull || lines.isHolding(),
     close: () => (closing ??= close()),
   };
 }
