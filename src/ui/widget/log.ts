@@ -108,6 +108,12 @@ export function createLog(
   /** Text of the last reply that was announced in part; null: none is under way. */
   let isTelling = false;
   let isFirst = true;
+  let isAtEnd = true;
+  element.addEventListener("scroll", () => {
+    // What is not shown, since the panel is closed, stays where it was left.
+    if (element.clientHeight === 0) return;
+    isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
+  });
 
   const announce = (shown: Item[]): void => {
     const last = shown.at(-1);
@@ -131,7 +137,6 @@ export function createLog(
       const last = talk.items.at(-1);
       const waits = talk.pending !== null && talk.problem === "" && last?.role === "user";
       const shown = waits ? [...talk.items, WAITING] : talk.items;
-      const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
       const hasWritten = last?.role === "user" && shown.length > rows.length;
       announce(shown);
       isFirst = false;

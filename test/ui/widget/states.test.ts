@@ -61,6 +61,31 @@ test("[WG30] of a log that is kept no longer the history is shown, each line onc
   });
 });
 
+test("[WG241] what came while the panel was closed is seen when it is opened", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    const { page, launcher, log } = seen;
+    await open(seen);
+    const reply = held(1, ["Line\n\n".repeat(60), "More\n\n".repeat(60), "The end."]);
+    await seen.say("Hello");
+    await log.getByText("Line").last().waitFor();
+    await page.keyboard.press("Escape");
+    reply.go();
+    await page.getByRole("button", { name: "Chat with" }).and(page.locator(".unread")).waitFor();
+    await launcher.click();
+    await isAnswered(seen);
+    const isSeen = `(([log]) => log.scrollHeight - log.scrollTop - log.clientHeight < 40)(
+      document.querySelector("assistant-chat").shadowRoot.querySelectorAll(".log"))`;
+    assert.equal(await page.evaluate(isSeen), true);
+    // Whoever reads further up is left there.
+    await log.evaluate((list) => list.scrollTo(0, 300));
+    await until(page, `!${isSeen}`);
+    await page.keyboard.press("Escape");
+    await launcher.click();
+    await isAnswered(seen);
+    assert.equal(await page.evaluate(isSeen), false);
+  });
+});
+
 test("[WG31] with the model switched off messages are taken, none is waited for, and it may come back", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     const found = conversationOf(seen);
