@@ -1,16 +1,17 @@
 // The panel's stylesheet, adopted beside the launcher's (styles.ts) when the chat is opened.
 
+// What is fixed is measured against what is seen of the page, whose own `zoom` is no part of `vh`.
 const FRAME = `
 .panel {
   padding: 0; border: 1px solid var(--edge); border-radius: 18px; overflow: hidden;
-  width: min(400px, 100vw - 2 * var(--gap)); height: min(640px, 100dvh - 2 * var(--gap));
+  width: min(400px, 100% - 2 * var(--gap)); height: min(640px, 100% - 2 * var(--gap));
   max-width: none; max-height: none; background: var(--card); color: var(--ink);
   box-shadow: 0 12px 48px rgb(0 0 0 / 0.28);
 }
 .panel[open] { display: flex; flex-direction: column; }
 @media (max-width: 480px) {
   .panel.panel {
-    inset: var(--top, 0) 0 auto; translate: none; width: 100%; height: var(--height, 100dvh); border: 0;
+    inset: var(--top, 0) 0 auto; translate: none; width: 100%; height: var(--height, 100%); border: 0;
     border-radius: 0;
   }
 }

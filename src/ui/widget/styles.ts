@@ -52,7 +52,7 @@ header :focus-visible { outline-color: currentColor; outline-offset: -4px; }
 .launcher {
   min-width: 60px; min-height: 60px; padding: 0 18px; border-radius: 30px;
   border: 2px solid var(--on-accent); background: var(--accent); color: var(--on-accent);
-  box-shadow: 0 4px 18px rgb(0 0 0 / 0.3); max-width: calc(100vw - 2 * var(--gap));
+  box-shadow: 0 4px 18px rgb(0 0 0 / 0.3); max-width: calc(100% - 2 * var(--gap));
 }
 .launcher span { display: grid; text-align: start; line-height: 1.25; font-weight: 600; }
 .launcher small { font-size: 13px; font-weight: 400; }
@@ -62,7 +62,7 @@ header :focus-visible { outline-color: currentColor; outline-offset: -4px; }
   border: 2px solid #fff; font: 600 13px/20px system-ui, sans-serif;
 }
 .greeting {
-  display: flex; align-items: center; max-width: min(320px, 100vw - 2 * var(--gap));
+  display: flex; align-items: center; max-width: min(320px, 100% - 2 * var(--gap));
   border: 1px solid var(--edge); border-radius: 16px; background: var(--card);
   box-shadow: 0 4px 18px rgb(0 0 0 / 0.3);
 }

@@ -150,3 +150,16 @@ test("[WG239] what is typed in the widget is no shortcut of the page, and a prin
     await seen.launcher.waitFor({ state: "hidden" });
   });
 });
+
+test("[WG242] on a page that enlarges all of itself the widget is within the window", { skip, timeout }, async () => {
+  for (const viewport of [{ width: 1280, height: 720 }, { width: 400, height: 600 }]) {
+    await withWidget({ ...LAX, context: { viewport } }, async (seen) => {
+      await seen.page.addStyleTag({ content: "html { zoom: 1.25 }" });
+      await open(seen);
+      const { x, y, width, height } = await seen.panel.boundingBox() ?? assert.fail();
+      assert.ok(x >= 0 && x + width <= viewport.width, `${x} ${width}`);
+      assert.ok(y >= 0 && y + height <= viewport.height, `${y} ${height}`);
+      assert.ok(height >= viewport.height * 0.9);
+    });
+  }
+});
