@@ -37,7 +37,7 @@ const STYLES = `
 }
 .in-call p { margin: 0; }
 .in-call .state { flex: 1; min-width: 0; display: flex; align-items: center; gap: 10px; font-weight: 600; }
-.in-call .trouble { flex-basis: 100%; color: var(--danger); font-size: 15px; }
+.in-call .trouble { flex-basis: 100%; color: var(--danger); font-size: 0.9375em; }
 .in-call .dot { flex: none; width: 12px; height: 12px; border-radius: 50%; background: var(--strong); }
 .in-call button { border: 1px solid var(--edge); font-weight: 600; }
 .in-call [aria-pressed="true"] { background: var(--ink); color: var(--card); }

@@ -4,7 +4,7 @@
 const FRAME = `
 .panel {
   padding: 0; border: 1px solid var(--edge); border-radius: 18px; overflow: hidden;
-  width: min(400px, 100% - 2 * var(--gap)); height: min(640px, 100% - 2 * var(--gap));
+  width: min(25em, 100% - 2 * var(--gap)); height: min(40em, 100% - 2 * var(--gap));
   max-width: none; max-height: none; background: var(--card); color: var(--ink);
   box-shadow: 0 12px 48px rgb(0 0 0 / 0.28);
 }
@@ -21,9 +21,9 @@ header {
 }
 header div { flex: 1; min-width: 0; }
 h2, header p { margin: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-h2 { font-size: 17px; line-height: 1.3; font-weight: 650; }
-header p { font-size: 14px; }
-header .call { color: inherit; font-size: 15px; font-weight: 600; }
+h2 { font-size: 1.0625em; line-height: 1.3; font-weight: 650; }
+header p { font-size: 0.875em; }
+header .call { color: inherit; font-size: 0.9375em; font-weight: 600; }
 `;
 
 const TALK = `
@@ -38,7 +38,7 @@ const TALK = `
   border: 1px solid var(--edge); border-end-end-radius: 4px; white-space: pre-wrap;
 }
 .item.partial { font-style: italic; }
-.item.note { align-self: center; padding: 0; color: var(--soft); font-size: 14px; }
+.item.note { align-self: center; padding: 0; color: var(--soft); font-size: 0.875em; }
 .item.assistant { align-self: flex-start; background: var(--paper); border-end-start-radius: 4px; }
 .item > * { margin: 0; }
 .item > * + * { margin-top: 8px; }
@@ -46,9 +46,9 @@ const TALK = `
 .item > .quiet + * { margin-top: 0; }
 .item ul, .item ol { padding-inline-start: 22px; }
 .item a { color: var(--strong); text-decoration: underline; }
-.item code { font: 14px/1.45 ui-monospace, Consolas, monospace; }
+.item code { font: 0.875em/1.45 ui-monospace, Consolas, monospace; }
 .item pre { overflow-x: auto; white-space: pre; overflow-wrap: normal; }
-.item .remark { color: var(--soft); font-size: 14px; }
+.item .remark { color: var(--soft); font-size: 0.875em; }
 .item.user .remark { color: inherit; font-style: italic; }
 .remark.busy::before {
   content: ""; display: inline-block; width: 8px; height: 8px; margin-inline-end: 8px;
@@ -90,11 +90,11 @@ form.opinion {
 .opinion input:focus-visible + span { outline: 3px solid var(--strong); outline-offset: 2px; }
 .notice {
   display: flex; align-items: center; flex-wrap: wrap; gap: 4px 10px; padding: 8px 16px;
-  border-top: 1px solid var(--line); font-size: 15px;
+  border-top: 1px solid var(--line); font-size: 0.9375em;
 }
 .desk { border-top: 0; border-bottom: 1px solid var(--line); order: -1; }
 header { order: -2; }
-.item > b { display: block; font-size: 14px; }
+.item > b { display: block; font-size: 0.875em; }
 .face {
   flex: none; display: grid; place-items: center; width: 32px; height: 32px; overflow: hidden;
   border-radius: 50%; background: var(--card); color: var(--ink); border: 1px solid var(--edge);
@@ -127,14 +127,14 @@ textarea, input {
   width: 100%; min-height: 44px; padding: 9px 12px; border: 1px solid var(--edge);
   border-radius: 12px; background: var(--card);
 }
-textarea { max-height: 132px; resize: none; field-sizing: content; flex: 1; }
+textarea { max-height: 8.25em; resize: none; field-sizing: content; flex: 1; }
 ::placeholder { color: var(--soft); opacity: 1; }
 header [aria-disabled="true"] { opacity: 0.55; cursor: default; }
 .main { background: var(--strong); color: var(--on-strong); font-weight: 600; }
 .main[aria-disabled="true"] { opacity: 0.55; cursor: default; }
 form.ask { flex: 1; overflow-y: auto; padding: 18px; display: grid; gap: 14px; align-content: start; }
 form.ask h3, form.ask p { margin: 0; }
-form.ask h3 { font-size: 18px; }
+form.ask h3 { font-size: 1.125em; }
 form.ask textarea { min-height: 92px; }
 form.ask label { display: grid; gap: 4px; font-weight: 600; }
 form.ask input, form.ask textarea { font-weight: 400; }
@@ -143,7 +143,7 @@ form.ask input, form.ask textarea { font-weight: 400; }
 .item blockquote > * { margin: 0; }
 .item hr { width: 100%; border: 0; border-top: 1px solid var(--line); }
 .item div { overflow-x: auto; }
-.item table { border-collapse: collapse; font-size: 15px; }
+.item table { border-collapse: collapse; font-size: 0.9375em; }
 .item th, .item td { padding: 4px 10px; border: 1px solid var(--edge); text-align: start; }
 .item pre { padding: 8px 10px; border-radius: 8px; background: var(--card); }
 `;

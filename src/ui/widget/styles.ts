@@ -1,7 +1,8 @@
 // The widget's stylesheet as far as a page needs it before the chat is opened (the panel's is in
 // panel-styles.ts), adopted by its shadow root: a page that allows no inline style does not mind
 // it. Colours are custom properties that colour.ts computes; sides are logical, so that
-// right-to-left pages are mirrored, but for the corner, which the account chose.
+// right-to-left pages are mirrored, but for the corner, which the account chose. Letters are as
+// large as the browser is told, whatever size the page has for its own.
 
 const PLACES = `
 .launcher, .panel, .greeting { position: fixed; margin: 0; }
@@ -30,7 +31,7 @@ const FRAME = `
 .root { all: initial; visibility: inherit; }
 .root {
   --gap: 20px; position: fixed; z-index: 2147483000; width: 0; height: 0; color: var(--ink);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
+  font: medium/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
   -webkit-text-size-adjust: 100%;
 }
 *, *::before { box-sizing: border-box; }
@@ -55,20 +56,20 @@ header :focus-visible { outline-color: currentColor; outline-offset: -4px; }
   box-shadow: 0 4px 18px rgb(0 0 0 / 0.3); max-width: calc(100% - 2 * var(--gap));
 }
 .launcher span { display: grid; text-align: start; line-height: 1.25; font-weight: 600; }
-.launcher small { font-size: 13px; font-weight: 400; }
+.launcher small { font-size: 0.8125em; font-weight: 400; }
 .launcher.unread::after {
   content: attr(data-unread); position: absolute; top: -4px; inset-inline-end: -4px;
   min-width: 24px; padding: 0 4px; border-radius: 12px; background: #c62f37; color: #fff;
-  border: 2px solid #fff; font: 600 13px/20px system-ui, sans-serif;
+  border: 2px solid #fff; font: 600 0.8125em/1.54 system-ui, sans-serif;
 }
 .greeting {
-  display: flex; align-items: center; max-width: min(320px, 100% - 2 * var(--gap));
+  display: flex; align-items: center; max-width: min(20em, 100% - 2 * var(--gap));
   border: 1px solid var(--edge); border-radius: 16px; background: var(--card);
   box-shadow: 0 4px 18px rgb(0 0 0 / 0.3);
 }
 .greeting .words { padding: 10px 14px; text-align: start; flex: 1; }
-[data-y="bottom"] > .greeting { bottom: calc(var(--gap) + 72px); }
-[data-y="top"] > .greeting { top: calc(var(--gap) + 72px); }
+[data-y="bottom"] > .greeting { bottom: calc(var(--gap) + max(72px, 3em)); }
+[data-y="top"] > .greeting { top: calc(var(--gap) + max(72px, 3em)); }
 [data-y="middle"] > .greeting { translate: 0 48px; }
 @media (forced-colors: active) { .launcher { border: 1px solid; } }
 `;

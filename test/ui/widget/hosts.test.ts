@@ -163,3 +163,23 @@ test("[WG242] on a page that enlarges all of itself the widget is within the win
     });
   }
 });
+
+test("[WG243] the widget's letters are as large as the browser is told, whatever the page does with its own", { skip, timeout }, async () => {
+  await withWidget({ ...LAX }, async (seen) => {
+    await seen.page.addStyleTag({ content: "html { font-size: 62.5% }" });
+    await open(seen);
+    const words = seen.log.getByText("Hi!");
+    const size = (): Promise<string> =>
+      words.evaluate((element) => getComputedStyle(element).fontSize);
+    assert.equal(await size(), "16px");
+    const chromium = await seen.page.context().newCDPSession(seen.page);
+    await chromium.send("Page.setFontSizes", { fontSizes: { standard: 32, fixed: 26 } });
+    await until(seen.page, `getComputedStyle(document.querySelector("assistant-chat")
+      .shadowRoot.querySelector(".log")).fontSize === "32px"`);
+    assert.equal(await size(), "32px");
+    const { x, y } = await seen.panel.boundingBox() ?? assert.fail();
+    assert.ok(x >= 0 && y >= 0);
+    const overhang = await seen.panel.evaluate((panel) => panel.scrollWidth - panel.clientWidth);
+    assert.equal(overhang, 0);
+  });
+});
