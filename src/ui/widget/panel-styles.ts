@@ -128,6 +128,8 @@ textarea, input {
   border-radius: 12px; background: var(--card);
 }
 textarea { max-height: 8.25em; resize: none; field-sizing: content; flex: 1; }
+/* Empty, it has no direction but the panel's. */
+textarea:placeholder-shown { direction: inherit; }
 ::placeholder { color: var(--soft); opacity: 1; }
 header [aria-disabled="true"] { opacity: 0.55; cursor: default; }
 .main { background: var(--strong); color: var(--on-strong); font-weight: 600; }

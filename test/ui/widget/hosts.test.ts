@@ -183,3 +183,16 @@ test("[WG243] the widget's letters are as large as the browser is told, whatever
     assert.equal(overhang, 0);
   });
 });
+
+test("[WG244] in a language from right to left the empty message box begins at the right", { skip, timeout }, async () => {
+  await withWidget({ attributes: { "data-language": "ar" }, dir: "rtl" }, async (seen) => {
+    await seen.launcher.click();
+    const box = seen.panel.locator("form.say textarea");
+    const direction = (): Promise<string> =>
+      box.evaluate((element) => getComputedStyle(element).direction);
+    await box.waitFor();
+    assert.equal(await direction(), "rtl");
+    await box.fill("Hello");
+    assert.equal(await direction(), "ltr", "as what is written in it");
+  });
+});
