@@ -3,6 +3,7 @@
 // it. Draws what it receives and passes on what people do; knows neither server nor storage.
 /// <reference lib="dom" />
 import { charsOf } from "#ui/characters.ts";
+import { isComposing } from "#ui/composing.ts";
 import { createAnnouncer } from "./announce.ts";
 import { createAttaching } from "./attaching.ts";
 import { awayOf, createCallback, sayAway } from "./away.ts";
@@ -112,7 +113,7 @@ function listen(parts: Parts, actions: Actions): void {
   box.addEventListener("input", () => actions.draft(box.value));
   box.addEventListener("keydown", (event) => {
     // Enter also ends the composing of a Japanese or Chinese word.
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
     event.preventDefault();
     // Held down since it pressed the button whose place the box has taken.
     if (!event.repeat) submit();
@@ -122,7 +123,7 @@ function listen(parts: Parts, actions: Actions): void {
     submit();
   });
   panel.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !event.isComposing) actions.close();
+    if (event.key === "Escape" && !isComposing(event)) actions.close();
   });
   panel.addEventListener("cancel", (event) => {
     event.preventDefault();

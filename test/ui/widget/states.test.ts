@@ -86,6 +86,25 @@ test("[WG241] what came while the panel was closed is seen when it is opened", {
   });
 });
 
+test("[WG245] a key of an input method sends nothing, also where the browser says so by its code alone", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    await open(seen);
+    await seen.box.fill("\u65e5\u672c");
+    const chromium = await seen.page.context().newCDPSession(seen.page);
+    // As Safari tells of the Enter that ends a word: after the end of the composing.
+    for (const key of ["Enter", "Escape"]) {
+      await chromium.send("Input.dispatchKeyEvent", {
+        type: "rawKeyDown", key, code: key, windowsVirtualKeyCode: 229,
+      });
+      assert.ok(await seen.panel.isVisible());
+      assert.equal(await seen.box.inputValue(), "\u65e5\u672c");
+    }
+    await seen.box.press("Enter");
+    await seen.log.locator(".item.user").waitFor();
+    await isAnswered(seen);
+  });
+});
+
 test("[WG31] with the model switched off messages are taken, none is waited for, and it may come back", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     const found = conversationOf(seen);

@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import { charsOf, firstChars, unitsOf } from "#ui/characters.ts";
+import { isComposing } from "#ui/composing.ts";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { count } from "./format.ts";
@@ -148,7 +149,7 @@ export function sentByEnter(send: () => void): JSX.HTMLAttributes<HTMLFormElemen
       send();
     },
     onKeyDown: (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
       if (!(event.target instanceof HTMLTextAreaElement)) return;
       event.preventDefault();
       send();
