@@ -10,7 +10,7 @@ import { addRow, COLUMNS_MAX } from "./rows.ts";
 import { cellText, readFormats, type Formats } from "./xlsx-values.ts";
 
 const WORKBOOK = "xl/workbook.xml";
-const NOT_XLSX = "The file is not a valid XLSX workbook.";
+const NOT_XLSX = "The file is not a valid XLSX workbook: save it as XLSX or CSV.";
 const TOO_LARGE = "The workbook is too large to read.";
 const SHEETS_MAX = 200;
 /** Excel's own bound. */

@@ -6,7 +6,7 @@ import { LIMITS } from "#core/limits.ts";
 import { about, named, Nullable, prepared } from "#core/schema.ts";
 import type { CsvRow } from "./csv.ts";
 import type { NewLead } from "./leads.ts";
-import { readPhoneNumber } from "./phone.ts";
+import { numberFault, readPhoneNumber } from "./phone.ts";
 import { readVariables } from "./wire.ts";
 
 const NUMBER_COLUMNS = ["phone_number", "phone", "number"];
@@ -107,8 +107,9 @@ export function leadOf(columns: Columns, cells: string[]): NewLead | string {
   if (cells.slice(width).some((cell) => cell !== "")) {
     return "The row has more cells than the header.";
   }
-  const number = readPhoneNumber(cells[at] ?? "");
-  if (!number) return "Invalid phone number";
+  const cell = cells[at] ?? "";
+  const number = readPhoneNumber(cell);
+  if (!number) return numberFault(cell);
   // What is empty is left to the assistant's default.
   const read = readVariables(Object.fromEntries(variables
     .map(({ at: place, name }) => [name, cells[place] ?? ""] as const)

@@ -33,3 +33,19 @@ export function readPhoneNumber(text: string): ReadNumber | null {
     phoneNumber: parsed.number, timeZone: ZONES.get(parsed.countryCallingCode) ?? "",
   };
 }
+
+/** As a number is spelt but for what begins it. */
+const NATIONAL = /^[\d\s().\-/\u00a0]{4,40}$/;
+/** As spreadsheets show numbers that are wider than their column. */
+const SHORTENED = /^\d(?:[.,]\d+)?e\+?\d+$/i;
+
+/** What is wrong with a text that is no number, so that whoever has a file of them can mend it. */
+export function numberFault(text: string): string {
+  const spelt = text.replaceAll(UNSEEN, "").trim();
+  if (SHORTENED.test(spelt)) {
+    return "The spreadsheet has cut the number's digits: make its column text and enter it again.";
+  }
+  return NATIONAL.test(spelt)
+    ? "The number lacks the + and the country code, as in +1 555 010 0204."
+    : "Invalid phone number";
+}

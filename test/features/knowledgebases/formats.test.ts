@@ -126,7 +126,9 @@ test("[EX124] hostile workbooks and presentations cost one document", async () =
     '<row><c t="str"><v>&b;</v></c><c><v>1</v></c></row>', `${entities}<sst/>`));
   assert.ok(laughs.kind === "extracted" && !JSON.stringify(laughs).includes("aaaa"));
   assert.equal((await extract("xlsx", xlsxAround("<a>".repeat(100_000)))).kind, "failed");
-  const invalid = { kind: "failed", reason: "The file is not a valid XLSX workbook." };
+  const invalid = {
+    kind: "failed", reason: "The file is not a valid XLSX workbook: save it as XLSX or CSV.",
+  };
   assert.deepEqual(await extract("xlsx", docxAround("")), invalid);
   assert.deepEqual(await extract("xlsx", "no archive"), invalid);
   assert.equal((await extract("pptx", makeXlsx([]))).kind, "failed");

@@ -4,11 +4,13 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { accountEvent } from "#support/account-events.ts";
+import { docxAround } from "#support/documents.ts";
 import { makeXlsx, xlsxAround } from "#support/office.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 
 const server = await startTestServer({ env: { PARLEY_SPEECH: "loopback" } });
 after(() => server.close());
+const NO_COUNTRY = "The number lacks the + and the country code, as in +1 555 010 0204.";
 const assistant = await newAssistant(server, { type: "outbound", status: "active" });
 
 async function newCampaign(): Promise<number> {
@@ -76,7 +78,7 @@ test("[LD135] a workbook is imported and previewed like CSV: its first shown she
   });
   assert.deepEqual([imported.status, imported.body.data], [200, {
     imported: 2, duplicates: 0, updated: 0, failed: 2, errors_truncated: false, errors: [
-      { row: 5, phone_number: "15550100204", message: "Invalid phone number" },
+      { row: 5, phone_number: "15550100204", message: NO_COUNTRY },
       { row: 7, phone_number: "x".repeat(64), message: "The row is too long." },
     ],
   }]);
@@ -90,6 +92,19 @@ test("[LD135] a workbook is imported and previewed like CSV: its first shown she
   assert.equal((await leadsOf(campaignId)).total, 2);
 });
 
+test("[LD141] of a number without its + or with digits cut by a spreadsheet it is said what it lacks", async () => {
+  const campaign_id = await newCampaign();
+  const messages = async (file: Buffer | string, name: string) =>
+    (await send("import", file, { campaign_id }, name)).body.data.errors
+      .map(({ message }: { message: string }) => message);
+  const cut = "The spreadsheet has cut the number's digits: make its column text and enter it again.";
+  const numbers = ["491701234567", "0170 123-4567", "4.9E+11", "4,91701E+11", "nobody", "12"];
+  const expected = [NO_COUNTRY, NO_COUNTRY, cut, cut, "Invalid phone number", "Invalid phone number"];
+  assert.deepEqual(await messages(`phone;name\n${numbers.join(";A\n")};A`, "leads.csv"), expected);
+  const cells = '<row r="1"><c t="str"><v>phone</v></c></row><row r="2"><c><v>491701234567</v></c></row>';
+  assert.deepEqual(await messages(xlsxAround(cells), "leads.xlsx"), [NO_COUNTRY]);
+});
+
 test("[LD136] what is no workbook, or a hostile one, is refused with why, and leaves nothing behind", async () => {
   const campaign_id = await newCampaign();
   const refused = async (file: Buffer | string) => {
@@ -101,7 +116,11 @@ test("[LD136] what is no workbook, or a hostile one, is refused with why, and le
     return said[0];
   };
   const cell = (text: string) => `<c t="inlineStr"><is><t>${text}</t></is></c>`;
-  assert.equal(await refused(Buffer.from("PK\x03\x04 and no more")), "The file is not a valid XLSX workbook.");
+  assert.equal(await refused(Buffer.from("PK\x03\x04 and no more")),
+    "The file is not a valid XLSX workbook: save it as XLSX or CSV.");
+  // As archives of other programs, OpenDocument's among them.
+  assert.equal(await refused(docxAround("")),
+    "The file is not a valid XLSX workbook: save it as XLSX or CSV.");
   assert.equal(await refused(makeXlsx([{ name: "A", isHidden: true, rows: [["phone"]] }])),
     "The workbook has no sheet that is shown.");
   assert.equal(await refused(makeXlsx([{ name: "A", rows: [] }])), "The file field is required.");

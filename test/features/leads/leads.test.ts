@@ -275,7 +275,7 @@ test("[LD8] spellings of files: BOM, semicolons, quotes, blank lines; and files 
   assert.deepEqual([imported, failed], [3, 2]);
   assert.deepEqual(errors, [
     { row: 5, phone_number: "\"open;+15550100202;;", message: "The row is not valid CSV." },
-    { row: 7, phone_number: "15550100204", message: "Invalid phone number" },
+    { row: 7, phone_number: "15550100204", message: "The number lacks the + and the country code, as in +1 555 010 0204." },
   ]);
   const { body: list } = await server.call("GET", `/user/leads?campaign_id=${campaignId}`);
   assert.deepEqual(list.data.map((one: { variables: object }) => one.variables), [

@@ -12,6 +12,7 @@ import { Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { DropZone } from "#ui/dashboard/kit/drop.tsx";
 import { bytes, count } from "#ui/dashboard/kit/format.ts";
 import { Figure, Notice } from "#ui/dashboard/kit/layout.tsx";
+import { said } from "#ui/dashboard/kit/said.ts";
 import { t } from "#ui/dashboard/kit/texts.ts";
 import { CampaignField, WithCampaigns } from "./choose-campaign.tsx";
 import {
@@ -207,7 +208,7 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
 function save(errors: Report["errors"]): void {
   const lines = [
     ["row", "phone_number", "reason"],
-    ...errors.map(({ row, phone_number: number, message }) => [row, number, message]),
+    ...errors.map(({ row, phone_number: number, message }) => [row, number, said(message)]),
   ];
   downloadCsv(lines.map(csvLine).join("\r\n"), "refused-rows");
 }
@@ -235,7 +236,7 @@ function Outcome({ report, onAgain, onClose }: {
             </thead>
             <tbody>
               {errors.map(({ row, phone_number: number, message }) => (
-                <tr key={row}><td>{row}</td><td>{number}</td><td>{message}</td></tr>
+                <tr key={row}><td>{row}</td><td>{number}</td><td>{said(message)}</td></tr>
               ))}
             </tbody>
           </table>
