@@ -9,6 +9,11 @@ export interface Removals {
   /** Never rejects. */
   remove(...names: string[]): Promise<void>;
   /**
+   * The same for what may be on its way there, from this process or another: it is removed once
+   * more when nothing can be any longer.
+   */
+  removeTwice(...names: string[]): Promise<void>;
+  /**
    * Before a file is put: it is removed in the end, unless what names it is stored, in a
    * transaction that takes this back. Rejects where that cannot be noted.
    */
@@ -33,19 +38,23 @@ const EXPECTED_MICROS = 60 * 60 * 1_000_000;
 const ROWS_MAX = 500;
 
 export function createRemovals({ files, store, system, log }: RemovalsOptions): Removals {
+  const expect = (...names: string[]): Promise<void> =>
+    store.note({ names, dueAt: system.now() + EXPECTED_MICROS });
+  const remove = async (names: string[], removed: () => Promise<void>): Promise<void> => {
+    if (names.length === 0) return;
+    try {
+      for (const name of names) await files.remove(name);
+      await removed();
+    } catch (error) {
+      log.warn({ err: error, files: names }, "files are removed later");
+      await store.note({ names, dueAt: system.now() }).catch((failure: unknown) =>
+        log.error({ err: failure, files: names }, "files that are to be removed could not be noted"));
+    }
+  };
   return {
-    remove: async (...names) => {
-      if (names.length === 0) return;
-      try {
-        for (const name of names) await files.remove(name);
-        await store.forget({ names });
-      } catch (error) {
-        log.warn({ err: error, files: names }, "files are removed later");
-        await store.note({ names, dueAt: system.now() }).catch((failure: unknown) =>
-          log.error({ err: failure, files: names }, "files that are to be removed could not be noted"));
-      }
-    },
-    expect: (name) => store.note({ names: [name], dueAt: system.now() + EXPECTED_MICROS }),
+    remove: (...names) => remove(names, () => store.forget({ names })),
+    removeTwice: (...names) => remove(names, () => expect(...names)),
+    expect,
     retry: async () => {
       try {
         for (const name of await store.due(system.now(), ROWS_MAX)) {

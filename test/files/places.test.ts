@@ -12,9 +12,10 @@ import { after, test } from "node:test";
 import { readConfig } from "#config/config.ts";
 import { contradictions } from "#config/contradictions.ts";
 import { LIMITS } from "#core/limits.ts";
+import { createSystem } from "#core/system.ts";
 import { json, parley, startProcess } from "#support/process.ts";
 import {
-  assistantBody, newAssistant, newConversation, startTestServer, testDataDir,
+  assistantBody, newAssistant, newConversation, openBeside, startTestServer, testDataDir,
 } from "#support/server.ts";
 import { startS3Server } from "#support/s3-server.ts";
 import { parseWav } from "#support/wav.ts";
@@ -272,6 +273,34 @@ test("[FI15] killed between a deletion and the removal of its files, the next st
   await until(() => !existsSync(recording) && documents().length === before.length);
   running.process.kill("SIGTERM");
   await once(running.process, "exit");
+});
+
+test("[FI17] a recording that is deleted while it is being put goes, also where the bucket has stored it and answers an error", async () => {
+  const server = await startTestServer({ env, dataDir: newDir() });
+  const call = through(server);
+  const { id: assistantId } = await newAssistant(server, ASSISTANT);
+  await s3.stop();
+  const { id, recording_url: link } = await over(call, await liveCall(call, assistantId));
+  await s3.start();
+  const arrived = s3.failStored();
+  // What the clock does.
+  const put = server.app.features.recordings.retry();
+  const store = await arrived;
+  assert.equal((await server.call("DELETE", `/user/calls/${id}`)).status, 200);
+  assert.deepEqual(filesIn(server.dataDir, "scratch"), []);
+  store();
+  await put;
+  const stored = s3.pathOf(nameOf(link));
+  assert.ok(existsSync(stored), "the bucket has answered an error");
+  await server.close();
+  // As if so long had passed.
+  const later = createSystem().now() + 2 * 60 * 60 * 1_000_000;
+  const { removals, close } = await openBeside(server.dataDir);
+  await removals.note({ names: await removals.due(later, 10), dueAt: 1 });
+  await close();
+  const again = await startTestServer({ env, dataDir: server.dataDir });
+  await until(() => !existsSync(stored));
+  await again.close();
 });
 
 test("[FI11] what the data folder has from before PARLEY_FILES_URL is taken along", async () => {

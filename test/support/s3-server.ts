@@ -22,6 +22,11 @@ export interface S3Server {
   pathOf(name: string): string;
   /** The next upload stops after its first bytes; resolves once it has. */
   hold(): Promise<void>;
+  /**
+   * The next upload waits until what this resolves to is called, is stored then, and answered 500;
+   * resolves once all of it has come.
+   */
+  failStored(): Promise<() => void>;
   /** The next removal is never carried out nor answered; resolves once it was asked for. */
   holdRemoval(): Promise<void>;
   stop(): Promise<void>;
@@ -38,10 +43,10 @@ async function* stuckAfterFirst(content: AsyncIterable<Buffer>, held: () => void
   }
 }
 
-type Take = () => (() => void) | null;
+type Take = () => ((release: () => void) => void) | null;
 
 async function run(
-  directory: string, port: number, takeHold: Take, takeHoldOfRemoval: Take,
+  directory: string, port: number, takeHold: Take, takeFailure: Take, takeHoldOfRemoval: Take,
 ): Promise<{ server: S3rver; port: number }> {
   const server = new S3rver({
     address: "127.0.0.1", port, silent: true, directory, vhostBuckets: false,
@@ -53,16 +58,19 @@ async function run(
   store.putContent = async (path, content) => {
     const partial = `${path}.${randomUUID()}`;
     const held = takeHold();
+    const failing = takeFailure();
     const stored = await put(partial, held && !Buffer.isBuffer(content)
-      ? Readable.from(stuckAfterFirst(content, held)) : content);
+      ? Readable.from(stuckAfterFirst(content, () => held(() => undefined))) : content);
+    if (failing) await new Promise<void>((release) => failing(release));
     renameSync(partial, path);
+    if (failing) throw new Error("it is stored all the same");
     return stored;
   };
   const remove = store.deleteObject.bind(store);
   store.deleteObject = async (bucket, key) => {
     const held = takeHoldOfRemoval();
     if (!held) return remove(bucket, key);
-    held();
+    held(() => undefined);
     await new Promise(() => undefined);
   };
   const address = await server.run();
@@ -71,13 +79,15 @@ async function run(
 
 export async function startS3Server(): Promise<S3Server> {
   const folder = mkdtempSync(join(tmpdir(), "parley-s3-"));
-  const holds: Record<"upload" | "removal", (() => void) | null> = { upload: null, removal: null };
+  const holds: Record<"upload" | "failure" | "removal", ReturnType<Take>> = {
+    upload: null, failure: null, removal: null,
+  };
   const taking = (what: keyof typeof holds): Take => () => {
     const taken = holds[what];
     holds[what] = null;
     return taken;
   };
-  const takes = [taking("upload"), taking("removal")] as const;
+  const takes = [taking("upload"), taking("failure"), taking("removal")] as const;
   const first = await run(folder, 0, ...takes);
   const { port } = first;
   let running: S3rver | null = first.server;
@@ -97,8 +107,9 @@ export async function startS3Server(): Promise<S3Server> {
     },
     endpoint, bucket: BUCKET, key: KEY,
     pathOf: (name) => join(folder, BUCKET, "desk", `${name}._S3rver_object`),
-    hold: () => new Promise((resolve) => (holds.upload = resolve)),
-    holdRemoval: () => new Promise((resolve) => (holds.removal = resolve)),
+    hold: () => new Promise((resolve) => (holds.upload = () => resolve())),
+    failStored: () => new Promise((resolve) => (holds.failure = resolve)),
+    holdRemoval: () => new Promise((resolve) => (holds.removal = () => resolve())),
     stop,
     start: async () => {
       running = (await run(folder, port, ...takes)).server;

@@ -55,7 +55,7 @@ interface RecordingOptions {
   local: Pick<Files, "read">;
   /** The scratch folder in it. */
   folder: string;
-  removals: Pick<Removals, "remove">;
+  removals: Pick<Removals, "remove" | "removeTwice">;
   secret: string;
   format: "wav" | "opus";
   /** False: no call has this recording any more. */
@@ -175,7 +175,9 @@ export function createRecordings(options: RecordingOptions): Recordings {
     },
     remove: async (file) => {
       await keeper.leave(file);
-      await removals.remove(...placesOf(file));
+      // Who puts it may die before it asks whether it is named, or hear of a failure where there
+      // was none.
+      await removals.removeTwice(...placesOf(file));
     },
     read: async (uuid, { expires, signature, leg }, range) => {
       const name = leg === undefined ? uuid : `${uuid}-${leg}`;
