@@ -212,7 +212,7 @@ test("[SC212] a call from an extension's number is placed by the node that is re
         }),
       },
       calling: {
-        hold: () => () => undefined,
+        hold: () => () => undefined, refusal: () => assert.fail("there is a place"),
         dial: async ({ customerPhone }) => void dialled.push(`${nodeId} dials ${customerPhone}`),
       },
     });

@@ -55,6 +55,7 @@ export interface Calling {
   }>;
   /** A place for a call that is about to begin; see capacity.ts. */
   hold: Capacity["hold"];
+  refusal: Capacity["refusal"];
   onFreed: Capacity["onFreed"];
   /** Takes a call that a hosted carrier brings; resolves once it may be answered. */
   receiveHosted(hosted: Hosted, ...offered: Parameters<Receive>): ReturnType<Receive>;
@@ -134,7 +135,8 @@ export function createCalling(options: CallingOptions): Calling {
       place(known, assistant, { leg, face: null, secondsMax, facts });
     }),
     openWeb: createOpenWeb(options, open),
-    hold: options.capacity.hold, onFreed: options.capacity.onFreed,
+    hold: options.capacity.hold, refusal: options.capacity.refusal,
+    onFreed: options.capacity.onFreed,
     receiveHosted: (hosted, arrival, join) =>
       answerHosted(options, hosted, { arrival, join }, place),
     ...createControl(options, live, end),

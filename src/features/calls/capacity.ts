@@ -2,7 +2,7 @@
 // to, or, where it was not, until sound comes late. Asked before a call has a record or is
 // answered, by everything that begins one.
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { Fault } from "#core/faults.ts";
+import { Fault, restarting } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import type { LiveCall } from "./live-call.ts";
@@ -64,6 +64,8 @@ export interface Capacity {
    * function. Null: there is none.
    */
   hold(assistant: Assistant, words: GivenWords | null): (() => void) | null;
+  /** Why there is none, for whoever was refused. */
+  refusal(): Fault;
   /** A place may have come free, and whoever waits for one looks again. */
   freed(): void;
   /** The listener is notified of each. */
@@ -100,6 +102,7 @@ export function createCapacity(options: CapacityOptions): Capacity {
         if (held.delete(place)) freed();
       };
     },
+    refusal: () => (isClosed ? restarting() : full()),
     freed,
     onFreed: (listener) => void listeners.add(listener),
     close: () => void (isClosed = true),
@@ -108,11 +111,11 @@ export function createCapacity(options: CapacityOptions): Capacity {
 
 /** Does the work with a place held; throws Fault 503 where there is none. */
 export async function holding<Result>(
-  { hold }: Pick<Capacity, "hold">, assistant: Assistant, words: GivenWords | null,
-  work: () => Result | Promise<Result>,
+  { hold, refusal }: Pick<Capacity, "hold" | "refusal">,
+  assistant: Assistant, words: GivenWords | null, work: () => Result | Promise<Result>,
 ): Promise<Result> {
   const leave = hold(assistant, words);
-  if (!leave) throw full();
+  if (!leave) throw refusal();
   try {
     return await work();
   } finally {

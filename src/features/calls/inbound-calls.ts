@@ -70,7 +70,7 @@ export async function admit(
   const why = whyCannotTalk(assistant, null);
   if (why !== null) return refuse("unavailable", why);
   const leave = capacity.hold(assistant, null);
-  if (!leave) return refuse("overloaded", "the server has as many calls as it can serve");
+  if (!leave) return refuse("overloaded", capacity.refusal().message);
   try {
     const begun = await begin(options, arrival, assistant, route.number);
     if (begun instanceof Fault) {

@@ -26,7 +26,7 @@ export interface PlacedCall extends Pick<Call, "id" | "status"> {
 
 export interface PlacingOptions extends Pick<Lines, "isScript" | "whyCannotCall"> {
   calls: Pick<Calls, "begin">;
-  calling: Pick<Calling, "dial" | "hold">;
+  calling: Pick<Calling, "dial" | "hold" | "refusal">;
   findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
   findAssistantByUuid(uuid: string): Promise<Assistant | null>;
   /** The number an assistant calls from; null: the carrier's own. */

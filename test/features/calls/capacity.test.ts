@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { createCapacity, createLateness } from "#features/calls/capacity.ts";
+import { createCapacity, createLateness, holding } from "#features/calls/capacity.ts";
+import { admit } from "#features/calls/inbound-calls.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { newConversation } from "#support/server.ts";
 import { startSipWorld } from "#support/server-with-sip.ts";
@@ -26,6 +27,24 @@ test("[CR50] a server takes as many calls as it was told to, those that are abou
   first();
   assert.ok(capacity.hold(ASSISTANT, null));
   assert.equal(capacity.hold(ASSISTANT, null), null);
+});
+
+test("[CR458] a server that stops says so to whom it refuses a call, where it is not full", async () => {
+  const capacity = createCapacity({ ...NEVER_LATE, callsMax: 3 });
+  capacity.count(callsOf());
+  capacity.close();
+  await assert.rejects(holding(capacity, ASSISTANT, null, () => null),
+    { status: 503, message: "The server is restarting. Please try again." });
+  const logged: object[] = [];
+  const cause = await admit({
+    capacity, whyCannotTalk: () => null, findAssistant: () => Promise.resolve({ id: 7 }),
+    routeInbound: () => Promise.resolve({ kind: "assistant", accountId: 1, assistantId: 7 }),
+    log: { warn: (what: object) => void logged.push(what) },
+  } as never, { to: "+15550100100", from: null, trunkId: null, sourceAddress: null },
+  () => Promise.reject(new Error("there is no place")));
+  assert.equal(cause, "overloaded");
+  assert.deepEqual(logged,
+    [{ assistant_id: 7, reason: "The server is restarting. Please try again." }]);
 });
 
 test("[CR51] a recogniser gets as many calls as it follows, and the others go on", () => {
