@@ -5,6 +5,9 @@ import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Button } from "./controls.tsx";
 import { said } from "./said.ts";
 
+/** Where one begins to fill a form in. */
+const FIELDS = ".dialog-body :is(input, select, textarea):not(:disabled, [tabindex='-1'])";
+
 export function Dialog({ title, onClose, isWide = false, children }: {
   title: string; onClose(): void; isWide?: boolean; children: ComponentChildren;
 }) {
@@ -13,6 +16,9 @@ export function Dialog({ title, onClose, isWide = false, children }: {
   useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
+    // Else the button that closes it has the focus, as suits a question.
+    [...dialog?.querySelectorAll<HTMLElement>(FIELDS) ?? []]
+      .find((field) => field.checkVisibility())?.focus();
     return () => dialog?.close();
   }, []);
   return (
