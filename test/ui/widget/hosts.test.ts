@@ -164,8 +164,8 @@ test("[WG242] on a page that enlarges all of itself the widget is within the win
   }
 });
 
-test("[WG243] the widget's letters are as large as the browser is told, whatever the page does with its own", { skip, timeout }, async () => {
-  await withWidget({ ...LAX }, async (seen) => {
+test("[WG243] [UI136] the widget's letters, and the talk page's, are as large as the browser is told, whatever the page does with its own", { skip, timeout }, async () => {
+  await withWidget({ ...LAX }, async (seen, uuid) => {
     await seen.page.addStyleTag({ content: "html { font-size: 62.5% }" });
     await open(seen);
     const words = seen.log.getByText("Hi!");
@@ -181,6 +181,9 @@ test("[WG243] the widget's letters are as large as the browser is told, whatever
     assert.ok(x >= 0 && y >= 0);
     const overhang = await seen.panel.evaluate((panel) => panel.scrollWidth - panel.clientWidth);
     assert.equal(overhang, 0);
+    await seen.page.goto(`${server.url}/talk/${uuid}`);
+    await seen.page.getByRole("button", { name: "Start the call" }).waitFor();
+    await until(seen.page, `getComputedStyle(document.querySelector("#start")).fontSize === "32px"`);
   });
 });
 
