@@ -78,13 +78,13 @@ export interface Calling {
 const WEB_RATE = 16_000;
 
 export function createCalling(options: CallingOptions): Calling {
-  const { media, calls, system, log } = options;
+  const { media, calls, capacity, system, log } = options;
   const live = new Map<number, LiveCall>();
-  options.capacity.count(() => live.values());
+  capacity.count(() => live.values());
   const keep = (what: string, work: Promise<unknown>): void => {
     work.catch((error: unknown) => log.error({ err: error }, `${what} failed`));
   };
-  const left = (id: number): void => live.delete(id) ? options.capacity.freed() : undefined;
+  const left = (id: number): void => live.delete(id) ? capacity.freed() : undefined;
   media.onMessage((message) => {
     const call = live.get(message.callId);
     if (call) handle(options, call, message, keep, () => left(message.callId));
@@ -135,14 +135,13 @@ export function createCalling(options: CallingOptions): Calling {
       place(known, assistant, { leg, face: null, secondsMax, facts });
     }),
     openWeb: createOpenWeb(options, open),
-    hold: options.capacity.hold, refusal: options.capacity.refusal,
-    onFreed: options.capacity.onFreed,
+    hold: capacity.hold, refusal: capacity.refusal, onFreed: capacity.onFreed,
     receiveHosted: (hosted, arrival, join) =>
       answerHosted(options, hosted, { arrival, join }, place),
     ...createControl(options, live, end),
     finishLate: (callIds) => finishLate(options, callIds), live: () => live.size,
     drain: async (waitMs) => {
-      options.capacity.close();
+      capacity.close();
       if (waitMs > 0) await untilOver(options, live, waitMs);
       isStopping = true;
       await sayGoodbye(options, live);
