@@ -63,20 +63,10 @@ async function openOnSmallDisk(context: TestContext, place: string) {
 
 test("[SO56] ends that PostgreSQL's disk has no room for are stored in their order once it has; a close refuses them", { skip }, async (context) => {
   const { storage, fill, makeRoom } = await openOnSmallDisk(context, "full");
-  const { newConversation, started, complete, said, money } = createWorld(storage);
+  const { newConversation, newCall, started, complete, said, money } = createWorld(storage);
   const conversation = await newConversation(1e6);
-  const { accountId, assistantId } = conversation;
-  const newCall = async () => {
-    const begun = await storage.calls.create({
-      accountId, type: "web", assistant: { id: assistantId, uuid: "" }, conversationUuid: null,
-      assistantPhone: null, customerPhone: null, variables: {}, origin: null, now: system.now(),
-      dialling: { countries: [], perMinute: null }, parallelMax: 9, reserveMinMicros: 1,
-      reserveMaxMicros: 1000, priceMicrosPerMinute: 1000,
-    } as never);
-    assert.ok(begun.kind === "created");
-    return begun.call.id;
-  };
-  const [callId, lastId] = [await newCall(), await newCall()];
+  const { accountId } = conversation;
+  const [callId, lastId] = [await newCall(conversation), await newCall(conversation)];
   const { turnId } = await started(conversation);
   const end = (id: number) => storage.calls.end({
     accountId, callId: id, now: system.now(), finalStatus: "completed", reason: "completed",

@@ -95,8 +95,20 @@ export function createWorld(storage: Storage) {
       turnId, conversation, text: "At nine.", functionCalls: [], stopped: false, truncated: false,
       usage: null, ends: false, now: system.now(), ...how,
     });
+  /** A call on the web that may cost 1000, which is set aside for it; its id. */
+  const newCall = async ({ accountId, assistantId }: Conversation): Promise<number> => {
+    const begun = await storage.calls.create({
+      accountId, type: "web", assistant: { id: assistantId, uuid: "" }, conversationUuid: null,
+      assistantPhone: null, customerPhone: null, variables: {}, origin: null, now: system.now(),
+      dialling: { countries: [], perMinute: null }, parallelMax: 9, reserveMinMicros: 1,
+      reserveMaxMicros: 1000, priceMicrosPerMinute: 1000,
+    } as never);
+    assert.ok(begun.kind === "created");
+    return begun.call.id;
+  };
   return {
     newConversation,
+    newCall,
     another,
     begin,
     complete,

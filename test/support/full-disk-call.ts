@@ -11,15 +11,10 @@ import { createWorld, system } from "./contract-world.ts";
 
 const folder = process.env.PARLEY_DATA_DIR ?? "";
 const storage = await openStorage(folder, startThreadWriter(folder));
-const { newConversation, money } = createWorld(storage);
-const { accountId, assistantId } = await newConversation(1e6);
-const begun = await storage.calls.create({
-  accountId, type: "web", assistant: { id: assistantId, uuid: "" }, conversationUuid: null,
-  assistantPhone: null, customerPhone: null, variables: {}, origin: null, now: system.now(),
-  dialling: { countries: [], perMinute: null }, parallelMax: 9, reserveMinMicros: 1,
-  reserveMaxMicros: 1000, priceMicrosPerMinute: 1000,
-} as never);
-if (begun.kind !== "created") throw new Error(begun.kind);
+const { newConversation, newCall, money } = createWorld(storage);
+const conversation = await newConversation(1e6);
+const { accountId } = conversation;
+const callId = await newCall(conversation);
 
 const filler = join(folder, "full");
 spawnSync("dd", ["if=/dev/zero", `of=${filler}`, "bs=4k"]);
@@ -28,7 +23,7 @@ const isStored = (): Promise<boolean> => storage.accounts
   .then(() => true, () => false);
 while (await isStored()) continue;
 
-const ref = { accountId, callId: begun.call.id, now: system.now() };
+const ref = { accountId, callId, now: system.now() };
 /** A thread that has not refused the start by then runs both in their order. */
 const refused = (): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
 // An idle writer is sent its first at once, and the next when these are over.
