@@ -18,6 +18,7 @@ const ZONES = new Map(Object.entries(JSON.parse(
 
 /** Address books and messengers put marks of the direction of writing around what is copied. */
 const UNSEEN = /\p{Cf}/gu;
+const seen = (text: string): string => text.replaceAll(UNSEEN, "").trim();
 const SPELLING = /^\+[\d\s().\-/\u00a0]{4,40}$/;
 
 /**
@@ -25,7 +26,7 @@ const SPELLING = /^\+[\d\s().\-/\u00a0]{4,40}$/;
  * than tables of them do.
  */
 export function readPhoneNumber(text: string): ReadNumber | null {
-  const spelt = text.replaceAll(UNSEEN, "").trim();
+  const spelt = seen(text);
   if (!SPELLING.test(spelt)) return null;
   const parsed = readNumber(spelt);
   if (!parsed?.isPossible() || !isE164(parsed.number)) return null;
@@ -34,18 +35,16 @@ export function readPhoneNumber(text: string): ReadNumber | null {
   };
 }
 
-/** As a number is spelt but for what begins it. */
-const NATIONAL = /^[\d\s().\-/\u00a0]{4,40}$/;
 /** As spreadsheets show numbers that are wider than their column. */
 const SHORTENED = /^\d(?:[.,]\d+)?e\+?\d+$/i;
 
 /** What is wrong with a text that is no number, so that whoever has a file of them can mend it. */
 export function numberFault(text: string): string {
-  const spelt = text.replaceAll(UNSEEN, "").trim();
+  const spelt = seen(text);
   if (SHORTENED.test(spelt)) {
     return "The spreadsheet has cut the number's digits: make its column text and enter it again.";
   }
-  return NATIONAL.test(spelt)
+  return SPELLING.test(`+${spelt}`)
     ? "The number lacks the + and the country code, as in +1 555 010 0204."
     : "Invalid phone number";
 }
