@@ -132,9 +132,13 @@ test("[SI137] a call that rings is there: UPDATE is answered, a BYE withdraws it
   await far.heard.event("200", 1);
   far.say(bob.peer, within(heard, "BYE", 3, from, to.replace(/tag=.*/, "tag=other")));
   await far.heard.event("481");
-  far.say(bob.peer, within(heard, "BYE", 3, from, to));
+  const bye = within(heard, "BYE", 3, from, to);
+  far.say(bob.peer, bye);
   await withdrawn;
   assert.equal((await far.heard.event("487")).message.headers.get("CSeq"), "1 INVITE");
+  // Whoever lost the answer asks again, and gets it again.
+  far.say(bob.peer, bye);
+  await far.heard.event("200", 3);
 });
 
 test("[SI36] CANCEL waits for a provisional answer; a 200 crossing it is hung up on", async () => {

@@ -2,13 +2,9 @@
 // 3261 15.1.2). Nothing of the call changes but that whoever rang us may hang up this way, too: a
 // 481 would tell the far end that there is no such call, and end it.
 import { responseTo, type SipRequest, type SipResponse } from "#providers/carriers/sip/grammar/message.ts";
-import { ALLOW, SUPPORTED } from "./dialog.ts";
+import { ALLOW, SUPPORTED, type InDialog } from "./dialog.ts";
 
-export interface EarlyCall {
-  readonly contact: string;
-  /** The far end hangs up; absent where it has not called us. */
-  hangUp?(): void;
-}
+export type EarlyCall = Pick<InDialog, "receive">;
 
 const RETRY_S = 10;
 
@@ -19,7 +15,12 @@ export function retryLater(request: SipRequest): SipResponse {
   return response;
 }
 
-export function answerEarly(request: SipRequest, { contact, hangUp }: EarlyCall): SipResponse {
+/** `hangUp`: for the far end; absent where it has not called us. */
+export const earlyCall = (contact: string, hangUp?: () => void): EarlyCall => ({
+  receive: (request, _peer, answer) => answer(answerOf(request, contact, hangUp)),
+});
+
+function answerOf(request: SipRequest, contact: string, hangUp?: () => void): SipResponse {
   if (request.method === "BYE" && hangUp) {
     hangUp();
     return responseTo(request, 200);

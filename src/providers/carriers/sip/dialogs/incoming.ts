@@ -4,7 +4,7 @@ import { createAuthenticator, type Proof } from "./authentication.ts";
 import { sdpOf, secondsOf, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
 import type { Dialog, IncomingInvite } from "./call-types.ts";
 import { ALLOW, dialogAsCallee, setSdp, SUPPORTED, type Signalling } from "./dialog.ts";
-import type { EarlyCall } from "./early.ts";
+import { earlyCall, type EarlyCall } from "./early.ts";
 import { responseTo, type SipRequest, type SipResponse } from "#providers/carriers/sip/grammar/message.ts";
 import { plainHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 import type { ServerTransaction } from "#providers/carriers/sip/transport/server-transactions.ts";
@@ -50,7 +50,7 @@ export class Incoming implements IncomingInvite {
   early(callId: string, localTag: string, host: string): EarlyCall | null {
     const isThis = callId === this.callId && localTag === this.tag
       && plainHost(host) === plainHost(this.peer.host);
-    return isThis ? { contact: this.#contact, hangUp: () => this.cancel() } : null;
+    return isThis ? earlyCall(this.#contact, () => this.cancel()) : null;
   }
 
   get #isOpen(): boolean {

@@ -11,7 +11,7 @@ import { sameTransaction, type ClientTransaction } from "#providers/carriers/sip
 import {
   ALLOW, dialogAsCaller, requestWithin, setSdp, SUPPORTED, tagOf, type Signalling,
 } from "./dialog.ts";
-import type { EarlyCall } from "./early.ts";
+import { earlyCall, type EarlyCall } from "./early.ts";
 import {
   formatNameAddr, parseNameAddr, SipHeaders,
 } from "#providers/carriers/sip/grammar/headers.ts";
@@ -104,7 +104,7 @@ export class Outgoing implements OutgoingCall {
   /** Null: that is another call. */
   early(callId: string, localTag: string): EarlyCall | null {
     const isThis = callId === this.#callId && localTag === tagOf(this.#from);
-    return this.#hop && isThis ? { contact: this.#contactAt(this.#hop) } : null;
+    return this.#hop && isThis ? earlyCall(this.#contactAt(this.#hop)) : null;
   }
 
   async begin(): Promise<void> {

@@ -6,7 +6,7 @@ import type { CallEvents, IncomingInvite, OutgoingCall } from "./call-types.ts";
 import {
   ALLOW, dialogKey, mayComeFrom, SUPPORTED, tagOf, type InDialog, type Signalling,
 } from "./dialog.ts";
-import { answerEarly, type EarlyCall } from "./early.ts";
+import type { EarlyCall } from "./early.ts";
 import { createFloodGuard } from "#providers/carriers/sip/transport/flood-guard.ts";
 import { Incoming } from "./incoming.ts";
 import { formatVia } from "#providers/carriers/sip/grammar/headers.ts";
@@ -254,7 +254,6 @@ class Agent {
     const refusal = refusalOf(request, undefined);
     if (refusal) return this.#refuse(refusal, request, peer);
     if (request.method === "OPTIONS") return this.#answer(optionsReply(request), request, peer);
-    if ("contact" in call) return this.#refuse(answerEarly(request, call), request, peer);
     if (this.#transactions.servers.size() >= LIMITS.serverTransactionsMax) {
       return this.#refuse(this.#busy(request, undefined), request, peer);
     }
