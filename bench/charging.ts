@@ -14,6 +14,7 @@ import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { commandsOver } from "#storage/engines/sqlite/sql.ts";
 import { createInlineWriter, startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 import { NOBODY } from "#storage/nodes.ts";
+import type { AllCommands } from "#storage/commands.ts";
 import type { Writer } from "#storage/writer.ts";
 import { percentile, print, printResult } from "./report.ts";
 
@@ -98,7 +99,9 @@ function figures(latencies: number[], seconds: number, cpu: NodeJS.CpuUsage): Fi
   };
 }
 
-async function throughWriter(writer: Writer, subjects: Subject[], depth: number): Promise<Figures> {
+async function throughWriter(
+  writer: Writer<AllCommands>, subjects: Subject[], depth: number,
+): Promise<Figures> {
   const latencies: number[] = [];
   const before = process.cpuUsage();
   const startedMs = performance.now();
@@ -141,7 +144,7 @@ async function plain(dataDir: string, subjects: Subject[]): Promise<Figures> {
   return measured;
 }
 
-const WRITERS: Record<string, (dataDir: string) => Promise<Writer>> = {
+const WRITERS: Record<string, (dataDir: string) => Promise<Writer<AllCommands>>> = {
   thread: startThreadWriter,
   inline: (dataDir) => Promise.resolve(createInlineWriter(dataDir)),
 };

@@ -6,8 +6,7 @@ import { createBatchRunner, type Outcome, type Request } from "#storage/engines/
 import { isDiskFull, openWriter } from "#storage/engines/sqlite/database.ts";
 import { commandsOver } from "#storage/engines/sqlite/sql.ts";
 import type { Answer, FromWriter, ToWriter } from "#storage/engines/sqlite/writer.ts";
-import type { AllCommands } from "#storage/commands.ts";
-import { PATIENT } from "#storage/writer.ts";
+import { PATIENT, type AllCommands } from "#storage/commands.ts";
 
 const port = parentPort;
 if (!port) throw new Error("workers/write.ts runs as a worker thread");

@@ -9,7 +9,7 @@ import { createNoteAudit } from "./audit-log.ts";
 import { createLedger } from "./ledger.ts";
 import type { Reader, Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface AccountRow {
   id: number;
@@ -151,7 +151,9 @@ export function accountCommands(sql: Sql) {
   };
 }
 
-export function createAccountStore(reader: Reader, writer: Writer): AccountStore {
+export function createAccountStore(
+  reader: Reader, writer: WriterOf<typeof accountCommands>,
+): AccountStore {
   const list = reader.prepare<object, AccountRow>(`SELECT ${ACCOUNT} FROM accounts ORDER BY id`);
   const find = reader.prepare<object, AccountRow>(
     `SELECT ${ACCOUNT} FROM accounts WHERE id = @accountId`);

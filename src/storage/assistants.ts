@@ -10,7 +10,7 @@ import type {
 } from "#features/assistants/settings.ts";
 import type { Instant } from "#core/system.ts";
 import { perSession, together, type Exists, type Reader, type Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface AssistantRow {
   id: number;
@@ -302,7 +302,9 @@ async function wholeOf(sql: Sql, row: AssistantRow): Promise<Assistant> {
 const wholesOf = (sql: Sql, rows: AssistantRow[]): Promise<Assistant[]> =>
   Promise.all(rows.map((row) => wholeOf(sql, row)));
 
-export function createAssistantStore(reader: Reader, writer: Writer): AssistantStore {
+export function createAssistantStore(
+  reader: Reader, writer: WriterOf<typeof assistantCommands>,
+): AssistantStore {
   const find = reader.prepare<object, Version>(`
     SELECT id, account_id, updated_at FROM assistants
     WHERE id = @assistantId AND account_id = @accountId AND deleted_at IS NULL`);

@@ -5,11 +5,13 @@ import type { Instant } from "#core/system.ts";
 import { DELETED } from "./conversations.ts";
 import { createUnwanted } from "./removals.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 type Added = Parameters<AttachmentStore["add"]>[0];
 
-export function createAttachmentStore(reader: Reader, writer: Writer): AttachmentStore {
+export function createAttachmentStore(
+  reader: Reader, writer: WriterOf<typeof attachmentCommands>,
+): AttachmentStore {
   const find = reader.prepare<object, AttachmentBody>(`
     SELECT uuid AS id, name, type, bytes FROM attachments
     WHERE conversation_id = @conversationId AND uuid = @id`);

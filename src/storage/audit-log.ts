@@ -5,7 +5,7 @@ import type {
 import type { Instant } from "#core/system.ts";
 import type { Reader, Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface Row {
   number: number;
@@ -86,7 +86,9 @@ const parametersOf = ({ actorId, action, objectId, from, to }: AuditFilter) => (
   objectId: objectId ?? null, from: from ?? null, to: to ?? null,
 });
 
-export function createAuditStore(reader: Reader, writer: Writer): AuditStore {
+export function createAuditStore(
+  reader: Reader, writer: WriterOf<typeof auditCommands>,
+): AuditStore {
   const page = reader.prepare<object, Row>(`
     SELECT ${ENTRY} FROM audit_log WHERE ${FILTER} ORDER BY number DESC LIMIT (@rows + 0)`);
   const after = reader.prepare<object, Row>(`

@@ -9,7 +9,7 @@ import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface AlertsRow {
   amounts: string;
@@ -104,7 +104,9 @@ export function balanceCommands(sql: Sql) {
   };
 }
 
-export function createBalanceStore(reader: Reader, writer: Writer): BalanceStore {
+export function createBalanceStore(
+  reader: Reader, writer: WriterOf<typeof balanceCommands>,
+): BalanceStore {
   const account = reader.prepare<object, {
     balance_micros: number; reserved_micros: number; created_at: number;
   }>("SELECT balance_micros, reserved_micros, created_at FROM accounts WHERE id = @accountId");
@@ -143,7 +145,9 @@ export function createBalanceStore(reader: Reader, writer: Writer): BalanceStore
   };
 }
 
-export function createTopUpStore(reader: Reader, writer: Writer): TopUpStore {
+export function createTopUpStore(
+  reader: Reader, writer: WriterOf<typeof balanceCommands>,
+): TopUpStore {
   const find = reader.prepare<object, { account_id: number }>(
     "SELECT account_id FROM top_ups WHERE session_id = @sessionId");
   return {

@@ -7,7 +7,7 @@ import type { Period, WorkingHours } from "#features/calendar/slots.ts";
 import type { Instant } from "#core/system.ts";
 import { MINUTE_MICROS } from "#core/zones.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface CalendarRow {
   assistant_id: number;
@@ -125,7 +125,9 @@ export function calendarCommands(sql: Sql) {
   };
 }
 
-export function createCalendarStore(reader: Reader, writer: Writer): CalendarStore {
+export function createCalendarStore(
+  reader: Reader, writer: WriterOf<typeof calendarCommands>,
+): CalendarStore {
   const find = reader.prepare<object, CalendarRow>(FIND_CALENDAR);
   const findBooking = reader.prepare<object, AppointmentRow>(FIND_BOOKING);
   const findByFeed = reader.prepare<object, CalendarRow>(

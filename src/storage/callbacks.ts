@@ -6,7 +6,7 @@ import type { Author, Away, CommittedEvent } from "#events/events.ts";
 import { createDeskMove } from "./desk-commands.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 export interface CallbackRow {
   id: number;
@@ -88,7 +88,9 @@ export function callbackCommands(sql: Sql) {
   };
 }
 
-export function createCallbackStore(reader: Reader, writer: Writer): CallbackStore {
+export function createCallbackStore(
+  reader: Reader, writer: WriterOf<typeof callbackCommands>,
+): CallbackStore {
   const list = reader.prepare<object, CallbackRow>(`
     SELECT ${CALLBACK} FROM callbacks WHERE conversation_id = @conversationId ORDER BY id DESC`);
   return {

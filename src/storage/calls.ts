@@ -14,7 +14,8 @@ import { patternOf } from "./found.ts";
 import { isFree } from "./nodes.ts";
 import { perSession, together, type Exists, type Reader, type Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
-import type { Writer } from "./writer.ts";
+import type { callCommands } from "./call-commands.ts";
+import type { WriterOf } from "./writer.ts";
 
 export interface CallRow extends DeskRow {
   id: number;
@@ -183,7 +184,7 @@ async function snapshotOf(sql: Sql, row: CallRow): Promise<CallSnapshot> {
   return { call: callFromRow(row), entries: entries.map(entryFromRow) };
 }
 
-export function createCallStore(reader: Reader, writer: Writer): CallStore {
+export function createCallStore(reader: Reader, writer: WriterOf<typeof callCommands>): CallStore {
   const { find, live, entries } = snapshotReads(reader);
   const list = reader.prepare<object, CallRow>(
     `${CALL} WHERE ${MATCHES} ORDER BY c.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
@@ -261,7 +262,7 @@ const recordingsIn = (row: Pick<CallRow, "recording_file" | "transfers">): strin
   });
 
 function createCallSweeps(
-  reader: Reader, writer: Writer,
+  reader: Reader, writer: WriterOf<typeof callCommands>,
 ): Pick<CallStore, "beat" | "cutRecordings" | "recover" | "hasRecording" | "expireRecordings"> {
   const unfinished = reader.prepare<object, { accountId: number }>(
     `SELECT DISTINCT account_id AS "accountId" FROM calls

@@ -5,7 +5,8 @@ import type { LeadStatus } from "#features/leads/leads.ts";
 import { IS_FINAL } from "./calls.ts";
 import { createFigureReads, createZoneReads } from "./campaign-figures.ts";
 import type { Reader } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { campaignCommands } from "./campaign-commands.ts";
+import type { WriterOf } from "./writer.ts";
 
 export interface CampaignRow {
   id: number;
@@ -67,7 +68,9 @@ export function campaignFromRow(row: CampaignRow): Campaign {
   };
 }
 
-export function createCampaignStore(reader: Reader, writer: Writer): CampaignStore {
+export function createCampaignStore(
+  reader: Reader, writer: WriterOf<typeof campaignCommands>,
+): CampaignStore {
   const find = reader.prepare<object, CampaignRow>("SELECT * FROM campaigns WHERE id = @campaignId");
   const list = reader.prepare<object, CampaignRow>(
     "SELECT * FROM campaigns WHERE account_id = @accountId ORDER BY id");

@@ -7,12 +7,12 @@ import { DELETED } from "./conversations.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import type { SearchCommands } from "./search.ts";
 import type { Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 type DeleteArgs = Parameters<BulkStore["delete"]>[0];
 type LabelArgs = Parameters<BulkStore["label"]>[0];
 
-export const createBulkStore = (writer: Writer): BulkStore => ({
+export const createBulkStore = (writer: WriterOf<typeof bulkCommands>): BulkStore => ({
   delete: (args) => writer.write("conversations.delete", args),
   label: (args) => writer.write("conversations.label", args),
 });

@@ -4,7 +4,7 @@ import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface EndingRow {
   type: string;
@@ -34,7 +34,9 @@ function isWanted({ type, settings, was_written: wasWritten }: EndingRow): boole
   return type !== "test" && wasWritten === 1 && isOn === true && (fields ?? []).length > 0;
 }
 
-export function createEvaluationStore(reader: Reader, writer: Writer): EvaluationStore {
+export function createEvaluationStore(
+  reader: Reader, writer: WriterOf<typeof evaluationCommands>,
+): EvaluationStore {
   const due = reader.prepare<object, {
     id: number; uuid: string; account_id: number; assistant_id: number; evaluation_due: number;
   }>(`

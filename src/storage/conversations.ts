@@ -14,13 +14,16 @@ import type { Desk } from "#features/conversations/desk.ts";
 import type {
   AttachmentBody, Author, DeskReason, DeskState, FailureClass, FunctionCall, Rating,
 } from "#events/events.ts";
+import type { conversationCommands } from "./conversation-commands.ts";
+import type { deskCommands } from "./desk-commands.ts";
 import { createFound } from "./found.ts";
+import type { messageSearchCommands } from "./message-search.ts";
 import { isFree, NOBODY } from "./nodes.ts";
 import type { SearchIndex } from "./search.ts";
 import type { Exists, Reader } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
-import type { OpenTurn } from "./turns.ts";
-import type { Writer } from "./writer.ts";
+import type { OpenTurn, turnCommands } from "./turns.ts";
+import type { Writer, WriterOf } from "./writer.ts";
 
 export interface ConversationRow {
   id: number;
@@ -203,7 +206,7 @@ function createOutlook(reader: Reader): ConversationStore["outlook"] {
   };
 }
 
-export const createDeskStore = (writer: Writer): DeskStore => ({
+export const createDeskStore = (writer: WriterOf<typeof deskCommands>): DeskStore => ({
   moveDesk: (args) => writer.write("desk.move", args),
   say: (args) => writer.write("desk.say", args),
   end: (args) => writer.write("desk.end", args),
@@ -246,7 +249,7 @@ function createTurnReads(
 }
 
 function createLists(
-  reader: Reader, writer: Writer, search: SearchIndex,
+  reader: Reader, writer: WriterOf<typeof messageSearchCommands>, search: SearchIndex,
 ): Pick<ConversationStore, "summary" | "list"> {
   const found = createFound(reader, writer, search);
   const summaries = SUMMARIES();
@@ -282,8 +285,12 @@ function createLists(
   };
 }
 
+type ConversationCommands = ReturnType<typeof conversationCommands>
+  & ReturnType<typeof messageSearchCommands> & ReturnType<typeof turnCommands>;
+type ConversationWriter = Writer<ConversationCommands>;
+
 export function createConversationStore(
-  reader: Reader, writer: Writer, search: SearchIndex,
+  reader: Reader, writer: ConversationWriter, search: SearchIndex,
 ): ConversationStore {
   const find = reader.prepare<object, ConversationRow>(
     `SELECT ${CONVERSATION} FROM conversations WHERE uuid = @uuid`);
@@ -353,7 +360,7 @@ const openTurnFromRow = (row: OpenTurnRow): OpenTurn => ({
 });
 
 function createConversationSweeps(
-  reader: Reader, writer: Writer,
+  reader: Reader, writer: ConversationWriter,
 ): Pick<ConversationStore, "endInactive" | "recover"> {
   const due = reader.prepare<object, { id: number; accountId: number }>(`
     SELECT id, account_id AS "accountId" FROM conversations

@@ -8,7 +8,7 @@ import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import { DELETED } from "./conversations.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface Counted {
   at: Instant;
@@ -155,7 +155,7 @@ const sumBy = (reader: Reader, by: CostDimension) => reader.prepare<object, Cost
   SELECT ${COLUMNS[by]} AS key, sum(micros) AS micros, sum(entries) AS entries FROM costs
   WHERE account_id = @accountId AND at >= @from AND at < @to GROUP BY ${COLUMNS[by]}`);
 
-export function createCostStore(reader: Reader, writer: Writer): CostStore {
+export function createCostStore(reader: Reader, writer: WriterOf<typeof costCommands>): CostStore {
   const counted = reader.prepare<object, { number: number }>(
     "SELECT number FROM costs_counted WHERE account_id = @accountId");
   const next = reader.prepare<object, EntryRow>(`

@@ -11,7 +11,9 @@ import type { ArgsOf, ResultOf, Writer } from "./writer.ts";
 /** What it was done to; `true`: nothing in particular. Null: it was not done. */
 type Object = number | string | true | null;
 type Deeds = {
-  [Name in keyof AllCommands]?: (result: ResultOf<Name>, args: ArgsOf<Name>) => Object;
+  [Name in keyof AllCommands]?: (
+    result: ResultOf<AllCommands, Name>, args: ArgsOf<AllCommands, Name>,
+  ) => Object;
 };
 
 const byId = (result: { id: number } | null): Object => result?.id ?? null;
@@ -169,8 +171,8 @@ export function withDeeds<Commands extends object>(sql: Sql, commands: Commands)
 }
 
 /** The first command that does what the request came for takes its deed along. */
-export function notingDeeds(writer: Writer): Writer {
-  const write: Writer["write"] = (name, args) => {
+export function notingDeeds(writer: Writer<AllCommands>): Writer<AllCommands> {
+  const write: typeof writer.write = (name, args) => {
     const deed = deedUnderWay();
     const rule = ruleOf(name);
     if (deed?.state !== "open" || !rule) return writer.write(name, args);

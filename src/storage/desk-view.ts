@@ -1,11 +1,13 @@
 // The line of those who wait, and people's pictures. Rules: features/conversations/desk-view.ts.
 import type { DeskViewStore } from "#features/conversations/desk-view.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 type SetAvatar = Parameters<DeskViewStore["setAvatar"]>[0];
 
-export function createDeskViewStore(reader: Reader, writer: Writer): DeskViewStore {
+export function createDeskViewStore(
+  reader: Reader, writer: WriterOf<typeof deskViewCommands>,
+): DeskViewStore {
   const place = reader.prepare<object, { place: number }>(`
     SELECT count(*) AS place FROM conversations c, conversations own
     WHERE own.id = @id AND own.account_id = @accountId AND c.account_id = @accountId

@@ -6,7 +6,7 @@ import type {
 } from "#features/accounts/saved-views.ts";
 import type { Instant } from "#core/system.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface ProofRow {
   at: number;
@@ -26,7 +26,9 @@ const ANSWERED = (more: string): string => `
     AND EXISTS (SELECT 1 FROM turns t WHERE t.conversation_id = c.id AND t.state = 'done')
   ORDER BY c.id LIMIT 1`;
 
-export function createFirstStepStore(reader: Reader, writer: Writer): FirstStepStore {
+export function createFirstStepStore(
+  reader: Reader, writer: WriterOf<typeof firstDayCommands>,
+): FirstStepStore {
   const own = reader.prepare<object, {
     dismissed_at: number | null; found_at: number | null; found: string | null;
   }>("SELECT dismissed_at, found_at, found FROM first_steps WHERE account_id = @accountId");
@@ -75,7 +77,9 @@ const VIEW = "id, list, name, query, created_at";
 const viewFromRow = ({ created_at: createdAt, ...view }: ViewRow): SavedView =>
   ({ ...view, createdAt });
 
-export function createSavedViewStore(reader: Reader, writer: Writer): SavedViewStore {
+export function createSavedViewStore(
+  reader: Reader, writer: WriterOf<typeof firstDayCommands>,
+): SavedViewStore {
   const list = reader.prepare<object, ViewRow>(
     `SELECT ${VIEW} FROM saved_views WHERE account_id = @accountId ORDER BY name, id`);
   return {

@@ -3,13 +3,16 @@
 import { LIMITS } from "#core/limits.ts";
 import type { SearchIndex } from "./search.ts";
 import type { Reader } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { messageSearchCommands } from "./message-search.ts";
+import type { WriterOf } from "./writer.ts";
 
 /** Any text, as a pattern of LIKE that finds it anywhere; a NUL would end it. */
 export const patternOf = (text: string): string =>
   `%${text.toLowerCase().replaceAll("\0", "\uFFFD").replaceAll(/[\\%_]/g, "\\$&")}%`;
 
-export function createFound(reader: Reader, writer: Writer, search: SearchIndex) {
+export function createFound(
+  reader: Reader, writer: WriterOf<typeof messageSearchCommands>, search: SearchIndex,
+) {
   return {
     /** Asks about the conversation `c`. */
     condition: `(CAST(@search AS TEXT) IS NULL

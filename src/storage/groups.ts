@@ -6,7 +6,7 @@ import type {
 import type { Instant } from "#core/system.ts";
 import { TOUCHED } from "./assistants.ts";
 import { perSession, together, type Reader, type Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface GroupRow {
   id: number;
@@ -129,7 +129,9 @@ export function groupCommands(sql: Sql) {
   };
 }
 
-function createStore(reader: Reader, writer: Writer, kind: Kind): GroupStore {
+function createStore(
+  reader: Reader, writer: WriterOf<typeof groupCommands>, kind: Kind,
+): GroupStore {
   const { table } = kind;
   const reads = perSession((sql) => ({
     page: sql.prepare<object, GroupRow>(`
@@ -155,7 +157,7 @@ function createStore(reader: Reader, writer: Writer, kind: Kind): GroupStore {
 
 export function createGroupStores(
   reader: Reader,
-  writer: Writer,
+  writer: WriterOf<typeof groupCommands>,
 ): { folders: GroupStore; labels: GroupStore } {
   return {
     folders: createStore(reader, writer, FOLDERS), labels: createStore(reader, writer, LABELS),

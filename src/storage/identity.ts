@@ -3,7 +3,7 @@
 import type { IdentityState, IdentityStore } from "#features/conversations/identity.ts";
 import type { Instant } from "#core/system.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface Row {
   number: number;
@@ -15,7 +15,9 @@ const STATE = "identity_number AS number, identity_changed_at AS changed_at";
 const stateOf = (row: Row | undefined): IdentityState | null =>
   (row ? { number: row.number, changedAt: row.changed_at } : null);
 
-export function createIdentityStore(reader: Reader, writer: Writer): IdentityStore {
+export function createIdentityStore(
+  reader: Reader, writer: WriterOf<typeof identityCommands>,
+): IdentityStore {
   const find = reader.prepare<object, Row>(
     `SELECT ${STATE} FROM assistants WHERE id = @assistantId`);
   return {

@@ -7,11 +7,18 @@ import type { Author } from "#events/events.ts";
 import {
   LAST, lastFromRow, SUMMARIES, summaryFromRow, type LastRow, type SummaryRow,
 } from "./conversations.ts";
+import type { deskCommands } from "./desk-commands.ts";
 import { createFound } from "./found.ts";
 import { createBeside, type Beside } from "./inbox-rows.ts";
+import type { messageSearchCommands } from "./message-search.ts";
+import type { readingCommands } from "./reading.ts";
 import type { SearchIndex } from "./search.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
 import type { Writer } from "./writer.ts";
+
+type InboxCommands = ReturnType<typeof deskCommands> & ReturnType<typeof inboxCommands>
+  & ReturnType<typeof messageSearchCommands> & ReturnType<typeof readingCommands>;
+type InboxWriter = Writer<InboxCommands>;
 
 interface Row extends SummaryRow, LastRow {
   since: number;
@@ -48,7 +55,9 @@ const FILTERED = `(CAST(@labelId AS BIGINT) IS NULL OR EXISTS (SELECT 1 FROM con
     WHERE k.conversation_id = c.id AND k.done_at IS NULL))
   AND (CAST(@unread AS BIGINT) = 0 OR m.created_at > coalesce(r.read_at, -1))`;
 
-function createPage(reader: Reader, writer: Writer, search: SearchIndex): InboxStore["page"] {
+function createPage(
+  reader: Reader, writer: InboxWriter, search: SearchIndex,
+): InboxStore["page"] {
   const found = createFound(reader, writer, search);
   const prepare = (queue: Queue) => reader.prepare<object, Row>(`
     ${SUMMARIES(`${LAST}, ${SINCE} AS since, r.read_at AS person_read_at,
@@ -75,7 +84,7 @@ function createPage(reader: Reader, writer: Writer, search: SearchIndex): InboxS
 }
 
 export function createInboxStore(
-  reader: Reader, writer: Writer, search: SearchIndex,
+  reader: Reader, writer: InboxWriter, search: SearchIndex,
 ): InboxStore {
   const counts = reader.prepare<object, Record<Queue, number>>(`
     SELECT

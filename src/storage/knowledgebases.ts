@@ -15,7 +15,7 @@ import { createPassages } from "./passages.ts";
 import { createUnwanted } from "./removals.ts";
 import type { SearchCommands, SearchIndex } from "./search.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 type NamingArgs = { name?: string; description?: string | null; accountId: number; now: Instant };
 
@@ -86,7 +86,7 @@ export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
 }
 
 export function createKnowledgebaseStore(
-  reader: Reader, writer: Writer, index: SearchIndex,
+  reader: Reader, writer: WriterOf<typeof knowledgebaseCommands>, index: SearchIndex,
 ): KnowledgebaseStore {
   const find = reader.prepare<object, KnowledgebaseRow>(
     `${KNOWLEDGEBASE} WHERE k.id = @knowledgebaseId AND k.account_id = @accountId`);

@@ -5,7 +5,8 @@ import type {
 } from "#features/leads/leads.ts";
 import { createLeadViews, LEAD, type WholeRow } from "./lead-views.ts";
 import type { Exists, Reader } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { leadCommands } from "./lead-commands.ts";
+import type { WriterOf } from "./writer.ts";
 
 export interface LeadRow {
   id: number;
@@ -75,7 +76,7 @@ const parametersOf = (accountId: number, filter: LeadFilter) => ({
   dueAt: filter.isDueAt ?? null,
 });
 
-export function createLeadStore(reader: Reader, writer: Writer): LeadStore {
+export function createLeadStore(reader: Reader, writer: WriterOf<typeof leadCommands>): LeadStore {
   const find = reader.prepare<object, WholeRow>(`${LEAD} WHERE l.id = @leadId`);
   const contacts = reader.prepare<object, LeadRow>(
     "SELECT * FROM leads WHERE main_id = @leadId ORDER BY position");

@@ -10,7 +10,7 @@ import type { ArgsOf } from "./writer.ts";
  */
 export type Lock = { account: number } | { global: "accounts" | "files" | "messages" | "nodes" | "numbers" | "passwords" };
 
-type Locks = { [Name in keyof AllCommands]: (args: ArgsOf<Name>) => Lock };
+type Locks = { [Name in keyof AllCommands]: (args: ArgsOf<AllCommands, Name>) => Lock };
 
 const account = ({ accountId }: { accountId: number }): Lock => ({ account: accountId });
 const numbers = (): Lock => ({ global: "numbers" });
@@ -183,5 +183,6 @@ const LOCKS: Locks = {
 };
 
 /** Whatever the arguments are of. */
-export const lockOf = <Name extends keyof AllCommands>(name: Name, args: ArgsOf<Name>): Lock =>
-  LOCKS[name](args);
+export const lockOf = <Name extends keyof AllCommands>(
+  name: Name, args: ArgsOf<AllCommands, Name>,
+): Lock => LOCKS[name](args);

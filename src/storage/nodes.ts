@@ -9,7 +9,7 @@ import { VERSION } from "#core/version.ts";
 import { shippedMigrations } from "./migrations.ts";
 import { nodeFigures } from "./node-figures.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 /** Owns nothing: what it begins is free at once. For commands outside a server. */
 export const NOBODY = 0;
@@ -129,7 +129,7 @@ function deathCommands(sql: Sql) {
   };
 }
 
-export function createNodeStore(reader: Reader, writer: Writer): NodeStore {
+export function createNodeStore(reader: Reader, writer: WriterOf<typeof nodeCommands>): NodeStore {
   const clock = reader.prepare<object, { now: Instant }>(`SELECT ${reader.dialect.clock} AS now`);
   const list = reader.prepare<object, NodeRow>(`
     SELECT id, name, url, state, started_at, beat_at, lease_until, version, calls, streams,

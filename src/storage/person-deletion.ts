@@ -6,7 +6,7 @@ import type { callCommands } from "./call-commands.ts";
 import type { bulkCommands } from "./conversation-deletion.ts";
 import type { leadCommands } from "./lead-commands.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 type DeleteArgs = Parameters<PersonStore["delete"]>[0];
 type Commands = Pick<ReturnType<typeof callCommands>, "calls.deleteMany">
@@ -20,7 +20,9 @@ interface Known {
   external_identifier: string | null;
 }
 
-export function createPersonStore(reader: Reader, writer: Writer): PersonStore {
+export function createPersonStore(
+  reader: Reader, writer: WriterOf<typeof personCommands>,
+): PersonStore {
   const conversation = reader.prepare<object, Known>(`
     SELECT uuid, assistant_id, visitor_id, external_identifier FROM conversations
     WHERE uuid = @uuid AND account_id = @accountId`);

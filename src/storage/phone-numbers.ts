@@ -9,7 +9,8 @@ import type { Purchase, PurchaseState, PurchaseStore } from "#features/phone-num
 import type { RenewalStore } from "#features/phone-numbers/renewals.ts";
 import type { NumberStatus } from "#features/phone-numbers/billing.ts";
 import type { Exists, Reader } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { phoneNumberCommands } from "./phone-number-commands.ts";
+import type { WriterOf } from "./writer.ts";
 
 export interface PhoneNumberRow {
   id: number;
@@ -93,7 +94,9 @@ function purchaseFromRow(row: PurchaseRow): Purchase {
 
 export type PhoneNumbersStorage = OwnedNumberStore & RenewalStore & PurchaseStore & InboundStore;
 
-export function createPhoneNumberStore(reader: Reader, writer: Writer): PhoneNumbersStorage {
+export function createPhoneNumberStore(
+  reader: Reader, writer: WriterOf<typeof phoneNumberCommands>,
+): PhoneNumbersStorage {
   const find = reader.prepare<object, PhoneNumberRow>(
     "SELECT * FROM phone_numbers WHERE id = @phoneNumberId AND account_id = @accountId");
   const list = reader.prepare<object, PhoneNumberRow>(
@@ -158,7 +161,9 @@ function createInboundReads(reader: Reader): InboundStore {
   };
 }
 
-function createPurchaseReads(reader: Reader, writer: Writer): PurchaseStore {
+function createPurchaseReads(
+  reader: Reader, writer: WriterOf<typeof phoneNumberCommands>,
+): PurchaseStore {
   const credited = reader.prepare<object, Exists>(
     "SELECT 1 FROM ledger WHERE account_id = @accountId AND amount_micros > 0 LIMIT 1");
   const inUse = reader.prepare<object, Exists>(`
@@ -217,7 +222,9 @@ const STOCK = `SELECT i.phone_number, i.country_code, i.sms_capable, i.price_mic
   FROM number_inventory i LEFT JOIN number_purchases p ON p.uuid = i.purchase_uuid`;
 const FREE = "i.purchase_uuid IS NULL";
 
-export function createNumberInventory(reader: Reader, writer: Writer): NumberInventory {
+export function createNumberInventory(
+  reader: Reader, writer: WriterOf<typeof phoneNumberCommands>,
+): NumberInventory {
   const free = reader.prepare<object, StockRow>(`${STOCK}
     WHERE ${FREE} AND i.country_code = @countryCode AND i.phone_number LIKE '%' || @contains || '%'
     ORDER BY i.phone_number LIMIT (@most + 0)`);

@@ -1,12 +1,12 @@
 // Browsers that are notified. Rules: features/conversations/push.ts.
 import type { PushStore, PushSubscription } from "#features/conversations/push.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 /** More than any account's people have. */
 const ROWS_MAX = 1000;
 
-export function createPushStore(reader: Reader, writer: Writer): PushStore {
+export function createPushStore(reader: Reader, writer: WriterOf<typeof pushCommands>): PushStore {
   const list = reader.prepare<object, {
     id: number; person: string; endpoint: string; public_key: string; auth: string;
   }>(`

@@ -4,9 +4,9 @@ import type { RateConversation, RateReply, RatingStore } from "#features/convers
 import type { CommittedEvent } from "#events/events.ts";
 import { createConversationAppender } from "./conversation-events.ts";
 import type { Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
-export const createRatingStore = (writer: Writer): RatingStore => ({
+export const createRatingStore = (writer: WriterOf<typeof ratingCommands>): RatingStore => ({
   rateReply: (args) => writer.write("ratings.reply", args),
   rateConversation: (args) => writer.write("ratings.conversation", args),
 });

@@ -5,7 +5,7 @@ import { isoMicros, type Instant } from "#core/system.ts";
 import type { Author, CommittedEvent } from "#events/events.ts";
 import { createConversationAppender } from "./conversation-events.ts";
 import type { Exists, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface ReadRow {
   id: number;
@@ -76,6 +76,6 @@ function labelCommands(sql: Sql) {
   };
 }
 
-export const createReadingStore = (writer: Writer): ReadingStore => ({
+export const createReadingStore = (writer: WriterOf<typeof readingCommands>): ReadingStore => ({
   read: (args) => writer.write("desk.read", args),
 });

@@ -2,7 +2,7 @@
 // of a file writes its row, so that no crash leaves the file behind. Used by files/removals.ts.
 import type { Instant } from "#core/system.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface Unwanted {
   names: string[];
@@ -42,7 +42,9 @@ export function removalCommands(sql: Sql) {
   };
 }
 
-export function createRemovalStore(reader: Reader, writer: Writer): RemovalStore {
+export function createRemovalStore(
+  reader: Reader, writer: WriterOf<typeof removalCommands>,
+): RemovalStore {
   const due = reader.prepare<object, { name: string }>(`
     SELECT name FROM unwanted_files WHERE due_at <= @now ORDER BY due_at LIMIT (@rows + 0)`);
   return {

@@ -1,11 +1,14 @@
 // What is kept for a time only: events and the journal of tool calls. Used by the engine's store.
 import type { Instant } from "#core/system.ts";
+import type { eventCommands } from "./events.ts";
 import type { Reader } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
+import type { toolCommands } from "./tools.ts";
 import type { Writer } from "./writer.ts";
 
 export function createTrimLog(
-  reader: Reader, writer: Writer,
+  reader: Reader,
+  writer: Writer<ReturnType<typeof eventCommands> & ReturnType<typeof toolCommands>>,
 ): (before: Instant, rows: number) => Promise<number> {
   // The oldest alone are looked at: nothing finds the others without reading the whole log.
   const events = reader.prepare<object, { id: number; accountId: number }>(`

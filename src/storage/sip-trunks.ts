@@ -8,7 +8,7 @@ import type { Instant } from "#core/system.ts";
 import { IS_LIVE } from "./calls.ts";
 import { isFree, type AsNode } from "./nodes.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface SipTrunkRow {
   id: number;
@@ -200,7 +200,9 @@ function createApprovals(sql: Sql) {
   };
 }
 
-export function createSipTrunkStore(reader: Reader, writer: Writer): SipTrunkStore {
+export function createSipTrunkStore(
+  reader: Reader, writer: WriterOf<typeof sipTrunkCommands>,
+): SipTrunkStore {
   const find = reader.prepare<object, SipTrunkRow>(
     `${TRUNK} WHERE n.id = @id AND n.account_id = @accountId`);
   const list = reader.prepare<object, SipTrunkRow>(

@@ -12,6 +12,7 @@ import { notingDeeds } from "./deeds.ts";
 import { createEvaluationStore } from "./conversation-evaluations.ts";
 import { createBulkStore } from "./conversation-deletion.ts";
 import { createConversationStore, createDeskStore } from "./conversations.ts";
+import type { AllCommands } from "./commands.ts";
 import { createCostStore } from "./costs.ts";
 import { createDeskViewStore } from "./desk-view.ts";
 import { createEventLog } from "./events.ts";
@@ -50,8 +51,8 @@ type ClosableReader = Reader & { close(): Promise<void> };
  * for the signs that this node lives, which wait for nothing else; null: there is but one.
  */
 export function storesOver(
-  reader: ClosableReader, everybodys: Writer, search: SearchIndex, joinedAs = NOBODY,
-  beats: { reader: ClosableReader; writer: Writer } | null = null,
+  reader: ClosableReader, everybodys: Writer<AllCommands>, search: SearchIndex, joinedAs = NOBODY,
+  beats: { reader: ClosableReader; writer: Writer<AllCommands> } | null = null,
 ): Omit<Storage, "databaseId"> {
   let nodeId = joinedAs;
   const writer = notingDeeds(writingAs(() => nodeId, everybodys));

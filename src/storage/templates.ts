@@ -2,7 +2,7 @@
 import type { NewSet, TemplateSet, TemplateStore } from "#features/templates/templates.ts";
 import type { TemplateName } from "#features/templates/gallery.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface SetRow {
   id: number;
@@ -26,7 +26,9 @@ const setFromRow = (row: SetRow): TemplateSet => ({
   createdAt: row.created_at,
 });
 
-export function createTemplateStore(reader: Reader, writer: Writer): TemplateStore {
+export function createTemplateStore(
+  reader: Reader, writer: WriterOf<typeof templateCommands>,
+): TemplateStore {
   const list = reader.prepare<object, SetRow>(
     `SELECT ${SET} FROM template_sets WHERE account_id = @accountId ORDER BY id DESC`);
   const find = reader.prepare<object, SetRow>(

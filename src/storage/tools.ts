@@ -4,7 +4,7 @@ import type { StoredTool, ToolCall, ToolParameter, ToolStore } from "#features/t
 import type { Instant } from "#core/system.ts";
 import { createDetacher } from "./assistants.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface ToolRow {
   id: number;
@@ -143,7 +143,7 @@ function journalCommands(sql: Sql) {
   };
 }
 
-export function createToolStore(reader: Reader, writer: Writer): ToolStore {
+export function createToolStore(reader: Reader, writer: WriterOf<typeof toolCommands>): ToolStore {
   const find = reader.prepare<object, ToolRow>(
     "SELECT * FROM tools WHERE id = @toolId AND account_id = @accountId");
   const list = reader.prepare<object, ToolRow>(
@@ -165,7 +165,7 @@ export function createToolStore(reader: Reader, writer: Writer): ToolStore {
   };
 }
 
-export function createToolJournal(writer: Writer): ToolJournal {
+export function createToolJournal(writer: WriterOf<typeof toolCommands>): ToolJournal {
   return {
     begin: (args) => writer.write("tools.beginCall", args),
     finish: (args) => writer.write("tools.finishCall", args),

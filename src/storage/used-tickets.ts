@@ -2,7 +2,7 @@
 // features/accounts/tickets.ts.
 import type { UsedTicket, UsedTickets } from "#features/accounts/tickets.ts";
 import type { Sql } from "./sql.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 /** Rows that have had their time, deleted with each new one: more than come. */
 const FORGET_ROWS = 20;
@@ -23,6 +23,6 @@ export function ticketCommands(sql: Sql) {
   };
 }
 
-export const createUsedTickets = (writer: Writer): UsedTickets => ({
+export const createUsedTickets = (writer: WriterOf<typeof ticketCommands>): UsedTickets => ({
   use: (ticket) => writer.write("tickets.use", ticket),
 });

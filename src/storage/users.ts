@@ -5,7 +5,9 @@ import type { Role } from "#features/accounts/roles.ts";
 import type {
   Invitation, StoredUser, User, UserSession, UserStore,
 } from "#features/accounts/users.ts";
+import type { passwordTryCommands } from "./password-tries.ts";
 import type { Exists, Reader } from "./sql.ts";
+import type { userCommands } from "./user-commands.ts";
 import type { Writer } from "./writer.ts";
 
 export interface UserRow {
@@ -110,7 +112,10 @@ function createReads(reader: Reader) {
   };
 }
 
-export function createUserStore(reader: Reader, writer: Writer): UserStore {
+export function createUserStore(
+  reader: Reader,
+  writer: Writer<ReturnType<typeof passwordTryCommands> & ReturnType<typeof userCommands>>,
+): UserStore {
   const reads = createReads(reader);
   const user = (row: UserRow | undefined): User | null => row ? userFromRow(row) : null;
   const invitation = (row: InvitationRow | undefined): Invitation | null =>

@@ -7,7 +7,7 @@ import { isFree, NOBODY, type AsNode } from "./nodes.ts";
 import type { Reader, Sql } from "./sql.ts";
 import { perAccount } from "./sweeps.ts";
 import { endpointsChanged } from "./webhook-outbox.ts";
-import type { Writer } from "./writer.ts";
+import type { WriterOf } from "./writer.ts";
 
 interface EndpointRow {
   id: number;
@@ -118,7 +118,9 @@ function createWaiting(reader: Reader): WebhookStore["waiting"] {
   };
 }
 
-export function createWebhookStore(reader: Reader, writer: Writer): WebhookStore {
+export function createWebhookStore(
+  reader: Reader, writer: WriterOf<typeof webhookCommands>,
+): WebhookStore {
   const endpoint = reader.prepare<object, EndpointRow>(
     "SELECT * FROM webhook_endpoints WHERE id = @endpointId AND account_id = @accountId");
   const endpoints = reader.prepare<object, EndpointRow>(

@@ -1,30 +1,24 @@
 // The port through which every write goes; an engine implements it.
 import type { StorageFailure } from "#core/faults.ts";
-import type { AllCommands } from "./commands.ts";
 
-type Given<Name extends keyof AllCommands> = Parameters<AllCommands[Name]>[0];
 /** What a caller gives: `nodeId` comes by itself. */
-type WithoutNode<Args> = Args extends { nodeId: number } ? Omit<Args, "nodeId"> : Args;
-export type ArgsOf<Name extends keyof AllCommands> = WithoutNode<Given<Name>>;
-export type ResultOf<Name extends keyof AllCommands> = Awaited<ReturnType<AllCommands[Name]>>;
+type WithoutNode<Args extends object> = Args extends { nodeId: number } ? Omit<Args, "nodeId"> : Args;
+export type ArgsOf<Commands, Name extends keyof Commands> =
+  Commands[Name] extends (args: infer Args extends object) => unknown ? WithoutNode<Args> : never;
+export type ResultOf<Commands, Name extends keyof Commands> =
+  Commands[Name] extends (args: never) => infer Result ? Awaited<Result> : never;
 
-/** Ends of what has begun: nobody asks for them again, so they wait for a storage that is away. */
-export const PATIENT: ReadonlySet<keyof AllCommands> = new Set([
-  "turns.complete", "turns.fail", "calls.addTranscript", "calls.addTransfer", "calls.change",
-  "calls.end", "calls.failTransfer", "calls.finish", "calls.stepTransfer", "tools.finishCall",
-  "campaigns.settle", "webhooks.record",
-]);
-
-export interface Writer {
+/** `Commands`: those that may be asked for. One that takes more serves wherever some of them do. */
+export interface Writer<Commands> {
   /**
    * Runs one command; resolves after its commit is durable. Rejects with what the command threw, or
    * with StorageFailure when the disk failed, or had no room for what is not PATIENT: then nothing
    * happened, and after a failure nothing will from here on.
    */
-  write<Name extends keyof AllCommands>(
+  write<Name extends keyof Commands>(
     name: Name,
-    args: ArgsOf<Name>,
-  ): Promise<ResultOf<Name>>;
+    args: ArgsOf<Commands, Name>,
+  ): Promise<ResultOf<Commands, Name>>;
   /** Null while commits succeed; the reason once the disk has failed. */
   failure(): StorageFailure | null;
   /** Whether the disk took nothing of what it was last asked to: failed, or without room. */
@@ -33,8 +27,13 @@ export interface Writer {
   close(): Promise<void>;
 }
 
+/** The writer that a store needs for the commands this function makes. */
+export type WriterOf<Make extends (...args: never) => unknown> = Writer<ReturnType<Make>>;
+
 /** Commands that own what they begin, or end what is owned, do so as this node. */
-export const writingAs = (nodeId: () => number, writer: Writer): Writer => ({
+export const writingAs = <Commands>(
+  nodeId: () => number, writer: Writer<Commands>,
+): Writer<Commands> => ({
   ...writer,
   write: (name, args) => writer.write(name, { ...args, nodeId: nodeId() }),
 });

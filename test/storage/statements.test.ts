@@ -4,7 +4,7 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import fc from "fast-check";
 import pg from "pg";
-import { createCommands } from "#storage/commands.ts";
+import { createCommands, type AllCommands } from "#storage/commands.ts";
 import { createSearchCommands, createSearchIndex } from "#storage/engines/postgres/search.ts";
 import { createSql } from "#storage/engines/postgres/sql.ts";
 import { translate, translateSchema } from "#storage/engines/postgres/translate.ts";
@@ -38,7 +38,7 @@ async function textsOf(
   };
   createCommands(recording, commands(recording));
   const reader: Reader = { ...recording, snapshot: (read) => read(recording) };
-  const writer: Writer = {
+  const writer: Writer<AllCommands> = {
     write: nobody, failure: () => null, isRefusing: () => false, close: () => Promise.resolve(),
   };
   const stores = storesOver(

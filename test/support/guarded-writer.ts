@@ -4,6 +4,7 @@ import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
 import { openWriter, type Db } from "#storage/engines/sqlite/database.ts";
 import { commandsOver } from "#storage/engines/sqlite/sql.ts";
 import { lockOf } from "#storage/locks.ts";
+import type { AllCommands } from "#storage/commands.ts";
 import type { Writer } from "#storage/writer.ts";
 
 /** The account of a row without an `account_id` of its own; `ROW` is NEW or OLD. */
@@ -40,7 +41,7 @@ function guardTables(db: Db, lockedAccount: () => number | null): void {
   }
 }
 
-export function createGuardedWriter(dataDir: string): Writer {
+export function createGuardedWriter(dataDir: string): Writer<AllCommands> {
   const db = openWriter(dataDir, { migrate: true });
   const run = createBatchRunner(db, () => commandsOver(db));
   let locked: number | null = null;

@@ -8,7 +8,8 @@ import { LIMITS } from "#core/limits.ts";
 import { wait, type System } from "#core/system.ts";
 import { createBacklog } from "#storage/backlog.ts";
 import { lockOf, type Lock } from "#storage/locks.ts";
-import { PATIENT, type Writer } from "#storage/writer.ts";
+import { PATIENT, type AllCommands } from "#storage/commands.ts";
+import type { Writer } from "#storage/writer.ts";
 import {
   failed, isPassing, runBatch, wasCommitted, type Outcome, type Request, type Share,
 } from "./batch.ts";
@@ -226,7 +227,7 @@ function answersOf(
 export function createWriter(
   options: Pick<SessionOptions, "url" | "system">, reach: Reach,
   { writers, writesMax }: { writers: number; writesMax: number },
-): Writer {
+): Writer<AllCommands> {
   const { system } = options;
   const links = Array.from({ length: writers }, () => createLink({
     ...options, purpose: "writes", statementMs: LIMITS.databaseAnswerMs,

@@ -2,6 +2,7 @@
 // engines/open.ts.
 import type { Storage } from "#storage/storage.ts";
 import { storesOver } from "#storage/stores.ts";
+import type { AllCommands } from "#storage/commands.ts";
 import type { Writer } from "#storage/writer.ts";
 import { createReader, type SqliteReader } from "./reader.ts";
 import { createSearchIndex } from "./search.ts";
@@ -9,15 +10,17 @@ import { createInlineWriter } from "./writer.ts";
 
 /** `inline`: writes on the caller's thread (the CLI); else by the writer's thread (the server). */
 export async function openStorage(
-  dataDir: string, writing: "inline" | Promise<Writer>,
+  dataDir: string, writing: "inline" | Promise<Writer<AllCommands>>,
 ): Promise<Storage> {
-  const writer: Writer = writing === "inline"
+  const writer: Writer<AllCommands> = writing === "inline"
     ? createInlineWriter(dataDir)
     : await writing;
   return storageOver(createReader(dataDir), writer);
 }
 
 /** The stores over what reads and what writes. */
-export const storageOver = (reader: SqliteReader, writer: Writer, joinedAs?: number): Storage => ({
+export const storageOver = (
+  reader: SqliteReader, writer: Writer<AllCommands>, joinedAs?: number,
+): Storage => ({
   databaseId: null, ...storesOver(reader, writer, createSearchIndex(reader), joinedAs),
 });

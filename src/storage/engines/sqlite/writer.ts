@@ -10,6 +10,7 @@ import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { workerFile } from "#core/program.ts";
 import { createBatchRunner, type Outcome, type Request } from "./batch.ts";
+import type { AllCommands } from "#storage/commands.ts";
 import { createBacklog } from "#storage/backlog.ts";
 import { lockOf } from "#storage/locks.ts";
 import type { Writer } from "#storage/writer.ts";
@@ -46,7 +47,7 @@ function settle(waiting: Waiting[], answers: Answer[], disk: Disk, held: Waiting
 }
 
 /** Writes on the calling thread, whatever one event-loop turn brought in one transaction. */
-export function createInlineWriter(dataDir: string): Writer {
+export function createInlineWriter(dataDir: string): Writer<AllCommands> {
   const db = openWriter(dataDir, { migrate: "unserved" });
   const run = createBatchRunner(db, () => commandsOver(db));
   let queue: Waiting[] = [];
@@ -157,7 +158,7 @@ function createLine(post: (batch: Request[]) => void, disk: Disk) {
  */
 export async function startThreadWriter(
   dataDir: string, writesMax: number = LIMITS.writeQueueMax,
-): Promise<Writer> {
+): Promise<Writer<AllCommands>> {
   const worker = new Worker(WRITER_FILE, {
     workerData: { dataDir }, resourceLimits: { maxYoungGenerationSizeMb: WRITER_YOUNG_MB },
   });
