@@ -2,7 +2,7 @@
 import { fileNameOf, type AttachmentStore } from "#features/conversations/attachments.ts";
 import type { AttachmentBody } from "#events/events.ts";
 import type { Instant } from "#core/system.ts";
-import { DELETED } from "./conversations.ts";
+import { DELETED } from "./conversation-rows.ts";
 import { createUnwanted } from "./removals.ts";
 import type { Reader, Sql } from "./sql.ts";
 import type { WriterOf } from "./writer.ts";

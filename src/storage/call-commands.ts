@@ -21,7 +21,7 @@ import { callSweepCommands } from "./call-sweeps.ts";
 import { callTransferCommands, publishStep } from "./call-transfers.ts";
 import {
   CALL, callFromRow, IS_FINAL, IS_LIVE, type CallRow,
-} from "./calls.ts";
+} from "./call-rows.ts";
 import { createDialRates } from "./dial-rates.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import { createLedger } from "./ledger.ts";

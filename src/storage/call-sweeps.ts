@@ -7,7 +7,7 @@ import { placesOf } from "#features/calls/transfers.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { reference, type CallRows, type EndCall } from "./call-commands.ts";
-import { IS_UNFINISHED } from "./calls.ts";
+import { IS_UNFINISHED } from "./call-rows.ts";
 import { isFree, NOBODY, type AsNode } from "./nodes.ts";
 import { createUnwanted } from "./removals.ts";
 import type { Sql } from "./sql.ts";

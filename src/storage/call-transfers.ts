@@ -13,7 +13,7 @@ import type { Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { reference, talkCost, type CallRows } from "./call-commands.ts";
-import { CALL, callFromRow, type CallRow } from "./calls.ts";
+import { CALL, callFromRow, type CallRow } from "./call-rows.ts";
 import { createDialRates } from "./dial-rates.ts";
 import type { AsNode } from "./nodes.ts";
 import type { Exists, Sql } from "./sql.ts";

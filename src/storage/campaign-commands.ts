@@ -17,7 +17,7 @@ import { MINUTE_MICROS } from "#core/zones.ts";
 import type { CampaignReason, CommittedEvent } from "#events/events.ts";
 import type { Lead } from "#features/leads/leads.ts";
 import { createCallBegin } from "./call-commands.ts";
-import { CALL, callFromRow, IS_LIVE, type CallRow } from "./calls.ts";
+import { CALL, callFromRow, IS_LIVE, type CallRow } from "./call-rows.ts";
 import { createFigureAdder, createRetry } from "./campaign-figures.ts";
 import { campaignFromRow, type CampaignRow } from "./campaigns.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";

@@ -2,7 +2,7 @@
 import type { Campaign, CampaignStatus, CampaignStore } from "#features/campaigns/campaigns.ts";
 import type { CampaignReason } from "#events/events.ts";
 import type { LeadStatus } from "#features/leads/leads.ts";
-import { IS_FINAL } from "./calls.ts";
+import { IS_FINAL } from "./call-rows.ts";
 import { createFigureReads, createZoneReads } from "./campaign-figures.ts";
 import type { Reader } from "./sql.ts";
 import type { campaignCommands } from "./campaign-commands.ts";

@@ -5,7 +5,7 @@ import { isoMicros, type Instant } from "#core/system.ts";
 import { MINUTE_MICROS } from "#core/zones.ts";
 import type { CommittedEvent, Refused } from "#events/events.ts";
 import { createEnd } from "./conversation-evaluations.ts";
-import { CONVERSATION, conversationFromRow, type ConversationRow } from "./conversations.ts";
+import { CONVERSATION, conversationFromRow, type ConversationRow } from "./conversation-rows.ts";
 import { createConversationAppender, type AppendEvent } from "./conversation-events.ts";
 import { createDeskMove } from "./desk-commands.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";

@@ -2,8 +2,8 @@
 // and gives many a label at once; each is noted in the audit log.
 import type { BulkStore, Deleted, Labelled } from "#features/conversations/bulk.ts";
 import { createNoteAudit } from "./audit-log.ts";
-import { IS_LIVE } from "./calls.ts";
-import { DELETED } from "./conversations.ts";
+import { IS_LIVE } from "./call-rows.ts";
+import { DELETED } from "./conversation-rows.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import type { SearchCommands } from "./search.ts";
 import type { Sql } from "./sql.ts";

@@ -6,7 +6,7 @@ import {
 import type { LedgerKind } from "#features/accounts/ledger.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
-import { DELETED } from "./conversations.ts";
+import { DELETED } from "./conversation-rows.ts";
 import type { Reader, Sql } from "./sql.ts";
 import type { WriterOf } from "./writer.ts";
 

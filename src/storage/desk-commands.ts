@@ -10,7 +10,7 @@ import type { Author, CommittedEvent, MessageBody } from "#events/events.ts";
 import { createSending } from "./attachments.ts";
 import { createEnd } from "./conversation-evaluations.ts";
 import { createConversationAppender, type AppendEvent } from "./conversation-events.ts";
-import { DESK, deskFromRow, MESSAGE, messageFromRow, type DeskRow, type MessageRow } from "./conversations.ts";
+import { DESK, deskFromRow, MESSAGE, messageFromRow, type DeskRow, type MessageRow } from "./conversation-rows.ts";
 import { createAccountSequence, createEventAppender } from "./events.ts";
 import type { Sql } from "./sql.ts";
 

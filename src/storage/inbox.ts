@@ -6,7 +6,7 @@ import type { Instant } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import {
   LAST, lastFromRow, SUMMARIES, summaryFromRow, type LastRow, type SummaryRow,
-} from "./conversations.ts";
+} from "./conversation-rows.ts";
 import type { deskCommands } from "./desk-commands.ts";
 import { createFound } from "./found.ts";
 import { createBeside, type Beside } from "./inbox-rows.ts";

@@ -1,7 +1,7 @@
 // What nodes have under way and what waits for any of them, counted for people who look. Part of
 // the node store (nodes.ts).
 import type { Owned, Waiting } from "#cluster/cluster.ts";
-import { IS_LIVE } from "./calls.ts";
+import { IS_LIVE } from "./call-rows.ts";
 import type { Reader } from "./sql.ts";
 
 /** Each part is of few rows by an index of its own. */

@@ -3,7 +3,7 @@
 import type {
   DayFigures, OverviewScope, OverviewStore, Spend, TurnTimes,
 } from "#features/accounts/overview.ts";
-import { IS_LIVE } from "./calls.ts";
+import { IS_LIVE } from "./call-rows.ts";
 import { perSession, together, type Reader, type Sql } from "./sql.ts";
 
 interface AccountRow {

@@ -5,7 +5,7 @@ import type {
   CreateTrunkOutcome, SipTrunkStore, StoredSipTrunk,
 } from "#features/phone-numbers/sip-trunks.ts";
 import type { Instant } from "#core/system.ts";
-import { IS_LIVE } from "./calls.ts";
+import { IS_LIVE } from "./call-rows.ts";
 import { isFree, type AsNode } from "./nodes.ts";
 import type { Exists, Reader, Sql } from "./sql.ts";
 import type { WriterOf } from "./writer.ts";

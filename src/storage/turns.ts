@@ -10,7 +10,7 @@ import type { Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedEvent, DeskState, MessageBody } from "#events/events.ts";
 import { createSending } from "./attachments.ts";
-import { MESSAGE, messageFromRow, type MessageRow } from "./conversations.ts";
+import { MESSAGE, messageFromRow, type MessageRow } from "./conversation-rows.ts";
 import { createAsk } from "./desk-commands.ts";
 import { NOBODY, type AsNode } from "./nodes.ts";
 import { chain, together, type Awaitable, type Exists, type Sql } from "./sql.ts";

@@ -6,8 +6,8 @@ import { isLive } from "#features/calls/status.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import { conversationEndedBody, eventBody, postCallBody } from "#features/webhooks/payloads.ts";
 import type { Purpose } from "#features/webhooks/webhooks.ts";
-import { CALL, callFromRow, speakerFromRow, type CallRow } from "./calls.ts";
-import { ratingFrom } from "./conversations.ts";
+import { CALL, callFromRow, speakerFromRow, type CallRow } from "./call-rows.ts";
+import { ratingFrom } from "./conversation-rows.ts";
 import type { Awaitable, Exists, Sql } from "./sql.ts";
 
 interface AccountEndpoint {
