@@ -13,7 +13,7 @@ import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { commandsOver } from "#storage/engines/sqlite/sql.ts";
 import { createInlineWriter, startThreadWriter } from "#storage/engines/sqlite/writer.ts";
-import { NOBODY } from "#storage/nodes.ts";
+import { NOBODY } from "#storage/nodes/nodes.ts";
 import type { AllCommands } from "#storage/commands.ts";
 import type { Writer } from "#storage/writer.ts";
 import { percentile, print, printResult } from "./report.ts";

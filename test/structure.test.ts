@@ -21,7 +21,7 @@ const ORDER = [
   "conversations", "calls", "campaigns", "templates", "webhooks",
 ];
 /** Where a feature meets the edge: its routes, sockets, and what they read and write there. */
-const FACE = new RegExp(`^${FEATURES}[\\w-]+/(?:.*-)?(?:routes?|socket|wire)\\.ts$`
+const FACE = new RegExp(`^${FEATURES}[\\w-]+/(?:.*[-/])?(?:routes?|socket|wire)\\.ts$`
   + `|^${FEATURES}(?:conversations/(?:access|message-protocol)|calls/web-call)\\.ts$`);
 
 /** Shapes of requests, replies and sockets count as a port: there is nothing else in the file. */

@@ -1,5 +1,5 @@
 // Makes Opus of one recording, in a thread of its own that lets everything else go first. Started
-// by features/calls/compression.ts.
+// by features/calls/records/compression.ts.
 import {
   closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync,
 } from "node:fs";
@@ -7,7 +7,7 @@ import { constants, setPriority } from "node:os";
 import { workerData } from "node:worker_threads";
 import { openOggOpus } from "#audio/ogg-opus.ts";
 import { HEADER_BYTES, rateOfWav } from "#audio/wav.ts";
-import type { CompressionTask } from "#features/calls/compression.ts";
+import type { CompressionTask } from "#features/calls/records/compression.ts";
 
 const PIECE_BYTES = 64 * 1024;
 const { from, to } = workerData as CompressionTask;

@@ -6,7 +6,7 @@ import { createNotices, type Notices } from "#cluster/notices.ts";
 import { PROTOCOL } from "#cluster/wire.ts";
 import { tlsFilesOf, type Config } from "#config/config.ts";
 import { StartFailure, StorageFailure } from "#core/faults.ts";
-import { indexMessages } from "#features/conversations/inbox.ts";
+import { indexMessages } from "#features/conversations/desk/inbox.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { nextTurn, wait, type Timer } from "#core/system.ts";

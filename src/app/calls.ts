@@ -13,7 +13,7 @@ import { createCapacity, createLateness } from "#features/calls/capacity.ts";
 import { createLines, type Lines } from "#features/calls/lines.ts";
 import type { CallingOptions } from "#features/calls/live-call.ts";
 import { createMediaThread } from "#features/calls/media.ts";
-import type { Recordings } from "#features/calls/recordings.ts";
+import type { Recordings } from "#features/calls/records/recordings.ts";
 import {
   createVoiceChoice, type VoiceChoice, type VoiceChoiceOptions,
 } from "#features/calls/voice-choice.ts";

@@ -1,5 +1,5 @@
 // Composition root, notifications of browsers. Called by features.ts.
-import { createPush, type Push } from "#features/conversations/push.ts";
+import { createPush, type Push } from "#features/conversations/desk/push.ts";
 import type { Config } from "#config/config.ts";
 import type { System } from "#core/system.ts";
 import { createOutbound } from "#outbound/request.ts";

@@ -4,7 +4,7 @@ import type { Cluster } from "#cluster/cluster.ts";
 import type { Wire } from "#cluster/wire.ts";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import type { Evaluate } from "#features/calls/evaluation.ts";
-import type { Recordings } from "#features/calls/recordings.ts";
+import type { Recordings } from "#features/calls/records/recordings.ts";
 import { createEvaluations } from "#features/conversations/evaluations.ts";
 import { createChatEvaluation } from "#features/webhooks/evaluation.ts";
 import { createInboundAsk } from "#features/webhooks/inbound-webhook.ts";

@@ -5,7 +5,7 @@ import type { Config } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
 import { createSystem, wait } from "#core/system.ts";
-import { auditLedger } from "#storage/audit.ts";
+import { auditLedger } from "#storage/accounts/ledger-audit.ts";
 import type { Storage } from "#storage/storage.ts";
 import { withStorage } from "./command.ts";
 

@@ -10,7 +10,7 @@ import { isFolder } from "#core/disk.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSecretBox, findSecret } from "#core/secrets.ts";
 import { createSystem, isoMicros } from "#core/system.ts";
-import { auditLedger } from "#storage/audit.ts";
+import { auditLedger } from "#storage/accounts/ledger-audit.ts";
 import { auditDatabase, canBeAudited, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databaseExists, databasePath, lockDataDir, openForInspection } from "#storage/engines/sqlite/database.ts";
 import { measureCommits } from "#storage/engines/sqlite/probe.ts";

@@ -1,6 +1,6 @@
 // The search commands of the `parley` program.
 import { createSystem } from "#core/system.ts";
-import { indexMessages } from "#features/conversations/inbox.ts";
+import { indexMessages } from "#features/conversations/desk/inbox.ts";
 import { withStorage, type Command } from "./command.ts";
 
 const rebuild: Command = {

@@ -2,7 +2,7 @@
 // entry in its own transaction, with what was there before and after. Writers hand the deed in
 // (`notingDeeds`), commands write it (`withDeeds`).
 import { deedUnderWay, type DeedNote } from "#core/deed.ts";
-import { createNoteAudit } from "./audit-log.ts";
+import { createNoteAudit } from "./accounts/audit-log.ts";
 import type { AllCommands } from "./commands.ts";
 import { lockOf } from "./locks.ts";
 import type { Sql } from "./sql.ts";

@@ -9,7 +9,7 @@ import type { LedgerKind } from "#features/accounts/ledger.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import { chain, type Awaitable, type Reader, type Sql } from "./sql.ts";
-import { createEnqueue } from "./webhook-outbox.ts";
+import { createEnqueue } from "./webhooks/outbox.ts";
 
 interface EventRow {
   id: number;

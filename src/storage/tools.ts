@@ -2,7 +2,7 @@
 import type { JournalOutcome, ToolJournal } from "#features/tools/invocation.ts";
 import type { StoredTool, ToolCall, ToolParameter, ToolStore } from "#features/tools/tools.ts";
 import type { Instant } from "#core/system.ts";
-import { createDetacher } from "./assistants.ts";
+import { createDetacher } from "./assistants/assistants.ts";
 import type { Reader, Sql } from "./sql.ts";
 import type { WriterOf } from "./writer.ts";
 

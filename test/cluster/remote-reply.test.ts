@@ -13,7 +13,7 @@ import { nextTurn } from "#core/system.ts";
 import { createMemoryBus, type EventBus } from "#events/bus.ts";
 import { conversationTopic, type CommittedData, type CommittedEvent } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
-import { LiveReply } from "#features/conversations/live-reply.ts";
+import { LiveReply } from "#features/conversations/turns/live-reply.ts";
 import type { Frame } from "#realtime/frames.ts";
 import { Session } from "#realtime/session.ts";
 import { bytesOf } from "#support/frames.ts";

@@ -7,7 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import { createLogger } from "#core/logger.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { createPlacing } from "#features/calls/placing.ts";
-import type { Call } from "#features/calls/records.ts";
+import type { Call } from "#features/calls/records/records.ts";
 import type { StoredSipTrunk } from "#features/phone-numbers/sip-trunks.ts";
 import { createTrunkOwners } from "#features/phone-numbers/trunk-owners.ts";
 import { askUntil } from "#support/asking.ts";

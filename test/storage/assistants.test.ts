@@ -10,7 +10,7 @@ import type { Given } from "#features/assistants/settings.ts";
 import { Fault } from "#core/faults.ts";
 import { createSystem } from "#core/system.ts";
 import { createSecretBox } from "#core/secrets.ts";
-import { createDetacher } from "#storage/assistants.ts";
+import { createDetacher } from "#storage/assistants/assistants.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { createSql } from "#storage/engines/sqlite/sql.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
-import type { InboxFilter, Queue } from "#features/conversations/inbox.ts";
+import type { InboxFilter, Queue } from "#features/conversations/desk/inbox.ts";
 import { createWorld, ENGINES, PRICE, system, typesOf } from "#support/contract-world.ts";
 import { testDataDir } from "#support/server.ts";
 

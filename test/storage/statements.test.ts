@@ -11,7 +11,7 @@ import { translate, translateSchema } from "#storage/engines/postgres/translate.
 import { openReader, openWriter } from "#storage/engines/sqlite/database.ts";
 import { createSql as createSqliteSql } from "#storage/engines/sqlite/sql.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
-import type { SearchCommands, SearchIndex } from "#storage/search.ts";
+import type { SearchCommands, SearchIndex } from "#storage/search/search.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import { storesOver } from "#storage/stores.ts";
 import type { Writer } from "#storage/writer.ts";

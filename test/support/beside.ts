@@ -1,7 +1,7 @@
 // A server's database as tests reach it past the program, whichever engine holds it: rows that no
 // request makes, rows as they are stored, the books, and a hold that keeps every write waiting.
 import { createSystem, type Instant } from "#core/system.ts";
-import { auditLedger } from "#storage/audit.ts";
+import { auditLedger } from "#storage/accounts/ledger-audit.ts";
 import { openSession } from "#storage/engines/postgres/session.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { createReader } from "#storage/engines/sqlite/reader.ts";

@@ -3,7 +3,7 @@
 import { rmSync } from "node:fs";
 import { createDialler, type Dialler } from "#features/campaigns/dialler.ts";
 import type { Campaign, CampaignFields, CampaignStore } from "#features/campaigns/campaigns.ts";
-import type { Call } from "#features/calls/records.ts";
+import type { Call } from "#features/calls/records/records.ts";
 import { loadModels } from "#app/models.ts";
 import { readConfig } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";

@@ -2,7 +2,7 @@
 // dashboard's pages about calls.
 import assert from "node:assert/strict";
 import type { FunctionCall } from "#events/events.ts";
-import type { TurnLatency } from "#features/calls/records.ts";
+import type { TurnLatency } from "#features/calls/records/records.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 import type { TestServer } from "./server.ts";
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { isFinal, type CallStatus } from "#features/calls/status.ts";
+import { isFinal, type CallStatus } from "#features/calls/records/status.ts";
 import {
   newAssistant, startTestServer, type CallResult, type TestServer,
 } from "./server.ts";

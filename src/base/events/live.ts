@@ -1,4 +1,5 @@
-// How watchers see the reply being written right now. Implemented by conversations/live-reply.ts.
+// How watchers see the reply being written right now. Implemented by
+// conversations/turns/live-reply.ts.
 import type { ReplyFailure } from "./events.ts";
 
 export interface LiveReplyView {

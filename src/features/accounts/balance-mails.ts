@@ -1,6 +1,7 @@
 // Mail to those whom an account wants told that its balance runs low. The mails are written with
-// the crossing (storage/balance.ts) and sent from there, so that none is lost with a process and
-// none is sent by two. Called by the clock, and at once when an event says that there is one.
+// the crossing (storage/accounts/balance.ts) and sent from there, so that none is lost with a
+// process and none is sent by two. Called by the clock, and at once when an event says that there
+// is one.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { formatMicros } from "#core/money.ts";

@@ -1,5 +1,5 @@
 // How long an account's balance lasts, and who is notified when it runs low. The crossing is
-// noticed by the ledger, in the transaction of the entry (storage/balance.ts). Called by
+// noticed by the ledger, in the transaction of the entry (storage/accounts/balance.ts). Called by
 // balance-routes.ts, routes.ts and balance-mails.ts.
 import type { Micros } from "#core/money.ts";
 import type { Instant, System } from "#core/system.ts";

@@ -17,7 +17,7 @@ import { holding, type Capacity } from "./capacity.ts";
 import { createControl } from "./control.ts";
 import { beat, conclude, finish, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
-import type { Call, EndReason, Hearing } from "./records.ts";
+import type { Call, EndReason, Hearing } from "./records/records.ts";
 import {
   answerFunctionCall, followLanguage, realtimeOf, remember, reply, replyTo, UNWANTED,
 } from "./replies.ts";
@@ -28,7 +28,7 @@ import {
 } from "./live-call.ts";
 import { dismiss, operatorSaid, type Persons } from "./persons.ts";
 import { demanded, type GivenWords } from "./voice-choice.ts";
-import { NOBODY_TOOK_IT } from "./transfers.ts";
+import { NOBODY_TOOK_IT } from "./records/transfers.ts";
 import { warmReported } from "./warm.ts";
 import { mindsVoicemail } from "./voice/settings.ts";
 import type { FromMedia, LegSetup, PeerRequest } from "./voice/protocol.ts";

@@ -11,14 +11,14 @@ import type { EventBus } from "#events/bus.ts";
 import { accountTopic, callTopic, type Author } from "#events/events.ts";
 import { barredReason, type DialRules } from "#features/phone-numbers/dial-guard.ts";
 import type { DeskOutcome } from "./persons.ts";
-import type { Recordings } from "./recordings.ts";
-import { senderOf } from "./transcript.ts";
-import type { CallStatus } from "./status.ts";
+import type { Recordings } from "./records/recordings.ts";
+import { senderOf } from "./records/transcript.ts";
+import type { CallStatus } from "./records/status.ts";
 import type {
   AnsweredBy, BeginTransfer, BeginTransferOutcome, Call, CallBeat, CallFilter, CallRef, CallStore,
   CallType, DeletedCalls, EndReason, Hearing, TranscriptEntry,
-} from "./records.ts";
-import type { Transfer } from "./transfers.ts";
+} from "./records/records.ts";
+import type { Transfer } from "./records/transfers.ts";
 
 interface CallsOptions {
   store: CallStore;

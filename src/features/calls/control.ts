@@ -3,7 +3,7 @@
 import type { Calling } from "./calling.ts";
 import type { CallingOptions, LiveCall } from "./live-call.ts";
 import { createPersons } from "./persons.ts";
-import type { EndReason } from "./records.ts";
+import type { EndReason } from "./records/records.ts";
 
 export function createControl(
   options: CallingOptions,

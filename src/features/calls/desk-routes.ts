@@ -1,5 +1,6 @@
 // What people of the account do in a call beside watching it: whisper to the assistant, take it
-// over with a microphone, hand it back. The rules are persons.ts's and conversations/desk.ts's.
+// over with a microphone, hand it back. The rules are persons.ts's and
+// conversations/desk/desk.ts's.
 import { Type } from "@sinclair/typebox";
 import type { CallDeskOutcome, SharedPersons } from "#cluster/cluster.ts";
 import { Fault } from "#core/faults.ts";
@@ -11,7 +12,7 @@ import { API_ROOT } from "#http/api.ts";
 import { json, type HttpRequest, type Socket, type SocketHandlers, type SocketRoute } from "#http/exchange.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import type { Calls } from "./calls.ts";
-import { callDeskItem, CallDeskSchema } from "./desk-wire.ts";
+import { callDeskItem, CallDeskSchema } from "./records/desk-wire.ts";
 import { createIntake } from "./intake.ts";
 import { CLOSE_DENIED, createRecheck } from "./still-allowed.ts";
 import { PERSON_RATE } from "./voice/protocol.ts";

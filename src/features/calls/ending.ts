@@ -2,10 +2,10 @@
 // calls that a stop of the server ends. Called by calling.ts.
 import { LIMITS } from "#core/limits.ts";
 import { wait } from "#core/system.ts";
-import { recordingsOf } from "./transfers.ts";
-import { chargeOf, failureOf, type EndFacts } from "./failures.ts";
-import type { AnsweredStatus, CallStatus } from "./status.ts";
-import type { EndReason } from "./records.ts";
+import { recordingsOf } from "./records/transfers.ts";
+import { chargeOf, failureOf, type EndFacts } from "./records/failures.ts";
+import type { AnsweredStatus, CallStatus } from "./records/status.ts";
+import type { EndReason } from "./records/records.ts";
 import { callNow, type CallingOptions, type LiveCall } from "./live-call.ts";
 import type { FromMedia } from "./voice/protocol.ts";
 import type { CallSummary } from "./voice/brain.ts";

@@ -6,7 +6,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { LanguageModel, ModelMessage } from "#providers/models/port.ts";
-import { transcriptText, type Line } from "./transcript.ts";
+import { transcriptText, type Line } from "./records/transcript.ts";
 
 interface Evaluation {
   values: Record<string, unknown>;

@@ -1,7 +1,7 @@
 // The port of a call whose far end is a socket in the main thread: a page or a hosted carrier.
 import type { LegQuality } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
-import type { EndReason } from "./records.ts";
+import type { EndReason } from "./records/records.ts";
 import type { Said, VoiceState } from "./voice/brain.ts";
 import type { PeerReport } from "./voice/protocol.ts";
 

@@ -5,7 +5,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { MUSIC_VOLUME, WARM_TEXTS } from "#features/assistants/built-in-tools.ts";
 import type { FunctionSource } from "#engine/functions.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
-import type { LineTransfer } from "./transfers.ts";
+import type { LineTransfer } from "./records/transfers.ts";
 
 /** What the functions do; each takes effect once what is being said has been said. */
 export interface CallActions {

@@ -6,7 +6,7 @@ import type { Logger } from "#core/logger.ts";
 import type { RouteInbound } from "#features/phone-numbers/inbound-routing.ts";
 import type { RefusalCause } from "#providers/carriers/port.ts";
 import type { Calls } from "./calls.ts";
-import type { Call } from "./records.ts";
+import type { Call } from "./records/records.ts";
 import type { AssistantFacts, CallingOptions } from "./live-call.ts";
 
 interface InboundOptions

@@ -9,7 +9,7 @@ import type { Logger } from "#core/logger.ts";
 import type { DialRequest } from "#providers/carriers/port.ts";
 import type { WarmTool } from "./functions.ts";
 import type { Hosted } from "./hosted/hosted.ts";
-import type { Call } from "./records.ts";
+import type { Call } from "./records/records.ts";
 import type { VoiceChoice } from "./voice-choice.ts";
 
 /** `to` is spelt as the carrier wants it. */

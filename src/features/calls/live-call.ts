@@ -24,8 +24,8 @@ import type { Face } from "./face.ts";
 import type { SpokenLanguage } from "./languages.ts";
 import type { Lines } from "./lines.ts";
 import type { Holding } from "./persons.ts";
-import type { Recordings } from "./recordings.ts";
-import type { Hearing } from "./records.ts";
+import type { Recordings } from "./records/recordings.ts";
+import type { Hearing } from "./records/records.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 import type { MediaThread } from "./voice/protocol.ts";
 

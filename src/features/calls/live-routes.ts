@@ -18,10 +18,10 @@ import { parsePosition } from "#realtime/frames.ts";
 import { sseRoute } from "#realtime/sse-route.ts";
 import { readPosition, type SocketSession, type StreamRequest, type Streams } from "#realtime/streams.ts";
 import type { Calls } from "./calls.ts";
-import type { CallSnapshot } from "./records.ts";
-import type { Recordings } from "./recordings.ts";
+import type { CallSnapshot } from "./records/records.ts";
+import type { Recordings } from "./records/recordings.ts";
 import { CLOSE_DENIED, createRecheck } from "./still-allowed.ts";
-import { CallSchema, EntrySchema, wireCall } from "./wire.ts";
+import { CallSchema, EntrySchema, wireCall } from "./records/wire.ts";
 
 interface LiveCallOptions {
   /** Open on one call at a time. */

@@ -5,7 +5,7 @@ import type { SharedPersons } from "#cluster/cluster.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Timer } from "#core/system.ts";
 import type { Author, DeskReason } from "#events/events.ts";
-import type { Desk } from "#features/conversations/desk.ts";
+import type { Desk } from "#features/conversations/desk/desk.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import { colleagueSaid, keepUntold, rememberColleague, whispered } from "./colleagues.ts";
 import type { CallingOptions, LiveCall } from "./live-call.ts";

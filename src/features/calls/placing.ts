@@ -6,7 +6,7 @@ import type { Calling } from "./calling.ts";
 import { holding } from "./capacity.ts";
 import type { Calls } from "./calls.ts";
 import type { Lines } from "./lines.ts";
-import type { Call } from "./records.ts";
+import type { Call } from "./records/records.ts";
 
 export interface AskedCall {
   accountId: number;

@@ -16,7 +16,7 @@ import { createEarly, type Early } from "./early-reply.ts";
 import { callFunctions, type CallActions } from "./functions.ts";
 import { COLLEAGUES, SPEAK_UP } from "./colleagues.ts";
 import { languageAfter } from "./languages.ts";
-import type { Transfer } from "./transfers.ts";
+import type { Transfer } from "./records/transfers.ts";
 import { beginWarm } from "./warm.ts";
 import type { CallSetup, FromMedia } from "./voice/protocol.ts";
 import { silenceNote } from "./voice/settings.ts";

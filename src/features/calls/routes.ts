@@ -16,11 +16,11 @@ import { readIdempotencyKey } from "#http/validation.ts";
 import type { Calling } from "./calling.ts";
 import type { Calls } from "./calls.ts";
 import { activeAssistant, type AskedCall, type PlacedCall, type PlacingOptions } from "./placing.ts";
-import { CALL_STATUSES } from "./status.ts";
-import type { Recordings } from "./recordings.ts";
-import { CALL_TYPES, type CallFilter } from "./records.ts";
+import { CALL_STATUSES } from "./records/status.ts";
+import type { Recordings } from "./records/recordings.ts";
+import { CALL_TYPES, type CallFilter } from "./records/records.ts";
 import type { TrialCall } from "./trial-call.ts";
-import { CallSchema, wireCall } from "./wire.ts";
+import { CallSchema, wireCall } from "./records/wire.ts";
 
 interface CallRouteOptions {
   calls: Calls;

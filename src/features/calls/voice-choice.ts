@@ -5,7 +5,7 @@ import type { Capabilities } from "#features/assistants/capabilities.ts";
 import { voiceCodeOf, type Catalogs, type Language, type Voice } from "#features/assistants/catalogs.ts";
 import { Fault } from "#core/faults.ts";
 import type { RealtimeVendor } from "#providers/speech/port.ts";
-import type { Hearing } from "./records.ts";
+import type { Hearing } from "./records/records.ts";
 import type { EngineCodes } from "./voice/protocol.ts";
 import { hintsOf, voiceSettingsOf, type VoiceSettings } from "./voice/settings.ts";
 

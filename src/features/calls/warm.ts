@@ -10,7 +10,7 @@ import type { WarmTool } from "./functions.ts";
 import type { ColleagueLine } from "./lines.ts";
 import { callNow, type CallingOptions, type LiveCall } from "./live-call.ts";
 import { remember } from "./replies.ts";
-import { WHY_NOT_TAKEN } from "./warm-stages.ts";
+import { WHY_NOT_TAKEN } from "./records/warm-stages.ts";
 import type { ChosenVoice } from "./voice-choice.ts";
 import type { WarmReport, WarmSetup } from "./voice/warm-host.ts";
 

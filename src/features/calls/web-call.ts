@@ -22,7 +22,7 @@ import type { LegEvent } from "#providers/carriers/port.ts";
 import type { Calling } from "./calling.ts";
 import { holding } from "./capacity.ts";
 import { SILENT_MS } from "./ending.ts";
-import type { Hearing } from "./records.ts";
+import type { Hearing } from "./records/records.ts";
 import type { Face } from "./face.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 import { createIntake } from "./intake.ts";

@@ -3,7 +3,7 @@
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Weekday } from "#features/calendar/slots.ts";
 import type { CallTerms } from "#features/calls/calls.ts";
-import type { Call } from "#features/calls/records.ts";
+import type { Call } from "#features/calls/records/records.ts";
 import { Fault } from "#core/faults.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant, System } from "#core/system.ts";

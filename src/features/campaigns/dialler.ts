@@ -3,7 +3,7 @@
 // finds in the database, so a restart is nothing special.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { CallTerms } from "#features/calls/calls.ts";
-import type { Call, CallRef, EndReason } from "#features/calls/records.ts";
+import type { Call, CallRef, EndReason } from "#features/calls/records/records.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";

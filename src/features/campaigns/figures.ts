@@ -1,7 +1,7 @@
 // What a campaign has come to: figures of its calls by quarter of an hour, how fast it calls and
 // when it will be through, and why it calls nobody. Records and pure rules; the figures are written
-// by storage/campaign-figures.ts and asked for by campaigns.ts.
-import type { CallStatus } from "#features/calls/status.ts";
+// by storage/campaigns/figures.ts and asked for by campaigns.ts.
+import type { CallStatus } from "#features/calls/records/status.ts";
 import type { LeadOutcome, StateCount } from "#features/leads/leads.ts";
 import { dayAfter } from "#core/days.ts";
 import type { Micros } from "#core/money.ts";

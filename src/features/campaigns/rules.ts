@@ -1,6 +1,6 @@
 // What the end of a call means for the lead it was made to, and for the campaign. Pure; asked
 // inside the transaction that settles the lead.
-import type { Call } from "#features/calls/records.ts";
+import type { Call } from "#features/calls/records/records.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
 import { MINUTE_MICROS } from "#core/zones.ts";

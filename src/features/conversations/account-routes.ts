@@ -16,8 +16,8 @@ import { readIdempotencyKey } from "#http/validation.ts";
 import type { SharedRateLimiter } from "#core/rate-limit.ts";
 import type { Author } from "#events/events.ts";
 import type { Conversations } from "./conversations.ts";
-import { DeskFields } from "./desk-wire.ts";
-import type { Handover } from "./handover.ts";
+import { DeskFields } from "./desk/wire.ts";
+import type { Handover } from "./desk/handover.ts";
 import type { ConversationFilter } from "./records.ts";
 import {
   lastItem, LastMessageField, SatisfactionField, SearchField, searchOf, summaryItem, VariablesField,

@@ -10,16 +10,16 @@ import { createTurnQueue, type TurnQueue } from "#engine/turn-queue.ts";
 import type { EventBus } from "#events/bus.ts";
 import { conversationTopic, type AttachmentBody, type Refused } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
-import { Interrupted, type AnswerOptions, type Answered } from "./answering.ts";
-import { createAsk, createCovers, type Cover } from "./asking.ts";
+import { Interrupted, type AnswerOptions, type Answered } from "./turns/answering.ts";
+import { createAsk, createCovers, type Cover } from "./turns/asking.ts";
 import { createConversation, type CreateArgs, type Prices } from "./creation.ts";
-import { askedByEnd } from "./desk-rules.ts";
-import { createElsewhere } from "./elsewhere.ts";
-import { LiveReply } from "./live-reply.ts";
-import { createRecent, type Recent } from "./recent.ts";
+import { askedByEnd } from "./desk/rules.ts";
+import { createElsewhere } from "./turns/elsewhere.ts";
+import { LiveReply } from "./turns/live-reply.ts";
+import { createRecent, type Recent } from "./turns/recent.ts";
 import { keyReused, notFound, restarting, settled, type Sent } from "./outcomes.ts";
 import { createRefusals } from "./refusals.ts";
-import { askWhenFree, type NewTurn } from "./turn-begin.ts";
+import { askWhenFree, type NewTurn } from "./turns/begin.ts";
 import type {
   BeginOutcome,
   Conversation,

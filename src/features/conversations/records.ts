@@ -7,8 +7,8 @@ import type {
   ReplyFailure,
 } from "#events/events.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
-import type { Desk, MoveDesk } from "./desk.ts";
-import type { Satisfaction } from "./ratings.ts";
+import type { Desk, MoveDesk } from "./desk/desk.ts";
+import type { Satisfaction } from "./visitors/ratings.ts";
 
 const CONVERSATION_TYPES = ["widget", "test", "api"] as const;
 export type ConversationType = (typeof CONVERSATION_TYPES)[number];

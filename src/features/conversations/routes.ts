@@ -19,11 +19,11 @@ import { readPosition, type Streams } from "#realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Attachments } from "./attachments.ts";
 import type { Conversations } from "./conversations.ts";
-import { AuthorSchema, DeskState } from "./desk-wire.ts";
-import type { Identity } from "./identity.ts";
+import { AuthorSchema, DeskState } from "./desk/wire.ts";
+import type { Identity } from "./visitors/identity.ts";
 import type { MessageProtocol } from "./message-protocol.ts";
 import type { Sent } from "./outcomes.ts";
-import { assertAnswered } from "./widget-form.ts";
+import { assertAnswered } from "./visitors/widget-form.ts";
 import {
   HistoryItemSchema,
   historyItem,

@@ -6,9 +6,9 @@ import { dollarsFromMicros } from "#core/money.ts";
 import { plainSeconds } from "#core/system.ts";
 import { FunctionCallSchema, PlainMoment } from "#http/answers.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
-import { assistantAnswers } from "./desk.ts";
-import { AuthorSchema, deskItem } from "./desk-wire.ts";
-import type { Satisfaction } from "./ratings.ts";
+import { assistantAnswers } from "./desk/desk.ts";
+import { AuthorSchema, deskItem } from "./desk/wire.ts";
+import type { Satisfaction } from "./visitors/ratings.ts";
 import type { ConversationSummary, LastMessage, Message, TurnResult } from "./records.ts";
 
 export const TruncatedSchema = Type.Optional(Type.Boolean({

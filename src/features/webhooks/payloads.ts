@@ -1,7 +1,7 @@
 // What webhooks carry, in the contract's words. Pure; called inside the transaction of the fact.
-import { wireQuality } from "#features/calls/quality.ts";
-import { senderOf, transcriptText } from "#features/calls/transcript.ts";
-import { legFile, wireTransfers, type Transfer, type TransferLine } from "#features/calls/transfers.ts";
+import { wireQuality } from "#features/calls/records/quality.ts";
+import { senderOf, transcriptText } from "#features/calls/records/transcript.ts";
+import { legFile, wireTransfers, type Transfer, type TransferLine } from "#features/calls/records/transfers.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { Author, Rating } from "#events/events.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";

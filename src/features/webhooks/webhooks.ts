@@ -1,5 +1,5 @@
 // Webhooks: endpoints, their secrets, and the deliveries to them. Records → store port → factory.
-// The storage writes deliveries with the fact they report (storage/webhook-outbox.ts);
+// The storage writes deliveries with the fact they report (storage/webhooks/outbox.ts);
 // relay.ts sends them.
 import { createHmac } from "node:crypto";
 import { Fault } from "#core/faults.ts";

@@ -1,5 +1,5 @@
 // Messages to browsers that nobody has open, through the service of the browser's maker. Used by
-// features/conversations/push.ts; made by web-push.ts.
+// features/conversations/desk/push.ts; made by web-push.ts.
 
 /** As a browser gives it: only whoever has it can send there. */
 export interface PushTarget {

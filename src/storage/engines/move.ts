@@ -1,8 +1,8 @@
 // Takes a database file along into an empty PostgreSQL: every row, the search index anew, the ids
 // that come next; compared at the end, and there as a whole or not at all. Called by cli/move.ts.
 import type { System } from "#core/system.ts";
-import { auditLedger } from "#storage/audit.ts";
-import type { LedgerReader } from "#storage/ledger.ts";
+import { auditLedger } from "#storage/accounts/ledger-audit.ts";
+import type { LedgerReader } from "#storage/accounts/ledger.ts";
 import { openArrival, type Arrival } from "./postgres/arriving.ts";
 import { openDeparture, type Departure } from "./sqlite/leaving.ts";
 

@@ -1,4 +1,4 @@
--- Calls and what was said in them. The states are those of src/features/calls/status.ts.
+-- Calls and what was said in them. The states are those of src/features/calls/records/status.ts.
 
 CREATE TABLE calls (
   id                     INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -9,7 +9,7 @@ import { readerOver } from "#storage/engines/sqlite/reader.ts";
 import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";
 import {
   createLedger, createLedgerReader, createStatementStore,
-} from "#storage/ledger.ts";
+} from "#storage/accounts/ledger.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { assertLinear } from "#support/growth.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";

@@ -10,7 +10,7 @@ import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
-import { awayOf } from "#features/conversations/office-hours.ts";
+import { awayOf } from "#features/conversations/desk/office-hours.ts";
 
 const system = createManualSystem(Date.UTC(2026, 0, 15, 6));
 const server = await startTestServer({ system });

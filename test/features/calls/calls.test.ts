@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
 import { monoWav } from "#audio/wav.ts";
-import { CALL_STATUSES, isFinal, mayChange, type CallStatus } from "#features/calls/status.ts";
+import { CALL_STATUSES, isFinal, mayChange, type CallStatus } from "#features/calls/records/status.ts";
 import { auditBeside } from "#support/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, openBeside, startTestServer } from "#support/server.ts";

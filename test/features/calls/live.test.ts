@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import { createParser } from "eventsource-parser";
 import fc from "fast-check";
 import { WebSocket } from "ws";
-import { chargeOf } from "#features/calls/failures.ts";
+import { chargeOf } from "#features/calls/records/failures.ts";
 import { applyCallEvent, type CallFrame, type CallState } from "#features/calls/replica.ts";
 import { createWordDecoder } from "#providers/speech/loopback.ts";
 import { accountEvent } from "#support/account-events.ts";

@@ -5,7 +5,7 @@ import { after, test } from "node:test";
 import { createSystem } from "#core/system.ts";
 import { LIMITS } from "#core/limits.ts";
 import { BY_OPERATOR } from "#features/accounts/audit.ts";
-import { createPersonData } from "#features/calls/person-data.ts";
+import { createPersonData } from "#features/calls/records/person-data.ts";
 import { askUntil } from "#support/asking.ts";
 import { auditBeside, rowsBeside, runBeside } from "#support/beside.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";

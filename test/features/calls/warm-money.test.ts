@@ -7,7 +7,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { monoWav } from "#audio/wav.ts";
-import { mayStep, WARM_STAGES, type TransferOutcome, type WarmStage } from "#features/calls/warm-stages.ts";
+import { mayStep, WARM_STAGES, type TransferOutcome, type WarmStage } from "#features/calls/records/warm-stages.ts";
 import { withRecordings } from "#features/webhooks/payloads.ts";
 import { auditBeside } from "#support/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";

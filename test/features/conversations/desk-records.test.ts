@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { awayOf } from "#features/conversations/office-hours.ts";
+import { awayOf } from "#features/conversations/desk/office-hours.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
 import { auditBeside } from "#support/beside.ts";
 import { startMailServer } from "#support/mail-server.ts";

@@ -1,7 +1,7 @@
 // The table of who may have a conversation after whom, all of it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeDesk, DESK_CHANGES, DESK_MOVES } from "#features/conversations/desk.ts";
+import { changeDesk, DESK_CHANGES, DESK_MOVES } from "#features/conversations/desk/desk.ts";
 
 const ANA = { id: "key:1", name: "Ana" };
 const BEN = { id: "key:2", name: "Ben" };

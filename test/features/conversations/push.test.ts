@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createECDH } from "node:crypto";
 import { after, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import { createPush, type PushSubscription } from "#features/conversations/push.ts";
+import { createPush, type PushSubscription } from "#features/conversations/desk/push.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createMemoryBus } from "#events/bus.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
-import { createRecent, saidOf } from "#features/conversations/recent.ts";
+import { createRecent, saidOf } from "#features/conversations/turns/recent.ts";
 import type { Message } from "#features/conversations/records.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";

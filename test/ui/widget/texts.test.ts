@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { loadWidgetTexts } from "#features/conversations/widget-texts.ts";
+import { loadWidgetTexts } from "#features/conversations/visitors/widget-texts.ts";
 import { noBrowser } from "#support/browser.ts";
 import { newAssistant } from "#support/server.ts";
 import { startWorld } from "#support/widget-page.ts";

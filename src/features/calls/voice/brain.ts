@@ -8,7 +8,7 @@ import type {
   NoiseFilter, Pcm, Synthesizer, Transcriber, TurnEndModel, Vad,
 } from "#providers/speech/port.ts";
 import type { Author } from "#events/events.ts";
-import type { AnsweredBy, EndReason, Speaker, TurnLatency } from "#features/calls/records.ts";
+import type { AnsweredBy, EndReason, Speaker, TurnLatency } from "#features/calls/records/records.ts";
 import type { Channel } from "./channel.ts";
 import type { MediaClock } from "./clock.ts";
 import type { VoiceSettings } from "./settings.ts";

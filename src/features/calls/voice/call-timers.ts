@@ -3,7 +3,7 @@
 // or clock, the same for calls whose turns we take (turn-taker.ts) and for those whose model takes
 // them (realtime-session.ts). A tick asks three things, in this order, because whoever takes the
 // turns decides others between them.
-import type { EndReason } from "#features/calls/records.ts";
+import type { EndReason } from "#features/calls/records/records.ts";
 import type { VoiceSettings } from "./settings.ts";
 
 const REENGAGEMENTS_MAX = 3;

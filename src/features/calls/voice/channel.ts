@@ -4,7 +4,7 @@
 import type { Timer } from "#core/system.ts";
 import { FRAME_MS, type Leg, type LegEvent } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
-import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
+import type { AnsweredBy, EndReason } from "#features/calls/records/records.ts";
 import type { SessionOptions, VoiceState } from "./brain.ts";
 import { reasonOf } from "./end-reason.ts";
 import { CLEARED_WAIT_MS, Mixer } from "./mixer.ts";

@@ -1,6 +1,6 @@
 // What the end of a leg says about the end of its call.
 import type { LegEndCause } from "#providers/carriers/port.ts";
-import type { EndReason } from "#features/calls/records.ts";
+import type { EndReason } from "#features/calls/records/records.ts";
 
 export function reasonOf(cause: LegEndCause): EndReason {
   switch (cause) {

@@ -7,7 +7,7 @@ import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
 import type { Author } from "#events/events.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import type { Pcm, RealtimeVendor, SpeechToSpeechOptions } from "#providers/speech/port.ts";
-import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
+import type { AnsweredBy, EndReason } from "#features/calls/records/records.ts";
 import type { CallSummary, Said, VoiceState } from "./brain.ts";
 import type { VoiceSettings } from "./settings.ts";
 import type { WarmReport, WarmSetup } from "./warm-host.ts";

@@ -7,7 +7,7 @@ import type {
   Pcm, SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
   Synthesizer,
 } from "#providers/speech/port.ts";
-import type { AnsweredBy, EndReason } from "#features/calls/records.ts";
+import type { AnsweredBy, EndReason } from "#features/calls/records/records.ts";
 import type { CallSession, SessionOptions, Successor } from "./brain.ts";
 import {
   reduceTimers, TIMERS_START, type TimerAction, type TimerEvent,

@@ -1,6 +1,6 @@
 // Keeps what is said in a call: entries in the words really heard, what is being said just now, and
 // how long each stage of each reply took. Held by channel.ts.
-import type { TurnLatency } from "#features/calls/records.ts";
+import type { TurnLatency } from "#features/calls/records/records.ts";
 import type { Brain } from "./brain.ts";
 import { pressedKeys, type TimerSettings, type TimerState } from "./call-timers.ts";
 import type { SpeechKind } from "./speech.ts";

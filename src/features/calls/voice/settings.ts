@@ -7,7 +7,7 @@ import type { Language } from "#features/assistants/catalogs.ts";
 import type { AssistantSettings, FillerConfig } from "#features/assistants/settings.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { SynthesisOptions } from "#providers/speech/port.ts";
-import type { EndReason } from "#features/calls/records.ts";
+import type { EndReason } from "#features/calls/records/records.ts";
 
 /** The few sentences a call says of its own accord, when nobody has written them down. */
 interface Phrases {

@@ -1,7 +1,7 @@
 // What the parts of the turn taker share: the draft of the next state, and what several of them do
 // to it. Part of the pure reducer in turn-taker.ts; barge-in.ts and answering-machines.ts are the
 // others.
-import type { EndReason } from "#features/calls/records.ts";
+import type { EndReason } from "#features/calls/records/records.ts";
 import { reduceTimers, type TimerAction, type TimerEvent } from "./call-timers.ts";
 import type { TurnAction, TurnSettings, TurnState } from "./turn-events.ts";
 

@@ -1,6 +1,6 @@
 // The events the taking of turns receives, the actions it answers with, and what it remembers. The
 // rules are in turn-taker.ts.
-import type { EndReason } from "#features/calls/records.ts";
+import type { EndReason } from "#features/calls/records/records.ts";
 import type { TimerSettings, TimerState } from "./call-timers.ts";
 import type { VoiceSettings } from "./settings.ts";
 import type { Elsewhere } from "./elsewhere.ts";

@@ -3,7 +3,7 @@
 // can be replayed from its events. voice-session.ts feeds it and carries out what it decides. What
 // takes the floor is barge-in.ts's, who has answered answering-machines.ts's, what a person changes
 // taking-part.ts's; silence, keys and the length of the call are call-timers.ts's, which it asks.
-import type { EndReason } from "#features/calls/records.ts";
+import type { EndReason } from "#features/calls/records/records.ts";
 import {
   judge, leaveMessage, MACHINE_BUDGET_MS, MACHINE_RUN_MS, settleMachine,
 } from "./answering-machines.ts";

@@ -2,7 +2,7 @@
 // Runs in the media thread; what thinks (models, functions, records) is behind the `Brain` port
 // and answers through the session's methods. Made by host.ts.
 import type { Synthesizer, Transcriber, TranscriptEvent } from "#providers/speech/port.ts";
-import type { EndReason } from "#features/calls/records.ts";
+import type { EndReason } from "#features/calls/records/records.ts";
 import type { CallSession, SessionOptions, Successor } from "./brain.ts";
 import { Channel } from "./channel.ts";
 import { TimeBounds } from "./elsewhere.ts";

@@ -1,8 +1,8 @@
 // Makes the warm transfer of a call of the media thread: its engines, the leg to the colleague and
 // the recording of it. Called by host.ts.
 import { createComfortNoise } from "#audio/comfort-noise.ts";
-import type { EndReason } from "#features/calls/records.ts";
-import type { TransferOutcome, WarmStage } from "#features/calls/warm-stages.ts";
+import type { EndReason } from "#features/calls/records/records.ts";
+import type { TransferOutcome, WarmStage } from "#features/calls/records/warm-stages.ts";
 import type { Leg, LegEvent } from "#providers/carriers/port.ts";
 import type { CallSession, Said } from "./brain.ts";
 import type { HostOptions } from "./host.ts";

@@ -2,8 +2,8 @@
 // with the session of the caller and the leg of the colleague. Made by warm-host.ts.
 import { createHoldMusic } from "#audio/hold-music.ts";
 import type { System, Timer } from "#core/system.ts";
-import type { EndReason } from "#features/calls/records.ts";
-import type { TransferOutcome, WarmStage } from "#features/calls/warm-stages.ts";
+import type { EndReason } from "#features/calls/records/records.ts";
+import type { TransferOutcome, WarmStage } from "#features/calls/records/warm-stages.ts";
 import type { SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { Announcer } from "./announcer.ts";
 import type { CallSession, Said } from "./brain.ts";

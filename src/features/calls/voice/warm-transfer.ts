@@ -1,7 +1,7 @@
 // A warm transfer from the function that asks for it to its end: hold, dial, brief, ask, connect. A
 // pure reducer without IO or clock; its stages are those of warm-stages.ts. warm-session.ts feeds
 // it and carries out what it decides.
-import { mayStep, type TransferOutcome, type WarmStage } from "#features/calls/warm-stages.ts";
+import { mayStep, type TransferOutcome, type WarmStage } from "#features/calls/records/warm-stages.ts";
 import type { LegEndCause } from "#providers/carriers/port.ts";
 
 export const WARM_LIMITS = {

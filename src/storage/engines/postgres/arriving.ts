@@ -3,8 +3,8 @@
 // database. Used by ../move.ts.
 import { LIMITS } from "#core/limits.ts";
 import { isoMicros, type Instant, type System } from "#core/system.ts";
-import { createLedgerReader, type LedgerReader } from "#storage/ledger.ts";
-import type { IndexedChunk } from "#storage/search.ts";
+import { createLedgerReader, type LedgerReader } from "#storage/accounts/ledger.ts";
+import type { IndexedChunk } from "#storage/search/search.ts";
 import type { Sql } from "#storage/sql.ts";
 import { factsOf } from "./facts.ts";
 import { migrate } from "./migrations.ts";

@@ -5,7 +5,7 @@
 // node. SERIALIZABLE was rejected: it also aborts strangers and needs the same second try. So were
 // locks of rows: commands read before they write.
 import type { Lock } from "#storage/locks.ts";
-import { endpointsOf } from "#storage/webhook-outbox.ts";
+import { endpointsOf } from "#storage/webhooks/outbox.ts";
 import type { Commands } from "./commands.ts";
 import { isStale } from "./reader.ts";
 import { ConnectionLost, stateOf, type Session } from "./session.ts";

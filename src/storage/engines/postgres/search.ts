@@ -3,10 +3,10 @@
 // extension is needed: not every server has pgvector.
 import { stemmer } from "stemmer";
 import { LIMITS } from "#core/limits.ts";
-import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/message-search.ts";
-import type { Hit, SearchCommands, SearchIndex } from "#storage/search.ts";
+import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/search/message-search.ts";
+import type { Hit, SearchCommands, SearchIndex } from "#storage/search/search.ts";
 import { together, type Sql } from "#storage/sql.ts";
-import { termsOf, wordsOf } from "#storage/words.ts";
+import { termsOf, wordsOf } from "#storage/search/words.ts";
 
 /** PostgreSQL keeps this many places of a word, and words up to 2 KB. */
 const PLACE_MAX = 16_383;

@@ -2,7 +2,7 @@
 // and builds every store over it. Loaded by engines/open.ts, when a URL is set.
 import { LIMITS } from "#core/limits.ts";
 import { createSystem, type System } from "#core/system.ts";
-import { NOBODY } from "#storage/nodes.ts";
+import { NOBODY } from "#storage/nodes/nodes.ts";
 import type { Storage } from "#storage/storage.ts";
 import { storesOver } from "#storage/stores.ts";
 import type { Shared } from "./facts.ts";

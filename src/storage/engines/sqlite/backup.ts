@@ -3,7 +3,7 @@
 // target.
 import { chmodSync, renameSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
-import { auditLedger } from "#storage/audit.ts";
+import { auditLedger } from "#storage/accounts/ledger-audit.ts";
 import {
   assertCurrent,
   databasePath,
@@ -14,7 +14,7 @@ import {
 } from "./database.ts";
 import { readerOver } from "./reader.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
-import { createLedgerReader } from "#storage/ledger.ts";
+import { createLedgerReader } from "#storage/accounts/ledger.ts";
 
 /** Recomputes every account from its ledger; throws where the tables are another program's. */
 export async function auditDatabase(db: Db): ReturnType<typeof auditLedger> {

@@ -1,8 +1,8 @@
 // A database file as a move to another engine takes it along: every row, as of one moment, while
 // nobody else writes. Used by ../move.ts.
 import { LIMITS } from "#core/limits.ts";
-import { createLedgerReader, type LedgerReader } from "#storage/ledger.ts";
-import type { IndexedChunk } from "#storage/search.ts";
+import { createLedgerReader, type LedgerReader } from "#storage/accounts/ledger.ts";
+import type { IndexedChunk } from "#storage/search/search.ts";
 import { databaseExists, openWriter, type Db } from "./database.ts";
 import { readerOver } from "./reader.ts";
 

@@ -1,8 +1,8 @@
 // The search index in SQLite: FTS5 with BM25 for words, sqlite-vec for meaning.
-import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/message-search.ts";
-import { bytesOf, type Hit, type SearchCommands, type SearchIndex } from "#storage/search.ts";
+import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/search/message-search.ts";
+import { bytesOf, type Hit, type SearchCommands, type SearchIndex } from "#storage/search/search.ts";
 import type { Sql } from "#storage/sql.ts";
-import { indexable, termsOf } from "#storage/words.ts";
+import { indexable, termsOf } from "#storage/search/words.ts";
 
 /** The token that marks every entry of a knowledgebase. */
 const scopeOf = (knowledgebaseId: number): string => `k${knowledgebaseId}`;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { mayStep, type WarmStage } from "#features/calls/warm-stages.ts";
+import { mayStep, type WarmStage } from "#features/calls/records/warm-stages.ts";
 import { takesCall } from "#features/calls/voice/colleague-answer.ts";
 import {
   beginWarm, reduceWarm, WARM_LIMITS, type WarmAction, type WarmEvent, type WarmState,

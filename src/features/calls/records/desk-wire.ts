@@ -1,0 +1,30 @@
+// The desk of a call in the contract's JSON: who has it while it is talked on.
+import { Type } from "@sinclair/typebox";
+import type { Desk } from "#features/conversations/desk/desk.ts";
+import { about, named, Nullable } from "#core/schema.ts";
+import { plainSeconds } from "#core/system.ts";
+
+export const CallAuthorSchema = Type.Object({
+  id: Type.String(about("Who it is, the same wherever they speak.", "key:3")),
+  name: Type.String(about("Their name.", "Ana")),
+}, named("Operator", "A person of the account who takes part in a call."));
+
+const DESK = {
+  desk: Type.Union([
+    Type.Literal("assistant"), Type.Literal("waiting"), Type.Literal("person"),
+  ], about("Who has the call: the assistant, or a person with a microphone. Calls never wait.", "person")),
+  desk_holder: Nullable(CallAuthorSchema, about("The person who has it; null: none.")),
+  desk_reason: Nullable(Type.String(about(
+    "Why it is there: taken_over, handed_back, lost (the person's connection was, for too long) or "
+    + "ended; null: it never was with anyone but the assistant.", "taken_over"))),
+  desk_at: Nullable(Type.String(about("Since when, in UTC; null as before.", "2026-03-02 09:30:00"))),
+};
+export const CallDeskFields = DESK;
+export const CallDeskSchema = Type.Object(DESK, named("CallDesk", "Who has a call."));
+
+export const callDeskItem = ({ state, holder, reason, at }: Desk) => ({
+  desk: state,
+  desk_holder: holder,
+  desk_reason: reason,
+  desk_at: at === null ? null : plainSeconds(at),
+});

@@ -1,0 +1,236 @@
+// Callbacks and read positions on the wire, for visitors and for the account; labels of a
+// conversation.
+import { Type } from "@sinclair/typebox";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
+import { about, named, Nullable } from "#core/schema.ts";
+import type { System } from "#core/system.ts";
+import type { Author } from "#events/events.ts";
+import { dataOf, listOf, Moment, Uuid } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, publicRoute, type Caller, type Route } from "#http/route.ts";
+import type { Access } from "#features/conversations/access.ts";
+import { callbackItem, type Callbacks } from "./callbacks.ts";
+import type { Conversations } from "#features/conversations/conversations.ts";
+import type { Inbox } from "./inbox.ts";
+import { awayOf } from "./office-hours.ts";
+import type { Reading } from "./reading.ts";
+
+interface CallbackRouteOptions {
+  callbacks: Callbacks;
+  reading: Reading;
+  inbox: Pick<Inbox, "label" | "labels">;
+  conversations: Pick<Conversations, "get" | "summary">;
+  findAssistant(assistantId: number): Promise<Assistant | null>;
+  access: Access;
+  authorOf(caller: Caller): Promise<Author>;
+  system: System;
+}
+
+const NAME_CHARS_MAX = 120;
+const ADDRESS_CHARS_MAX = 254;
+const WISH_CHARS_MAX = 1000;
+const LABELS_MAX = 20;
+
+const Text = (max: number, description: string, example: string) =>
+  Type.String({ maxLength: max, ...about(description, example) });
+const FIELDS = {
+  phone: Text(ADDRESS_CHARS_MAX, "A telephone number, as they write it.", "+49 30 1234"),
+  email: Text(ADDRESS_CHARS_MAX, "A mail address.", "bo@example.com"),
+  wish: Text(WISH_CHARS_MAX, "What it is about.", "My order has not come."),
+  time: Text(NAME_CHARS_MAX, "When they like to be reached.", "after 5 pm"),
+};
+const Name = Type.String({
+  pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("Who they are.", "Bo"),
+});
+const WISH = Type.Object({
+  name: Name, ...Type.Partial(Type.Object(FIELDS)).properties,
+});
+const orNull = (field: keyof typeof FIELDS) =>
+  Nullable(FIELDS[field], about(`${FIELDS[field].description ?? ""} Null: not said.`));
+export const CallbackSchema = Type.Object({
+  id: Type.Integer(about("The callback's number.", 3)),
+  name: Name,
+  phone: orNull("phone"), email: orNull("email"), wish: orNull("wish"), time: orNull("time"),
+  created_at: Moment("When it was asked for, in UTC."),
+  done_at: Nullable(Moment("When it was done, in UTC."), about("Null: it is open.")),
+}, named("Callback", "How a visitor wants to be reached."));
+
+export const LabelsSchema = listOf(Type.Object({
+  id: Type.Integer(about("The label's number.", 1)),
+  name: Type.String(about("What it is called.", "Refunds")),
+  color: Nullable(Type.String(about("Its colour; null: none.", "teal"))),
+}, named("ConversationLabel", "A label of the account.")), "By name.");
+
+const NOT_FOUND = { description: "No such conversation" };
+const VISITORS = {
+  tag: "Conversations", errorShape: "conversation", notFound: "Conversation not found",
+  params: { uuid: Uuid("The conversation's `conversation_id`.") },
+} as const;
+const OWNERS = {
+  tag: "Conversations", errorShape: "message", notFound: "Conversation not found",
+  params: { uuid: Uuid("The conversation's `id`.") },
+} as const;
+const DONE = Type.Object({ status: Type.Literal(true, about("Always true: it was noted.")) });
+
+const said = (text: string | undefined): string | null => {
+  const trimmed = text?.trim() ?? "";
+  return trimmed === "" ? null : trimmed;
+};
+
+export function callbackRoutes(options: CallbackRouteOptions): Route[] {
+  return [
+    requestRoute(options), ...accountCallbackRoutes(options), ...readRoutes(options),
+    ...labelRoutes(options),
+  ];
+}
+
+function requestRoute(options: CallbackRouteOptions): Route {
+  const { callbacks, conversations, findAssistant, access, system } = options;
+  return publicRoute({
+    ...VISITORS,
+    method: "POST",
+    path: "/conversations/{uuid}/callback",
+    summary: "Say how to be called or written to, where the assistant allows it",
+    description: "One of phone and email is needed. Sent again, it takes the place of the first.",
+    body: WISH,
+    responses: {
+      201: {
+        description: "It is in the inbox",
+        schema: Type.Object({
+          status: Type.Literal(true, about("Always true: it was stored.")),
+          callback: CallbackSchema,
+        }),
+      },
+      403: { description: "The assistant does not allow it, or this page's origin may not" },
+      404: NOT_FOUND,
+      429: { description: "Too many requests" },
+    },
+    handle: async ({ uuid, body }) => {
+      const { accountId, assistantId } = await conversations.get(uuid);
+      await access.assertMaySend(uuid);
+      const assistant = await findAssistant(assistantId);
+      if (assistant?.settings.desk.office_hours?.callback !== true) {
+        throw new Fault(403, "This assistant takes no requests to be called back.");
+      }
+      const wish = {
+        name: body.name.trim(), phone: said(body.phone), email: said(body.email),
+        wish: said(body.wish), time: said(body.time),
+      };
+      if (wish.phone === null && wish.email === null) {
+        throw fieldFault("phone", "A phone number or an email is required.");
+      }
+      if (wish.phone !== null && !/\d.*\d.*\d/.test(wish.phone)) {
+        throw fieldFault("phone", "The phone number is invalid.");
+      }
+      if (wish.email !== null && !/^[^\s@]+@[^\s@]+$/.test(wish.email)) {
+        throw fieldFault("email", "The email is invalid.");
+      }
+      const callback = await callbacks.request(
+        { accountId, uuid, away: awayOf(assistant, system.now()) }, wish);
+      return json(201, { status: true, callback: callbackItem(callback) });
+    },
+  });
+}
+
+function accountCallbackRoutes(
+  { callbacks, conversations, authorOf }: CallbackRouteOptions,
+): Route[] {
+  return [
+    keyRoute({
+      ...OWNERS,
+      method: "GET",
+      path: "/user/conversations/{uuid}/callbacks",
+      summary: "How a visitor wants to be reached",
+      responses: {
+        200: { description: "Callbacks", schema: dataOf(listOf(CallbackSchema, "Newest first.")) },
+        404: NOT_FOUND,
+      },
+      handle: async ({ caller, uuid }) => {
+        const { id } = await conversations.summary(caller.accountId, uuid);
+        return json(200, { data: (await callbacks.list(id)).map(callbackItem) });
+      },
+    }),
+    keyRoute({
+      ...OWNERS,
+      method: "POST",
+      path: "/user/conversations/{uuid}/callback/done",
+      summary: "Note that the visitor was reached",
+      responses: {
+        200: { description: "It is done", schema: dataOf(CallbackSchema) },
+        404: { description: "No such conversation, or no open callback" },
+      },
+      handle: async ({ caller, uuid }) => {
+        const { accountId } = caller;
+        const done = await callbacks.finish({ accountId, uuid, author: await authorOf(caller) });
+        return json(200, { data: callbackItem(done) });
+      },
+    }),
+  ];
+}
+
+function readRoutes({ reading, conversations, access, authorOf }: CallbackRouteOptions): Route[] {
+  const common = {
+    method: "POST", summary: "Say that everything written so far was read",
+    description: "Both sides see it as `conversation_read`. A visitor's is kept where a person has "
+      + "written since the one before.",
+  } as const;
+  return [
+    publicRoute({
+      ...VISITORS,
+      ...common,
+      path: "/conversations/{uuid}/read",
+      responses: {
+        200: { description: "It was noted", schema: DONE }, 404: NOT_FOUND,
+        429: { description: "Too often" },
+      },
+      handle: async ({ uuid }) => {
+        const { accountId } = await conversations.get(uuid);
+        access.assertMayType(uuid);
+        await reading.read({ accountId, uuid, author: null });
+        return json(200, { status: true });
+      },
+    }),
+    keyRoute({
+      ...OWNERS,
+      ...common,
+      path: "/user/conversations/{uuid}/read",
+      responses: { 200: { description: "It was noted", schema: DONE }, 404: NOT_FOUND },
+      handle: async ({ caller, uuid }) => {
+        const { accountId } = caller;
+        await reading.read({ accountId, uuid, author: await authorOf(caller) });
+        return json(200, { status: true });
+      },
+    }),
+  ];
+}
+
+function labelRoutes({ inbox, conversations }: CallbackRouteOptions): Route[] {
+  const path = "/user/conversations/{uuid}/labels";
+  return [keyRoute({
+    ...OWNERS,
+    path,
+    method: "GET",
+    summary: "A conversation's labels",
+    responses: { 200: { description: "Labels", schema: dataOf(LabelsSchema) }, 404: NOT_FOUND },
+    handle: async ({ caller, uuid }) => {
+      const { id } = await conversations.summary(caller.accountId, uuid);
+      return json(200, { data: await inbox.labels(id) });
+    },
+  }), keyRoute({
+    ...OWNERS,
+    path,
+    method: "PUT",
+    summary: "Set a conversation's labels, all of them",
+    body: Type.Object({
+      label_ids: Type.Array(Type.Integer(), {
+        maxItems: LABELS_MAX, ...about("Labels of the account; none left: empty.", [1]),
+      }),
+    }),
+    responses: { 200: { description: "It has these", schema: DONE }, 404: NOT_FOUND },
+    handle: async ({ caller, uuid, body }) => {
+      await inbox.label(caller.accountId, uuid, body.label_ids);
+      return json(200, { status: true });
+    },
+  })];
+}

@@ -1,0 +1,80 @@
+// Where a visitor's page reads its place in line and who answers, and people set their picture.
+import { Type } from "@sinclair/typebox";
+import { AvatarImage } from "#features/assistants/widget-settings.ts";
+import { about, Nullable } from "#core/schema.ts";
+import type { Author } from "#events/events.ts";
+import { Uuid } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { keyRoute, publicRoute, type Caller, type Route } from "#http/route.ts";
+import type { Conversations } from "#features/conversations/conversations.ts";
+import type { DeskView } from "./view.ts";
+import { DeskState } from "./wire.ts";
+
+interface DeskViewRouteOptions {
+  deskView: DeskView;
+  conversations: Pick<Conversations, "get">;
+  authorOf(caller: Caller): Promise<Author>;
+}
+
+const Avatar = Nullable(AvatarImage, about("A small picture as a data URL; null: none."));
+const Own = Type.Object({ avatar: Avatar });
+
+export function deskViewRoutes(
+  { deskView, conversations, authorOf }: DeskViewRouteOptions,
+): Route[] {
+  const own = { tag: "Conversations", errorShape: "message", path: "/user/avatar" } as const;
+  return [
+    publicRoute({
+      tag: "Conversations",
+      errorShape: "conversation",
+      method: "GET",
+      path: "/conversations/{uuid}/desk",
+      params: { uuid: Uuid("The conversation's `conversation_id`.") },
+      summary: "Who answers, and the place in line of whoever waits for a person",
+      notFound: "Conversation not found",
+      responses: {
+        200: {
+          description: "As it is now",
+          schema: Type.Object({
+            status: Type.Literal(true, about("Always true: there is such a conversation.")),
+            desk: DeskState,
+            place: Nullable(Type.Integer(about(
+              "From 1, of those who wait; null: this one does not.", 2))),
+            holder: Nullable(Type.Object({
+              id: Type.String(about("Who it is.", "user:5")),
+              name: Type.String(about("What they are called.", "Ana")), avatar: Avatar,
+            }), about("The person who answers; null: none, or none named.")),
+          }),
+        },
+        404: { description: "No such conversation" },
+      },
+      handle: async ({ uuid }) => {
+        const conversation = await conversations.get(uuid);
+        const seen = await deskView.of(conversation);
+        return json(200, { status: true, desk: conversation.desk.state, ...seen });
+      },
+    }),
+    keyRoute({
+      ...own,
+      method: "GET",
+      summary: "The picture visitors see of you",
+      responses: { 200: { description: "It", schema: Own } },
+      handle: async ({ caller }) => {
+        const { id } = await authorOf(caller);
+        return json(200, { avatar: await deskView.avatarOf(caller.accountId, id) });
+      },
+    }),
+    keyRoute({
+      ...own,
+      method: "PUT",
+      summary: "Set the picture visitors see of you; null: your initials",
+      body: Type.Object({ avatar: Type.Optional(Avatar) }),
+      responses: { 200: { description: "It is set", schema: Own } },
+      handle: async ({ caller, body: { avatar = null } }) => {
+        const { id: person } = await authorOf(caller);
+        await deskView.setAvatar({ accountId: caller.accountId, person, image: avatar });
+        return json(200, { avatar });
+      },
+    }),
+  ];
+}

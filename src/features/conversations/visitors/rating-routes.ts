@@ -1,0 +1,81 @@
+// Where a visitor says what a reply was worth, and how the conversation was. Whoever has the
+// conversation's secret may, as for everything else in it.
+import { Type } from "@sinclair/typebox";
+import { LIMITS } from "#core/limits.ts";
+import { about, Nullable } from "#core/schema.ts";
+import { Uuid } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { publicRoute, type Route } from "#http/route.ts";
+import type { Access } from "#features/conversations/access.ts";
+import type { Conversations } from "#features/conversations/conversations.ts";
+import { SCORE_MAX, type Ratings } from "./ratings.ts";
+
+interface RatingRouteOptions {
+  ratings: Ratings;
+  conversations: Pick<Conversations, "get">;
+  access: Access;
+}
+
+const OF_CONVERSATION = {
+  tag: "Conversations", errorShape: "conversation",
+  params: { uuid: Uuid("The conversation's `conversation_id`.") },
+} as const;
+const DONE = Type.Object({ status: Type.Literal(true, about("Always true: it was stored.")) });
+const RESPONSES = {
+  200: { description: "It was stored", schema: DONE },
+  429: { description: "Too many requests" },
+};
+
+const RATE = Type.Object({
+  turn_id: Type.Integer(about("The turn of the reply that is meant, as its events name it.", 12)),
+  rating: Type.Optional(Nullable(Type.Union([Type.Literal("up"), Type.Literal("down")]), about(
+    "Whether it helped (up) or not (down); null takes back what was said.", "up"))),
+});
+const SCORE = Type.Object({
+  score: Type.Integer({
+    minimum: 1, maximum: SCORE_MAX, ...about("From 1 (bad) to 5 (very good).", 5),
+  }),
+  comment: Type.Optional(Type.String({
+    maxLength: LIMITS.messageCharsMax, ...about("In the visitor's own words.", "Quick and kind."),
+  })),
+});
+
+export function ratingRoutes({ ratings, conversations, access }: RatingRouteOptions): Route[] {
+  return [
+    publicRoute({
+      ...OF_CONVERSATION,
+      method: "POST",
+      path: "/conversations/{uuid}/ratings",
+      summary: "Say whether a reply helped",
+      notFound: "Reply not found",
+      body: RATE,
+      responses: { ...RESPONSES, 404: { description: "No such conversation, or no such reply" } },
+      handle: async ({ uuid, body }) => {
+        const { accountId } = await conversations.get(uuid);
+        await access.assertMaySend(uuid);
+        await ratings.rateReply(
+          { accountId, uuid, turnId: body.turn_id, rating: body.rating ?? null });
+        return json(200, { status: true });
+      },
+    }),
+    publicRoute({
+      ...OF_CONVERSATION,
+      method: "POST",
+      path: "/conversations/{uuid}/satisfaction",
+      summary: "Say how the conversation was",
+      description: "May be said again, which takes the place of what was said before.",
+      notFound: "Conversation not found",
+      body: SCORE,
+      responses: { ...RESPONSES, 404: { description: "No such conversation" } },
+      handle: async ({ uuid, body }) => {
+        const { accountId } = await conversations.get(uuid);
+        await access.assertMaySend(uuid);
+        const comment = body.comment?.trim() ?? "";
+        await ratings.rateConversation({
+          accountId, uuid, score: body.score, comment: comment === "" ? null : comment,
+        });
+        return json(200, { status: true });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,58 @@
+// Where a visitor asks for the conversation by e-mail.
+import { Type } from "@sinclair/typebox";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { Fault } from "#core/faults.ts";
+import { addressKey } from "#core/networks.ts";
+import { about } from "#core/schema.ts";
+import { Uuid } from "#http/answers.ts";
+import { json } from "#http/exchange.ts";
+import { publicRoute, type Route } from "#http/route.ts";
+import type { Conversations } from "#features/conversations/conversations.ts";
+import type { Transcripts } from "./transcripts.ts";
+
+interface TranscriptRouteOptions {
+  transcripts: Transcripts;
+  conversations: Pick<Conversations, "history">;
+  findAssistant(assistantId: number): Promise<Assistant | null>;
+}
+
+const EMAIL_CHARS_MAX = 254;
+
+export function transcriptRoutes(
+  { transcripts, conversations, findAssistant }: TranscriptRouteOptions,
+): Route[] {
+  return [publicRoute({
+    tag: "Conversations",
+    errorShape: "conversation",
+    method: "POST",
+    path: "/conversations/{uuid}/transcript",
+    params: { uuid: Uuid("The conversation's `conversation_id`.") },
+    summary: "Send the conversation to its visitor by e-mail",
+    description: "Where the assistant's owner allows it and a mail server is set up.",
+    notFound: "Conversation not found",
+    body: Type.Object({
+      email: Type.String({
+        maxLength: EMAIL_CHARS_MAX, ...about("Where it is sent.", "ada@example.com"),
+      }),
+    }),
+    responses: {
+      202: {
+        description: "The mail server has taken it",
+        schema: Type.Object({ status: Type.Literal(true, about("Always true: it is on its way.")) }),
+      },
+      403: { description: "The assistant sends no transcripts" },
+      404: { description: "No such conversation" },
+      429: { description: "Too many transcripts" },
+      502: { description: "The mail server did not take it" },
+    },
+    handle: async ({ uuid, body, http }) => {
+      const { conversation, messages } = await conversations.history(uuid);
+      const assistant = await findAssistant(conversation.assistantId);
+      if (!assistant) throw new Fault(404, "Assistant not found");
+      await transcripts.send({
+        assistant, uuid, messages, from: addressKey(http.address), email: body.email.trim(),
+      });
+      return json(202, { status: true });
+    },
+  })];
+}

@@ -1,0 +1,117 @@
+// Who did what, in the database: noted by commands inside their own transaction, read by the store.
+import type {
+  Actor, AuditEntry, AuditFilter, AuditNote, AuditStore,
+} from "#features/accounts/audit.ts";
+import type { Instant } from "#core/system.ts";
+import type { Reader, Sql } from "#storage/sql.ts";
+import { perAccount } from "#storage/sweeps.ts";
+import type { WriterOf } from "#storage/writer.ts";
+
+interface Row {
+  number: number;
+  actor_kind: Actor["kind"];
+  actor_id: string;
+  actor_name: string;
+  action: string;
+  object_type: string | null;
+  object_id: string | null;
+  details: string;
+  address: string | null;
+  created_at: number;
+}
+
+const ENTRY = `number, actor_kind, actor_id, actor_name, action, object_type, object_id, details,
+  address, created_at`;
+
+const entryFromRow = (row: Row): AuditEntry => ({
+  number: row.number,
+  actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name },
+  action: row.action,
+  object: row.object_type === null ? null : { type: row.object_type, id: row.object_id },
+  details: JSON.parse(row.details) as Record<string, unknown>,
+  address: row.address,
+  createdAt: row.created_at,
+});
+
+interface Noted {
+  accountId: number;
+  note: AuditNote;
+  now: Instant;
+}
+
+/** Adds an entry under the account's next number. */
+export function createNoteAudit(sql: Sql): (args: Noted) => Promise<void> {
+  const next = sql.prepare<object, { number: number }>(`
+    UPDATE accounts SET audit_number = audit_number + 1 WHERE id = @accountId
+    RETURNING audit_number AS number`);
+  const insert = sql.prepare(`
+    INSERT INTO audit_log (account_id, number, actor_kind, actor_id, actor_name, action,
+      object_type, object_id, details, address, created_at)
+    VALUES (@accountId, @number, @kind, @id, @name, @action, @objectType, @objectId, @details,
+      @address, @now)`);
+  return async ({ accountId, note: { actor, action, object, details, address }, now }) => {
+    const { number } = await next.one({ accountId });
+    await insert.run({
+      accountId, number, ...actor, action, address, now, details: JSON.stringify(details),
+      objectType: object?.type ?? null, objectId: object?.id ?? null,
+    });
+  };
+}
+
+export function auditCommands(sql: Sql) {
+  const trim = sql.prepare(`
+    DELETE FROM audit_log WHERE account_id = @accountId AND number <= @number`);
+  return {
+    "audit.add": createNoteAudit(sql),
+    /** Removes the account's entries up to this one; returns how many. */
+    "audit.trim": async (args: { accountId: number; number: number }): Promise<number> =>
+      (await trim.run(args)).changes,
+  };
+}
+
+const FILTER = `account_id = +@accountId
+  AND (CAST(@actorId AS TEXT) IS NULL OR actor_id = @actorId)
+  AND (CAST(@action AS TEXT) IS NULL OR action LIKE @action ESCAPE '\\')
+  AND (CAST(@objectId AS TEXT) IS NULL OR object_id = @objectId)
+  AND (CAST(@from AS BIGINT) IS NULL OR created_at >= @from)
+  AND (CAST(@to AS BIGINT) IS NULL OR created_at < @to)
+  AND (CAST(@before AS BIGINT) IS NULL OR number < @before)`;
+
+/** Every action of a group where it ends in a dot; else that action alone, all in small letters. */
+const patternOf = (action: string): string =>
+  action.toLowerCase().replaceAll(/[%_\\]/g, "\\$&") + (action.endsWith(".") ? "%" : "");
+
+const parametersOf = ({ actorId, action, objectId, from, to }: AuditFilter) => ({
+  actorId: actorId ?? null, action: action === undefined ? null : patternOf(action),
+  objectId: objectId ?? null, from: from ?? null, to: to ?? null,
+});
+
+export function createAuditStore(
+  reader: Reader, writer: WriterOf<typeof auditCommands>,
+): AuditStore {
+  const page = reader.prepare<object, Row>(`
+    SELECT ${ENTRY} FROM audit_log WHERE ${FILTER} ORDER BY number DESC LIMIT (@rows + 0)`);
+  const after = reader.prepare<object, Row>(`
+    SELECT ${ENTRY} FROM audit_log WHERE account_id = +@accountId AND number > @after
+    ORDER BY number LIMIT (@rows + 0)`);
+  const newest = reader.prepare<object, { number: number }>(
+    "SELECT audit_number AS number FROM accounts WHERE id = @accountId");
+  const old = reader.prepare<object, { accountId: number; number: number }>(`
+    SELECT account_id AS "accountId", number FROM audit_log WHERE created_at < @before
+    ORDER BY created_at LIMIT (@rows + 0)`);
+  return {
+    page: async (accountId, filter, before, rows) => (await page.all(
+      { accountId, ...parametersOf(filter), before, rows })).map(entryFromRow),
+    after: async (accountId, number, rows) =>
+      (await after.all({ accountId, after: number, rows })).map(entryFromRow),
+    newest: async (accountId) => (await newest.get({ accountId }))?.number ?? 0,
+    add: (args) => writer.write("audit.add", args),
+    trim: async (before, rows) => {
+      const trimmed = await perAccount(await old.all({ before, rows }), (accountId, own) =>
+        writer.write("audit.trim", {
+          accountId, number: Math.max(...own.map(({ number }) => number)),
+        }));
+      return trimmed.reduce((sum, count) => sum + count, 0);
+    },
+  };
+}

@@ -1,0 +1,36 @@
+// Passwords tried lately, counted for all nodes and over restarts. Rules:
+// features/accounts/sign-in.ts.
+import { LIMITS } from "#core/limits.ts";
+import type { PasswordTry } from "#features/accounts/users.ts";
+import type { Sql } from "#storage/sql.ts";
+
+/** Rows that count no more, deleted with each try: more than come. */
+const FORGET_ROWS = 20;
+
+export function passwordTryCommands(sql: Sql) {
+  // The try that has to leave the window before one more fits.
+  const blocking = sql.prepare<object, { tried_at: number }>(`
+    SELECT tried_at FROM password_tries
+    WHERE who_hash = @whoHash AND tried_at > @since AND tried_at <= @latest ORDER BY tried_at DESC
+    LIMIT 1 OFFSET (@others + 0)`);
+  const insert = sql.prepare(
+    "INSERT INTO password_tries (who_hash, tried_at) VALUES (@whoHash, @now)");
+  const forget = sql.prepare(`
+    DELETE FROM password_tries WHERE id IN (
+      SELECT id FROM password_tries WHERE tried_at <= @since ORDER BY tried_at LIMIT (@rows + 0))`);
+  return {
+    "users.tryPassword": async ({ counted, windowMicros, now }: PasswordTry): Promise<number> => {
+      const since = now - windowMicros;
+      // What is later than clocks may be off is from before one was set back.
+      const latest = now + LIMITS.clockOffMsMax * 1000;
+      await forget.run({ since, rows: FORGET_ROWS });
+      let waitMicros = 0;
+      for (const { whoHash, max } of counted) {
+        const row = await blocking.get({ whoHash, since, latest, others: max - 1 });
+        if (row) waitMicros = Math.max(waitMicros, row.tried_at - since);
+        else await insert.run({ whoHash, now });
+      }
+      return waitMicros;
+    },
+  };
+}

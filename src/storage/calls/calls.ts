@@ -1,0 +1,179 @@
+// Calls in the database: reads on the main thread. The commands are in commands.ts.
+import type {
+  Call, CallFilter, CallSnapshot, CallStore, TranscriptEntry,
+} from "#features/calls/records/records.ts";
+import { callFileOf, recordingsOf } from "#features/calls/records/transfers.ts";
+import { LIMITS } from "#core/limits.ts";
+import {
+  CALL, callFromRow, entryFromRow, IS_LIVE, IS_UNFINISHED, type CallRow, type EntryRow,
+} from "./rows.ts";
+import { patternOf } from "#storage/search/found.ts";
+import { isFree } from "#storage/nodes/nodes.ts";
+import { perSession, together, type Exists, type Reader, type Sql } from "#storage/sql.ts";
+import { perAccount } from "#storage/sweeps.ts";
+import type { callCommands } from "./commands.ts";
+import type { WriterOf } from "#storage/writer.ts";
+
+/** `OFFSET 0`: PostgreSQL looks at each call's entries then, and not at everybody's at once. */
+const MATCHES = `c.account_id = @accountId
+  AND (CAST(@status AS TEXT) IS NULL OR c.status = @status)
+  AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
+  AND (CAST(@phoneNumber AS TEXT) IS NULL OR c.customer_phone = @phoneNumber)
+  AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
+  AND (CAST(@campaignId AS BIGINT) IS NULL OR c.campaign_id = @campaignId)
+  AND (CAST(@from AS BIGINT) IS NULL OR c.created_at >= @from)
+  AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)
+  AND (CAST(@search AS TEXT) IS NULL OR (
+    c.id >= (SELECT coalesce(min(n.id), 0) FROM (
+      SELECT id FROM calls WHERE account_id = @accountId ORDER BY id DESC LIMIT (@searched + 0)
+    ) AS n)
+    AND (c.customer_phone LIKE @search ESCAPE '\\' OR lower(c.variables) LIKE @search ESCAPE '\\'
+      OR EXISTS (SELECT 1 FROM call_entries e
+        WHERE e.call_id = c.id AND lower(e.text) LIKE @search ESCAPE '\\' LIMIT 1 OFFSET 0))))`;
+
+const parametersOf = (accountId: number, filter: CallFilter) => ({
+  accountId,
+  status: filter.status ?? null,
+  type: filter.type ?? null,
+  phoneNumber: filter.phoneNumber ?? null,
+  assistantId: filter.assistantId ?? null,
+  campaignId: filter.campaignId ?? null,
+  from: filter.from ?? null,
+  to: filter.to ?? null,
+  search: filter.search === undefined ? null : patternOf(filter.search),
+  searched: LIMITS.callsSearchedMax,
+});
+
+const ENTRIES = "SELECT * FROM call_entries WHERE call_id = @callId ORDER BY number";
+
+const snapshotReads = perSession((sql) => ({
+  find: sql.prepare<object, CallRow>(`${CALL} WHERE c.id = @callId`),
+  entries: sql.prepare<object, EntryRow>(ENTRIES),
+  live: sql.prepare<object, CallRow>(
+    `${CALL} WHERE c.account_id = @accountId AND c.${IS_LIVE} ORDER BY c.id`),
+  sequence: sql.prepare<object, { sequence: number }>(
+    "SELECT event_sequence AS sequence FROM accounts WHERE id = @accountId"),
+}));
+
+async function snapshotOf(sql: Sql, row: CallRow): Promise<CallSnapshot> {
+  const entries = await snapshotReads(sql).entries.all({ callId: row.id });
+  return { call: callFromRow(row), entries: entries.map(entryFromRow) };
+}
+
+export function createCallStore(reader: Reader, writer: WriterOf<typeof callCommands>): CallStore {
+  const { find, live, entries } = snapshotReads(reader);
+  const list = reader.prepare<object, CallRow>(
+    `${CALL} WHERE ${MATCHES} ORDER BY c.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
+  const count = reader.prepare<object, { calls: number }>(
+    `SELECT count(*) AS calls FROM calls c WHERE ${MATCHES}`);
+  const elsewhere = reader.prepare<object, Exists>(`
+    SELECT 1 FROM calls WHERE id = @callId AND ended_at IS NULL AND node_id <> @nodeId
+      AND NOT ${isFree("calls.node_id")}`);
+  const ofPage = reader.prepare<object, EntryRow & { call_id: number }>(`
+    SELECT * FROM call_entries WHERE ${reader.dialect.among("call_id", "@callIds")}
+    ORDER BY call_id, number`);
+  const findById = async (callId: number): Promise<Call | null> => {
+    const row = await find.get({ callId });
+    return row ? callFromRow(row) : null;
+  };
+  return {
+    create: (args) => writer.write("calls.create", args),
+    findById,
+    find: async (accountId, callId) => {
+      const call = await findById(callId);
+      return call?.accountId === accountId ? call : null;
+    },
+    isElsewhere: async (callId, nodeId) =>
+      await elsewhere.get({ callId, nodeId }) !== undefined,
+    list: async (accountId, filter, offset, rows) =>
+      (await list.all({ ...parametersOf(accountId, filter), offset, rows })).map(callFromRow),
+    count: async (accountId, filter) =>
+      (await count.get(parametersOf(accountId, filter)))?.calls ?? 0,
+    live: async (accountId) => (await live.all({ accountId })).map(callFromRow),
+    transcript: async (callId) => (await entries.all({ callId })).map(entryFromRow),
+    transcripts: async (callIds) => {
+      const found = new Map<number, TranscriptEntry[]>();
+      for (const row of await ofPage.all({ callIds })) {
+        const entries = found.get(row.call_id);
+        if (entries) entries.push(entryFromRow(row));
+        else found.set(row.call_id, [entryFromRow(row)]);
+      }
+      return found;
+    },
+    snapshot: (callId) => reader.snapshot(async (sql) => {
+      const row = await snapshotReads(sql).find.get({ callId });
+      return row ? snapshotOf(sql, row) : null;
+    }),
+    liveSnapshot: (accountId) => reader.snapshot(async (sql) => {
+      const reads = snapshotReads(sql);
+      const [account, rows] = await together(
+        reads.sequence.get({ accountId }), reads.live.all({ accountId }));
+      return {
+        sequence: account?.sequence ?? 0,
+        calls: await Promise.all(rows.map((row) => snapshotOf(sql, row))),
+      };
+    }),
+    change: (args) => writer.write("calls.change", args),
+    setVariables: (args) => writer.write("calls.setVariables", args),
+    addTransfer: (args) => writer.write("calls.addTransfer", args),
+    beginTransfer: (args) => writer.write("calls.beginTransfer", args),
+    stepTransfer: (args) => writer.write("calls.stepTransfer", args),
+    failTransfer: (args) => writer.write("calls.failTransfer", args),
+    moveDesk: (args) => writer.write("calls.moveDesk", args),
+    whisper: (args) => writer.write("calls.whisper", args),
+    addTranscript: (args) => writer.write("calls.addTranscript", args),
+    end: (args) => writer.write("calls.end", args),
+    finish: (args) => writer.write("calls.finish", args),
+    ...createCallSweeps(reader, writer),
+    delete: (args) => writer.write("calls.delete", args),
+    deleteMany: (args) => writer.write("calls.deleteMany", args),
+  };
+}
+
+interface RecordedRow { recording_file: string; transfers: string }
+
+const recordingsIn = (row: Pick<CallRow, "recording_file" | "transfers">): string[] =>
+  recordingsOf({
+    recordingFile: row.recording_file, transfers: JSON.parse(row.transfers) as Call["transfers"],
+  });
+
+function createCallSweeps(
+  reader: Reader, writer: WriterOf<typeof callCommands>,
+): Pick<CallStore, "beat" | "cutRecordings" | "recover" | "hasRecording" | "expireRecordings"> {
+  const unfinished = reader.prepare<object, { accountId: number }>(
+    `SELECT DISTINCT account_id AS "accountId" FROM calls
+     WHERE ${IS_UNFINISHED} AND ${isFree("calls.node_id")} ORDER BY 1`);
+  const cut = reader.prepare<object, RecordedRow>(`
+    SELECT recording_file, transfers FROM calls
+    WHERE status = 'in-progress' AND ${IS_UNFINISHED} AND ${isFree("calls.node_id")}`);
+  const expired = reader.prepare<object, RecordedRow & { id: number; accountId: number }>(`
+    SELECT id, account_id AS "accountId", recording_file, transfers FROM calls
+    WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);
+  const recorded = reader.prepare<{ file: string }, object>(`
+    SELECT id FROM calls WHERE recording_file = @file AND recording_file IS NOT NULL`);
+  return {
+    hasRecording: async (file) => await recorded.get({ file: callFileOf(file) }) !== undefined,
+    beat: async ({ calls, now }) => {
+      await perAccount(calls, (accountId, own) =>
+        writer.write("calls.beat", {
+          accountId, beats: own.map(({ id, at = now }) => ({ callId: id, at })),
+        }));
+    },
+    cutRecordings: async () => (await cut.all({})).flatMap(recordingsIn),
+    recover: async (args) => {
+      const recovered = await perAccount(await unfinished.all({}), (accountId) =>
+        writer.write("calls.recover", { accountId, ...args }));
+      return {
+        events: recovered.flatMap(({ events }) => events),
+        unfinished: recovered.flatMap(({ unfinished }) => unfinished),
+      };
+    },
+    expireRecordings: async ({ now, ...args }) => {
+      const rows = await expired.all(args);
+      await perAccount(rows, (accountId, own) => writer.write("calls.forgetRecordings", {
+        accountId, callIds: own.map(({ id }) => id), recordings: own.flatMap(recordingsIn), now,
+      }));
+      return rows.flatMap(recordingsIn);
+    },
+  };
+}

@@ -1,0 +1,74 @@
+// Deletes calls with what was said in them: one, or many at once, each noted in the audit log. What
+// they cost stays in the ledger.
+import type { CallStore, DeletedCalls } from "#features/calls/records/records.ts";
+import { isFinal } from "#features/calls/records/status.ts";
+import { placesOf, recordingsOf } from "#features/calls/records/transfers.ts";
+import { createNoteAudit } from "#storage/accounts/audit-log.ts";
+import type { CallRows } from "./commands.ts";
+import { createUnwanted } from "#storage/removals.ts";
+import type { Sql } from "#storage/sql.ts";
+
+type Args<Name extends keyof CallStore> = Parameters<CallStore[Name]>[0];
+
+export function callDeletionCommands(sql: Sql, rows: CallRows) {
+  const remove = createDelete(sql, rows);
+  return { "calls.delete": remove, "calls.deleteMany": createDeleteMany(sql, remove) };
+}
+
+function createDelete(sql: Sql, rows: CallRows) {
+  // The account's numbering must have no holes: events it received stay, what they said goes.
+  const blankEvents = sql.prepare(`
+    UPDATE events SET call_id = NULL, sequence = 0, type = 'call_deleted', data = @data
+    WHERE call_id = @callId`);
+  // What is not sent by now is not sent any more: it says what is to be forgotten.
+  const removeDeliveries = sql.prepare(
+    "DELETE FROM webhook_deliveries WHERE call_id = @callId AND +account_id = @accountId");
+  const emptyToolCalls = sql.prepare(`
+    UPDATE tool_calls SET result = '{}' WHERE result IS NOT NULL AND +account_id = @accountId
+      AND scope >= @first AND scope < @end`);
+  const remove = sql.prepare("DELETE FROM calls WHERE id = @callId");
+  const unwanted = createUnwanted(sql);
+  return async ({ accountId, callId, now }: Args<"delete">) => {
+    const call = await rows.find({ accountId, callId });
+    if (!call) return { kind: "not_found" as const };
+    if (!isFinal(call.status)) return { kind: "live" as const };
+    const data = { type: "call_deleted", call_id: callId } as const;
+    await blankEvents.run({ callId, data: JSON.stringify(data) });
+    await removeDeliveries.run({ accountId, callId });
+    // Scopes of its turns are `call:17.1`, `call:17.2` …; a slash comes after the dot.
+    await emptyToolCalls.run({ accountId, first: `call:${callId}.`, end: `call:${callId}/` });
+    const event = await rows.append({
+      accountId,
+      accountSequence: await rows.nextAccountSequence(accountId, 1),
+      conversation: null,
+      data,
+      now,
+    });
+    await remove.run({ callId });
+    const recordings = recordingsOf(call);
+    await unwanted.note(recordings.flatMap(placesOf), now);
+    return { kind: "deleted" as const, recordings, events: [event] };
+  };
+}
+
+function createDeleteMany(sql: Sql, remove: ReturnType<typeof createDelete>) {
+  const note = createNoteAudit(sql);
+  return async ({ accountId, callIds, by, now }: Args<"deleteMany">): Promise<DeletedCalls> => {
+    const done: DeletedCalls = { deleted: [], live: [], recordings: [], events: [] };
+    for (const callId of callIds) {
+      const one = await remove({ accountId, callId, now });
+      if (one.kind === "live") done.live.push(callId);
+      if (one.kind !== "deleted") continue;
+      done.deleted.push(callId);
+      done.recordings.push(...one.recordings);
+      done.events.push(...one.events);
+      await note({
+        accountId, now,
+        note: {
+          ...by, action: "call.delete", object: { type: "call", id: String(callId) }, details: {},
+        },
+      });
+    }
+    return done;
+  };
+}

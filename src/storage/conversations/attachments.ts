@@ -1,0 +1,74 @@
+// Files of messages, as rows. Rules: features/conversations/attachments.ts.
+import { fileNameOf, type AttachmentStore } from "#features/conversations/attachments.ts";
+import type { AttachmentBody } from "#events/events.ts";
+import type { Instant } from "#core/system.ts";
+import { DELETED } from "./rows.ts";
+import { createUnwanted } from "#storage/removals.ts";
+import type { Reader, Sql } from "#storage/sql.ts";
+import type { WriterOf } from "#storage/writer.ts";
+
+type Added = Parameters<AttachmentStore["add"]>[0];
+
+export function createAttachmentStore(
+  reader: Reader, writer: WriterOf<typeof attachmentCommands>,
+): AttachmentStore {
+  const find = reader.prepare<object, AttachmentBody>(`
+    SELECT uuid AS id, name, type, bytes FROM attachments
+    WHERE conversation_id = @conversationId AND uuid = @id`);
+  const left = reader.prepare<object, { accountId: number; id: string }>(`
+    SELECT a.account_id AS "accountId", a.uuid AS id FROM attachments a
+    WHERE (a.sent_at IS NULL AND a.created_at < @before)
+      OR NOT EXISTS (SELECT 1 FROM conversations c
+        WHERE c.id = a.conversation_id AND c.type <> '${DELETED}')
+    ORDER BY a.id LIMIT (@rows + 0)`);
+  return {
+    add: (args) => writer.write("attachments.add", args),
+    find: async (conversationId, ids) => {
+      const found: AttachmentBody[] = [];
+      for (const id of ids) {
+        const one = await find.get({ conversationId, id });
+        if (one) found.push(one);
+      }
+      return found;
+    },
+    left: async (before, rows) => await left.all({ before, rows }),
+    forget: (args) => writer.write("attachments.forget", args),
+  };
+}
+
+export function attachmentCommands(sql: Sql) {
+  const count = sql.prepare<object, { count: number }>(
+    "SELECT count(*) AS count FROM attachments WHERE conversation_id = @conversationId");
+  const insert = sql.prepare(`
+    INSERT INTO attachments (uuid, account_id, conversation_id, name, type, bytes, created_at)
+    VALUES (@uuid, @accountId, @conversationId, @name, @type, @bytes, @now)`);
+  const unwanted = createUnwanted(sql);
+  const remove = sql.prepare(
+    "DELETE FROM attachments WHERE uuid = @id AND account_id = @accountId");
+  return {
+    "attachments.add": async (
+      { accountId, conversationId, attachment, max, now }: Added,
+    ): Promise<boolean> => {
+      if (((await count.get({ conversationId }))?.count ?? 0) >= max) return false;
+      const { id: uuid, name, type, bytes } = attachment;
+      await insert.run({ uuid, accountId, conversationId, name, type, bytes, now });
+      await unwanted.forget([fileNameOf(uuid)]);
+      return true;
+    },
+    "attachments.forget": async (args: { accountId: number; id: string }): Promise<void> => {
+      await remove.run(args);
+    },
+  };
+}
+
+/** Notes in a message's own transaction that it names them. */
+export function createSending(sql: Sql) {
+  const send = sql.prepare(`
+    UPDATE attachments SET sent_at = @now
+    WHERE uuid = @id AND conversation_id = @conversationId AND sent_at IS NULL`);
+  return async (
+    conversationId: number, attachments: readonly AttachmentBody[], now: Instant,
+  ): Promise<void> => {
+    for (const { id } of attachments) await send.run({ id, conversationId, now });
+  };
+}

@@ -1,0 +1,232 @@
+// Text conversations in the database: reads on the main thread. The commands are in turns.ts
+// (begin, complete, fail, recover) and commands.ts (create, toggle, end).
+import type {
+  ConversationFilter, ConversationStore, DeskStore,
+} from "#features/conversations/records.ts";
+import type { FailureClass } from "#events/events.ts";
+import type { conversationCommands } from "./commands.ts";
+import {
+  CONVERSATION, conversationFromRow, LAST, lastFromRow, MESSAGE, messageFromRow, OF_CONVERSATION,
+  SUMMARIES, summaryFromRow, type ConversationRow, type LastRow, type MessageRow, type SummaryRow,
+} from "./rows.ts";
+import type { deskCommands } from "./desk-commands.ts";
+import { createFound } from "#storage/search/found.ts";
+import type { messageSearchCommands } from "#storage/search/message-search.ts";
+import { isFree, NOBODY } from "#storage/nodes/nodes.ts";
+import type { SearchIndex } from "#storage/search/search.ts";
+import type { Exists, Reader } from "#storage/sql.ts";
+import { perAccount } from "#storage/sweeps.ts";
+import type { OpenTurn, turnCommands } from "./turns.ts";
+import type { Writer, WriterOf } from "#storage/writer.ts";
+
+interface FailureRow {
+  id: number;
+  failure: FailureClass | null;
+  error: string | null;
+  finished_at: number | null;
+}
+
+function createOutlook(reader: Reader): ConversationStore["outlook"] {
+  const outlook = reader.prepare<object, ConversationRow & {
+    message_count: number; free_micros: number; is_repeat: number;
+  }>(`
+    SELECT ${OF_CONVERSATION}, c.message_count,
+      a.balance_micros - a.reserved_micros AS free_micros, t.id IS NOT NULL AS is_repeat
+    FROM conversations c JOIN accounts a ON a.id = c.account_id
+    LEFT JOIN turns t ON t.conversation_id = c.id AND t.idempotency_key = +@idempotencyKey
+    WHERE c.uuid = +@uuid`);
+  return async (uuid, idempotencyKey) => {
+    const row = await outlook.get({ uuid, idempotencyKey });
+    return row
+      ? {
+          conversation: conversationFromRow(row),
+          messageCount: row.message_count,
+          freeMicros: row.free_micros,
+          isRepeat: row.is_repeat === 1,
+        }
+      : null;
+  };
+}
+
+export const createDeskStore = (writer: WriterOf<typeof deskCommands>): DeskStore => ({
+  moveDesk: (args) => writer.write("desk.move", args),
+  say: (args) => writer.write("desk.say", args),
+  end: (args) => writer.write("desk.end", args),
+});
+
+interface EndRow {
+  state: "open" | "stored" | "done" | "stopped" | "failed" | "interrupted";
+  reply_message_id: number | null;
+}
+
+/** What other nodes have under way, and how it ended. */
+function createTurnReads(
+  reader: Reader,
+): Pick<ConversationStore, "isAnsweredElsewhere" | "turnEnd"> {
+  const answered = reader.prepare<object, Exists>(`
+    SELECT 1 FROM turns
+    WHERE conversation_id = @conversationId AND state = 'open' AND NOT ${isFree("turns.node_id")}`);
+  const find = reader.prepare<object, EndRow>(
+    "SELECT state, reply_message_id FROM turns WHERE id = @turnId");
+  const findReply = reader.prepare<object, MessageRow>(
+    `SELECT ${MESSAGE} FROM messages WHERE id = @id`);
+  const turnEnd: ConversationStore["turnEnd"] = async (turnId) => {
+    const turn = await find.get({ turnId });
+    if (!turn || turn.state === "open") return null;
+    const { state, reply_message_id: id } = turn;
+    const row = id === null ? undefined : await findReply.get({ id });
+    if (row) {
+      const { content: text, role: _role, createdAt: _createdAt, ...reply } = messageFromRow(row);
+      return { kind: "completed", text, ...reply };
+    }
+    const reason = state === "failed" || state === "interrupted" ? state : "stopped";
+    // The row has the words for the owner; whoever asked reads what any client may.
+    const error = reason === "stopped" ? "The reply was stopped." : "The reply could not be completed.";
+    return { kind: "failed", reason, error, cause: null };
+  };
+  return {
+    isAnsweredElsewhere: async (conversationId) =>
+      await answered.get({ conversationId }) !== undefined,
+    turnEnd,
+  };
+}
+
+function createLists(
+  reader: Reader, writer: WriterOf<typeof messageSearchCommands>, search: SearchIndex,
+): Pick<ConversationStore, "summary" | "list"> {
+  const found = createFound(reader, writer, search);
+  const summaries = SUMMARIES();
+  const summary = reader.prepare<object, SummaryRow>(`
+    ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);
+  const list = reader.prepare<object, SummaryRow & LastRow>(`
+    ${SUMMARIES(LAST)}
+    LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages WHERE conversation_id = c.id)
+    WHERE c.account_id = @accountId AND (CAST(@before AS BIGINT) = 0 OR c.id < @before)
+      AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
+      AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
+      AND (CAST(@externalIdentifier AS TEXT) IS NULL OR c.external_identifier = @externalIdentifier)
+      AND (CAST(@from AS BIGINT) IS NULL OR c.created_at >= @from)
+      AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)
+      AND ${found.condition}
+    ORDER BY c.id DESC LIMIT (@rows + 0)`);
+  return {
+    summary: async (accountId, uuid) => {
+      const row = await summary.get({ accountId, uuid });
+      return row ? summaryFromRow(row) : null;
+    },
+    list: async (accountId, filter: ConversationFilter, before, rows) => (await list.all({
+      accountId,
+      before,
+      rows,
+      type: filter.type ?? null,
+      assistantId: filter.assistantId ?? null,
+      externalIdentifier: filter.externalIdentifier ?? null,
+      from: filter.from ?? null,
+      to: filter.to ?? null,
+      ...await found.parameters(accountId, filter.search ?? null),
+    })).map((row) => ({ ...summaryFromRow(row), last: lastFromRow(row) })),
+  };
+}
+
+type ConversationCommands = ReturnType<typeof conversationCommands>
+  & ReturnType<typeof messageSearchCommands> & ReturnType<typeof turnCommands>;
+type ConversationWriter = Writer<ConversationCommands>;
+
+export function createConversationStore(
+  reader: Reader, writer: ConversationWriter, search: SearchIndex,
+): ConversationStore {
+  const find = reader.prepare<object, ConversationRow>(
+    `SELECT ${CONVERSATION} FROM conversations WHERE uuid = @uuid`);
+  const ofVisitor = reader.prepare<object, Exists>(`
+    SELECT 1 FROM conversations
+    WHERE assistant_id = @assistantId AND visitor_id = @visitorId AND type = @type LIMIT 1`);
+  const history = reader.prepare<object, MessageRow>(
+    `SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId ORDER BY id`);
+  const recent = reader.prepare<object, MessageRow>(`
+    SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId
+    ORDER BY id DESC LIMIT (@rows + 0)`);
+  const failures = reader.prepare<object, FailureRow>(`
+    SELECT id, failure, error, finished_at FROM turns
+    WHERE conversation_id = @conversationId AND state = 'failed' ORDER BY id DESC LIMIT (@rows + 0)`);
+  const ends = reader.prepare<object, { state: string }>(`
+    SELECT state FROM turns WHERE conversation_id = @conversationId AND state <> 'open'
+    ORDER BY id DESC LIMIT (@rows + 0)`);
+
+  return {
+    create: (args) => writer.write("conversations.create", args),
+    find: async (uuid) => {
+      const row = await find.get({ uuid });
+      return row ? conversationFromRow(row) : null;
+    },
+    hasOfVisitor: async (assistantId, type, visitorId) =>
+      await ofVisitor.get({ assistantId, type, visitorId }) !== undefined,
+    outlook: createOutlook(reader),
+    history: async (conversationId) => (await history.all({ conversationId })).map(messageFromRow),
+    recent: async (conversationId, rows) =>
+      (await recent.all({ conversationId, rows })).map(messageFromRow),
+    failedInARow: async (conversationId, rows) => {
+      const states = (await ends.all({ conversationId, rows })).map(({ state }) => state);
+      const answered = states.findIndex((state) => state !== "failed");
+      return answered < 0 ? states.length : answered;
+    },
+    failedReplies: async (conversationId, rows) =>
+      (await failures.all({ conversationId, rows })).map((row) => ({
+        turnId: row.id,
+        failure: row.failure,
+        error: row.error ?? "",
+        failedAt: row.finished_at ?? 0,
+      })),
+    ...createLists(reader, writer, search),
+    ...createTurnReads(reader),
+    beginTurn: (args) => writer.write("turns.begin", args),
+    completeTurn: (args) => writer.write("turns.complete", args),
+    failTurn: (args) => writer.write("turns.fail", args),
+    publishRefused: (args) => writer.write("conversations.publishRefused", args),
+    ...createConversationSweeps(reader, writer),
+  };
+}
+
+interface OpenTurnRow {
+  turn_id: number;
+  node_id: number;
+  id: number;
+  uuid: string;
+  account_id: number;
+  assistant_id: number;
+}
+
+const openTurnFromRow = (row: OpenTurnRow): OpenTurn => ({
+  turnId: row.turn_id,
+  nodeId: row.node_id,
+  accountId: row.account_id,
+  conversation: { id: row.id, uuid: row.uuid, assistantId: row.assistant_id },
+});
+
+function createConversationSweeps(
+  reader: Reader, writer: ConversationWriter,
+): Pick<ConversationStore, "endInactive" | "recover"> {
+  const due = reader.prepare<object, { id: number; accountId: number }>(`
+    SELECT id, account_id AS "accountId" FROM conversations
+    WHERE state = 'open' AND check_at <= @now ORDER BY check_at LIMIT (@rows + 0)`);
+  const open = reader.prepare<object, OpenTurnRow>(`
+    SELECT t.id AS turn_id, coalesce(t.node_id, ${NOBODY}) AS node_id, c.id, c.uuid, c.account_id,
+      c.assistant_id
+    FROM turns t JOIN conversations c ON c.id = t.conversation_id
+    WHERE t.state = 'open' AND ${isFree("t.node_id")} ORDER BY t.id`);
+  return {
+    endInactive: async ({ now, rows }) => {
+      const looked = await due.all({ now, rows });
+      const events = await perAccount(looked, (accountId, own) =>
+        writer.write("conversations.endInactive", {
+          accountId, ids: own.map(({ id }) => id), now,
+        }));
+      return { looked: looked.length, events: events.flat() };
+    },
+    recover: async ({ now }) => {
+      const left = (await open.all({})).map(openTurnFromRow);
+      const events = await perAccount(left, (accountId, turns) =>
+        writer.write("turns.recover", { accountId, turns, now }));
+      return events.flat();
+    },
+  };
+}

@@ -1,0 +1,159 @@
+// Deletes conversations with all that was said in them, of which empty rows stay for the ledger,
+// and gives many a label at once; each is noted in the audit log.
+import type { BulkStore, Deleted, Labelled } from "#features/conversations/bulk.ts";
+import { createNoteAudit } from "#storage/accounts/audit-log.ts";
+import { IS_LIVE } from "#storage/calls/rows.ts";
+import { DELETED } from "./rows.ts";
+import { createAccountSequence, createEventAppender } from "#storage/events.ts";
+import type { SearchCommands } from "#storage/search/search.ts";
+import type { Sql } from "#storage/sql.ts";
+import type { WriterOf } from "#storage/writer.ts";
+
+type DeleteArgs = Parameters<BulkStore["delete"]>[0];
+type LabelArgs = Parameters<BulkStore["label"]>[0];
+
+export const createBulkStore = (writer: WriterOf<typeof bulkCommands>): BulkStore => ({
+  delete: (args) => writer.write("conversations.delete", args),
+  label: (args) => writer.write("conversations.label", args),
+});
+
+export function bulkCommands(sql: Sql, search: SearchCommands) {
+  return {
+    "conversations.delete": createDelete(sql, search),
+    "conversations.label": createLabel(sql),
+  };
+}
+
+/** What hangs on a conversation and no money stands on. */
+const PARTS = ["conversation_notes", "conversation_labels", "conversation_reads", "callbacks"];
+
+function createRemoval(sql: Sql, search: SearchCommands) {
+  // The account's numbering must have no holes: events it received stay, what they said goes.
+  const blankEvents = sql.prepare(`
+    UPDATE events SET conversation_id = NULL, sequence = 0, type = 'conversation_deleted',
+      data = @data
+    WHERE conversation_id = @id`);
+  // The account alone received notes, callbacks, why replies failed and what an evaluation found,
+  // under no conversation. They are looked for where there are any, from the conversation's first
+  // event on.
+  const blankOwn = sql.prepare(`
+    UPDATE events SET type = 'conversation_deleted', data = @data
+    WHERE account_id = @accountId AND conversation_id IS NULL
+      AND account_sequence > coalesce(
+        (SELECT min(account_sequence) FROM events WHERE conversation_id = @id), 0)
+      AND type IN ('note_added', 'callback_requested', 'callback_done', 'conversation_evaluated',
+        'reply_failure_explained')
+      AND data LIKE '%"conversation_id":"' || @uuid || '"%'
+      AND (EXISTS (SELECT 1 FROM conversation_notes WHERE conversation_id = @id)
+        OR EXISTS (SELECT 1 FROM callbacks WHERE conversation_id = @id)
+        OR EXISTS (SELECT 1 FROM events WHERE conversation_id = @id AND type = 'reply_failed')
+        OR EXISTS (SELECT 1 FROM conversations WHERE id = @id AND evaluation IS NOT NULL))`);
+  // What is not sent by now is not sent any more: it says what is to be forgotten.
+  const removeDeliveries = sql.prepare(`
+    DELETE FROM webhook_deliveries WHERE conversation_uuid = @uuid
+      AND endpoint_id IN (SELECT id FROM webhook_endpoints WHERE account_id = @accountId)`);
+  const emptyToolCalls = sql.prepare(`
+    UPDATE tool_calls SET result = '{}' WHERE result IS NOT NULL AND +account_id = @accountId
+      AND scope IN (SELECT 'turn:' || CAST(id AS TEXT) FROM turns WHERE conversation_id = @id)`);
+  const forgetTrouble = sql.prepare(`
+    UPDATE accounts SET trouble_conversation = NULL
+    WHERE id = @accountId AND trouble_conversation = @uuid`);
+  const parts = PARTS.map((table) =>
+    sql.prepare(`DELETE FROM ${table} WHERE conversation_id = @id`));
+  // The ledger's entries name the turns, and no id may come again: rows stay, and say nothing.
+  const emptied = [`
+    UPDATE messages SET content = '', function_calls = NULL, author = NULL, idempotency_key = NULL,
+      rating = NULL, attachments = NULL
+    WHERE conversation_id = @id`, `
+    UPDATE turns SET idempotency_key = NULL, request_hash = NULL, error = NULL, failure = NULL
+    WHERE conversation_id = @id`, `
+    UPDATE conversations SET uuid = '${DELETED}-' || CAST(id AS TEXT), type = '${DELETED}',
+      state = 'ended', variables = '{}', external_identifier = NULL, visitor_id = NULL, page = NULL,
+      evaluation = NULL, evaluation_error = NULL, evaluation_due = NULL, desk = 'assistant',
+      desk_holder = NULL, desk_holder_name = NULL, desk_reason = NULL, desk_at = NULL,
+      visitor_read_at = NULL, score = NULL, score_comment = NULL, scored_at = NULL
+    WHERE id = @id`].map((text) => sql.prepare(text));
+  return async (given: { id: number; accountId: number; uuid: string; data: string }) => {
+    await blankOwn.run(given);
+    await blankEvents.run(given);
+    await removeDeliveries.run(given);
+    await emptyToolCalls.run(given);
+    await search.forgetMessages(given.id);
+    for (const part of [...parts, ...emptied]) await part.run(given);
+    await forgetTrouble.run(given);
+  };
+}
+
+function createDelete(sql: Sql, search: SearchCommands) {
+  const find = sql.prepare<object, { id: number; busy: number }>(`
+    SELECT c.id, CASE WHEN EXISTS (
+        SELECT 1 FROM turns t WHERE t.conversation_id = c.id AND t.state = 'open'
+      ) OR EXISTS (
+        SELECT 1 FROM calls WHERE account_id = @accountId AND conversation_uuid = @uuid AND ${IS_LIVE}
+      ) THEN 1 ELSE 0 END AS busy
+    FROM conversations c WHERE c.uuid = @uuid AND c.account_id = @accountId`);
+  const remove = createRemoval(sql, search);
+  const append = createEventAppender(sql);
+  const nextAccountSequence = createAccountSequence(sql);
+  const note = createNoteAudit(sql);
+  return async ({ accountId, uuids, by, now }: DeleteArgs): Promise<Deleted> => {
+    const done: Deleted = { deleted: [], busy: [], events: [] };
+    for (const uuid of uuids) {
+      const found = await find.get({ accountId, uuid });
+      if (!found) continue;
+      if (found.busy === 1) {
+        done.busy.push(uuid);
+        continue;
+      }
+      const data = { type: "conversation_deleted", conversation_id: uuid } as const;
+      await remove({ id: found.id, accountId, uuid, data: JSON.stringify(data) });
+      done.deleted.push(uuid);
+      done.events.push(await append({
+        accountId, accountSequence: await nextAccountSequence(accountId, 1), conversation: null,
+        data, now,
+      }));
+      await note({
+        accountId, now,
+        note: {
+          ...by, action: "conversation.delete", object: { type: "conversation", id: uuid },
+          details: {},
+        },
+      });
+    }
+    return done;
+  };
+}
+
+function createLabel(sql: Sql) {
+  const label = sql.prepare<object, { name: string }>(
+    "SELECT name FROM labels WHERE id = @labelId AND account_id = @accountId");
+  const add = sql.prepare(`
+    INSERT INTO conversation_labels (conversation_id, label_id)
+    SELECT id, CAST(@labelId AS BIGINT) FROM conversations
+    WHERE uuid = @uuid AND account_id = @accountId
+    ON CONFLICT (conversation_id, label_id) DO NOTHING`);
+  const take = sql.prepare(`
+    DELETE FROM conversation_labels WHERE label_id = @labelId AND conversation_id = (
+      SELECT id FROM conversations WHERE uuid = @uuid AND account_id = @accountId)`);
+  const note = createNoteAudit(sql);
+  return async (
+    { accountId, uuids, labelId, isTaken, by, now }: LabelArgs,
+  ): Promise<Labelled> => {
+    const found = await label.get({ accountId, labelId });
+    if (!found) return { kind: "no_such_label" };
+    const changed: string[] = [];
+    for (const uuid of uuids) {
+      const { changes } = await (isTaken ? take : add).run({ accountId, uuid, labelId });
+      if (changes === 0) continue;
+      changed.push(uuid);
+      await note({
+        accountId, now,
+        note: {
+          ...by, action: "conversation.set_labels", object: { type: "conversation", id: uuid },
+          details: { [isTaken ? "taken" : "added"]: found.name },
+        },
+      });
+    }
+    return { kind: "labelled", changed };
+  };
+}

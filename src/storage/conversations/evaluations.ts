@@ -1,0 +1,93 @@
+// The end of a conversation and the evaluation it is due: what waits, and what came of it.
+import type { Evaluated, EvaluationStore } from "#features/conversations/evaluations.ts";
+import type { Instant } from "#core/system.ts";
+import type { CommittedEvent } from "#events/events.ts";
+import { createAccountSequence, createEventAppender } from "#storage/events.ts";
+import type { Reader, Sql } from "#storage/sql.ts";
+import type { WriterOf } from "#storage/writer.ts";
+
+interface EndingRow {
+  type: string;
+  settings: string;
+  was_written: number;
+}
+
+/** Ends a conversation; in one somebody wrote in, the evaluation its assistant wants is due. */
+export function createEnd(sql: Sql): (args: { id: number; now: Instant }) => Promise<void> {
+  const find = sql.prepare<object, EndingRow>(`
+    SELECT c.type, a.settings, EXISTS (
+      SELECT 1 FROM messages m WHERE m.conversation_id = c.id AND m.role = 'user') AS was_written
+    FROM conversations c JOIN assistants a ON a.id = c.assistant_id WHERE c.id = @id`);
+  const end = sql.prepare(`
+    UPDATE conversations SET state = 'ended', updated_at = @now, evaluation_due = @due
+    WHERE id = @id`);
+  return async ({ id, now }) => {
+    const row = await find.get({ id });
+    await end.run({ id, now, due: row && isWanted(row) ? now : null });
+  };
+}
+
+function isWanted({ type, settings, was_written: wasWritten }: EndingRow): boolean {
+  const { post_call_evaluation: isOn, post_call_schema: fields } = JSON.parse(settings) as {
+    post_call_evaluation?: boolean; post_call_schema?: unknown[];
+  };
+  return type !== "test" && wasWritten === 1 && isOn === true && (fields ?? []).length > 0;
+}
+
+export function createEvaluationStore(
+  reader: Reader, writer: WriterOf<typeof evaluationCommands>,
+): EvaluationStore {
+  const due = reader.prepare<object, {
+    id: number; uuid: string; account_id: number; assistant_id: number; evaluation_due: number;
+  }>(`
+    SELECT id, uuid, account_id, assistant_id, evaluation_due FROM conversations
+    WHERE evaluation_due IS NOT NULL ORDER BY id LIMIT (@rows + 0)`);
+  const find = reader.prepare<object, { evaluation: string | null; evaluation_due: number | null }>(
+    "SELECT evaluation, evaluation_due FROM conversations WHERE uuid = @uuid");
+  return {
+    due: async (rows) => (await due.all({ rows })).map((row) => ({
+      id: row.id,
+      uuid: row.uuid,
+      accountId: row.account_id,
+      assistantId: row.assistant_id,
+      endedAt: row.evaluation_due,
+    })),
+    find: async (uuid) => {
+      const row = await find.get({ uuid });
+      return {
+        isDue: row !== undefined && row.evaluation_due !== null,
+        values: JSON.parse(row?.evaluation ?? "{}") as Record<string, unknown>,
+      };
+    },
+    evaluated: (args) => writer.write("conversations.evaluated", args),
+  };
+}
+
+export function evaluationCommands(sql: Sql) {
+  const append = createEventAppender(sql);
+  const nextAccountSequence = createAccountSequence(sql);
+  // One that has ended again meanwhile waits for an evaluation of its own.
+  const update = sql.prepare(`
+    UPDATE conversations SET evaluation = @evaluation, evaluation_error = @error,
+      evaluation_due = NULL
+    WHERE id = @id AND account_id = @accountId AND evaluation_due = @endedAt`);
+  return {
+    "conversations.evaluated": async (args: Evaluated): Promise<CommittedEvent[]> => {
+      const { accountId, id, uuid, endedAt, values, error, now } = args;
+      const evaluation = JSON.stringify(values);
+      const { changes } = await update.run({ accountId, id, endedAt, error, evaluation });
+      if (changes === 0) return [];
+      return [await append({
+        accountId,
+        accountSequence: await nextAccountSequence(accountId, 1),
+        // Told to the account alone: visitors read the conversation's own log.
+        conversation: null,
+        data: {
+          type: "conversation_evaluated", conversation_id: uuid, evaluation: values,
+          evaluation_error: error,
+        },
+        now,
+      })];
+    },
+  };
+}

@@ -1,0 +1,140 @@
+// Knowledgebases with their documents in the database; those themselves are in documents.ts, their
+// searchable chunks in passages.ts.
+import type { KnownPage } from "#features/knowledgebases/extraction.ts";
+import {
+  filesOf, type Document, type Knowledgebase, type KnowledgebaseStore,
+} from "#features/knowledgebases/knowledgebases.ts";
+import type { Instant } from "#core/system.ts";
+import { createDetacher } from "#storage/assistants/assistants.ts";
+import { createChunkWrites, documentCommands, IS_DUE } from "./documents.ts";
+import {
+  documentFromRow, knowledgebaseFromRow, type DocumentRow, type KnowledgebaseRow,
+} from "./rows.ts";
+import { isFree } from "#storage/nodes/nodes.ts";
+import { createPassages } from "./passages.ts";
+import { createUnwanted } from "#storage/removals.ts";
+import type { SearchCommands, SearchIndex } from "#storage/search/search.ts";
+import type { Reader, Sql } from "#storage/sql.ts";
+import type { WriterOf } from "#storage/writer.ts";
+
+type NamingArgs = { name?: string; description?: string | null; accountId: number; now: Instant };
+
+const KNOWLEDGEBASE = `SELECT k.*,
+  (SELECT count(*) FROM documents d WHERE d.knowledgebase_id = k.id) AS documents,
+  (SELECT count(*) FROM documents d
+    WHERE d.knowledgebase_id = k.id AND d.status = 'processing') AS processing,
+  (SELECT count(*) FROM documents d
+    WHERE d.knowledgebase_id = k.id AND d.status = 'failed') AS failed,
+  (SELECT count(*) FROM assistants a
+    WHERE a.knowledgebase_id = k.id AND a.deleted_at IS NULL) AS assistants
+  FROM knowledgebases k`;
+
+export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
+  const find = sql.prepare<object, KnowledgebaseRow>(
+    `${KNOWLEDGEBASE} WHERE k.id = @knowledgebaseId AND k.account_id = @accountId`);
+  const insert = sql.prepare(`
+    INSERT INTO knowledgebases (account_id, name, description, created_at, updated_at)
+    VALUES (@accountId, @name, @description, @now, @now)`);
+  const change = sql.prepare(`
+    UPDATE knowledgebases SET name = @name, description = @description, updated_at = @now
+    WHERE id = @knowledgebaseId AND account_id = @accountId`);
+  const remove = sql.prepare(
+    "DELETE FROM knowledgebases WHERE id = @knowledgebaseId AND account_id = @accountId");
+  const documents = sql.prepare<object, DocumentRow>(
+    "SELECT * FROM documents WHERE knowledgebase_id = @knowledgebaseId ORDER BY id");
+  const removeTexts = sql.prepare(`
+    DELETE FROM document_texts WHERE document_id IN (
+      SELECT id FROM documents
+      WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId)`);
+  const removeSites = sql.prepare(`
+    DELETE FROM document_sites WHERE document_id IN (
+      SELECT id FROM documents
+      WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId)`);
+  const removeDocuments = sql.prepare(
+    "DELETE FROM documents WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId");
+  const chunks = createChunkWrites(sql, search);
+  const unwanted = createUnwanted(sql);
+  const detach = createDetacher(sql);
+  return {
+    "knowledgebases.create": async (args: Required<NamingArgs>): Promise<Knowledgebase> => {
+      const knowledgebaseId = await insert.insert(args);
+      return knowledgebaseFromRow(await find.one({ accountId: args.accountId, knowledgebaseId }));
+    },
+    "knowledgebases.update": async (args: NamingArgs & { knowledgebaseId: number }) => {
+      const row = await find.get(args);
+      if (!row) return null;
+      const { name = row.name, description = row.description } = args;
+      await change.run({ ...args, name, description });
+      return knowledgebaseFromRow(await find.one(args));
+    },
+    "knowledgebases.remove": async (
+      args: { accountId: number; knowledgebaseId: number; now: Instant },
+    ): Promise<Document[] | null> => {
+      if (!await find.get(args)) return null;
+      const gone = (await documents.all(args)).map(documentFromRow);
+      for (const { id } of gone) await chunks.remove(id);
+      await unwanted.note(gone.flatMap(({ source }) => filesOf(source)), args.now);
+      await removeTexts.run(args);
+      await removeSites.run(args);
+      await removeDocuments.run(args);
+      await detach.knowledgebase(args.accountId, args.knowledgebaseId, args.now);
+      await remove.run(args);
+      return gone;
+    },
+    ...documentCommands(sql, chunks, find),
+  };
+}
+
+export function createKnowledgebaseStore(
+  reader: Reader, writer: WriterOf<typeof knowledgebaseCommands>, index: SearchIndex,
+): KnowledgebaseStore {
+  const find = reader.prepare<object, KnowledgebaseRow>(
+    `${KNOWLEDGEBASE} WHERE k.id = @knowledgebaseId AND k.account_id = @accountId`);
+  const list = reader.prepare<object, KnowledgebaseRow>(
+    `${KNOWLEDGEBASE} WHERE k.account_id = @accountId ORDER BY k.id`);
+  const findDocument = reader.prepare<object, DocumentRow>(`
+    SELECT * FROM documents WHERE id = @documentId AND account_id = @accountId
+      AND knowledgebase_id = @knowledgebaseId`);
+  const documents = reader.prepare<object, DocumentRow>(
+    "SELECT * FROM documents WHERE knowledgebase_id = @knowledgebaseId ORDER BY id");
+  const unread = reader.prepare<object, DocumentRow>(`
+    SELECT * FROM documents
+    WHERE status = 'processing' AND ${isFree("documents.node_id")} ORDER BY id`);
+  const due = reader.prepare<object, DocumentRow>(`
+    SELECT * FROM documents WHERE ${IS_DUE} AND status <> 'processing'
+    ORDER BY next_read_at LIMIT (@rows + 0)`);
+  const pages = reader.prepare<object, { pages: string }>(
+    "SELECT pages FROM document_sites WHERE document_id = @documentId");
+  return {
+    create: (args) => writer.write("knowledgebases.create", args),
+    update: (args) => writer.write("knowledgebases.update", args),
+    remove: (args) => writer.write("knowledgebases.remove", args),
+    find: async (accountId, knowledgebaseId) => {
+      const row = await find.get({ accountId, knowledgebaseId });
+      return row ? knowledgebaseFromRow(row) : null;
+    },
+    list: async (accountId) => (await list.all({ accountId })).map(knowledgebaseFromRow),
+    createDocument: (args) => writer.write("documents.create", args),
+    updateDocument: (args) => writer.write("documents.update", args),
+    readAgain: (args) => writer.write("documents.readAgain", args),
+    removeDocument: (args) => writer.write("documents.remove", args),
+    findDocument: async (accountId, knowledgebaseId, documentId) => {
+      const row = await findDocument.get({ accountId, knowledgebaseId, documentId });
+      return row ? documentFromRow(row) : null;
+    },
+    documents: async (knowledgebaseId) =>
+      (await documents.all({ knowledgebaseId })).map(documentFromRow),
+    unread: async () => (await unread.all({})).map(documentFromRow),
+    due: async (now, rows) => (await due.all({ now, rows })).map(documentFromRow),
+    knownPages: async (documentId) => {
+      const row = await pages.get({ documentId });
+      return row ? JSON.parse(row.pages) as KnownPage[] : [];
+    },
+    keepChunks: (args) => writer.write("documents.keepChunks", args),
+    beginReading: (args) => writer.write("documents.beginReading", args),
+    addChunks: (args) => writer.write("documents.addChunks", args),
+    addVectors: (args) => writer.write("documents.addVectors", args),
+    finishReading: (args) => writer.write("documents.finishReading", args),
+    ...createPassages(reader, index),
+  };
+}

@@ -1,0 +1,361 @@
+// Webhook endpoints and deliveries in SQLite: reads for the main thread, commands for the writer.
+// Deliveries are born in outbox.ts.
+import type {
+  Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
+} from "#features/webhooks/webhooks.ts";
+import { isFree, NOBODY, type AsNode } from "#storage/nodes/nodes.ts";
+import type { Reader, Sql } from "#storage/sql.ts";
+import { perAccount } from "#storage/sweeps.ts";
+import { endpointsChanged } from "./outbox.ts";
+import type { WriterOf } from "#storage/writer.ts";
+
+interface EndpointRow {
+  id: number;
+  account_id: number;
+  assistant_id: number | null;
+  purpose: Purpose;
+  url: string;
+  events: string;
+  status: Endpoint["status"];
+  disabled_reason: string | null;
+  secret_version: number;
+  rotated_at: number | null;
+  failing_since: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+interface DeliveryRow {
+  id: number;
+  account_id: number;
+  endpoint_id: number;
+  url: string;
+  message_id: string;
+  type: string;
+  call_id: number | null;
+  conversation_uuid: string | null;
+  recording_file: string | null;
+  needs_evaluation: number;
+  state: DeliveryState;
+  attempts: number;
+  next_at: number;
+  last_status: number | null;
+  last_error: string | null;
+  response: string | null;
+  replay_of: number | null;
+  created_at: number;
+  finished_at: number | null;
+  body: string;
+}
+
+const endpointFromRow = (row: EndpointRow): Endpoint => ({
+  id: row.id,
+  accountId: row.account_id,
+  assistantId: row.assistant_id,
+  purpose: row.purpose,
+  url: row.url,
+  events: JSON.parse(row.events) as string[],
+  status: row.status,
+  disabledReason: row.disabled_reason,
+  secretVersion: row.secret_version,
+  rotatedAt: row.rotated_at,
+  failingSince: row.failing_since,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+});
+
+const deliveryFromRow = (row: DeliveryRow): Delivery => ({
+  id: row.id,
+  accountId: row.account_id,
+  endpointId: row.endpoint_id,
+  url: row.url,
+  messageId: row.message_id,
+  type: row.type,
+  callId: row.call_id,
+  conversationUuid: row.conversation_uuid,
+  recordingFile: row.recording_file,
+  needsEvaluation: row.needs_evaluation === 1,
+  state: row.state,
+  attempts: row.attempts,
+  nextAt: row.next_at,
+  lastStatus: row.last_status,
+  lastError: row.last_error,
+  response: row.response,
+  replayOf: row.replay_of,
+  createdAt: row.created_at,
+  finishedAt: row.finished_at,
+  body: row.body,
+});
+
+const DELIVERY = `SELECT d.*, e.url FROM webhook_deliveries d
+  JOIN webhook_endpoints e ON e.id = d.endpoint_id`;
+const MATCHES = `d.account_id = @accountId
+  AND (CAST(@state AS TEXT) IS NULL OR d.state = @state)
+  AND (CAST(@type AS TEXT) IS NULL OR d.type = @type)
+  AND (CAST(@endpointId AS BIGINT) IS NULL OR d.endpoint_id = @endpointId)
+  AND (CAST(@callId AS BIGINT) IS NULL OR d.call_id = @callId)`;
+
+const parametersOf = (accountId: number, filter: DeliveryFilter) => ({
+  accountId,
+  state: filter.state ?? null,
+  type: filter.type ?? null,
+  endpointId: filter.endpointId ?? null,
+  callId: filter.callId ?? null,
+});
+
+/** Also asked for what others may have committed, mostly in vain: the newest number says so. */
+function createWaiting(reader: Reader): WebhookStore["waiting"] {
+  const newest = reader.prepare<object, { id: number | null }>(
+    "SELECT max(id) AS id FROM webhook_deliveries");
+  const waiting = reader.prepare<object, { endpoint_id: number }>(`
+    SELECT DISTINCT endpoint_id FROM webhook_deliveries WHERE id > @afterId AND state = 'pending'`);
+  return async (afterId) => {
+    // Read first: what is written between the two is found, and found again.
+    const newestId = (await newest.get({}))?.id ?? 0;
+    if (newestId === afterId) return { endpointIds: [], newestId };
+    const rows = await waiting.all({ afterId });
+    return { endpointIds: rows.map(({ endpoint_id: id }) => id), newestId };
+  };
+}
+
+export function createWebhookStore(
+  reader: Reader, writer: WriterOf<typeof webhookCommands>,
+): WebhookStore {
+  const endpoint = reader.prepare<object, EndpointRow>(
+    "SELECT * FROM webhook_endpoints WHERE id = @endpointId AND account_id = @accountId");
+  const endpoints = reader.prepare<object, EndpointRow>(
+    "SELECT * FROM webhook_endpoints WHERE account_id = @accountId ORDER BY id");
+  const byId = reader.prepare<object, EndpointRow & { owner_id: number | null }>(`
+    SELECT *, CASE WHEN ${isFree("node_id")} THEN NULL ELSE node_id END AS owner_id
+    FROM webhook_endpoints WHERE id = @endpointId`);
+  const delivery = reader.prepare<object, DeliveryRow>(
+    `${DELIVERY} WHERE d.id = @deliveryId AND d.account_id = @accountId`);
+  const deliveries = reader.prepare<object, DeliveryRow>(
+    `${DELIVERY} WHERE ${MATCHES} ORDER BY d.id DESC LIMIT @rows OFFSET @offset`);
+  const count = reader.prepare<object, { total: number }>(
+    `SELECT count(*) AS total FROM webhook_deliveries d WHERE ${MATCHES}`);
+  const finished = reader.prepare<object, { id: number; accountId: number }>(`
+    SELECT id, account_id AS "accountId" FROM webhook_deliveries
+    WHERE finished_at IS NOT NULL
+      AND finished_at < CASE WHEN state = 'delivered'
+        THEN CAST(@deliveredBefore AS BIGINT) ELSE CAST(@deadBefore AS BIGINT) END
+    ORDER BY finished_at LIMIT (@rows + 0)`);
+  const head = reader.prepare<object, DeliveryRow>(`
+    ${DELIVERY} WHERE d.endpoint_id = +@endpointId AND d.state = 'pending' ORDER BY d.id LIMIT 1`);
+  return {
+    endpoint: async (accountId, endpointId) => {
+      const row = await endpoint.get({ accountId, endpointId });
+      return row ? endpointFromRow(row) : null;
+    },
+    endpoints: async (accountId) => (await endpoints.all({ accountId })).map(endpointFromRow),
+    createEndpoint: (args) => writer.write("webhooks.createEndpoint", args),
+    assistantEndpoint: (args) => writer.write("webhooks.assistantEndpoint", args),
+    updateEndpoint: (args) => writer.write("webhooks.updateEndpoint", args),
+    deleteEndpoint: (args) => writer.write("webhooks.deleteEndpoint", args),
+    delivery: async (accountId, deliveryId) => {
+      const row = await delivery.get({ accountId, deliveryId });
+      return row ? deliveryFromRow(row) : null;
+    },
+    deliveries: async (accountId, filter, offset, rows) => {
+      const found = await deliveries.all({ ...parametersOf(accountId, filter), offset, rows });
+      return found.map(deliveryFromRow);
+    },
+    countDeliveries: async (accountId, filter) =>
+      (await count.get(parametersOf(accountId, filter)))?.total ?? 0,
+    replay: (args) => writer.write("webhooks.replay", args),
+    enqueue: (args) => writer.write("webhooks.enqueue", args),
+    waiting: createWaiting(reader),
+    head: async (endpointId) => {
+      const row = await head.get({ endpointId });
+      const found = row && await byId.get({ endpointId });
+      return row && found
+        ? {
+            delivery: deliveryFromRow(row), endpoint: endpointFromRow(found),
+            ownerId: found.owner_id,
+          }
+        : null;
+    },
+    take: (args) => writer.write("webhooks.take", args),
+    record: (attempt) => writer.write("webhooks.record", attempt),
+    prepared: (args) => writer.write("webhooks.prepared", args),
+    trim: async (args) => {
+      const trimmed = await perAccount(await finished.all(args), (accountId, own) =>
+        writer.write("webhooks.trim", { accountId, ids: own.map(({ id }) => id) }));
+      return trimmed.reduce((sum, rows) => sum + rows, 0);
+    },
+  };
+}
+
+type Args<Name extends keyof WebhookStore> = Parameters<WebhookStore[Name]>[0];
+
+export function webhookCommands(sql: Sql) {
+  return {
+    ...endpointCommands(sql),
+    ...deliveryCommands(sql),
+    "webhooks.take": createTake(sql),
+    "webhooks.record": createRecord(sql),
+  };
+}
+
+function endpointCommands(sql: Sql) {
+  const insert = sql.prepare<object, EndpointRow>(`
+    INSERT INTO webhook_endpoints (account_id, purpose, url, events, created_at, updated_at)
+    VALUES (@accountId, 'account', @url, @events, @now, @now) RETURNING *`);
+  const count = sql.prepare<object, { endpoints: number }>(`
+    SELECT count(*) AS endpoints FROM webhook_endpoints
+    WHERE account_id = @accountId AND purpose = 'account'`);
+  const upsert = sql.prepare<object, EndpointRow>(`
+    INSERT INTO webhook_endpoints (account_id, assistant_id, purpose, url, created_at, updated_at)
+    VALUES (@accountId, @assistantId, @purpose, @url, @now, @now)
+    ON CONFLICT (assistant_id, purpose) DO UPDATE SET url = excluded.url
+    WHERE webhook_endpoints.account_id = excluded.account_id RETURNING *`);
+  const update = sql.prepare<object, EndpointRow>(`
+    UPDATE webhook_endpoints SET url = coalesce(@url, url), events = coalesce(@events, events),
+      status = coalesce(@status, status),
+      disabled_reason = CASE WHEN CAST(@status AS TEXT) IS NULL
+        THEN disabled_reason ELSE @reason END,
+      failing_since = CASE WHEN @status = 'active' THEN NULL ELSE failing_since END,
+      secret_version = secret_version + @rotates,
+      rotated_at = CASE WHEN @rotates = 1 THEN @now ELSE rotated_at END, updated_at = @now
+    WHERE id = @endpointId AND account_id = @accountId RETURNING *`);
+  const hurry = sql.prepare(`
+    UPDATE webhook_deliveries SET next_at = @now WHERE endpoint_id = @endpointId AND state = 'pending'`);
+  const remove = sql.prepare(`
+    DELETE FROM webhook_endpoints
+    WHERE id = @endpointId AND account_id = @accountId AND purpose = 'account'`);
+  return {
+    "webhooks.createEndpoint": async (args: Args<"createEndpoint">): Promise<Endpoint | null> => {
+      if (((await count.get(args))?.endpoints ?? 0) >= args.max) return null;
+      const row = await insert.get({ ...args, events: JSON.stringify(args.events) });
+      endpointsChanged(sql);
+      return row ? endpointFromRow(row) : null;
+    },
+    "webhooks.assistantEndpoint": async (args: Args<"assistantEndpoint">): Promise<Endpoint> => {
+      const row = await upsert.one(args);
+      return endpointFromRow(row);
+    },
+    "webhooks.updateEndpoint": async (args: Args<"updateEndpoint">): Promise<Endpoint | null> => {
+      const { url = null, events, status = null, rotates = false } = args;
+      const row = await update.get({
+        ...args, url, status, rotates: rotates ? 1 : 0,
+        events: events ? JSON.stringify(events) : null,
+        reason: status === "disabled" ? "switched off" : null,
+      });
+      endpointsChanged(sql);
+      if (row?.status === "active") await hurry.run(args);
+      return row ? endpointFromRow(row) : null;
+    },
+    "webhooks.deleteEndpoint": async (args: Args<"deleteEndpoint">): Promise<boolean> => {
+      endpointsChanged(sql);
+      return (await remove.run(args)).changes > 0;
+    },
+  };
+}
+
+function deliveryCommands(sql: Sql) {
+  const replay = sql.prepare<object, { id: number }>(`
+    INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type, call_id,
+      conversation_uuid, lead_id, recording_file, needs_evaluation, state, next_at, replay_of,
+      created_at, body)
+    SELECT account_id, endpoint_id, message_id, type, call_id, conversation_uuid, lead_id,
+      recording_file, needs_evaluation, 'pending', @now, id, @now, body
+    FROM webhook_deliveries WHERE id = @deliveryId AND account_id = @accountId RETURNING id`);
+  const enqueue = sql.prepare<object, { id: number }>(`
+    INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type, state, next_at,
+      created_at, body)
+    SELECT account_id, id, @messageId, @type, 'pending', @now, @now, @body
+    FROM webhook_endpoints WHERE id = @endpointId AND account_id = @accountId RETURNING id`);
+  const find = sql.prepare<object, DeliveryRow>(`${DELIVERY} WHERE d.id = @id`);
+  const prepared = sql.prepare(`
+    UPDATE webhook_deliveries SET body = @body, needs_evaluation = 0
+    WHERE id = @deliveryId AND account_id = @accountId`);
+  const trim = sql.prepare(`
+    DELETE FROM webhook_deliveries
+    WHERE +account_id = @accountId AND ${sql.dialect.among("id", "@ids")}`);
+  const found = async (row: { id: number } | undefined): Promise<Delivery | null> => {
+    const delivery = row && await find.get({ id: row.id });
+    return delivery ? deliveryFromRow(delivery) : null;
+  };
+  return {
+    "webhooks.replay": async (args: Args<"replay">): Promise<Delivery | null> =>
+      found(await replay.get(args)),
+    "webhooks.enqueue": async (args: Args<"enqueue">): Promise<Delivery | null> =>
+      found(await enqueue.get({
+        ...args, messageId: `msg_${args.type}_${args.now}`, body: JSON.stringify(args.body),
+      })),
+    "webhooks.prepared": async (args: Args<"prepared">): Promise<void> => {
+      await prepared.run(args);
+    },
+    "webhooks.trim": async (args: { accountId: number; ids: number[] }): Promise<number> =>
+      (await trim.run(args)).changes,
+  };
+}
+
+/** The receiver's JSON, else what it said as text. */
+function webhookResponse({ status, response }: Attempt): string {
+  try {
+    const value = JSON.parse(response ?? "") as unknown;
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+      return JSON.stringify(value);
+    }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  return JSON.stringify({ status, body: response ?? "" });
+}
+
+function createTake(sql: Sql) {
+  const take = sql.prepare(`
+    UPDATE webhook_endpoints SET node_id = @nodeId
+    WHERE id = @endpointId AND account_id = @accountId AND ${isFree("node_id")}`);
+  const find = sql.prepare<object, { nodeId: number | null }>(
+    'SELECT node_id AS "nodeId" FROM webhook_endpoints WHERE id = @endpointId');
+  return async (args: AsNode<Args<"take">>): Promise<number> => {
+    await take.run(args);
+    return (await find.get(args))?.nodeId ?? NOBODY;
+  };
+}
+
+function createRecord(sql: Sql): (attempt: AsNode<Attempt>) => Promise<void> {
+  const record = sql.prepare<object, { endpoint_id: number; call_id: number | null; type: string }>(`
+    UPDATE webhook_deliveries SET state = @state, attempts = attempts + 1, next_at = @nextAt,
+      last_status = @status, last_error = @error, response = @response,
+      finished_at = CASE WHEN @state = 'pending'
+        THEN NULL ELSE CAST(@now AS BIGINT) END
+    WHERE id = @deliveryId AND account_id = @accountId AND state = 'pending'
+      AND EXISTS (SELECT 1 FROM webhook_endpoints e
+        WHERE e.id = endpoint_id AND coalesce(e.node_id, ${NOBODY}) = @nodeId)
+    RETURNING endpoint_id, call_id, type`);
+  const taken = sql.prepare(
+    "UPDATE webhook_endpoints SET failing_since = NULL WHERE id = @endpointId AND failing_since IS NOT NULL");
+  const failed = sql.prepare(
+    "UPDATE webhook_endpoints SET failing_since = coalesce(failing_since, @now) WHERE id = @endpointId");
+  const disable = sql.prepare(`
+    UPDATE webhook_endpoints SET status = 'disabled', disabled_reason = @disables, updated_at = @now
+    WHERE id = @endpointId`);
+  const giveUp = sql.prepare(`
+    UPDATE webhook_deliveries SET state = 'dead', last_error = 'the endpoint was disabled',
+      finished_at = @now
+    WHERE endpoint_id = @endpointId AND state = 'pending'`);
+  const answer = sql.prepare(
+    "UPDATE calls SET webhook_response = @json WHERE id = @callId AND account_id = @accountId");
+  return async (attempt) => {
+    const { accountId, outcome, disables, now } = attempt;
+    const state = outcome === "retry" ? "pending" : outcome;
+    const row = await record.get({ ...attempt, state });
+    if (!row) return;
+    const { endpoint_id: endpointId, call_id: callId } = row;
+    if (row.type === "post_call" && callId !== null && attempt.status !== null) {
+      await answer.run({ accountId, callId, json: webhookResponse(attempt) });
+    }
+    if (outcome === "delivered") {
+      await taken.run({ endpointId });
+      return;
+    }
+    await failed.run({ endpointId, now });
+    if (disables === null) return;
+    await disable.run({ endpointId, disables, now });
+    await giveUp.run({ endpointId, now });
+    endpointsChanged(sql);
+  };
+}
