@@ -1,10 +1,10 @@
 // Composition root, the part about money: what it went to, how long it lasts, how it is put in.
 // Called by features.ts.
 import type { Accounts } from "#features/accounts/accounts.ts";
-import { createBalance } from "#features/accounts/balance.ts";
-import { createBalanceMails } from "#features/accounts/balance-mails.ts";
-import { createCosts } from "#features/accounts/costs.ts";
-import { createTopUps } from "#features/accounts/top-ups.ts";
+import { createBalance } from "#features/accounts/money/balance.ts";
+import { createBalanceMails } from "#features/accounts/money/balance-mails.ts";
+import { createCosts } from "#features/accounts/money/costs.ts";
+import { createTopUps } from "#features/accounts/money/top-ups.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";

@@ -2,10 +2,10 @@
 // caller is to others. Called by features.ts; mount.ts and admission.ts use it.
 import type { Accounts } from "#features/accounts/accounts.ts";
 import { createAuditLog, type By } from "#features/accounts/audit.ts";
-import { createPasswords, type PasswordCost } from "#features/accounts/passwords.ts";
-import { may, type Role } from "#features/accounts/roles.ts";
-import { createSignIn } from "#features/accounts/sign-in.ts";
-import { createUsers, userAuthorId, type User } from "#features/accounts/users.ts";
+import { createPasswords, type PasswordCost } from "#features/accounts/people/passwords.ts";
+import { may, type Role } from "#features/accounts/people/roles.ts";
+import { createSignIn } from "#features/accounts/people/sign-in.ts";
+import { createUsers, userAuthorId, type User } from "#features/accounts/people/users.ts";
 import type { Config } from "#config/config.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";

@@ -1,7 +1,7 @@
 // Which right each route of an account takes, and under which name its deed stands in the audit
 // log. A route that is not here keeps the server from starting. Used by mount.ts; the rights of
-// each role are in features/accounts/roles.ts.
-import { may, type Right, type Role } from "#features/accounts/roles.ts";
+// each role are in features/accounts/people/roles.ts.
+import { may, type Right, type Role } from "#features/accounts/people/roles.ts";
 import { Fault } from "#core/faults.ts";
 import type { Caller, KeyRoute, Route } from "#http/route.ts";
 

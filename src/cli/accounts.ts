@@ -4,7 +4,7 @@ import { msOfMoment } from "#core/days.ts";
 import { dollarsFromMicros, formatMicros } from "#core/money.ts";
 import { readPlans } from "#core/price-lists.ts";
 import { createSystem, isoMicros } from "#core/system.ts";
-import { isEmail } from "#features/accounts/users.ts";
+import { isEmail } from "#features/accounts/people/users.ts";
 import {
   chooseAccount,
   readAmount,

@@ -1,8 +1,8 @@
 // user commands of the `parley` program: members of an account, and links for those who come.
 import { createMemoryBus } from "#events/bus.ts";
 import { BY_OPERATOR } from "#features/accounts/audit.ts";
-import { ROLES, type Role } from "#features/accounts/roles.ts";
-import { createUsers, emailOf, isEmail, joinLink, type User, type Users } from "#features/accounts/users.ts";
+import { ROLES, type Role } from "#features/accounts/people/roles.ts";
+import { createUsers, emailOf, isEmail, joinLink, type User, type Users } from "#features/accounts/people/users.ts";
 import { tlsFilesOf } from "#config/config.ts";
 import { listeningOrigin } from "#core/networks.ts";
 import { createSystem, isoMicros } from "#core/system.ts";

@@ -5,7 +5,7 @@
 // its own, and the `balance_changed` under the next number, which is made from the entry.
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
-import type { LedgerKind } from "#features/accounts/ledger.ts";
+import type { LedgerKind } from "#features/accounts/money/ledger.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import { chain, type Awaitable, type Reader, type Sql } from "./sql.ts";

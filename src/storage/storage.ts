@@ -1,17 +1,17 @@
 // The storage port: everything the rest of the program may ask of a store, whichever engine is
 // below. Each store is declared by the feature it serves; an engine (engines/) opens all at once.
 import type { NewNode, NodeStore } from "#cluster/nodes.ts";
-import type { FirstStepStore } from "#features/accounts/first-steps.ts";
-import type { SavedViewStore } from "#features/accounts/saved-views.ts";
+import type { FirstStepStore } from "#features/accounts/overview/first-steps.ts";
+import type { SavedViewStore } from "#features/accounts/overview/saved-views.ts";
 import type { AuditStore } from "#features/accounts/audit.ts";
 import type { AccountStore } from "#features/accounts/accounts.ts";
-import type { UserStore } from "#features/accounts/users.ts";
-import type { BalanceStore } from "#features/accounts/balance.ts";
-import type { CostStore } from "#features/accounts/costs.ts";
-import type { TopUpStore } from "#features/accounts/top-ups.ts";
-import type { OverviewStore } from "#features/accounts/overview.ts";
-import type { StatementStore } from "#features/accounts/statements.ts";
-import type { UsedTickets } from "#features/accounts/tickets.ts";
+import type { UserStore } from "#features/accounts/people/users.ts";
+import type { BalanceStore } from "#features/accounts/money/balance.ts";
+import type { CostStore } from "#features/accounts/money/costs.ts";
+import type { TopUpStore } from "#features/accounts/money/top-ups.ts";
+import type { OverviewStore } from "#features/accounts/overview/overview.ts";
+import type { StatementStore } from "#features/accounts/money/statements.ts";
+import type { UsedTickets } from "#features/accounts/people/tickets.ts";
 import type { AssistantStore } from "#features/assistants/assistants.ts";
 import type { GroupStore } from "#features/assistants/groups.ts";
 import type { CallStore } from "#features/calls/records/records.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
-import { auditAccount } from "#features/accounts/ledger.ts";
+import { auditAccount } from "#features/accounts/money/ledger.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
 import type { Conversation } from "#features/conversations/records.ts";
 import { utcDay } from "#core/system.ts";

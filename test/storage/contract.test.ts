@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
-import { auditAccount, type LedgerEntry } from "#features/accounts/ledger.ts";
+import { auditAccount, type LedgerEntry } from "#features/accounts/money/ledger.ts";
 import { utcDay } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createWorld, ENGINES, PRICE, system, typesOf } from "#support/contract-world.ts";

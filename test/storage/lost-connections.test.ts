@@ -7,7 +7,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import pg from "pg";
-import { auditAccount } from "#features/accounts/ledger.ts";
+import { auditAccount } from "#features/accounts/money/ledger.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
 import type { Conversation } from "#features/conversations/records.ts";
 import { StorageFailure } from "#core/faults.ts";

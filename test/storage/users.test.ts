@@ -4,8 +4,8 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { during, type Deed } from "#core/deed.ts";
 import type { By } from "#features/accounts/audit.ts";
-import type { Role } from "#features/accounts/roles.ts";
-import type { Manager } from "#features/accounts/users.ts";
+import type { Role } from "#features/accounts/people/roles.ts";
+import type { Manager } from "#features/accounts/people/users.ts";
 import { ENGINES, system } from "#support/contract-world.ts";
 import { testDataDir } from "#support/server.ts";
 

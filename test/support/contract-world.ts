@@ -1,6 +1,6 @@
 // Every engine there is, and the steps their common tests take over one store.
 import assert from "node:assert/strict";
-import { auditAccount } from "#features/accounts/ledger.ts";
+import { auditAccount } from "#features/accounts/money/ledger.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
 import type { BeginTurn, CompleteTurn, Conversation, FailTurn } from "#features/conversations/records.ts";
 import { utcDay } from "#core/system.ts";

@@ -8,7 +8,7 @@ import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author, CommittedEvent, Refused } from "#events/events.ts";
 import { BY_OPERATOR, publishNoted, type By } from "./audit.ts";
-import type { Role } from "./roles.ts";
+import type { Role } from "./people/roles.ts";
 
 export interface Account {
   id: number;

@@ -21,19 +21,19 @@ import {
 import { parsePosition } from "#realtime/frames.ts";
 import type { Accounts } from "./accounts.ts";
 import type { By } from "./audit.ts";
-import type { Balance } from "./balance.ts";
-import { wireOutlook } from "./balance-routes.ts";
-import { ledgerRoutes } from "./ledger-routes.ts";
-import type { ReadOverview } from "./overview.ts";
+import type { Balance } from "./money/balance.ts";
+import { wireOutlook } from "./money/balance-routes.ts";
+import { ledgerRoutes } from "./money/ledger-routes.ts";
+import type { ReadOverview } from "./overview/overview.ts";
 import { nodesRoutes, type NodesOptions } from "./nodes-routes.ts";
-import type { FirstStepCases } from "./first-steps.ts";
-import { overviewRoutes } from "./overview-routes.ts";
-import { ROLE_RIGHTS, type Role } from "./roles.ts";
+import type { FirstStepCases } from "./overview/first-steps.ts";
+import { overviewRoutes } from "./overview/routes.ts";
+import { ROLE_RIGHTS, type Role } from "./people/roles.ts";
 import { settingsRoutes } from "./settings-routes.ts";
-import type { Sessions } from "./sessions.ts";
-import type { Statements } from "./statements.ts";
-import type { Tickets } from "./tickets.ts";
-import type { Users } from "./users.ts";
+import type { Sessions } from "./people/sessions.ts";
+import type { Statements } from "./money/statements.ts";
+import type { Tickets } from "./people/tickets.ts";
+import type { Users } from "./people/users.ts";
 
 interface AccountRouteOptions {
   balance: Pick<Balance, "outlook">;

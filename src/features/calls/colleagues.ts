@@ -3,7 +3,7 @@
 import { LIMITS } from "#core/limits.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import type { Author } from "#events/events.ts";
-import type { SpeakUp } from "./voice/taking-part.ts";
+import type { SpeakUp } from "./voice/turns/taking-part.ts";
 
 /** Models know two speakers: a colleague's words are on the assistant's side, marked as theirs. */
 export const colleagueSaid = ({ name }: Pick<Author, "name">, text: string): string => text === ""

@@ -20,7 +20,7 @@ import type { Transfer } from "./records/transfers.ts";
 import { beginWarm } from "./warm.ts";
 import type { CallSetup, FromMedia } from "./voice/protocol.ts";
 import { silenceNote } from "./voice/settings.ts";
-import type { SpeakUp } from "./voice/taking-part.ts";
+import type { SpeakUp } from "./voice/turns/taking-part.ts";
 import { callNow, type CallingOptions, type LiveCall } from "./live-call.ts";
 import type { ChosenVoice } from "./voice-choice.ts";
 

@@ -2,7 +2,7 @@
 // The messages are listed in docs/calls.md.
 import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
-import type { NewTickets } from "#features/accounts/tickets.ts";
+import type { NewTickets } from "#features/accounts/people/tickets.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
 import { isUuid } from "#core/values.ts";
 import { Fault } from "#core/faults.ts";

@@ -1,7 +1,7 @@
 // Accounts and API keys in SQLite: commands for the writer, reads for the main thread.
 import type { Account, AccountStore, ApiKey, CreditOutcome, NewKey, Scope, StoredKey, Trouble } from "#features/accounts/accounts.ts";
 import type { By } from "#features/accounts/audit.ts";
-import type { Role } from "#features/accounts/roles.ts";
+import type { Role } from "#features/accounts/people/roles.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type { Author } from "#events/events.ts";

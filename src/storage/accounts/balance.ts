@@ -1,9 +1,9 @@
 // Balances that run low: the step of the ledger that notices it, the mails of it, and what payments
-// were begun. Rules: features/accounts/balance.ts and top-ups.ts.
+// were begun. Rules: features/accounts/money/balance.ts and top-ups.ts.
 import {
   crossedAlerts, MAIL_CLAIM_MICROS, nextAlert, type BalanceAlerts, type BalanceStore,
-} from "#features/accounts/balance.ts";
-import type { TopUpStore } from "#features/accounts/top-ups.ts";
+} from "#features/accounts/money/balance.ts";
+import type { TopUpStore } from "#features/accounts/money/top-ups.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";

@@ -1,9 +1,9 @@
 // What was spent, counted from the ledger: reads and the command that counts. Rules:
-// features/accounts/costs.ts.
+// features/accounts/money/costs.ts.
 import {
   QUARTER_MICROS, type CostDimension, type CostRow, type CostStore,
-} from "#features/accounts/costs.ts";
-import type { LedgerKind } from "#features/accounts/ledger.ts";
+} from "#features/accounts/money/costs.ts";
+import type { LedgerKind } from "#features/accounts/money/ledger.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import { DELETED } from "#storage/conversations/rows.ts";

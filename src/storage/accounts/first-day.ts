@@ -1,9 +1,9 @@
 // What an account's first day came to, and the saved views of its lists: reads and commands.
-// Rules: features/accounts/first-steps.ts and saved-views.ts.
-import type { FirstStepStore, Proof } from "#features/accounts/first-steps.ts";
+// Rules: features/accounts/overview/first-steps.ts and saved-views.ts.
+import type { FirstStepStore, Proof } from "#features/accounts/overview/first-steps.ts";
 import type {
   SavedView, SavedViewStore, SaveViewOutcome, ViewedList,
-} from "#features/accounts/saved-views.ts";
+} from "#features/accounts/overview/saved-views.ts";
 import type { Instant } from "#core/system.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";

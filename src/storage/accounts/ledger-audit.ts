@@ -1,6 +1,6 @@
 // The books of a whole store, recomputed from the ledger alone. Called by the command line and
 // where a copy of a database is judged.
-import { auditAccount } from "#features/accounts/ledger.ts";
+import { auditAccount } from "#features/accounts/money/ledger.ts";
 import type { LedgerReader } from "./ledger.ts";
 
 interface Audit {

@@ -1,7 +1,7 @@
 // Money movements as steps other commands take inside their own transaction. Each step keeps
 // Σ ledger = balance, Σ open reservations = reserved, balance − reserved ≥ 0.
-import { hashEntry, type AccountTotals, type LedgerEntry, type LedgerKind } from "#features/accounts/ledger.ts";
-import type { EntryFilter, StatementStore } from "#features/accounts/statements.ts";
+import { hashEntry, type AccountTotals, type LedgerEntry, type LedgerKind } from "#features/accounts/money/ledger.ts";
+import type { EntryFilter, StatementStore } from "#features/accounts/money/statements.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";

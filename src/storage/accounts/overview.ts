@@ -2,7 +2,7 @@
 // account's time index, so that it costs what happened in the range and no more.
 import type {
   DayFigures, OverviewScope, OverviewStore, Spend, TurnTimes,
-} from "#features/accounts/overview.ts";
+} from "#features/accounts/overview/overview.ts";
 import { IS_LIVE } from "#storage/calls/rows.ts";
 import { perSession, together, type Reader, type Sql } from "#storage/sql.ts";
 

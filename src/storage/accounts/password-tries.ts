@@ -1,7 +1,7 @@
 // Passwords tried lately, counted for all nodes and over restarts. Rules:
-// features/accounts/sign-in.ts.
+// features/accounts/people/sign-in.ts.
 import { LIMITS } from "#core/limits.ts";
-import type { PasswordTry } from "#features/accounts/users.ts";
+import type { PasswordTry } from "#features/accounts/people/users.ts";
 import type { Sql } from "#storage/sql.ts";
 
 /** Rows that count no more, deleted with each try: more than come. */

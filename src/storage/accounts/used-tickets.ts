@@ -1,6 +1,6 @@
 // Tickets that were redeemed, where several nodes take one another's. The port is in
-// features/accounts/tickets.ts.
-import type { UsedTicket, UsedTickets } from "#features/accounts/tickets.ts";
+// features/accounts/people/tickets.ts.
+import type { UsedTicket, UsedTickets } from "#features/accounts/people/tickets.ts";
 import type { Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 

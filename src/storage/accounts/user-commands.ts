@@ -1,11 +1,11 @@
 // The commands of members: who is one, in which role, by which invitation, signed in how. Whether a
 // manager may is looked up inside the transaction, so that nobody acts with rights of before.
 import type { By } from "#features/accounts/audit.ts";
-import { mayManage, type Role } from "#features/accounts/roles.ts";
+import { mayManage, type Role } from "#features/accounts/people/roles.ts";
 import {
   userAuthorId, type ChangeOutcome, type InviteOutcome, type Join, type JoinOutcome,
   type Manager, type NewSession, type User, type UserStore,
-} from "#features/accounts/users.ts";
+} from "#features/accounts/people/users.ts";
 import type { Instant } from "#core/system.ts";
 import { createNoteAudit } from "./audit-log.ts";
 import type { Sql } from "#storage/sql.ts";

@@ -1,10 +1,10 @@
 // Members, their sessions and invitations in the database: commands for the writer, reads for the
 // main thread. Every deed is noted in the audit log inside its own transaction.
 import type { By } from "#features/accounts/audit.ts";
-import type { Role } from "#features/accounts/roles.ts";
+import type { Role } from "#features/accounts/people/roles.ts";
 import type {
   Invitation, StoredUser, User, UserSession, UserStore,
-} from "#features/accounts/users.ts";
+} from "#features/accounts/people/users.ts";
 import type { passwordTryCommands } from "./password-tries.ts";
 import type { Exists, Reader } from "#storage/sql.ts";
 import type { userCommands } from "./user-commands.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
-import { createCosts, type CostGroup, type Costs } from "#features/accounts/costs.ts";
+import { createCosts, type CostGroup, type Costs } from "#features/accounts/money/costs.ts";
 import { createSystem, utcDay } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 import { createManualSystem } from "#support/manual-clock.ts";

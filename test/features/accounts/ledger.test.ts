@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import fc from "fast-check";
-import { createStatements } from "#features/accounts/statements.ts";
+import { createStatements } from "#features/accounts/money/statements.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { readerOver } from "#storage/engines/sqlite/reader.ts";
 import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";

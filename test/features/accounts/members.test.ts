@@ -1,7 +1,7 @@
 // Members of an account: how they come, sign in, what they may and how they go.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { RIGHTS, ROLE_RIGHTS, ROLES } from "#features/accounts/roles.ts";
+import { RIGHTS, ROLE_RIGHTS, ROLES } from "#features/accounts/people/roles.ts";
 import { actionOf, assertRightsComplete, ROUTE_RIGHTS } from "#app/rights.ts";
 import { keyRoute } from "#http/route.ts";
 import { join, memberOf, signIn } from "#support/members.ts";

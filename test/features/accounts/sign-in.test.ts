@@ -4,7 +4,7 @@ import { hash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { after, test } from "node:test";
-import { createPasswords, PASSWORD_CHARS_MAX } from "#features/accounts/passwords.ts";
+import { createPasswords, PASSWORD_CHARS_MAX } from "#features/accounts/people/passwords.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem } from "#core/system.ts";
 import { createManualSystem } from "#support/manual-clock.ts";

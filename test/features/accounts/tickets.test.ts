@@ -1,7 +1,7 @@
 // Tickets: signed, for one purpose, for a minute, once.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createOwnUsedTickets, createTickets } from "#features/accounts/tickets.ts";
+import { createOwnUsedTickets, createTickets } from "#features/accounts/people/tickets.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 

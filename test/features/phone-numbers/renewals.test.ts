@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import fc from "fast-check";
 import { DAY_MICROS } from "#core/zones.ts";
 import { createAccounts } from "#features/accounts/accounts.ts";
-import { auditAccount, type LedgerEntry } from "#features/accounts/ledger.ts";
+import { auditAccount, type LedgerEntry } from "#features/accounts/money/ledger.ts";
 import { createLogger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createMemoryBus } from "#events/bus.ts";

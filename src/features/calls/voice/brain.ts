@@ -12,7 +12,7 @@ import type { AnsweredBy, EndReason, Speaker, TurnLatency } from "#features/call
 import type { Channel } from "./channel.ts";
 import type { MediaClock } from "./clock.ts";
 import type { VoiceSettings } from "./settings.ts";
-import type { PersonEvent, SpeakUp } from "./taking-part.ts";
+import type { PersonEvent, SpeakUp } from "./turns/taking-part.ts";
 
 /** Something that was said, in the words really heard. */
 export interface Said {

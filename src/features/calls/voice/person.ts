@@ -12,7 +12,7 @@ import { createVoiceQueue } from "./frames.ts";
 import { PERSON_RATE } from "./protocol.ts";
 import type { VoiceSettings } from "./settings.ts";
 import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
-import type { TurnEvent } from "./turn-events.ts";
+import type { TurnEvent } from "./turns/turn-events.ts";
 
 /** What a browser's network delays unevenly is waited for so long; more than that is left out. */
 const LEAD_FRAMES = 3;

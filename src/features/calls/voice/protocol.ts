@@ -11,7 +11,7 @@ import type { AnsweredBy, EndReason } from "#features/calls/records/records.ts";
 import type { CallSummary, Said, VoiceState } from "./brain.ts";
 import type { VoiceSettings } from "./settings.ts";
 import type { WarmReport, WarmSetup } from "./warm-host.ts";
-import type { SpeakUp } from "./taking-part.ts";
+import type { SpeakUp } from "./turns/taking-part.ts";
 
 /** Samples per second of what a person of the account says and hears, whatever the call's are. */
 export const PERSON_RATE = 16_000;

@@ -12,13 +12,13 @@ import type { CallSession, SessionOptions, Successor } from "./brain.ts";
 import {
   reduceTimers, TIMERS_START, type TimerAction, type TimerEvent,
   type TimerSettings,
-} from "./call-timers.ts";
+} from "./turns/call-timers.ts";
 import { Channel } from "./channel.ts";
-import { TimeBounds, type Elsewhere } from "./elsewhere.ts";
-import { MachineWatch } from "./machine-watch.ts";
+import { TimeBounds, type Elsewhere } from "./turns/elsewhere.ts";
+import { MachineWatch } from "./turns/machine-watch.ts";
 import { goodbyeOf, silenceNote, type VoiceSettings } from "./settings.ts";
 import { FAILURES_MAX, Speech } from "./speech.ts";
-import type { PersonEvent, TakingPart } from "./taking-part.ts";
+import type { PersonEvent, TakingPart } from "./turns/taking-part.ts";
 import { Utterance } from "./utterance.ts";
 
 type RealtimeOptions =

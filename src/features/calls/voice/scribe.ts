@@ -2,7 +2,7 @@
 // how long each stage of each reply took. Held by channel.ts.
 import type { TurnLatency } from "#features/calls/records/records.ts";
 import type { Brain } from "./brain.ts";
-import { pressedKeys, type TimerSettings, type TimerState } from "./call-timers.ts";
+import { pressedKeys, type TimerSettings, type TimerState } from "./turns/call-timers.ts";
 import type { SpeechKind } from "./speech.ts";
 import type { Utterance } from "./utterance.ts";
 

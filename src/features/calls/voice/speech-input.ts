@@ -6,7 +6,7 @@ import type {
 import { createSoundEnd } from "#audio/audible.ts";
 import { periodicity } from "#audio/periodicity.ts";
 import { createResampler } from "#audio/resampler.ts";
-import type { TurnEvent } from "./turn-events.ts";
+import type { TurnEvent } from "./turns/turn-events.ts";
 
 type VoiceFrame = Omit<Extract<TurnEvent, { kind: "voice" }>, "kind">;
 

@@ -6,7 +6,7 @@ import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
 } from "#providers/speech/port.ts";
 import { Utterance } from "./utterance.ts";
-import { pieceEnd } from "./wording.ts";
+import { pieceEnd } from "./turns/wording.ts";
 
 /** After so many failures of synthesis or of the model in a row the call ends. */
 export const FAILURES_MAX = 3;

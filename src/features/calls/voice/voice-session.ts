@@ -5,15 +5,15 @@ import type { Synthesizer, Transcriber, TranscriptEvent } from "#providers/speec
 import type { EndReason } from "#features/calls/records/records.ts";
 import type { CallSession, SessionOptions, Successor } from "./brain.ts";
 import { Channel } from "./channel.ts";
-import { TimeBounds } from "./elsewhere.ts";
+import { TimeBounds } from "./turns/elsewhere.ts";
 import { goodbyeOf, type VoiceSettings } from "./settings.ts";
 import { FAILURES_MAX, Speech, type SpeechKind } from "./speech.ts";
 import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
-import type { PersonEvent } from "./taking-part.ts";
-import type { TurnAction, TurnEvent, TurnSettings, TurnState } from "./turn-events.ts";
-import { reduceTurn, START } from "./turn-taker.ts";
+import type { PersonEvent } from "./turns/taking-part.ts";
+import type { TurnAction, TurnEvent, TurnSettings, TurnState } from "./turns/turn-events.ts";
+import { reduceTurn, START } from "./turns/turn-taker.ts";
 import type { Utterance } from "./utterance.ts";
-import type { FillerTone } from "./wording.ts";
+import type { FillerTone } from "./turns/wording.ts";
 
 const SAYS_MAX = 20;
 

@@ -8,9 +8,9 @@ import type { CallSession, Said } from "./brain.ts";
 import type { HostOptions } from "./host.ts";
 import { createLegTranscriber } from "./leg-transcriber.ts";
 import type { EngineCodes, LegSetup } from "./protocol.ts";
-import { SecondLeg, type SecondLegHandlers, type SecondLegOptions } from "./second-leg.ts";
-import { WarmSession, type WarmTexts } from "./warm-session.ts";
-import type { WarmSettings } from "./warm-transfer.ts";
+import { SecondLeg, type SecondLegHandlers, type SecondLegOptions } from "./warm/second-leg.ts";
+import { WarmSession, type WarmTexts } from "./warm/warm-session.ts";
+import type { WarmSettings } from "./warm/warm-transfer.ts";
 
 export interface WarmSetup {
   /** Its place among the call's transfers, counted from 1. */

@@ -3,7 +3,7 @@
 // and the composition root.
 import type { Instant, Timer } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
-import { isUserAuthor } from "#features/accounts/users.ts";
+import { isUserAuthor } from "#features/accounts/people/users.ts";
 import type { Pusher, PushTarget } from "#providers/push/port.ts";
 import { reportWaiting, visitorOf, type Report, type ReportOptions } from "./who-waits.ts";
 

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import {
   reduceTimers, TIMERS_START, timerSettingsOf,
   type TimerEvent, type TimerSettings, type TimerState,
-} from "#features/calls/voice/call-timers.ts";
+} from "#features/calls/voice/turns/call-timers.ts";
 import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
 
 const SETTINGS: TimerSettings = {

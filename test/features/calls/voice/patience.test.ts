@@ -2,10 +2,10 @@
 // stop in the middle, and callers who have finished, through the reducer that takes the turns.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { timerSettingsOf } from "#features/calls/voice/call-timers.ts";
-import { endingOf } from "#features/calls/voice/patience.ts";
-import type { TurnEvent, TurnSettings, TurnState } from "#features/calls/voice/turn-events.ts";
-import { reduceTurn, START } from "#features/calls/voice/turn-taker.ts";
+import { timerSettingsOf } from "#features/calls/voice/turns/call-timers.ts";
+import { endingOf } from "#features/calls/voice/turns/patience.ts";
+import type { TurnEvent, TurnSettings, TurnState } from "#features/calls/voice/turns/turn-events.ts";
+import { reduceTurn, START } from "#features/calls/voice/turns/turn-taker.ts";
 import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
 import { PAUSED_TURNS, PAUSES_MS } from "#support/pauses.ts";
 

@@ -2,8 +2,8 @@
 // and a long call with the same verdict each time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { TurnEvent } from "#features/calls/voice/turn-events.ts";
-import { reduceTurn, START } from "#features/calls/voice/turn-taker.ts";
+import type { TurnEvent } from "#features/calls/voice/turns/turn-events.ts";
+import { reduceTurn, START } from "#features/calls/voice/turns/turn-taker.ts";
 import type { CallerStep } from "#providers/carriers/loopback.ts";
 import { isNoiseFiltered } from "#features/calls/voice/settings.ts";
 import { lines, playCall, VOICE_SETTINGS, wordsOnRecord } from "#support/calls-by-clock.ts";

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { timerSettingsOf } from "#features/calls/voice/call-timers.ts";
-import type { TurnAction, TurnEvent, TurnSettings } from "#features/calls/voice/turn-events.ts";
-import { reduceTurn, START } from "#features/calls/voice/turn-taker.ts";
+import { timerSettingsOf } from "#features/calls/voice/turns/call-timers.ts";
+import type { TurnAction, TurnEvent, TurnSettings } from "#features/calls/voice/turns/turn-events.ts";
+import { reduceTurn, START } from "#features/calls/voice/turns/turn-taker.ts";
 import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
 
 const FRAME_MS = 20;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { CallerStep } from "#providers/carriers/loopback.ts";
-import { pieceEnd } from "#features/calls/voice/wording.ts";
+import { pieceEnd } from "#features/calls/voice/turns/wording.ts";
 import { lines, playCall, VOICE_SETTINGS, wordsOnRecord, type PlayedCallOptions } from "#support/calls-by-clock.ts";
 
 const LONG = "One two three four five six seven eight nine ten eleven twelve thirteen fourteen.";

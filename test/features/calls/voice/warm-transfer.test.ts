@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { mayStep, type WarmStage } from "#features/calls/records/warm-stages.ts";
-import { takesCall } from "#features/calls/voice/colleague-answer.ts";
+import { takesCall } from "#features/calls/voice/warm/colleague-answer.ts";
 import {
   beginWarm, reduceWarm, WARM_LIMITS, type WarmAction, type WarmEvent, type WarmState,
-} from "#features/calls/voice/warm-transfer.ts";
+} from "#features/calls/voice/warm/warm-transfer.ts";
 
 const SETTINGS = { ringingMs: 30_000, talkMs: 600_000 };
 

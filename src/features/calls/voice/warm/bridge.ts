@@ -3,8 +3,8 @@
 import { createResampler } from "#audio/resampler.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import { FRAME_MS } from "#providers/carriers/port.ts";
-import type { Channel } from "./channel.ts";
-import { createFraming } from "./frames.ts";
+import type { Channel } from "#features/calls/voice/channel.ts";
+import { createFraming } from "#features/calls/voice/frames.ts";
 
 /** More than this lies behind after a stall: the oldest is let go, nobody wants it that late. */
 const FRAMES_MAX = 4;

@@ -5,7 +5,7 @@ import { Fault, fieldFault } from "#core/faults.ts";
 import { addressKey } from "#core/networks.ts";
 import type { Instant, System } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
-import { publishNoted, type By } from "./audit.ts";
+import { publishNoted, type By } from "#features/accounts/audit.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Role } from "./roles.ts";

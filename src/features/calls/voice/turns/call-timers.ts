@@ -4,7 +4,7 @@
 // them (realtime-session.ts). A tick asks three things, in this order, because whoever takes the
 // turns decides others between them.
 import type { EndReason } from "#features/calls/records/records.ts";
-import type { VoiceSettings } from "./settings.ts";
+import type { VoiceSettings } from "#features/calls/voice/settings.ts";
 
 const REENGAGEMENTS_MAX = 3;
 /** Before the end of a call that runs out of time, for a goodbye. */

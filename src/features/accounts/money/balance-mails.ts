@@ -9,7 +9,7 @@ import type { System } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Mail, Mailer } from "#providers/mail/port.ts";
-import type { Account } from "./accounts.ts";
+import type { Account } from "#features/accounts/accounts.ts";
 import { MAIL_CLAIM_MICROS, type BalanceMail, type BalanceStore } from "./balance.ts";
 
 /** Older news is none. */

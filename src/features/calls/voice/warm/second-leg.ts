@@ -6,13 +6,13 @@ import type {
 import type { Leg, LegEndCause, LegEvent } from "#providers/carriers/port.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import { Announcer } from "./announcer.ts";
-import type { Said, SessionOptions } from "./brain.ts";
-import { Channel } from "./channel.ts";
-import type { MediaClock } from "./clock.ts";
-import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
-import type { VoiceSettings } from "./settings.ts";
-import { soundsLikeMachine } from "./wording.ts";
+import { Announcer } from "#features/calls/voice/announcer.ts";
+import type { Said, SessionOptions } from "#features/calls/voice/brain.ts";
+import { Channel } from "#features/calls/voice/channel.ts";
+import type { MediaClock } from "#features/calls/voice/clock.ts";
+import { openSpeechInput, type SpeechInput } from "#features/calls/voice/speech-input.ts";
+import type { VoiceSettings } from "#features/calls/voice/settings.ts";
+import { soundsLikeMachine } from "#features/calls/voice/turns/wording.ts";
 
 export interface SecondLegOptions {
   connect(publish: (event: LegEvent) => void): Leg;

@@ -11,14 +11,14 @@ import { Moment } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { dayQuery, RangeDay } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
-import type { Accounts } from "./accounts.ts";
+import type { Accounts } from "#features/accounts/accounts.ts";
 import { StepsSchema, stepsItem } from "./first-day-routes.ts";
 import type { FirstStepCases } from "./first-steps.ts";
 import {
   LATENCY_CALLS_MAX, LATENCY_CONVERSATIONS_MAX, type CallLatency, type Day, type Overview,
   type ReadOverview, type ReplyLatency, type Spend,
 } from "./overview.ts";
-import { UNITS, type Asked } from "./overview-range.ts";
+import { UNITS, type Asked } from "./range.ts";
 
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 90;

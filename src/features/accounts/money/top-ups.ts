@@ -5,7 +5,7 @@ import { Fault } from "#core/faults.ts";
 import { MICROS_PER_DOLLAR, type Micros } from "#core/money.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { PaymentPage } from "#providers/payments/port.ts";
-import type { Accounts } from "./accounts.ts";
+import type { Accounts } from "#features/accounts/accounts.ts";
 
 export interface TopUpStore {
   /** Once for each session. */

@@ -1,7 +1,7 @@
 // What a colleague who is asked to take a call means by what it says: yes, no, or neither. Plain
 // words of the languages whose callers are most; keys do in all the others. Asked by
 // warm-session.ts.
-import { listOf, wordsOf } from "./wording.ts";
+import { listOf, wordsOf } from "#features/calls/voice/turns/wording.ts";
 
 const YES = listOf(
   "yes|yeah|yep|yup|sure|okay|ok|accept|connect|absolutely|certainly|one|ja|jawohl|klar|gerne|gern"

@@ -6,7 +6,7 @@
 import { LIMITS } from "#core/limits.ts";
 import type { SecretBox } from "#core/secrets.ts";
 import type { Instant, System } from "#core/system.ts";
-import type { Accounts, Identity } from "./accounts.ts";
+import type { Accounts, Identity } from "#features/accounts/accounts.ts";
 
 export interface Sessions {
   open(keyId: number): { token: string; expiresAt: Instant };

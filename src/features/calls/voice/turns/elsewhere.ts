@@ -2,7 +2,7 @@
 // end of what it is saying on it is silent and listens. Part of the pure reducer in turn-taker.ts.
 // And how long a call may last that was elsewhere for a while.
 import { timerSettingsOf, type TimerSettings } from "./call-timers.ts";
-import type { VoiceSettings } from "./settings.ts";
+import type { VoiceSettings } from "#features/calls/voice/settings.ts";
 import { discard, timers, type Draft } from "./turn-draft.ts";
 
 /** `due`: once what is being said has been heard. */

@@ -2,7 +2,7 @@
 // rules are in turn-taker.ts.
 import type { EndReason } from "#features/calls/records/records.ts";
 import type { TimerSettings, TimerState } from "./call-timers.ts";
-import type { VoiceSettings } from "./settings.ts";
+import type { VoiceSettings } from "#features/calls/voice/settings.ts";
 import type { Elsewhere } from "./elsewhere.ts";
 import type { PersonEvent, SpeakUp, TakingPart } from "./taking-part.ts";
 import type { FillerTone } from "./wording.ts";

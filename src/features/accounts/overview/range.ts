@@ -1,5 +1,5 @@
 // The hours, days or weeks an overview is made of, as they are counted in a time zone. Called by
-// overview.ts; overview-routes.ts says what may be asked for.
+// overview.ts; routes.ts says what may be asked for.
 import { dayAfter, mondayOf } from "#core/days.ts";
 import type { Instant } from "#core/system.ts";
 import { dayStart, localDateTime, MINUTE_MICROS } from "#core/zones.ts";

@@ -6,7 +6,7 @@ import { isoMicros, type System } from "#core/system.ts";
 import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf } from "#http/answers.ts";
 import { json, type HttpRequest } from "#http/exchange.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
-import type { By } from "./audit.ts";
+import type { By } from "#features/accounts/audit.ts";
 import { EMAIL, fromOf, NAME, NEW_PASSWORD, PASSWORD, SIGNED_IN, signedIn } from "./auth-routes.ts";
 import { ROLES, type Role } from "./roles.ts";
 import type { Member, SignIn } from "./sign-in.ts";

@@ -1,9 +1,9 @@
 // What an account spent and did in a range of days, and how quickly it was answered. Read hour by
 // hour, day by day or week by week with turns of the event loop between, so that a big account does
-// not hold up other people's replies. Called by overview-routes.ts.
+// not hold up other people's replies. Called by routes.ts.
 import type { Micros } from "#core/money.ts";
 import { nextTurn, type Instant, type System } from "#core/system.ts";
-import { bucketsOf, type Asked, type Bucket } from "./overview-range.ts";
+import { bucketsOf, type Asked, type Bucket } from "./range.ts";
 
 /** Instants; `to` is exclusive. Null: of all assistants. */
 export interface OverviewScope {

@@ -15,7 +15,7 @@ import { rateLimitFault } from "#http/errors.ts";
 import { json, type HeaderMap, type HttpRequest, type Reply } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import type { AsksProvider, PendingSignIn } from "#providers/identity/port.ts";
-import type { Accounts } from "./accounts.ts";
+import type { Accounts } from "#features/accounts/accounts.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./passwords.ts";
 import type { From, OpenedSession, SignIn } from "./sign-in.ts";
 import { EMAIL_FORM } from "./users.ts";

@@ -6,7 +6,7 @@ import type { Instant, System } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author } from "#events/events.ts";
-import { publishNoted, type By } from "./audit.ts";
+import { publishNoted, type By } from "#features/accounts/audit.ts";
 import { mayManage, type Role } from "./roles.ts";
 
 export interface User {
