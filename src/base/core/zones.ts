@@ -57,17 +57,28 @@ function offsetAt(instant: Instant, timeZone: string): number {
 }
 
 /**
- * The first instant at which clocks there show this or later: where they are put forward it may be
- * later, where they are put back the earlier of two. Offsets of the days around it are all it can
- * have.
+ * The first instant at which clocks there show this or later: where they are put forward over it
+ * the moment they are, where they are put back the earlier of two. `wanted` is as if it were UTC.
  */
-export function clockInstant(day: string, time: string, timeZone: string): Instant {
-  const wanted = asUtc(day, time);
-  const possible = [-DAY_MICROS, DAY_MICROS]
-    .map((away) => wanted - offsetAt(wanted + away, timeZone));
-  return Math.min(...possible.filter((instant) =>
-    instant + offsetAt(instant, timeZone) >= wanted));
+export function firstShowing(wanted: Instant, timeZone: string): Instant {
+  const isShown = (instant: Instant): boolean => instant + offsetAt(instant, timeZone) >= wanted;
+  // Offsets of the days around it are all it can have.
+  const [one, other] = [-DAY_MICROS, DAY_MICROS]
+    .map((away) => wanted - offsetAt(wanted + away, timeZone)) as [Instant, Instant];
+  let before = Math.min(one, other);
+  if (isShown(before)) return before;
+  let found = Math.max(one, other);
+  if (found + offsetAt(found, timeZone) === wanted) return found;
+  while (found - before > MINUTE_MICROS) {
+    const middle = before + Math.floor((found - before) / 2 / MINUTE_MICROS) * MINUTE_MICROS;
+    if (isShown(middle)) found = middle;
+    else before = middle;
+  }
+  return found;
 }
+
+export const clockInstant = (day: string, time: string, timeZone: string): Instant =>
+  firstShowing(asUtc(day, time), timeZone);
 
 export const dayStart = (day: string, timeZone: string): Instant =>
   clockInstant(day, "00:00", timeZone);

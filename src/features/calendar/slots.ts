@@ -1,7 +1,7 @@
 // Which times of a calendar are free: working hours are wall-clock times of a zone, so days with a
 // change of the clock have fewer or more of them. Pure; Intl knows the zones.
 import type { Instant } from "#core/system.ts";
-import { MINUTE_MICROS } from "#core/zones.ts";
+import { firstShowing, MINUTE_MICROS } from "#core/zones.ts";
 
 export const WEEKDAYS = [
   "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
@@ -71,6 +71,10 @@ function instantOf(wall: number, timeZone: string): Instant | null {
   return second !== first && wallMs(second, timeZone) === wall ? second : null;
 }
 
+/** As `instantOf`; of a time the spring leaves out when the clocks are put forward. */
+const nextInstantOf = (wall: number, timeZone: string): Instant =>
+  instantOf(wall, timeZone) ?? firstShowing(wall * 1000, timeZone);
+
 const minutesOf = (time: string): number => {
   const [hours = 0, minutes = 0] = time.split(":").map(Number);
   return hours * 60 + minutes;
@@ -94,8 +98,7 @@ export const isDate = (date: string): boolean => midnightOf(date) !== null;
 export function startOfDay(date: string, timeZone: string, days = 0): Instant | null {
   const midnight = midnightOf(date);
   if (midnight === null) return null;
-  const wall = midnight + days * DAY_MS;
-  return instantOf(wall, timeZone) ?? byOffsetAt(wall - DAY_MS, wall, timeZone);
+  return nextInstantOf(midnight + days * DAY_MS, timeZone);
 }
 
 /** `YYYY-MM-DDTHH:MM:SS±HH:MM` */
@@ -132,10 +135,8 @@ export function readLocal(text: string, timeZone: string): Instant | null {
 export function openPeriods(date: string, hours: WorkingHours, timeZone: string): Period[] {
   const midnight = Date.parse(`${date}T00:00:00Z`);
   const weekday = WEEKDAYS[(new Date(midnight).getUTCDay() + 6) % 7] ?? "monday";
-  const at = (minute: number): Instant => {
-    const wall = midnight + minute * 60_000;
-    return instantOf(wall, timeZone) ?? byOffsetAt(wall - DAY_MS, wall, timeZone);
-  };
+  const at = (minute: number): Instant =>
+    nextInstantOf(midnight + minute * 60_000, timeZone);
   return (hours[weekday] ?? [])
     .map(({ from, to }) => ({
       start: at(minutesOf(from)), end: at(minutesOf(to) + (to > from ? 0 : DAY_MINUTES)),

@@ -145,6 +145,28 @@ test("[CA12] no text breaks the feed's lines; a cancelled appointment is told wi
   assert.equal(same.status, 304);
 });
 
+test("[DK35] office hours that begin or end in an hour the clock leaves out do so when it is put forward", () => {
+  const opens = (from: string, to: string, zone: string, iso: string) => {
+    const office = { time_zone: zone, hours: { sunday: [{ from, to }] } };
+    const settings = { timezone: "UTC", desk: { office_hours: office } };
+    return awayOf({ settings: settings as unknown as AssistantSettings } as Assistant,
+      Date.parse(iso) * 1000)?.opens_at ?? null;
+  };
+  const berlin = "Europe/Berlin";
+  const next = "2027-04-03T22:00:00.000000Z";
+  assert.equal(opens("00:00", "02:30", berlin, "2027-03-28T00:59:59Z"), null);
+  assert.equal(opens("00:00", "02:30", berlin, "2027-03-28T01:00:00Z"), next, "closed at three");
+  assert.equal(opens("02:30", "06:00", berlin, "2027-03-28T00:59:59Z"),
+    "2027-03-28T01:00:00.000000Z", "open at three");
+  assert.equal(opens("02:30", "06:00", berlin, "2027-03-28T01:00:00Z"), null);
+  assert.equal(opens("02:10", "02:50", berlin, "2027-03-28T00:59:59Z"),
+    "2027-04-04T00:10:00.000000Z", "a period that is none");
+  // Half an hour, from two to half past.
+  assert.equal(opens("02:15", "04:00", "Australia/Lord_Howe", "2026-10-03T15:00:00Z"),
+    "2026-10-03T15:30:00.000000Z");
+  assert.equal(opens("02:00", "02:30", berlin, "2026-10-25T00:29:59Z"), null);
+});
+
 test("[DK34] office hours that end no later than they begin go on after midnight, also when clocks change", () => {
   const hours = {
     saturday: [{ from: "22:00", to: "02:30" }], monday: [{ from: "00:00", to: "00:00" }],
