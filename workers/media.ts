@@ -67,6 +67,8 @@ port.on("message", (message: ToMedia | ToCarrier) => {
   switch (message.kind) {
     case "trunks":
       return sipCarrier?.setTrunks(message.trunks);
+    case "room":
+      return sipCarrier?.setRoom(message.hasRoom);
     case "refuse":
       return sipCarrier?.inbound.refuse(message.offerId, message.cause);
     case "close":

@@ -21,6 +21,7 @@ import type { MediaThread } from "#features/calls/voice/protocol.ts";
 import type { RouteInbound } from "#features/phone-numbers/inbound-routing.ts";
 import type { SipTrunks } from "#features/phone-numbers/sip-trunks.ts";
 import { tlsFilesOf, type Config } from "#config/config.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Plan } from "#core/price-lists.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -119,14 +120,17 @@ export function createVoice(options: VoiceOptions): Voice {
     findNumber: (accountId, id) => storage.phoneNumbers.find(accountId, id),
     hasSip: config.PARLEY_SIP_PORT !== null,
   });
+  const capacity = createCapacity({
+    callsMax: config.PARLEY_CALLS_MAX, isLate: lateness.isLate, speakersMax, recogniserOf,
+  });
+  capacity.onRoom(media.setRoom);
+  system.every(LIMITS.callBeatMs, capacity.look);
   let shared: ReturnType<typeof shareCalls> | null = null;
   const calling = createCalling({
     ...options, holds: options.nodes.holds,
     offer: (callId) => shared?.offer(callId) ?? (() => undefined),
     media, recogniserOf, voiceOf, whyCannotTalk, colleagueLineOf, lineOf, routeInbound,
-    capacity: createCapacity({
-      callsMax: config.PARLEY_CALLS_MAX, isLate: lateness.isLate, speakersMax, recogniserOf,
-    }),
+    capacity,
     findAssistant: assistants.find,
     factsOf: factsFrom(options),
     summarise: createSummarise(options),

@@ -70,6 +70,10 @@ export interface Capacity {
   freed(): void;
   /** The listener is notified of each. */
   onFreed(listener: () => void): void;
+  /** The listener is notified each time there is a place for calls again, or none any more. */
+  onRoom(listener: (hasRoom: boolean) => void): void;
+  /** Lateness comes and goes without a call: to be called every few seconds. */
+  look(): void;
   /** From now on there is no place for anybody. */
   close(): void;
 }
@@ -80,9 +84,8 @@ export function createCapacity(options: CapacityOptions): Capacity {
   let live: Parameters<Capacity["count"]>[0] = () => [];
   let isClosed = false;
   const listeners = new Set<() => void>();
-  const freed = (): void => {
-    for (const listener of [...listeners]) listener();
-  };
+  let hadRoom = true;
+  let tellRoom: (hasRoom: boolean) => void = () => undefined;
   const isFull = (recogniser: string | null): boolean => {
     const calls = [...live(), ...held];
     if (callsMax !== null ? calls.length >= callsMax : calls.length >= CALLS_MIN && isLate()) {
@@ -91,6 +94,16 @@ export function createCapacity(options: CapacityOptions): Capacity {
     return recogniser !== null
       && calls.filter((one) => one.recogniser === recogniser).length >= speakersMax(recogniser);
   };
+  const look = (): void => {
+    const hasRoom = !isClosed && !isFull(null);
+    if (hasRoom === hadRoom) return;
+    hadRoom = hasRoom;
+    tellRoom(hasRoom);
+  };
+  const freed = (): void => {
+    look();
+    for (const listener of [...listeners]) listener();
+  };
   return {
     count: (calls) => (live = calls),
     hold: (assistant, words) => {
@@ -98,6 +111,7 @@ export function createCapacity(options: CapacityOptions): Capacity {
       if (isClosed || isFull(recogniser)) return null;
       const place = { recogniser };
       held.add(place);
+      look();
       return () => {
         if (held.delete(place)) freed();
       };
@@ -105,7 +119,12 @@ export function createCapacity(options: CapacityOptions): Capacity {
     refusal: () => (isClosed ? restarting() : full()),
     freed,
     onFreed: (listener) => void listeners.add(listener),
-    close: () => void (isClosed = true),
+    onRoom: (listener) => (tellRoom = listener),
+    look,
+    close: () => {
+      isClosed = true;
+      look();
+    },
   };
 }
 

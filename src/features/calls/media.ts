@@ -63,6 +63,7 @@ export function createMediaThread(options: MediaThreadOptions): MediaThread {
       return ports;
     },
     trunksChanged: () => thread.loadTrunks(),
+    setRoom: (hasRoom) => thread.setRoom(hasRoom),
     close: async () => {
       thread.isKept = false;
       if (data.sip) {
@@ -98,6 +99,7 @@ class RunningThread {
   /** As last read; null: not yet. */
   #trunks: TrunkSetup[] | null = null;
   #loading = Promise.resolve();
+  #hasRoom = true;
 
   constructor(options: MediaThreadOptions) {
     this.#options = options;
@@ -124,6 +126,7 @@ class RunningThread {
     worker.unref();
     this.#worker = worker;
     this.#sendTrunks();
+    this.setRoom(this.#hasRoom);
     return worker;
   }
 
@@ -140,6 +143,11 @@ class RunningThread {
   /** What waits for nobody: without a thread there are no carriers. */
   sendToCarrier(message: ToCarrier): void {
     this.#worker?.postMessage(message);
+  }
+
+  setRoom(hasRoom: boolean): void {
+    this.#hasRoom = hasRoom;
+    this.sendToCarrier({ kind: "room", hasRoom });
   }
 
   /** Resolves once the thread has the trunks as they are now; never rejects. */

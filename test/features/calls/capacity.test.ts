@@ -2,6 +2,7 @@
 // way in refuses the call there is no room for, before it has a record or is answered.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { createCapacity, createLateness, holding } from "#features/calls/capacity.ts";
 import { admit } from "#features/calls/inbound-calls.ts";
@@ -9,6 +10,7 @@ import { createManualSystem } from "#support/manual-clock.ts";
 import { newConversation } from "#support/server.ts";
 import { startSipWorld } from "#support/server-with-sip.ts";
 import { headerOf, noSipp, startSipp } from "#support/sipp.ts";
+import { createWire, requestText } from "#support/sip-phones.ts";
 import { callTicket, WebCaller } from "#support/web-caller.ts";
 
 const ASSISTANT = {} as Assistant;
@@ -91,6 +93,40 @@ test("[CR52] sound that comes late for seconds closes the server to more calls, 
   assert.ok(!isOpen());
   system.advance(20_000);
   assert.ok(isOpen(), "what was long ago is over");
+});
+
+test("[CR459] a proxy that asks with OPTIONS reads 503 while the server is full or stops, and 200 where it has room", async () => {
+  const world = await startSipWorld({ PARLEY_CALLS_MAX: "2", PARLEY_CALL_DRAIN_SECONDS: "60" });
+  const { server, sipPort } = world;
+  const proxy = await createWire();
+  after(() => Promise.all([proxy.close(), server.close()]));
+  const count = (kind: string) => proxy.heard.kinds().filter((one) => one === kind).length;
+  const ask = async () => {
+    proxy.say(sipPort, requestText("OPTIONS", proxy));
+    const { kind, message } = await Promise.race(["200", "503"].map((one) =>
+      proxy.heard.event(one, count(one))));
+    return [kind, message.headers.get("Retry-After")];
+  };
+  const { id } = await world.assistant(null, { type: "outbound" });
+  const talk = async () => {
+    const callId = await world.dial(id, "+15550100100");
+    await world.when(callId, "in-progress");
+    return callId;
+  };
+  const { control: { end }, onFreed, refusal } = server.app.features.voice.calling;
+  const first = await talk();
+  assert.deepEqual(await ask(), ["200", null]);
+  const second = await talk();
+  assert.deepEqual(await ask(), ["503", "5"]);
+  const freed = new Promise<void>(onFreed);
+  await end(second);
+  await freed;
+  assert.deepEqual(await ask(), ["200", null]);
+  const closing = server.close();
+  while (!/restarting/.test(refusal().message)) await setImmediate();
+  assert.deepEqual(await ask(), ["503", "5"]);
+  await end(first);
+  await closing;
 });
 
 const missing = noSipp();

@@ -47,6 +47,8 @@ export type ToCarrier =
   | { kind: "refuse"; carrier: CarrierName; offerId: string; cause: RefusalCause }
   /** All there are; those not among them are no more. */
   | { kind: "trunks"; trunks: TrunkSetup[] }
+  /** Whether one more call would be taken, for whoever asks before bringing it. */
+  | { kind: "room"; hasRoom: boolean }
   /** Takes leave of registrars; answered by `closed`. */
   | { kind: "close" };
 
@@ -157,6 +159,8 @@ export interface MediaThread {
   listen(): Promise<{ port: number; tlsPort: number | null } | null>;
   /** The trunks have changed. */
   trunksChanged(): Promise<void>;
+  /** Whether there is a place for one more call. */
+  setRoom(hasRoom: boolean): void;
   /** Resolves once it has stopped. Calls that are live are lost. */
   close(): Promise<void>;
 }

@@ -41,6 +41,8 @@ export interface SipCarrier extends Carrier {
   readonly port: number;
   readonly tlsPort: number | null;
   setTrunks(trunks: readonly TrunkSetup[]): void;
+  /** Whether one more call would be taken. */
+  setRoom(hasRoom: boolean): void;
   /** Hangs up and takes leave of registrars, waiting a bounded time. */
   close(): Promise<void>;
 }
@@ -59,6 +61,7 @@ const RETRY_LATER: [string, string][] = [["Retry-After", String(LIMITS.capacityR
 export async function createSipCarrier(options: SipCarrierOptions): Promise<SipCarrier> {
   const { system, log } = options;
   const offers = new Map<string, Offered>();
+  let hasRoom = true;
   const digest = createDigestServer({ realm: REALM, system });
   const failures = createFailedAuthentications({ log, system, slows: true });
   const logTied = createTieLog(options);
@@ -74,6 +77,7 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
     publicHost,
     mayReach,
     userAgent: USER_AGENT,
+    hasRoom: () => hasRoom && offers.size < OFFERS_MAX,
     onInvite: (invite) => receive(invite),
   });
   const names = options.names ?? createSystemNames(system);
@@ -123,10 +127,8 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
         STATUSES[cause], undefined, cause === "overloaded" ? RETRY_LATER : undefined),
     },
     setTrunks: (trunks) => roster.set(trunks),
-    close: async () => {
-      await roster.close();
-      await agent.close();
-    },
+    setRoom: (has) => void (hasRoom = has),
+    close: () => roster.close().then(() => agent.close()),
   };
 }
 

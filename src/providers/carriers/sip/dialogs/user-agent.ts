@@ -44,6 +44,8 @@ export interface UserAgentOptions {
   mayReach: MayReach;
   system: System;
   log: Logger;
+  /** Would one more call be taken? Proxies ask with OPTIONS before they send any; absent: yes. */
+  hasRoom?(): boolean;
   /** Every INVITE that begins something. Refuses or rings or accepts, now or later. */
   onInvite(invite: IncomingInvite): void;
 }
@@ -288,12 +290,13 @@ class Agent {
     const { servers } = this.#transactions;
     const refusal = refusalOf(request, tag);
     if (refusal) return refusal;
-    if (request.method === "OPTIONS") return optionsReply(request, tag);
-    if (request.method !== "INVITE") return responseTo(request, 481, undefined, tag);
-    if (this.#closing) return this.#busy(request, tag);
-    if (!this.#guard.admitInvite(peer.host) || servers.size() >= LIMITS.newTransactionsMax) {
-      return this.#busy(request, tag);
+    const isFull = this.#closing !== null || servers.size() >= LIMITS.newTransactionsMax;
+    if (request.method === "OPTIONS") {
+      const hasRoom = !isFull && this.#options.hasRoom?.() !== false;
+      return hasRoom ? optionsReply(request, tag) : this.#busy(request, tag);
     }
+    if (request.method !== "INVITE") return responseTo(request, 481, undefined, tag);
+    if (isFull || !this.#guard.admitInvite(peer.host)) return this.#busy(request, tag);
     if (servers.isMerged(request)) return responseTo(request, 482, undefined, tag);
     return inviteRefusalOf(request, tag);
   }
