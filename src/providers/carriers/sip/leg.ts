@@ -46,6 +46,8 @@ interface Failure {
 /** Until a transfer whose end nobody has reported has failed. */
 const TRANSFER_MS = 45_000;
 const NOT_ACCEPTABLE = 488;
+const NO_CODEC = "488 no codec in common";
+const NO_SRTP = "488 the answer has no keys for encrypted sound (SRTP)";
 /** Declined, unwanted (RFC 8197), and stopped by a filter on the way (RFC 8688). */
 const REJECTED = new Set([603, 607, 608]);
 
@@ -145,6 +147,12 @@ export class SipLeg implements Leg {
     return buildOffer(this.#local);
   }
 
+  /** The same in the clear, for who has no SRTP. */
+  offerInClear(host: string): string {
+    this.#local = { ...this.#opened(), crypto: null };
+    return this.offer(host);
+  }
+
   /** The answer to an offer, null when there is nothing in common. An offer that is none: ours. */
   answer(sdp: string | null): string | null {
     if (sdp === null) return this.offer();
@@ -160,12 +168,14 @@ export class SipLeg implements Leg {
     return answered.sdp;
   }
 
-  /** Their answer to our offer; false when it cannot be used. */
-  agree(sdp: string): boolean {
+  /** Takes their answer to our offer; else why it cannot be used. */
+  agree(sdp: string): string | null {
     const answer = parseSdp(sdp);
-    const agreed = answer && readAnswer(answer, this.#opened());
+    const local = this.#opened();
+    const agreed = answer && readAnswer(answer, local);
     if (agreed) this.#agreed(agreed);
-    return agreed !== null;
+    else if (answer && local.crypto && answer.audio.profile !== "RTP/SAVP") return NO_SRTP;
+    return agreed ? null : NO_CODEC;
   }
 
   /** A call we placed was not answered. */
@@ -238,7 +248,8 @@ export class SipLeg implements Leg {
   #dialogEvents(): DialogEvents {
     return {
       confirmed: (sdp) => {
-        if (sdp !== null && !this.agree(sdp)) return this.end("failed");
+        const why = sdp === null ? null : this.agree(sdp);
+        if (why !== null) return this.end("failed", why);
         this.answered();
       },
       reinvite: (sdp) => {

@@ -92,7 +92,7 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
     const called = calledNumber(invite, sender.trunk);
     const meant = sender.trunk ? [sender.trunk] : roster.openFor(invite.peer.host, called);
     const offered = offeredBy(invite, meant);
-    if (!offered) return invite.refuse(488);
+    if ("why" in offered) return refuseSound(invite, offered.why, log);
     const id = system.uuid();
     offers.set(id, offered);
     invite.onCancelled(() => offers.delete(id));
@@ -196,6 +196,10 @@ async function place(
     from: `<sip:${caller}@${domain}>`,
     to: `<${uri}>`,
     sdp: (seen) => leg.offer(seen),
+    otherSdp: isEncrypted && !requiresSrtp ? (seen) => {
+      log.warn({ trunk_id: trunk.id }, "a trunk takes no encrypted sound (SRTP): the call is in the clear");
+      return leg.offerInClear(seen);
+    } : undefined,
     credentials: { username: user, password: trunk.password },
     headers: [
       ["P-Asserted-Identity", `<sip:${number}@${domain}>`],
@@ -210,20 +214,21 @@ async function place(
     },
     answered: (dialog, sdp) => {
       leg.join(dialog);
-      if (leg.agree(sdp)) leg.answered();
-      else leg.end("failed", "488 no codec in common");
+      const why = leg.agree(sdp);
+      if (why === null) leg.answered();
+      else leg.end("failed", why);
     },
     failed: (status, reason, q850) => {
       log.info({ trunk_id: trunk.id, status, reason }, "a call over SIP was not answered");
-      leg.failed({ status, q850 }, `the trunk answered ${status} ${reason}`);
+      const to = requiresSrtp && status === 488 ? " to an offer of encrypted sound alone (SRTP)" : "";
+      leg.failed({ status, q850 }, `the trunk answered ${status} ${reason}${to}`);
     },
   });
   leg.onGivenUp(() => call.cancel());
 }
 
-async function answer(
-  { agent, roster }: Parts, leg: SipLeg, offered: Offered | null,
-): Promise<void> {
+async function answer(parts: Parts, leg: SipLeg, offered: Offered | null): Promise<void> {
+  const { agent, roster } = parts;
   if (!offered) return leg.end("far_hung_up");
   const { invite, requiresSrtp, codecs, trunk } = offered;
   invite.onCancelled(() => leg.end("far_hung_up"));
@@ -242,20 +247,38 @@ async function answer(
   const given = sdpOf(request);
   const sdp = leg.answer(typeof given === "string" ? given : null);
   if (sdp === null) {
-    invite.refuse(488);
-    return leg.end("failed");
+    refuseSound(invite, NO_KEY, parts.log);
+    return leg.end("failed", NO_KEY.text);
   }
   leg.join(invite.accept(sdp, trunk && proofOf(trunk, peer, roster)));
 }
 
-/** The call with what its trunk wants; null: there is no sound in it that we may speak. */
-function offeredBy(invite: IncomingInvite, meant: TrunkSetup[]): Offered | null {
+/** The code of a Warning (RFC 3261 20.43), and what is wrong with the sound that is offered. */
+interface Unusable {
+  code: number;
+  text: string;
+}
+const IN_CLEAR: Unusable = {
+  code: 302, text: "the sound is not encrypted (SRTP), which the trunk requires (require_srtp)",
+};
+const NO_KEY: Unusable = { code: 302, text: "no key of the encrypted sound (SRTP) can be used" };
+const NO_SOUND: Unusable = { code: 304, text: "no sound over RTP/AVP or RTP/SAVP is offered" };
+const NO_CODEC: Unusable = { code: 305, text: "no codec in common with the trunk (sip_codecs)" };
+
+function refuseSound(invite: IncomingInvite, { code, text }: Unusable, log: Logger): void {
+  log.warn({ source: invite.peer.host, reason: text }, "a call over SIP was refused with 488");
+  invite.refuse(488, undefined, [["Warning", `${code} parley "${text}"`]]);
+}
+
+/** The call with what its trunk wants, or why there is no sound in it that we may speak. */
+function offeredBy(invite: IncomingInvite, meant: TrunkSetup[]): Offered | { why: Unusable } {
   const requiresSrtp = meant.some((trunk) => trunk.requireSrtp);
   const codecs = meant[0] ? codecsOf(meant[0].codecs) : NARROWBAND;
   const codec = usableCodec(invite, codecs, requiresSrtp);
+  if (typeof codec !== "string") return { why: codec };
   const [only, ...others] = meant;
   const trunk = only && others.length === 0 ? only : null;
-  return codec && { invite, requiresSrtp, codecs, rate: rateOf(codec), trunk };
+  return { invite, requiresSrtp, codecs, rate: rateOf(codec), trunk };
 }
 
 /**
@@ -272,16 +295,16 @@ function proofOf(trunk: TrunkSetup, peer: Peer, roster: TrunkRoster): Proof {
   return { credentials, mayAsk };
 }
 
-/** The one its sound will have, or most likely has where there is no offer yet; null: none. */
+/** The one its sound will have, or most likely has where there is no offer yet. */
 function usableCodec(
   { request }: IncomingInvite, codecs: readonly Codec[], requiresSrtp: boolean,
-): Codec | null {
+): Codec | Unusable {
   const sdp = sdpOf(request);
-  if (sdp === null) return codecs[0] ?? null;
+  if (sdp === null) return codecs[0] ?? NO_CODEC;
   const audio = typeof sdp === "string" ? parseSdp(sdp)?.audio : null;
-  if (!audio || audio.port === 0) return null;
-  if (requiresSrtp && audio.profile !== "RTP/SAVP") return null;
-  return codecFor(audio.codecs, codecs)?.name ?? null;
+  if (!audio || audio.port === 0) return NO_SOUND;
+  if (requiresSrtp && audio.profile !== "RTP/SAVP") return IN_CLEAR;
+  return codecFor(audio.codecs, codecs)?.name ?? NO_CODEC;
 }
 
 const rateOf = (codec: Codec): Leg["rate"] =>

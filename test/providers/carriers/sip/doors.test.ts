@@ -79,7 +79,7 @@ const offerOf = (port: number, crypto: string[]): string =>
   + `m=audio ${port} RTP/${crypto.length > 0 ? "S" : ""}AVP 0\r\n`
   + crypto.map((line) => `a=crypto:${line}\r\n`).join("");
 
-test("[SC194] a trunk that requires SRTP: calls in the clear are refused with 488, either way", async () => {
+test("[SC194] [SI139] a trunk that requires SRTP: calls in the clear are refused with 488, either way", async () => {
   const trunk = open(await createWire(TRUNK));
   const offers = createReceived<{ kind: "offer"; offer: Offer }>();
   const carrier = open(await createCarrierTo(
@@ -91,7 +91,11 @@ test("[SC194] a trunk that requires SRTP: calls in the clear are refused with 48
     trunk.say(at, text.replace("sip:bob@", "sip:+14155550100@"));
   };
   invite(offerOf(40_000, []));
-  assert.equal((await trunk.heard.event("488")).kind, "488");
+  const refused = (await trunk.heard.event("488")).message;
+  assert.match(refused.headers.get("Warning")!, /^302 parley ".*SRTP.*require_srtp/);
+  invite(offerOf(40_000, [`1 AES_CM_128_HMAC_SHA1_32 inline:${KEY_30}`]).replace("SAVP 0", "SAVP 3"));
+  const foreign = (await trunk.heard.event("488", 1)).message;
+  assert.match(foreign.headers.get("Warning")!, /^305 parley ".*codec/);
   assert.deepEqual(offers.kinds(), []);
   for (const [index, line] of [
     `1 AES_256_CM_HMAC_SHA1_80 inline:${KEY_46}`, `2 AES_CM_128_HMAC_SHA1_32 inline:${KEY_30}`,
@@ -114,7 +118,9 @@ test("[SC194] a trunk that requires SRTP: calls in the clear are refused with 48
   ]);
   trunk.say(at, responseText(placed, 200, [`Contact: <sip:w@${TRUNK}:${trunk.peer.port}>`],
     offerOf(40_000, [])));
-  assert.equal((await received.event("ended")).cause, "failed");
+  const { cause, detail } = await received.event("ended");
+  assert.equal(cause, "failed");
+  assert.match(detail!, /SRTP/);
 });
 
 test("[SI134] a caller who demands SRTP has it over UDP too, and keeps its key through a re-INVITE", async () => {

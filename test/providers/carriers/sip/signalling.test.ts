@@ -47,6 +47,26 @@ test("[SI32] a call rings, is answered and confirmed, and ends when the caller h
   assert.equal(alice.agent.counts().sessions + bob.agent.counts().sessions, 0);
 });
 
+test("[SI138] an offer that is not acceptable (488, 606) is followed by the other one, once, where there is another", async () => {
+  const [alice, far] = [await phone(), await wire()];
+  const invites = async (number: number) => request(await far.heard.event("INVITE", number));
+  const refuse = (invite: SipRequest, status: number) =>
+    far.say(alice.peer, responseText(invite, status));
+  const placed = alice.call(far.peer, { otherSdp: () => SDP("other") });
+  const first = await invites(0);
+  assert.equal(first.body.toString(), SDP("offer"));
+  refuse(first, 488);
+  const second = await invites(1);
+  assert.equal(second.body.toString(), SDP("other"));
+  assert.equal(second.headers.get("Call-ID"), first.headers.get("Call-ID"));
+  assert.equal(second.headers.get("CSeq"), "2 INVITE");
+  refuse(second, 606);
+  assert.equal((await placed.received.event("failed")).status, 606);
+  const alone = alice.call(far.peer);
+  refuse(await invites(2), 488);
+  assert.equal((await alone.received.event("failed")).status, 488);
+});
+
 test("[SI33] the callee can hang up; a goodbye before the ACK waits for it", async () => {
   const [alice, bob] = [await phone(), await phone()];
   const { theirs, placed } = await answeredCall(alice, bob);

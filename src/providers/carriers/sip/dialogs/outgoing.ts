@@ -37,6 +37,8 @@ export interface CallRequest {
   to: string;
   /** The offer; where it names our address, as the peer sees it. */
   sdp: string | ((localHost: string) => string);
+  /** Offered once more, where the first is not acceptable (488, 606). */
+  otherSdp?: ((localHost: string) => string) | undefined;
   credentials: Credentials | null;
   headers?: [string, string][];
   /** Until an unanswered call is cancelled. */
@@ -44,6 +46,7 @@ export interface CallRequest {
 }
 
 const UNAVAILABLE = 503;
+const NOT_ACCEPTABLE = new Set([488, 606]);
 /** No telephone rings for these: a proxy is there, wants to know who calls, or cannot go on. */
 const NOBODY_YET = new Set([100, 401, 407, UNAVAILABLE]);
 
@@ -57,6 +60,9 @@ interface Hop {
   /** Since it was cancelled. */
   patience: Timer | null;
 }
+
+const newHop = (peer: Peer, localHost: string, sdp: string): Hop =>
+  ({ peer, localHost, sdp, transaction: null, isProvisional: false, patience: null });
 
 export class Outgoing implements OutgoingCall {
   readonly #signalling: Signalling;
@@ -72,6 +78,7 @@ export class Outgoing implements OutgoingCall {
   #isCancelled = false;
   #cseq = 1;
   #minSeS: number = LIMITS.sessionExpiresMinS;
+  #otherSdp: CallRequest["otherSdp"];
   readonly #begunMs: number;
   /** Empty as soon as a telephone may ring or has been asked: two calls must never be placed. */
   #others: readonly Peer[];
@@ -90,6 +97,7 @@ export class Outgoing implements OutgoingCall {
     this.#args = args;
     this.#events = events;
     this.#done = done;
+    this.#otherSdp = args.otherSdp;
     this.#authentication = createAuthenticator(
       system, proofAt(args.credentials, [args.peer, ...args.others ?? []]));
     this.#authenticator = this.#authentication.begin();
@@ -138,10 +146,7 @@ export class Outgoing implements OutgoingCall {
       return;
     }
     if (this.#isOver) return;
-    const hop: Hop = {
-      peer, localHost, sdp: typeof sdp === "string" ? sdp : sdp(localHost),
-      transaction: null, isProvisional: false, patience: null,
-    };
+    const hop = newHop(peer, localHost, typeof sdp === "string" ? sdp : sdp(localHost));
     this.#hop = hop;
     this.#invite(hop);
     if (this.#others.length === 0) return;
@@ -271,6 +276,11 @@ export class Outgoing implements OutgoingCall {
     if (this.#isOver || hop !== this.#hop) return;
     if (response.status === UNAVAILABLE && this.#goOn()) return;
     if (this.#authenticator.challenged(response, hop.peer)) return this.#inviteAgain(hop);
+    if (NOT_ACCEPTABLE.has(response.status) && this.#otherSdp) {
+      this.#hop = newHop(hop.peer, hop.localHost, this.#otherSdp(hop.localHost));
+      this.#otherSdp = undefined;
+      return this.#inviteAgain(this.#hop);
+    }
     const minS = secondsOf(response.headers, "Min-SE") ?? 0;
     if (response.status === 422 && minS > this.#minSeS && minS <= LIMITS.sessionExpiresMaxS) {
       this.#minSeS = minS;
