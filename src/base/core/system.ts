@@ -55,6 +55,13 @@ export function createSystem(): System {
   };
 }
 
+/** Now, by the wall clock as it is at this moment: whatever it is set to meanwhile. */
+export function steadyClock({ now, monotonicMs }: System): () => Instant {
+  const at = now();
+  const sinceMs = monotonicMs();
+  return () => at + Math.round((monotonicMs() - sinceMs) * 1000);
+}
+
 const AWAKE_MS = 2 ** 30;
 
 /** Keeps the process alive while what it waits for does not, such as the timers of a system. */

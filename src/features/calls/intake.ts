@@ -1,7 +1,7 @@
 // Sound that a page sends over a socket, and how evenly it comes. Used by web-call.ts for who calls
 // and by desk-routes.ts for a person of the account.
 import { Jitter } from "#audio/jitter.ts";
-import type { System } from "#core/system.ts";
+import { steadyClock, type System } from "#core/system.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 
@@ -23,6 +23,7 @@ export function createIntake(system: System, rate: number) {
   let heardMs = 0;
   let transitMs = Number.NaN;
   const jitter = new Jitter();
+  const callNow = steadyClock(system);
   /** As RFC 3550 has it of packets. */
   const measure = (nowMs: number): void => {
     const differenceMs = Math.abs(nowMs - heardMs - transitMs);
@@ -33,7 +34,7 @@ export function createIntake(system: System, rate: number) {
   return {
     quality: (): LegQuality | null => {
       const { meanMs, maxMs } = jitter;
-      const jitterOverTime = jitter.overTime(system.monotonicMs(), system.now());
+      const jitterOverTime = jitter.overTime(system.monotonicMs(), callNow());
       return meanMs === null || jitterOverTime === null
         ? null
         : { ...UNKNOWN, jitterMs: tenth(meanMs), jitterMaxMs: tenth(maxMs), jitterOverTime };

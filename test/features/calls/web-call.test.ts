@@ -176,15 +176,18 @@ test("[WC5] rubbish on the socket harms nobody", async () => {
   await caller.closed();
 });
 
-test("[CR57] a call costs the time it lasted, wherever the machine's clock is set meanwhile", async () => {
+test("[CR57] [CR460] a call costs the time it lasted, and its jitter stands where it was, wherever the machine's clock is set meanwhile", async () => {
   for (const minutes of [30, -30]) {
     const { caller } = await startCall();
     await caller.until(() => caller.words.length === 2);
     setByMicros = minutes * 60_000_000;
     caller.send({ type: "end" });
     await caller.closed();
-    const { duration, total_cost: cost } = await record(caller.callId, "ended_by_customer");
+    const { duration, total_cost: cost, quality } = await record(
+      caller.callId, "ended_by_customer");
     setByMicros = 0;
+    const { from_ms: fromMs } = quality.jitter_over_time;
+    assert.ok(Math.abs(fromMs) < 5000, `${fromMs} ms`);
     assert.ok(duration >= 1 && duration < 30, `${String(duration)} s`);
     assert.equal(cost, 0.05);
   }

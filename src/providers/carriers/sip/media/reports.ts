@@ -1,7 +1,7 @@
 // The reports of one call's media (RTCP): writes ours, reads the far end's, and says what both know
 // of how the sound came through. Used by whoever sends and receives them: rtp-session.ts, and the
 // peers of web calls.
-import type { System } from "#core/system.ts";
+import { steadyClock, type Instant, type System } from "#core/system.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 import { mosOf, rFactorOf } from "./e-model.ts";
 import type { JitterBuffer } from "./jitter-buffer.ts";
@@ -46,6 +46,7 @@ interface Sent {
 export class Reports {
   readonly reception = new Reception();
   readonly #system: System;
+  readonly #callNow: () => Instant;
   readonly #ssrc: number;
   readonly #cname: string;
   /** Their last sender report. */
@@ -55,6 +56,7 @@ export class Reports {
 
   constructor(system: System, ssrc: number, cname: string = system.uuid()) {
     this.#system = system;
+    this.#callNow = steadyClock(system);
     this.#ssrc = ssrc;
     this.#cname = cname;
   }
@@ -98,7 +100,7 @@ export class Reports {
     const { late, concealedFrames, frames, depthMsSum } = playout;
     const { received, duplicate, lost, jitter } = this.reception;
     const jitterMs = rounded(jitter.meanMs, 1);
-    const overTime = jitter.overTime(this.#system.monotonicMs(), this.#system.now());
+    const overTime = jitter.overTime(this.#system.monotonicMs(), this.#callNow());
     const came = received - duplicate;
     const unheard = came + lost > 0 ? (100 * (lost + late)) / (came + lost) : null;
     const roundTripMs = this.#roundTripMs();
