@@ -179,6 +179,31 @@ test("[SI49] a session is refreshed by whom it was agreed, or hung up when nobod
   await far.heard.event("BYE", 1);
 });
 
+test("[SI140] a refresh that is refused for now (500, 503) is tried again, as long as the session lasts", async () => {
+  const system = createManualSystem();
+  const [alice, far] = [await phone({ system }), await wire()];
+  const { received } = alice.call(far.peer);
+  far.say(alice.peer, responseText(request(await far.heard.event("INVITE")), 200, [
+    `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`, "Allow: INVITE, BYE, UPDATE",
+    "Session-Expires: 180;refresher=uac",
+  ], SDP("answer")));
+  await received.event("answered");
+  system.advance(90_000);
+  const refuse = async (number: number, status: number, extra: string[]) => {
+    far.say(alice.peer,
+      responseText(request(await far.heard.event("UPDATE", number)), status, extra));
+    await caughtUp(far, alice.peer);
+  };
+  await refuse(0, 500, ["Retry-After: 3"]);
+  system.advance(3000);
+  await refuse(1, 503, []);
+  system.advance(5000);
+  await refuse(2, 200, ["Session-Expires: 180;refresher=uac"]);
+  system.advance(80_000);
+  await caughtUp(far, alice.peer);
+  assert.ok(!received.kinds().includes("ended"));
+});
+
 test("[SI50] a session interval that is too small is refused with 422, and ours grows after one", async () => {
   const [bob, far] = [await phone(), await wire()];
   far.say(bob.peer, requestText("INVITE", far, {

@@ -1,7 +1,9 @@
 // A call that was answered, at either end: everything that happens between the 2xx and the BYE.
 import { ask, endsDialog, type Outcome } from "./asking.ts";
 import type { Authentication } from "./authentication.ts";
-import { keyOf, sdpOf, sdpOrNull, sipfragStatus, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
+import {
+  keyOf, sdpOf, sdpOrNull, secondsOf, sipfragStatus, tokensOf,
+} from "#providers/carriers/sip/grammar/bodies.ts";
 import type { Dialog, DialogEnd, DialogEvents } from "./call-types.ts";
 import {
   ALLOW, keyOfDialog, refreshTarget, setSdp, SUPPORTED, type DialogState, type InDialog,
@@ -132,7 +134,8 @@ export class Session implements Dialog, InDialog {
       this.#events?.reinvited?.(491, null);
       return;
     }
-    this.#offer("INVITE", sdp, (status, answer) => this.#events?.reinvited?.(status, answer));
+    this.#offer("INVITE", sdp, (response) =>
+      this.#events?.reinvited?.(response.status, sdpOrNull(response)));
   }
 
   /** The 2xx of an INVITE we answered: sent again until its ACK comes. */
@@ -277,18 +280,24 @@ export class Session implements Dialog, InDialog {
   #refresh(): void {
     if (this.#end) return;
     if (this.#isOffering) return this.#retry(() => this.#refresh());
-    if (!this.#canUpdate) return this.#offer("INVITE", this.#sdp, () => undefined);
-    this.#offer("UPDATE", null, (status) => {
-      if (status !== 405 && status !== 501) return;
-      this.#canUpdate = false;
-      this.#refresh();
+    const [method, sdp] = this.#canUpdate
+      ? ["UPDATE", null] as const : ["INVITE", this.#sdp] as const;
+    this.#offer(method, sdp, ({ status, headers }) => {
+      if (method === "UPDATE" && (status === 405 || status === 501)) {
+        this.#canUpdate = false;
+        return this.#refresh();
+      }
+      // Not just now: until the session is over there is time for more than one try.
+      if (status !== 491 && status < 500) return;
+      const afterS = secondsOf(headers, "Retry-After") ?? LIMITS.retryAfterS;
+      this.#parts.signalling.system.after(afterS * 1000, () => this.#refresh());
     });
   }
 
   /** INVITE with an offer, or UPDATE without one: both refresh the session. */
   #offer(
     method: "INVITE" | "UPDATE", sdp: string | null,
-    done: (status: number, answer: string | null) => void,
+    done: (response: SipResponse) => void,
   ): void {
     this.#isOffering = sdp !== null;
     const fill = (request: SipRequest) => {
@@ -320,7 +329,7 @@ export class Session implements Dialog, InDialog {
         this.#timer.agree(termsOfResponse(response.headers));
         if (sdp !== null) this.#sdp = sdp;
       }
-      done(response.status, sdpOrNull(response));
+      done(response);
     });
   }
 
