@@ -77,6 +77,7 @@ export function failureOf(facts: EndFacts): string | null {
 
 const ADVICE: [pattern: RegExp, advice: string][] = [
   [/\bSRTP\b/, "Let the trunk encrypt its sound (SRTP), or do not require it (require_srtp)."],
+  [/\b30[12]\b/, "The called side forwards its calls, which is not followed: call the other number, or have the trunk forward them."],
   [/\b(401|403|407)\b/, "Check the trunk's user name and password, and that it may call from your number."],
   [/\b(404|410|484|604)\b/, "Check the number: the carrier does not know it."],
   [/\b(408|Unreachable)\b/i, "Check the trunk's address, and that this server reaches it."],

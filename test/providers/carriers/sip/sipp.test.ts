@@ -66,20 +66,26 @@ const REFUSALS: [string, string, string, string, string][] = [
   ["600 Busy Everywhere", "", "busy", "busy", "busy everywhere"],
   ["603 Decline", "", "failed", "rejected", "decline"],
   ["404 Not Found", "", "failed", "carrier_failed", "not found"],
+  ["302 Moved Temporarily", "", "failed", "carrier_failed", "moved"],
   ["480 Temporarily Unavailable", "", "no-answer", "no_answer", "unavailable"],
   ["500 Server Internal Error", "Reason: Q.850;cause=17;text=\"User busy\"", "busy", "busy", "busy, as a gateway says it"],
   ["500 Server Internal Error", "Reason: Q.850;cause=19", "no-answer", "no_answer", "no answer, as a gateway says it"],
 ];
+const ADVICE: Record<string, string> = {
+  404: "Check the number: the carrier does not know it.",
+  302: "The called side forwards its calls, which is not followed: call the other number, "
+    + "or have the trunk forward them.",
+};
 for (const [status, extra, becomes, reason, what] of REFUSALS) {
-  test(`[SC2] a telephone that refuses: ${what}`, LIMITED, async () => {
+  test(`[SC2] [SI141] a telephone that refuses: ${what}`, LIMITED, async () => {
     const keys = { status, ...(extra === "" ? {} : { extra }) };
     const { phone, callId } = await outbound("refuse", { keys });
     await phone.done;
     const call = await world!.when(callId, becomes);
     assert.deepEqual([call.end_reason, call.duration, call.total_cost], [reason, 0, 0]);
     if (reason === "carrier_failed") {
-      assert.equal(call.failure_reason, "The call could not be put through: the trunk answered 404 Not Found. "
-        + "Check the number: the carrier does not know it.");
+      assert.equal(call.failure_reason, `The call could not be put through: the trunk answered ${status}. `
+        + ADVICE[status.slice(0, 3)]);
     } else {
       assert.match(call.failure_reason, /^(The number was busy|Nobody answered|The called side refused)/);
     }
