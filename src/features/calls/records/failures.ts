@@ -76,6 +76,7 @@ export function failureOf(facts: EndFacts): string | null {
 }
 
 const ADVICE: [pattern: RegExp, advice: string][] = [
+  [/\bACK\b/, "Check that the caller's side reaches this server at the address it names (PARLEY_SIP_PUBLIC_HOST)."],
   [/\bSRTP\b/, "Let the trunk encrypt its sound (SRTP), or do not require it (require_srtp)."],
   [/\b30[12]\b/, "The called side forwards its calls, which is not followed: call the other number, or have the trunk forward them."],
   [/\b(401|403|407)\b/, "Check the trunk's user name and password, and that it may call from your number."],

@@ -46,6 +46,8 @@ interface Failure {
 /** Until a transfer whose end nobody has reported has failed. */
 const TRANSFER_MS = 45_000;
 const NOT_ACCEPTABLE = 488;
+const NO_ACK = "the caller did not acknowledge the answer (ACK)";
+const NO_REFRESH = "the far end did not refresh the session, or answers no more";
 const NO_CODEC = "488 no codec in common";
 const NO_SRTP = "488 the answer has no keys for encrypted sound (SRTP)";
 /** Declined, unwanted (RFC 8197), and stopped by a filter on the way (RFC 8688). */
@@ -263,7 +265,8 @@ export class SipLeg implements Leg {
       },
       // Whoever took the call on need not say so first.
       ended: (end) => this.end(
-        end.by === "far" && this.#transferring !== null ? "transferred" : endCause(end)),
+        end.by === "far" && this.#transferring !== null ? "transferred" : endCause(end),
+        end.by === "timeout" ? this.#isAnswered ? NO_REFRESH : NO_ACK : undefined),
     };
   }
 

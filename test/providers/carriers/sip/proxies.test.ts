@@ -2,6 +2,7 @@
 // addressed to them, and proof within calls that they brought.
 import assert from "node:assert/strict";
 import { after } from "node:test";
+import { failureOf } from "#features/calls/failures.ts";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
@@ -120,6 +121,35 @@ test("[SI133] nor whoever is called and answers from elsewhere: not in ACK nor B
   elsewhere.say(at, responseText(bye, 401, [`WWW-Authenticate: ${CHALLENGE}`]));
   await caughtUp(elsewhere, at);
   assert.equal(count(elsewhere, "BYE"), 1);
+});
+
+test("[SI142] a call that ends for want of an ACK, or of a refresh, says so and what to check", async () => {
+  const bring = async (changes: Record<string, string>, acknowledged: boolean) => {
+    const { far, offers, at, inbound, system } = await trunkAt(() => ({}));
+    // On hold: no sound is waited for.
+    far.say(at, requestText("INVITE", far, changes, `${SDP("wire")}a=inactive\r\n`)
+      .replace("sip:bob@", "sip:+14155550100@"));
+    const { offer } = await offers.event("offer");
+    const received = createReceived<LegEvent>();
+    inbound.answer(offer.id, received.receive);
+    const { message } = await far.heard.event("200");
+    if (acknowledged) {
+      const within = Object.fromEntries(["From", "To", "Call-ID"].map((name) =>
+        [name, message.headers.get(name)]));
+      far.say(at, requestText("ACK", far, { ...within, CSeq: "1 ACK" }));
+      await received.event("answered");
+    }
+    system.advance(acknowledged ? 60_000 : 32_000);
+    const { cause, detail } = await received.event("ended");
+    assert.equal(cause, "failed");
+    return failureOf({
+      reason: "carrier_failed", isAnswered: acknowledged, isOwnLine: false, wasMute: false,
+      detail: detail ?? null,
+    });
+  };
+  assert.match((await bring({}, false))!, /\(ACK\)\. .*PARLEY_SIP_PUBLIC_HOST/);
+  const timed = { "Supported": "timer", "Session-Expires": "90;refresher=uac" };
+  assert.match((await bring(timed, true))!, /session/);
 });
 
 test("[SI132] what was dialled stands in our Contact as a URI has it, whatever characters it has", async () => {
