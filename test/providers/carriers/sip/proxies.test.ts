@@ -2,7 +2,7 @@
 // addressed to them, and proof within calls that they brought.
 import assert from "node:assert/strict";
 import { after } from "node:test";
-import { failureOf } from "#features/calls/failures.ts";
+import { failureOf } from "#features/calls/records/failures.ts";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
