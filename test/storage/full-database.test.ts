@@ -9,9 +9,12 @@ import pg from "pg";
 import { StorageFailure } from "#core/faults.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { createWorld, system } from "#support/contract-world.ts";
+import { askUntil } from "#support/asking.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { asPostgres } from "#support/postgres-user.ts";
-import { testDataDir } from "#support/server.ts";
+import { parley, startProcess } from "#support/process.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { assistantBody, testDataDir } from "#support/server.ts";
 
 const skip = withoutPostgres
   || (spawnSync("unshare", ["-m", "true"]).status === 0 ? false : "needs a mount of its own");
@@ -38,15 +41,15 @@ async function startSmallDisk(context: TestContext): Promise<string> {
 }
 
 /** A database whose tables are on a small disk. */
-async function openOnSmallDisk(context: TestContext, place: string) {
+async function databaseOnSmallDisk(
+  context: TestContext, place: string, kind: "forgets" | "durable" = "forgets",
+) {
   const disk = await startSmallDisk(context);
-  const database = await databaseAt(`${place} ${process.pid}`);
+  const database = await databaseAt(`${place} ${process.pid}`, kind);
   const space = `small_${process.pid}`;
   await database.query(`CREATE TABLESPACE ${space} LOCATION '${disk}'`);
   await database.query(`ALTER TABLE ALL IN TABLESPACE pg_default SET TABLESPACE ${space}`);
-  const storage = await openPostgres({ url: database.url, writesMax: 100, mayForget: true });
   context.after(async () => {
-    await storage.close();
     await database.drop();
     const connectionString = database.url.replace(database.name, "postgres");
     const admin = new pg.Client({ connectionString });
@@ -55,14 +58,16 @@ async function openOnSmallDisk(context: TestContext, place: string) {
     await admin.end();
   });
   return {
-    storage,
+    ...database,
     fill: () => void spawnSync("dd", ["if=/dev/zero", `of=${disk}/full`, "bs=4k"]),
     makeRoom: () => rmSync(`${disk}/full`),
   };
 }
 
 test("[SO56] ends that PostgreSQL's disk has no room for are stored in their order once it has; a close refuses them", { skip }, async (context) => {
-  const { storage, fill, makeRoom } = await openOnSmallDisk(context, "full");
+  const { url, fill, makeRoom } = await databaseOnSmallDisk(context, "full");
+  const storage = await openPostgres({ url, writesMax: 100, mayForget: true });
+  context.after(() => storage.close());
   const { newConversation, newCall, started, complete, said, money } = createWorld(storage);
   const conversation = await newConversation(1e6);
   const { accountId } = conversation;
@@ -104,4 +109,70 @@ test("[SO56] ends that PostgreSQL's disk has no room for are stored in their ord
   const last = [complete(lastTurnId, conversation, { text: long() }), end(lastId)];
   await refused();
   await Promise.all([...last.map((one) => assert.rejects(one, StorageFailure)), storage.close()]);
+});
+
+test("[SO57] a process killed while PostgreSQL's disk keeps its ends from being stored leaves none open: the next one ends them, bills once and frees what was set aside", { skip }, async (context) => {
+  const database = await databaseOnSmallDisk(context, "killed", "durable");
+  const model = await startScriptedModel();
+  context.after(() => model.close());
+  const dataDir = testDataDir();
+  context.after(() => rmSync(dataDir, { recursive: true }));
+  const env = {
+    PARLEY_DATABASE_URL: database.url, PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback",
+    PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
+  };
+  const { process: child, url, key } = await startProcess(dataDir, env);
+  const ask = (path: string, body?: object): Promise<Response> => fetch(`${url}/api${path}`, {
+    method: body ? "POST" : "GET",
+    headers: {
+      Authorization: `Bearer ${key}`, "Content-Type": "application/json",
+      Accept: path.endsWith("/messages") ? "text/event-stream" : "application/json",
+    },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  });
+  type Body = Record<string, unknown> & { data: Record<string, unknown> };
+  const json = async (path: string, body?: object) => await (await ask(path, body)).json() as Body;
+  const { data: { id, uuid } } = await json("/user/assistant", assistantBody({
+    type: "outbound", status: "active", initial_message: "Hello. ".repeat(25), record: false,
+    post_call_evaluation: false,
+  }));
+  const { conversation_id: conversation } = await json("/conversations", { assistant_id: uuid });
+  const rest = Promise.withResolvers<void>();
+  model.script(() => ({ tokens: ["Yes", long().slice(0, 8000), "END"], hold: rest.promise, holdAfter: 1 }));
+  const reply = await ask(`/conversations/${String(conversation)}/messages`, { message: "Open?" });
+  const { call_id: callId } = await json("/user/make_call", {
+    phone_number: "+15550100042", assistant_id: id,
+  });
+  const statusOf = async () => (await json(`/user/calls/${String(callId)}`)).status;
+  await askUntil(statusOf, (status) => status === "in-progress");
+  // As a call that has talked for a minute by its last sign of life.
+  await database.query("UPDATE calls SET answered_at = answered_at - 60000000");
+  const open = async () => (await database.query<Record<string, unknown>>(`
+    SELECT (SELECT count(*) FROM turns WHERE state = 'open') AS turns,
+      (SELECT sum(reserved_micros) FROM accounts) AS reserved,
+      (SELECT string_agg(reference, ' ') FROM ledger WHERE amount_micros < 0) AS billed`))[0];
+  database.fill();
+  rest.resolve();
+  const words = new TextDecoder();
+  let seen = "";
+  for await (const bytes of reply.body ?? []) {
+    seen += words.decode(bytes as Uint8Array, { stream: true });
+    if (seen.includes("END")) break;
+  }
+  void ask(`/user/calls/${String(callId)}/end`, {}).catch(() => undefined);
+  const metrics = async () => await (await fetch(`${url}/metrics`)).text();
+  await askUntil(metrics, (told) => told.includes("\nparley_storage_failed 1\n"));
+  assert.equal(await statusOf(), "in-progress");
+  assert.equal((await open())?.turns, "1");
+  const gone = once(child, "exit");
+  child.kill("SIGKILL");
+  await gone;
+  database.makeRoom();
+  const next = await startProcess(dataDir, env);
+  assert.deepEqual(await open(), { turns: "0", reserved: "0", billed: "call:1" });
+  const books = await parley(dataDir, ["ledger", "verify"], env);
+  assert.equal(books.code, 0, books.err);
+  const exited = once(next.process, "exit");
+  next.process.kill("SIGTERM");
+  assert.deepEqual(await exited, [0, null]);
 });
