@@ -12,10 +12,11 @@ import type { AssistantSettings } from "#features/assistants/settings.ts";
 import type { Conversation } from "#features/conversations/records.ts";
 import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { createSystem, utcDay, wait } from "#core/system.ts";
+import { createSystem, utcDay, wait, type System } from "#core/system.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import type { Storage } from "#storage/storage.ts";
 import { askUntil } from "#support/asking.ts";
+import { createWorld, system as world } from "#support/contract-world.ts";
 import { startCuttingProxy } from "#support/cutting-proxy.ts";
 import { databaseAt, withoutPostgres, type TestDatabase } from "#support/engines.ts";
 import { MAIN } from "#support/process.ts";
@@ -193,6 +194,58 @@ test("[SO24] out of reach, a change is refused after 5 s and at once from then o
   assert.equal(storage.failure(), null);
   assert.equal(await storage.accounts.setPlan({ accountId, plan: "q" }), true);
   await checkBooks(storage);
+  await storage.close();
+  await proxy.close();
+  await database.drop();
+});
+
+test("[SO58] ends wait for a database that is away for as long as it is, bounded by the queue, and are stored in their order", {
+  skip: withoutPostgres,
+}, async () => {
+  const database = await databaseAt(`long away ${process.pid}`);
+  const proxy = await startCuttingProxy(database.port);
+  const url = throughProxy(proxy.port, database.name);
+  // While it is away, a second is a quarter of a minute.
+  let [goneMs, backMs] = [Infinity, Infinity];
+  const awayMs = (): number => Math.max(0, Math.min(system.monotonicMs(), backMs) - goneMs);
+  const hurried: System = {
+    ...system, monotonicMs: () => system.monotonicMs() + 14 * awayMs(),
+    after: (ms, run) => system.after(proxy.isShut() ? ms / 15 : ms, run),
+  };
+  const storage = await openPostgres({ url, writesMax: 8, mayForget: true, system: hurried });
+  const { newCall, started, complete, said, money, ...make } = createWorld(storage);
+  const talk = await make.newConversation(1e6);
+  const { accountId } = talk;
+  const [callId, unheardId] = [await newCall(talk), await newCall(talk)];
+  const { turnId } = await started(talk);
+  const now = world.now();
+  const ended: string[] = [];
+  const noted = (name: string) => (): void => void ended.push(name);
+  const end = (id: number) => storage.calls.end({
+    accountId, callId: id, now, finalStatus: "completed", reason: "completed", turns: [],
+    hasRecording: false,
+  } as never);
+  goneMs = system.monotonicMs();
+  proxy.shut();
+  const ends = Promise.all([
+    complete(turnId, talk).then(noted("reply")),
+    storage.calls.change({ accountId, callId, now, to: "in-progress" } as never)
+      .then(noted("start")),
+    end(callId).then(noted("end")),
+  ]);
+  const later = storage.calls.change({ accountId, callId: unheardId, now, to: "failed" } as never);
+  // Longer than ends have ever waited, and than a database takes to be another one's.
+  await wait(system, 3000);
+  await assert.rejects(end(unheardId), /overloaded/);
+  assert.deepEqual(ended, []);
+  backMs = system.monotonicMs();
+  proxy.open();
+  await Promise.all([ends, later]);
+  assert.deepEqual(ended, ["reply", "start", "end"]);
+  await sure(() => checkBooks(storage));
+  assert.deepEqual((await said(talk)).slice(-1), ["At nine."]);
+  assert.equal((await storage.calls.find(accountId, callId))?.status, "ended");
+  assert.equal((await money(accountId))[1], 0);
   await storage.close();
   await proxy.close();
   await database.drop();

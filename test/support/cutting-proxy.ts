@@ -15,6 +15,7 @@ export interface CuttingProxy {
   /** Cuts what is open and lets nobody in until `open`. */
   shut(): void;
   open(): void;
+  isShut(): boolean;
   /** The next that comes is answered this and cut. */
   answerNext(text: string): void;
   close(): Promise<void>;
@@ -73,6 +74,7 @@ export async function startCuttingProxy(targetPort: number, share = 0): Promise<
     open: () => {
       isShut = false;
     },
+    isShut: () => isShut,
     answerNext: (text) => {
       answer = text;
     },

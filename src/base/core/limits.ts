@@ -283,12 +283,10 @@ export const LIMITS = {
   /** Writes asked for and not answered; of one account, at most half of them. */
   writeQueueMax: 20_000,
   writeBatchMax: 1024,
-  /** From one try to the next to store what a disk without room has kept from ending. */
+  /** From one try to the next to store ends that a full disk, or a database away, has not taken. */
   diskRetryMs: 2 * SECOND_MS,
   /** How long a database behind a socket may be out of reach before requests are refused. */
   databaseGoneMs: 5 * SECOND_MS,
-  /** How long the end of what has begun (a reply, a call) waits for it. */
-  databasePatienceMs: 27 * SECOND_MS,
   /** Longest one statement may take, those of reports aside. */
   databaseAnswerMs: 10 * SECOND_MS,
   databaseReportMs: 60 * SECOND_MS,

@@ -4,6 +4,7 @@
 // READ COMMITTED under one advisory lock per account keeps commands of an account apart on every
 // node. SERIALIZABLE was rejected: it also aborts strangers and needs the same second try. So were
 // locks of rows: commands read before they write.
+import { StorageFailure } from "#core/faults.ts";
 import type { Lock } from "#storage/locks.ts";
 import { endpointsOf } from "#storage/webhooks/outbox.ts";
 import type { Commands } from "./commands.ts";
@@ -25,8 +26,8 @@ export interface Share {
 
 export type Outcome =
   | { kind: "done"; value: unknown }
-  /** `full`: the database had no room for it, or for what it has to come behind. */
-  | { kind: "threw" | "full"; error: unknown };
+  /** `refused`: the database did not take it, or what it has to come behind; it may later. */
+  | { kind: "threw" | "refused"; error: unknown };
 
 type Committed =
   | { kind: "committed"; outcomes: Outcome[][] }
@@ -50,9 +51,12 @@ export const isPassing = (error: unknown): boolean =>
 /** Disk full, out of memory or of locks, a limit on temporary files; a disk that failed. */
 const FULL = /^(?:53|58030$)/;
 
+const isRefusal = (error: unknown): boolean =>
+  error instanceof StorageFailure || FULL.test(stateOf(error) ?? "");
+
 /** What became of that which ended with this error. */
 export const failed = (error: unknown): Outcome =>
-  ({ kind: FULL.test(stateOf(error) ?? "") ? "full" : "threw", error });
+  ({ kind: isRefusal(error) ? "refused" : "threw", error });
 
 /** In an order that is the same everywhere; accounts before what all share. */
 const lockSql = `
@@ -118,7 +122,7 @@ async function runGuarded(
     let refused: Outcome | null = null;
     for (const request of requests) {
       const outcome: Outcome = request.isPatient && refused ? refused : await runOne(request);
-      if (request.isPatient && outcome.kind === "full") refused = outcome;
+      if (request.isPatient && outcome.kind === "refused") refused = outcome;
       outcomes.push(outcome);
     }
     all.push(outcomes);

@@ -19,8 +19,6 @@ import type { Session, SessionOptions } from "./session.ts";
 
 interface Waiting extends Request {
   sinceMs: number;
-  /** How long it may wait for a database out of reach. */
-  patienceMs: number;
   resolve(value: unknown): void;
   reject(error: unknown): void;
 }
@@ -30,7 +28,7 @@ interface Line {
   name: string;
   lock: Lock;
   waiting: Waiting[];
-  /** Ends that the database had no room for, in front of what waits. */
+  /** Ends that the database did not take, in front of what waits. */
   held: Waiting[];
   isUnderWay: boolean;
 }
@@ -39,6 +37,10 @@ interface Taken {
   line: Line;
   waiting: Waiting[];
 }
+
+/** How long it may still wait for a database out of reach. */
+const leftMs = ({ sinceMs }: Waiting, nowMs: number): number =>
+  sinceMs + LIMITS.databaseGoneMs - nowMs;
 
 const nameOf = (lock: Lock): string =>
   ("account" in lock ? `account ${lock.account}` : lock.global);
@@ -73,7 +75,7 @@ function createLines() {
       line.isUnderWay = false;
       look(line);
     },
-    /** Keeps what there was no room for, and the ends behind it; nothing else waits for those. */
+    /** Keeps what was not taken, and the ends behind it; nothing else waits for those. */
     hold: ({ line }: Taken, refused: Waiting[]): void => {
       if (refused.length === 0) return;
       line.held = [...refused, ...line.held, ...line.waiting.filter((one) => one.isPatient)];
@@ -88,10 +90,10 @@ function createLines() {
         look(line);
       }
     },
-    /** Takes out what is not under way and has lost its patience. */
-    expire: (isOver: (waiting: Waiting) => boolean): Waiting[] => [...lines.values()]
+    /** Takes out what is not under way and has waited too long for the database. */
+    expire: (nowMs: number): Waiting[] => [...lines.values()]
       .flatMap((line) => {
-        const over = line.waiting.filter(isOver);
+        const over = line.waiting.filter((one) => !one.isPatient && leftMs(one, nowMs) <= 0);
         if (over.length > 0) line.waiting = line.waiting.filter((one) => !over.includes(one));
         look(line);
         return over;
@@ -101,16 +103,20 @@ function createLines() {
 
 type Lines = ReturnType<typeof createLines>;
 
-/** Answers what is over; ends that found no room are held, where they may be. */
+const failureOf = (error: unknown): StorageFailure => (error instanceof StorageFailure
+  ? error
+  : new StorageFailure("the database could not be written", error));
+
+/** Answers what is over; ends that were not taken are held, where they may be. */
 function settle(lines: Lines, taken: Taken[], outcomes: Outcome[][], mayHold: boolean): void {
   for (const [share, one] of taken.entries()) {
     const held = one.waiting.filter((request, index) => {
       const outcome = outcomes[share]?.[index];
-      if (outcome?.kind === "full" && mayHold && request.isPatient) return true;
+      if (outcome?.kind === "refused" && mayHold && request.isPatient) return true;
       if (!outcome) request.reject(new Error("the writer gave no outcome"));
       else if (outcome.kind === "done") request.resolve(outcome.value);
       else if (outcome.kind === "threw") request.reject(outcome.error);
-      else request.reject(new StorageFailure("the database could not be written", outcome.error));
+      else request.reject(failureOf(outcome.error));
       return false;
     });
     lines.hold(one, held);
@@ -134,20 +140,27 @@ async function whatBecameOf(
   }
 }
 
-/** Requests whose patience is over are refused and leave; resolves to whether any are left. */
+/**
+ * Changes that have waited too long are refused and leave. Resolves to null once nothing is left;
+ * rejects where ends alone are: they do not leave, so that they stay in their order.
+ */
 async function waitFor(link: Link, taken: Taken[], system: System): Promise<Session | null> {
   for (;;) {
-    const left = ({ sinceMs, patienceMs }: Waiting): number =>
-      sinceMs + patienceMs - system.monotonicMs();
     const all = taken.flatMap(({ waiting }) => waiting);
     if (all.length === 0) return null;
+    const left = Math.min(...all.map((one) => leftMs(one, system.monotonicMs())));
     try {
-      return await link.session(Math.max(LIMITS.databaseRetryMs, Math.min(...all.map(left))));
+      return await link.session(Math.max(LIMITS.databaseRetryMs, left));
     } catch (error) {
+      const nowMs = system.monotonicMs();
       for (const one of taken) {
-        for (const request of one.waiting) if (left(request) <= 0) request.reject(error);
-        one.waiting = one.waiting.filter((request) => left(request) > 0);
+        const mayWait = (request: Waiting): boolean =>
+          request.isPatient || leftMs(request, nowMs) > 0;
+        for (const request of one.waiting) if (!mayWait(request)) request.reject(error);
+        one.waiting = one.waiting.filter(mayWait);
       }
+      const isOfEnds = taken.every(({ waiting }) => waiting.every(({ isPatient }) => isPatient));
+      if (isOfEnds) throw error;
     }
   }
 }
@@ -236,13 +249,13 @@ export function createWriter(
   const lines = createLines();
   const backlog = createBacklog(writesMax);
   let isScheduled = false;
-  /** Whether what was asked last was refused for want of room. */
-  let isFull = false;
+  /** Whether what was asked last was not taken. */
+  let isRefused = false;
   let closing: Promise<void> | null = null;
   const crew = createCrew(links, lines, async (link, taken) => {
     const outcomes = await commitTaken(taken, link, system, () => closing !== null)
       .catch((error: unknown) => taken.map(({ waiting }) => waiting.map(() => failed(error))));
-    isFull = outcomes.flat().some(({ kind }) => kind === "full");
+    isRefused = outcomes.flat().some(({ kind }) => kind === "refused");
     settle(lines, taken, outcomes, closing === null);
   });
   const retries = system.every(LIMITS.diskRetryMs, () => {
@@ -252,9 +265,7 @@ export function createWriter(
   const impatience = system.every(LIMITS.databaseRetryMs, () => {
     const failure = reach.failure();
     if (!failure) return;
-    const nowMs = system.monotonicMs();
-    const over = lines.expire(({ sinceMs, patienceMs }) => nowMs - sinceMs > patienceMs);
-    for (const { reject } of over) reject(failure);
+    for (const { reject } of lines.expire(system.monotonicMs())) reject(failure);
   });
   const schedule = (): void => {
     if (isScheduled) return;
@@ -282,15 +293,13 @@ export function createWriter(
         return reject(new Fault(503, "The server is overloaded.", { retryAfterS: 1 }));
       }
       lines.add(lock, {
-        command, args, isPatient,
-        sinceMs: system.monotonicMs(),
-        patienceMs: isPatient ? LIMITS.databasePatienceMs : LIMITS.databaseGoneMs,
+        command, args, isPatient, sinceMs: system.monotonicMs(),
         ...answersOf(resolve, reject, () => backlog.leave(lock)),
       });
       schedule();
     }),
     failure: () => reach.failure(),
-    isRefusing: () => reach.failure() !== null || isFull || lines.isHolding(),
+    isRefusing: () => reach.failure() !== null || isRefused || lines.isHolding(),
     close: () => (closing ??= close()),
   };
 }
