@@ -137,7 +137,7 @@ export function createNodes(options: NodesOptions): Nodes {
     nodeId,
     alive: () => [
       { id: nodeId, url: self.url, draining: life.state === "draining" },
-      ...life.others.filter(({ state }) => state !== "gone").map(viewOf),
+      ...life.others.filter(isLiving).map(viewOf),
     ].toSorted((one, other) => one.id - other.id),
     holds,
     onLost: (handler) => void handlers.push(handler),
@@ -177,6 +177,8 @@ export function createNodes(options: NodesOptions): Nodes {
   };
 }
 
+const isLiving = ({ state }: NodeRecord): boolean => state !== "gone";
+
 const viewOf = ({ id, url, state }: NodeRecord): NodeView =>
   ({ id, url, draining: state === "draining" });
 
@@ -209,7 +211,7 @@ function createRound({ options, life, holds, lose, look }: {
   return {
     begin: (): void => {
       if (life.isLost) return;
-      if (!holds()) return lose();
+      if (!holds() && life.others.some(isLiving)) return lose();
       beating ??= beatAndSee().catch(failed).finally(() => (beating = null));
     },
     settled: async (): Promise<void> => {
@@ -262,8 +264,8 @@ async function hasLease(
 ): Promise<boolean> {
   const holder = (await store.leases()).find((lease) => lease.name === name)?.nodeId;
   if (holder === nodeId) return true;
-  const isLiving = others.some(({ id, state }) => id === holder && state !== "gone");
-  return !isLiving && await store.takeLease(name);
+  const lives = others.some((other) => other.id === holder && isLiving(other));
+  return !lives && await store.takeLease(name);
 }
 
 /**

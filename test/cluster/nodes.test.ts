@@ -151,6 +151,7 @@ test("[ND4] without a wire, or while it is down, a node is given up by its lease
 test("[ND5] a node without the database holds nothing after 27 seconds, by either of its clocks", async () => {
   const world = createWorld();
   const one = await world.join();
+  await world.join();
   await world.pass(2 * SECOND);
   world.away(true);
   await world.pass(24 * SECOND);
@@ -165,6 +166,29 @@ test("[ND5] a node without the database holds nothing after 27 seconds, by eithe
   const { now } = suspended.system;
   suspended.system.now = () => now() + 60_000_000;
   assert.equal(suspended.nodes.holds(), false, "asked before its next beat");
+});
+
+test("[ND45] a node that knows of no other holds nothing while the database is away, and goes on after", async () => {
+  const world = createWorld();
+  const one = await world.join();
+  const stopped = await world.join();
+  await world.pass(4 * SECOND);
+  await stopped.nodes.leave();
+  await world.pass(4 * SECOND);
+  world.away(true);
+  await world.pass(120 * SECOND);
+  assert.deepEqual([one.nodes.holds(), one.lost, one.nodes.hasClock()], [false, false, false]);
+  world.away(false);
+  await world.pass(4 * SECOND);
+  assert.deepEqual([one.nodes.holds(), one.lost, one.nodes.hasClock()], [true, false, true]);
+
+  world.away(true);
+  await world.pass(40 * SECOND);
+  const { id: deadId, beatAt } = (await one.storage.nodes.list())[0]!;
+  assert.ok(await stopped.storage.nodes.bury({ deadId, beatAt, now: beatAt }));
+  world.away(false);
+  await world.pass(4 * SECOND);
+  assert.deepEqual([one.nodes.holds(), one.lost], [false, true], "one that came had it given up");
 });
 
 test("[ND6] a node that finds itself given up ends its work at once and beats no more", async () => {
