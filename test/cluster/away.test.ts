@@ -13,7 +13,7 @@ import { newAssistant, newConversation, startTestServer, testDataDir } from "#su
 
 const skip = withoutPostgres;
 
-test("[ND36][ND40] while PostgreSQL is away requests are refused in their own shape, and a node that is stopped ends; afterwards nothing is lost or doubled", { skip }, async () => {
+test("[ND36][ND40][ND46] while PostgreSQL is away requests are refused in their own shape, replies end, and a node that is stopped ends; afterwards nothing is lost or doubled", { skip }, async () => {
   const own = await startOwnPostgres();
   const model = await startScriptedModel();
   const dataDir = testDataDir();
@@ -38,10 +38,20 @@ test("[ND36][ND40] while PostgreSQL is away requests are refused in their own sh
   const send = (key: string) => server.call("POST", `/conversations/${uuid}/messages`, {
     body: { message: `When? ${key}` }, headers: { "Idempotency-Key": key },
   });
+  const { uuid: askingUuid } = await newAssistant(server, { desk: { after_unanswered: 1 } });
+  const failing = `/conversations/${await newConversation(server, askingUuid)}/messages`;
   const ready = () => fetch(`${server.url}/readyz`);
   assert.equal((await send("before")).status, 200);
   assert.equal((await ready()).status, 200);
 
+  const cut = Promise.withResolvers<void>();
+  model.script(() => ({
+    tokens: ["At "], hold: cut.promise, holdAfter: 1, fault: "reset_midway",
+  }));
+  const failed = server.call("POST", failing, { body: { message: "When?" } });
+  await model.waitFor("requests", 2);
+  await askUntil(
+    () => own.query("SELECT 1 FROM turns WHERE state = 'open'"), ({ length }) => length === 1);
   await own.stop();
   const away = await askUntil(ready, ({ status }) => status === 503);
   assert.deepEqual(await away.json(), {
@@ -49,6 +59,7 @@ test("[ND36][ND40] while PostgreSQL is away requests are refused in their own sh
   });
   assert.equal((await fetch(`${server.url}/livez`)).status, 200, "it is not to be restarted");
   await leaving.close();
+  cut.resolve();
   const refused = await send("meanwhile");
   assert.equal(refused.status, 503);
   assert.deepEqual(Object.keys(refused.body as object).toSorted(), ["error", "status"]);
@@ -62,6 +73,10 @@ test("[ND36][ND40] while PostgreSQL is away requests are refused in their own sh
   await own.start();
   const back = await askUntil(ready, ({ status }) => status === 200);
   assert.equal(back.status, 200);
+  assert.equal((await failed).status, 400);
+  assert.deepEqual(await own.query("SELECT state FROM turns WHERE state <> 'done'"),
+    [{ state: "failed" }]);
+  model.script(() => ({ tokens: ["At ", "nine."] }));
   const again = await askUntil(() => send("meanwhile"), ({ status }) => status !== 503);
   assert.equal(again.status, 200, JSON.stringify(again.body));
   const repeated = await send("meanwhile");
@@ -70,9 +85,10 @@ test("[ND36][ND40] while PostgreSQL is away requests are refused in their own sh
   assert.equal((await server.call("GET", "/user/me")).body.total_balance, 4.98);
   const messages = await own.query<{ content: string }>(
     "SELECT content FROM messages WHERE role = 'user' ORDER BY id");
-  assert.deepEqual(messages.map(({ content }) => content), ["When? before", "When? meanwhile"]);
+  assert.deepEqual(messages.map(({ content }) => content), ["When? before", "When?", "When? meanwhile"]);
   const events = await own.query<{ sequence: string }>(
-    "SELECT sequence FROM events WHERE conversation_id IS NOT NULL ORDER BY 1");
+    "SELECT sequence FROM events JOIN conversations c ON c.id = conversation_id WHERE uuid = '"
+      + `${uuid}' ORDER BY 1`);
   assert.deepEqual(events.map(({ sequence }) => Number(sequence)),
     events.map((_, index) => index + 1), "no number is missing");
   const books = await parley(dataDir, ["ledger", "verify"], { PARLEY_DATABASE_URL: own.url });

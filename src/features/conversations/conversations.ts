@@ -255,6 +255,12 @@ async function finishTurn(
   return stored;
 }
 
+/** What cannot be read for now keeps no turn from ending: the next that fails asks. */
+function ifAway(error: unknown): null {
+  if (error instanceof StorageFailure) return null;
+  throw error;
+}
+
 /** Stores how the turn ended, then publishes it; resolves to what its client reads. */
 async function completeTurn(
   { store, bus, system, log }: ConversationOptions,
@@ -264,7 +270,7 @@ async function completeTurn(
   const { turnId, endsConversation: ends } = live;
   try {
     const asks = live.asksForPerson
-      ?? await askedByEnd(store, assistant, conversation, result, system.now());
+      ?? await askedByEnd(store, assistant, conversation, result, system.now()).catch(ifAway);
     const common = { turnId, conversation, asks, now: system.now() };
     bus.publishCommitted(result.kind === "completed"
       ? await store.completeTurn({
