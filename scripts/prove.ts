@@ -26,7 +26,8 @@ const NOT_OVER_POSTGRES: Record<string, readonly string[]> = {
     "test/storage/{sqlite,migration}.test.ts",
   ],
   "it opens both engines itself": [
-    "test/storage/{contract,statements,money,lost-connections}.test.ts", "test/cluster/cluster-*.test.ts",
+    "test/storage/{contract,statements,money,lost-connections}.test.ts",
+    "test/storage/database-starts.test.ts", "test/cluster/cluster-*.test.ts",
   ],
   "months of calling by the clock, which PostgreSQL stores in an hour": [
     "test/features/campaigns/{crash,dialler}.test.ts",

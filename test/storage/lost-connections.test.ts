@@ -1,10 +1,6 @@
 // What PostgreSQL's engine owes when connections are lost: nothing that was answered is lost, and
 // nothing happens twice. Longer in `npm run prove`.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
-import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import pg from "pg";
 import { auditAccount } from "#features/accounts/money/ledger.ts";
@@ -19,8 +15,6 @@ import { askUntil } from "#support/asking.ts";
 import { createWorld, system as world } from "#support/contract-world.ts";
 import { startCuttingProxy } from "#support/cutting-proxy.ts";
 import { databaseAt, withoutPostgres, type TestDatabase } from "#support/engines.ts";
-import { MAIN } from "#support/process.ts";
-import { testDataDir } from "#support/server.ts";
 
 const IS_PROOF = process.env.PROOF === "long";
 const STORM_MS = IS_PROOF ? 120_000 : 6000;
@@ -266,8 +260,10 @@ test("[SO43] a COMMIT that was not answered is asked about until the database kn
   await database.query("CREATE SEQUENCE asked");
   await database.query(`
     CREATE FUNCTION public.pg_xact_status(xid8) RETURNS TEXT LANGUAGE plpgsql AS $$
+    DECLARE number BIGINT := nextval('asked');
     BEGIN
-      IF nextval('asked') = 1 THEN RAISE 'it took too long' USING ERRCODE = '57014'; END IF;
+      IF number = 1 THEN RAISE 'it took too long' USING ERRCODE = '57014'; END IF;
+      IF number = 2 THEN RAISE 'out of memory' USING ERRCODE = '53200'; END IF;
       RETURN pg_catalog.pg_xact_status($1);
     END $$`);
   const proxy = await startCuttingProxy(database.port);
@@ -279,6 +275,31 @@ test("[SO43] a COMMIT that was not answered is asked about until the database kn
     { name: "A", email: "", plan: "p", now: system.now() });
   assert.equal(proxy.cuts(), 1);
   assert.deepEqual((await storage.accounts.listAccounts()).map((account) => account.id), [id]);
+  await storage.close();
+  await proxy.close();
+  await database.drop();
+});
+
+test("[SO59] a COMMIT whose connection is cut before it, before its answer or at its answer moves money once", {
+  skip: withoutPostgres,
+}, async () => {
+  const database = await databaseAt(`cut ${process.pid}`);
+  const proxy = await startCuttingProxy(database.port);
+  const url = throughProxy(proxy.port, database.name);
+  const storage = await openPostgres({ url, writesMax: 100, mayForget: true });
+  const { started, complete, said, money, ...make } = createWorld(storage);
+  const talk = await make.newConversation(1e6);
+  for (const [index, at] of (["unsent", "sent", "answered"] as const).entries()) {
+    proxy.cutNext(at);
+    const { turnId } = await started(talk);
+    assert.deepEqual(await money(talk.accountId), [1e6 - index * PRICE, PRICE], at);
+    proxy.cutNext(at);
+    await complete(turnId, talk);
+    assert.deepEqual(await money(talk.accountId), [1e6 - (index + 1) * PRICE, 0], at);
+    assert.equal(proxy.cuts(), 2 * index + 2);
+  }
+  assert.equal((await said(talk)).length, 6);
+  await checkBooks(storage);
   await storage.close();
   await proxy.close();
   await database.drop();
@@ -364,78 +385,4 @@ test("[SO45] sessions that find no room at the server keep nobody from reading a
   await askUntil(() => storage.failure(), (failure) => failure instanceof StorageFailure);
   await storage.close();
   await database.drop();
-});
-
-test("[SO46] a start whose session is ended begins again over another one", {
-  skip: withoutPostgres,
-}, async () => {
-  const database = await databaseAt(`begun ${process.pid}`);
-  const lock = new pg.Client({ connectionString: database.url });
-  await lock.connect();
-  // Where the schema is brought up to date, a start waits for the one that does it.
-  await lock.query("SELECT pg_advisory_lock(7303, 0)");
-  const opening = openPostgres({ url: database.url, writesMax: 100, mayForget: true });
-  const starts = (): Promise<{ pid: number }[]> => database.query(`
-    SELECT pid FROM pg_stat_activity WHERE datname = current_database()
-      AND application_name = 'parley start' AND wait_event_type = 'Lock'`);
-  const [first] = await askUntil(starts, ({ length }) => length === 1);
-  await database.query("SELECT pg_terminate_backend($1)", [first?.pid]);
-  await askUntil(starts, ([one]) => one !== undefined && one.pid !== first?.pid);
-  await lock.query("SELECT pg_advisory_unlock(7303, 0)");
-  await lock.end();
-  const storage = await opening;
-  assert.deepEqual(await storage.accounts.listAccounts(), []);
-  await storage.close();
-  await database.drop();
-});
-
-async function startedWith(databaseUrl: string): Promise<{ code: number | null; said: string }> {
-  const child = spawn(process.execPath, [MAIN], {
-    env: {
-      PARLEY_PORT: "0", PARLEY_DATA_DIR: testDataDir(), PARLEY_LOG_LEVEL: "silent",
-      PARLEY_DATABASE_URL: databaseUrl,
-    },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  const [said, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
-  return { code: code as number | null, said: said.trim() };
-}
-
-test("[SO47] a start whose sessions all end tries again after a while, then says so and ends", async () => {
-  const AUTHENTICATED = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]);
-  const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
-  const beganMs: number[] = [];
-  // Lets everybody in, and ends at the first statement.
-  const server = createServer((client) => {
-    client.on("error", () => undefined);
-    client.once("data", () => {
-      beganMs.push(system.monotonicMs());
-      client.write(Buffer.concat([AUTHENTICATED, READY]));
-      client.once("data", () => client.destroy());
-    });
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  const { code, said } = await startedWith(throughProxy(port, "parley"));
-  assert.deepEqual([code, beganMs.length], [69, LIMITS.databaseStartTries], said);
-  assert.match(said, /^parley: [^\n]+$/);
-  for (const [index, atMs] of beganMs.slice(1).entries()) {
-    assert.ok(atMs - beganMs[index]! >= LIMITS.databaseRetryMs - 5);
-  }
-  server.close();
-});
-
-test("[SO25] a database that is not there or may forget what it answered keeps the program from starting, with one sentence", {
-  skip: withoutPostgres,
-}, async () => {
-  const { url } = await databaseAt(`start ${process.pid}`);
-  const forgetful = await startedWith(url);
-  assert.equal(forgetful.code, 78);
-  assert.equal(forgetful.said,
-    "parley: the PostgreSQL of PARLEY_DATABASE_URL has fsync off: a commit it answers could be lost");
-  const nowhere = await startedWith("postgres://parley:secret@127.0.0.1:1/parley");
-  // It may come back: whoever looks after the program is to start it again.
-  assert.equal(nowhere.code, 69);
-  assert.match(nowhere.said, /^parley: the database of PARLEY_DATABASE_URL is out of reach: [^\n]+$/);
-  assert.ok(!nowhere.said.includes("secret"));
 });

@@ -6,12 +6,15 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 /** The simple query COMMIT, as it is on the wire. */
 const COMMIT = Buffer.from([0x51, 0, 0, 0, 11, ...Buffer.from("COMMIT\0")]);
 
+/** Before the server has it, once it has, or when it has answered; nobody hears the answer. */
+export type Cut = "unsent" | "sent" | "answered";
+
 export interface CuttingProxy {
   port: number;
   /** Connections cut after their COMMIT so far. */
   cuts(): number;
-  /** Cuts after the next COMMIT. */
-  cutNext(): void;
+  /** Cuts at the next COMMIT. */
+  cutNext(at?: Cut): void;
   /** Cuts what is open and lets nobody in until `open`. */
   shut(): void;
   open(): void;
@@ -25,7 +28,7 @@ export interface CuttingProxy {
 export async function startCuttingProxy(targetPort: number, share = 0): Promise<CuttingProxy> {
   const sockets = new Set<Socket>();
   let isShut = false;
-  let isNext = false;
+  let next: Cut | null = null;
   let cuts = 0;
   let answer: string | null = null;
   const server = createServer({ noDelay: true }, (client) => {
@@ -50,10 +53,16 @@ export async function startCuttingProxy(targetPort: number, share = 0): Promise<
     }
     target.on("data", (bytes) => client.write(bytes));
     client.on("data", (bytes) => {
-      const isCut = bytes.includes(COMMIT) && (isNext || Math.random() * 100 < share);
+      const isCut = bytes.includes(COMMIT) && (next !== null || Math.random() * 100 < share);
       if (!isCut) return void target.write(bytes);
-      isNext = false;
+      const at = next ?? "sent";
+      next = null;
       cuts += 1;
+      if (at === "unsent") return end();
+      if (at === "answered") {
+        target.removeAllListeners("data").once("data", end);
+        return void target.write(bytes);
+      }
       client.destroy();
       target.removeListener("close", end);
       target.end(bytes);
@@ -64,8 +73,8 @@ export async function startCuttingProxy(targetPort: number, share = 0): Promise<
   return {
     port: (server.address() as AddressInfo).port,
     cuts: () => cuts,
-    cutNext: () => {
-      isNext = true;
+    cutNext: (at = "sent") => {
+      next = at;
     },
     shut: () => {
       isShut = true;

@@ -45,7 +45,7 @@ const GLOBAL_NUMBERS = {
 /** Serialization, deadlock, a lock that was not free in time, a statement that ran out of time. */
 const PASSING = new Set(["40001", "40P01", "55P03", "57014", "26000"]);
 
-export const isPassing = (error: unknown): boolean =>
+const isPassing = (error: unknown): boolean =>
   error instanceof ConnectionLost || isStale(error) || PASSING.has(stateOf(error) ?? "");
 
 /** Disk full, out of memory or of locks, a limit on temporary files; a disk that failed. */
@@ -194,10 +194,17 @@ export async function runBatch(
   return guarded;
 }
 
-/** What became of a transaction whose COMMIT was not answered. */
+/** A transaction this server has never begun: one that took over has not heard of it. */
+const UNHEARD_OF = "22023";
+
+/** What became of a transaction whose COMMIT was not answered; null: it is under way. */
 export async function wasCommitted(session: Session, transaction: string): Promise<boolean | null> {
-  const row = await session.sql.prepare<object, { status: string | null }>(
-    "SELECT pg_xact_status(CAST(@transaction AS xid8)) AS status").get({ transaction });
-  if (row?.status === "in progress") return null;
-  return row?.status === "committed";
+  try {
+    const { status } = await session.sql.prepare<object, { status: string | null }>(
+      "SELECT pg_xact_status(CAST(@transaction AS xid8)) AS status").one({ transaction });
+    return status === "in progress" ? null : status === "committed";
+  } catch (error) {
+    if (stateOf(error) === UNHEARD_OF) return false;
+    throw error;
+  }
 }

@@ -11,7 +11,7 @@ import { lockOf, type Lock } from "#storage/locks.ts";
 import { PATIENT, type AllCommands } from "#storage/commands.ts";
 import type { Writer } from "#storage/writer.ts";
 import {
-  failed, isPassing, runBatch, wasCommitted, type Outcome, type Request, type Share,
+  failed, runBatch, wasCommitted, type Outcome, type Request, type Share,
 } from "./batch.ts";
 import { commandsOver } from "./commands.ts";
 import { createLink, type Link, type Reach } from "./link.ts";
@@ -132,8 +132,8 @@ async function whatBecameOf(
       const session = await link.session(LIMITS.databaseGoneMs);
       const known = await wasCommitted(session, transaction);
       if (known !== null) return known;
-    } catch (error) {
-      if (!(error instanceof StorageFailure || isPassing(error))) return false;
+    } catch {
+      // Whatever the database cannot say now it says later: a guess would do it twice, or never.
       if (isClosing()) return null;
     }
     await wait(system, LIMITS.databaseRetryMs / 5);

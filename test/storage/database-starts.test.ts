@@ -1,0 +1,91 @@
+// What a start over PostgreSQL owes whose sessions end, or whose database will not do.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import pg from "pg";
+import { LIMITS } from "#core/limits.ts";
+import { createSystem } from "#core/system.ts";
+import { openPostgres } from "#storage/engines/postgres/storage.ts";
+import { askUntil } from "#support/asking.ts";
+import { databaseAt, withoutPostgres } from "#support/engines.ts";
+import { MAIN } from "#support/process.ts";
+import { testDataDir } from "#support/server.ts";
+
+const system = createSystem();
+
+test("[SO46] a start whose session is ended begins again over another one", {
+  skip: withoutPostgres,
+}, async () => {
+  const database = await databaseAt(`begun ${process.pid}`);
+  const lock = new pg.Client({ connectionString: database.url });
+  await lock.connect();
+  // Where the schema is brought up to date, a start waits for the one that does it.
+  await lock.query("SELECT pg_advisory_lock(7303, 0)");
+  const opening = openPostgres({ url: database.url, writesMax: 100, mayForget: true });
+  const starts = (): Promise<{ pid: number }[]> => database.query(`
+    SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+      AND application_name = 'parley start' AND wait_event_type = 'Lock'`);
+  const [first] = await askUntil(starts, ({ length }) => length === 1);
+  await database.query("SELECT pg_terminate_backend($1)", [first?.pid]);
+  await askUntil(starts, ([one]) => one !== undefined && one.pid !== first?.pid);
+  await lock.query("SELECT pg_advisory_unlock(7303, 0)");
+  await lock.end();
+  const storage = await opening;
+  assert.deepEqual(await storage.accounts.listAccounts(), []);
+  await storage.close();
+  await database.drop();
+});
+
+async function startedWith(databaseUrl: string): Promise<{ code: number | null; said: string }> {
+  const child = spawn(process.execPath, [MAIN], {
+    env: {
+      PARLEY_PORT: "0", PARLEY_DATA_DIR: testDataDir(), PARLEY_LOG_LEVEL: "silent",
+      PARLEY_DATABASE_URL: databaseUrl,
+    },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  const [said, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
+  return { code: code as number | null, said: said.trim() };
+}
+
+test("[SO47] a start whose sessions all end tries again after a while, then says so and ends", async () => {
+  const AUTHENTICATED = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]);
+  const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
+  const beganMs: number[] = [];
+  // Lets everybody in, and ends at the first statement.
+  const server = createServer((client) => {
+    client.on("error", () => undefined);
+    client.once("data", () => {
+      beganMs.push(system.monotonicMs());
+      client.write(Buffer.concat([AUTHENTICATED, READY]));
+      client.once("data", () => client.destroy());
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const { code, said } = await startedWith(`postgres://parley@127.0.0.1:${port}/parley?sslmode=disable`);
+  assert.deepEqual([code, beganMs.length], [69, LIMITS.databaseStartTries], said);
+  assert.match(said, /^parley: [^\n]+$/);
+  for (const [index, atMs] of beganMs.slice(1).entries()) {
+    assert.ok(atMs - beganMs[index]! >= LIMITS.databaseRetryMs - 5);
+  }
+  server.close();
+});
+
+test("[SO25] a database that is not there or may forget what it answered keeps the program from starting, with one sentence", {
+  skip: withoutPostgres,
+}, async () => {
+  const { url } = await databaseAt(`start ${process.pid}`);
+  const forgetful = await startedWith(url);
+  assert.equal(forgetful.code, 78);
+  assert.equal(forgetful.said,
+    "parley: the PostgreSQL of PARLEY_DATABASE_URL has fsync off: a commit it answers could be lost");
+  const nowhere = await startedWith("postgres://parley:secret@127.0.0.1:1/parley");
+  // It may come back: whoever looks after the program is to start it again.
+  assert.equal(nowhere.code, 69);
+  assert.match(nowhere.said, /^parley: the database of PARLEY_DATABASE_URL is out of reach: [^\n]+$/);
+  assert.ok(!nowhere.said.includes("secret"));
+});
