@@ -4,7 +4,7 @@
 // list of its contents is its last entry, so that an archive that was cut off is known as such.
 import {
   chmodSync, closeSync, copyFileSync, existsSync, linkSync, lstatSync, mkdtempSync,
-  openSync, readdirSync, readFileSync, readSync, rmSync, writeFileSync,
+  openSync, readdirSync, readFileSync, readSync, rmSync, symlinkSync, writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { create, extract } from "tar";
@@ -13,7 +13,9 @@ import type { Config } from "#config/config.ts";
 import { hasNoRoom, makeFolder, settleFile, writingTo } from "#core/disk.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
 import { backupDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
-import { databasePath, lockBackups, STAGING } from "#storage/engines/sqlite/database.ts";
+import {
+  databasePath, lockBackups, PACKED, removeStaged, STAGING,
+} from "#storage/engines/sqlite/database.ts";
 import {
   isRestoring, keptName, putInPlace, stageRestore,
 } from "#storage/engines/sqlite/restoring.ts";
@@ -43,7 +45,7 @@ async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>):
     try {
       return await work(folder);
     } finally {
-      rmSync(folder, { recursive: true, force: true });
+      removeStaged(folder);
     }
   } finally {
     lock.release();
@@ -103,15 +105,12 @@ export function makeArchive(config: Config, target: string): Promise<Made> {
     writeFileSync(join(folder, CONTENTS), JSON.stringify(contents));
     makeFolder(dirname(resolve(target)));
     const partial = `${resolve(target)}.partial`;
-    try {
-      const how = { gzip: { level: 1 }, portable: true, strict: true, mode: 0o600 };
-      await writingTo(resolve(target), async () => {
-        await create({ cwd: folder, file: partial, ...how }, [...Object.keys(files), CONTENTS]);
-        settleFile(partial, resolve(target));
-      });
-    } finally {
-      rmSync(partial, { force: true });
-    }
+    symlinkSync(partial, join(folder, PACKED));
+    const how = { gzip: { level: 1 }, portable: true, strict: true, mode: 0o600 };
+    await writingTo(resolve(target), async () => {
+      await create({ cwd: folder, file: partial, ...how }, [...Object.keys(files), CONTENTS]);
+      settleFile(partial, resolve(target));
+    });
     return { files: Object.keys(files).length, holdsSecret };
   });
 }

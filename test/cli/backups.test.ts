@@ -1,7 +1,8 @@
 // A backup is everything a server needs, and a restore is whole or has not happened.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import fs, {
   cpSync, existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync,
   writeFileSync,
@@ -17,6 +18,7 @@ import { hasNoRoom, writingTo } from "#core/disk.ts";
 import {
   databasePath, lockBackups, lockDataDir, openForInspection,
 } from "#storage/engines/sqlite/database.ts";
+import { askUntil } from "#support/asking.ts";
 import { CLI, json, parley, startProcess } from "#support/process.ts";
 import { newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
 import { newTrunk } from "#support/sip-trunks.ts";
@@ -238,6 +240,26 @@ test("[CL84] a second backup at the same time is refused; what a dead one left i
   const done = await parley(dir, ["backup", file]);
   assert.equal(done.code, 0, done.err);
   assert.ok(existsSync(file) && !existsSync(staging));
+});
+
+test("[CL108] a backup that was killed leaves a part of it, which goes with the next, wherever that one goes", async () => {
+  const dir = await folderOf("large");
+  const long = join(dir, "recordings", "long.wav");
+  writeFileSync(long, randomBytes(2 ** 26));
+  const folder = newDir();
+  const killed = join(folder, "monday.tar.gz");
+  const dying = spawn(process.execPath, [CLI, "backup", killed], {
+    env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dir }, stdio: "ignore",
+  });
+  await askUntil(() => existsSync(`${killed}.partial`), Boolean);
+  const gone = once(dying, "exit");
+  dying.kill("SIGKILL");
+  await gone;
+  assert.deepEqual(readdirSync(folder), ["monday.tar.gz.partial"]);
+  rmSync(long);
+  const next = await parley(dir, ["backup", join(folder, "tuesday.tar.gz")]);
+  assert.equal(next.code, 0, next.err);
+  assert.deepEqual(readdirSync(folder), ["tuesday.tar.gz"]);
 });
 
 test("[CL106] a start removes what a backup left that died, and nothing of one that is being made", async () => {

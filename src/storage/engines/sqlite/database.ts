@@ -1,7 +1,7 @@
 // Opens the database file: pragmas, migrations, the lock that keeps two servers off one folder.
 // better-sqlite3 is imported here and nowhere else; siblings take its types from this file.
 import Database from "better-sqlite3";
-import { chmodSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
 import { isOurs, isOwned, makeFolder } from "#core/disk.ts";
@@ -162,6 +162,18 @@ export const STAGING = ".staging-";
 const stagedIn = (dataDir: string): string[] =>
   readdirSync(dataDir).filter((name) => name.startsWith(STAGING));
 
+/** In there: leads to the file that it is packed into until that is whole. */
+export const PACKED = "packed";
+
+export function removeStaged(folder: string): void {
+  try {
+    rmSync(readlinkSync(join(folder, PACKED)), { force: true });
+  } catch {
+    // It was not begun, or is where whoever comes next may not write.
+  }
+  rmSync(folder, { recursive: true, force: true });
+}
+
 /**
  * Holds the folder's backups for one process, whether a server runs or not, and removes what one
  * that died has left; null: taken.
@@ -170,9 +182,7 @@ export function lockBackups(dataDir: string): { release(): void } | null {
   const db = holdFile(join(dataDir, "backup.lock"));
   if (!db) return null;
   try {
-    for (const left of stagedIn(dataDir)) {
-      rmSync(join(dataDir, left), { recursive: true, force: true });
-    }
+    for (const left of stagedIn(dataDir)) removeStaged(join(dataDir, left));
   } catch (error) {
     db.close();
     throw error;
