@@ -47,11 +47,14 @@ async function startOnSmallDisk(context: TestContext, env: Record<string, string
       assert.equal(status, 503);
     },
     makeRoom: () => rmSync(`${folder}/full`),
+    /** How large files may be. */
+    bound: (bytes: string): void =>
+      void spawnSync("prlimit", [`--pid=${child.pid}`, `--fsize=${bytes}:unlimited`]),
   };
 }
 
-test("[OP171] [OP173] what a full disk refused is stored once there is room, without a start", { skip }, async (context) => {
-  const { url, create, fill, makeRoom } = await startOnSmallDisk(context);
+test("[OP171] [OP173] [OP176] what a full disk, or a bound of files, refused is stored once there is room, without a start", { skip }, async (context) => {
+  const { url, create, fill, makeRoom, bound } = await startOnSmallDisk(context);
   assert.equal(await create(), 201);
   await fill();
   assert.equal((await fetch(`${url}/readyz`)).status, 200);
@@ -61,6 +64,12 @@ test("[OP171] [OP173] what a full disk refused is stored once there is room, wit
   makeRoom();
   assert.equal(await create(), 201);
   // Metrics are those of the last second.
+  await askUntil(isFailed, (told) => told === "0");
+  bound("4096");
+  assert.equal(await create(), 503);
+  await askUntil(isFailed, (told) => told === "1");
+  bound("unlimited");
+  assert.equal(await create(), 201);
   await askUntil(isFailed, (told) => told === "0");
 });
 

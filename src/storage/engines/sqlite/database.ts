@@ -208,12 +208,16 @@ function isBusy(error: unknown): boolean {
 }
 
 /**
- * True when the disk, not the command, is at fault. After such an error the state of the page
+ * True when the disk, not the command, is at fault. After most of such errors the state of the page
  * cache is unknown, so the writer stops for good instead of trying again.
  */
 export function isDiskFailure(error: unknown): boolean {
   return /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|PROTOCOL)/.test(sqliteCode(error));
 }
 
-/** True when the disk is full: what was begun is rolled back whole, and can be asked for again. */
-export const isDiskFull = (error: unknown): boolean => sqliteCode(error) === "SQLITE_FULL";
+/**
+ * True when the disk is full, or did not take more for another reason: a quota, a bound of files.
+ * What was begun is rolled back whole, and can be asked for again.
+ */
+export const isDiskFull = (error: unknown): boolean =>
+  /^SQLITE_(FULL|IOERR_WRITE|IOERR_SHMSIZE)$/.test(sqliteCode(error));
