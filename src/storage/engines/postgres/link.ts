@@ -3,36 +3,33 @@
 import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait, type System } from "#core/system.ts";
-import { openSession, stateOf, type Session, type SessionOptions } from "./session.ts";
+import { openSession, type Session, type SessionOptions } from "./session.ts";
 
 export interface Reach {
   /** Null while the database is in reach, or has been a moment ago. */
   failure(): StorageFailure | null;
-  /** A session is there, until the result is called. */
-  opened(): () => void;
+  /** A session was opened. */
+  opened(): void;
+  /** One was answered: whatever keeps others from being opened, it is in reach. */
+  answered(): void;
   /** An attempt to open one has come to this. */
   failed(error: Error): void;
 }
 
-/** The server, or its user, has as many sessions as it may. */
-const NO_ROOM = "53300";
-
 export function createReach(system: System): Reach {
   let since: number | null = null;
   let cause: Error | null = null;
-  let sessions = 0;
+  let heardMs = system.monotonicMs();
   return {
-    failure: () => (since !== null && system.monotonicMs() - since >= LIMITS.databaseGoneMs
-      ? new StorageFailure("the database is out of reach", cause)
-      : null),
-    opened: () => {
-      sessions += 1;
-      [since, cause] = [null, null];
-      return () => void (sessions -= 1);
+    failure: () => {
+      if (since === null) return null;
+      return system.monotonicMs() - Math.max(since, heardMs) >= LIMITS.databaseGoneMs
+        ? new StorageFailure("the database is out of reach", cause)
+        : null;
     },
+    opened: () => void ([since, cause] = [null, null]),
+    answered: () => void (heardMs = system.monotonicMs()),
     failed: (error) => {
-      // Whoever was let in before goes on.
-      if (sessions > 0 && stateOf(error) === NO_ROOM) return;
       cause = error;
       since ??= system.monotonicMs();
     },
@@ -58,13 +55,12 @@ export function createLink(options: SessionOptions, reach: Reach): Link {
   const open = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       try {
-        const opened = await openSession(options);
+        const opened = await openSession({ ...options, onAnswer: reach.answered });
         if (closing.signal.aborted) return await opened.close();
-        const ended = reach.opened();
+        reach.opened();
         session = opened;
         for (const resolve of waiting.splice(0)) resolve(opened);
         opened.onLost(() => {
-          ended();
           session = null;
           start();
         });

@@ -36,6 +36,8 @@ export interface SessionOptions {
   statementMs: number;
   idleMs: number;
   system: System;
+  /** Called for each statement that was done. */
+  onAnswer?(): void;
 }
 
 /** SQLSTATEs after which the server hangs up, or does not take changes any more. */
@@ -74,7 +76,9 @@ interface Query {
 }
 
 /** What is under way over a connection, and the end of it. */
-function createPipeline(client: Client, socket: Socket, { statementMs, system }: SessionOptions) {
+function createPipeline(
+  client: Client, socket: Socket, { statementMs, system, onAnswer }: SessionOptions,
+) {
   let lostTo: Error | null = null;
   let onLost = (): void => undefined;
   let waiting = 0;
@@ -125,7 +129,9 @@ function createPipeline(client: Client, socket: Socket, { statementMs, system }:
       waiting += 1;
       cork();
       try {
-        return await client.query<Record<string, unknown>>(query);
+        const answer = await client.query<Record<string, unknown>>(query);
+        onAnswer?.();
+        return answer;
       } catch (error) {
         throw failed(error);
       } finally {
