@@ -26,6 +26,7 @@ const ROUTES = [...readFileSync("src/ui/dashboard/routes.ts", "utf8").matchAll(/
 
 const WIDE = { width: 1440, height: 900 };
 const NARROW = { width: 390, height: 844 };
+const TELEPHONE = { width: 360, height: 740 };
 /** A theme and a width are each looked at by axe-core once; what overhangs, in all four. */
 const LOOKS = [
   { viewport: WIDE, colorScheme: "light", hasAxe: true },
@@ -132,7 +133,7 @@ async function open(page: Page, path: string): Promise<number> {
   return Number(await page.evaluate(`${SINCE_ANSWER}(${since})`));
 }
 
-test("[DB472] every view is well in both themes at both widths: nothing serious for axe, nothing sideways, drawn within 300 ms of its last answer", { skip }, async () => {
+test("[DB472] [DB640] every view is well in both themes at both widths, and with letters twice as large: nothing serious for axe, nothing sideways, drawn within 300 ms of its last answer", { skip }, async () => {
   const cases = await fill();
   assert.deepEqual(Object.keys(cases).sort(), ROUTES.sort());
   assert.doesNotMatch(Object.values(cases).flat().join(" "), /undefined|NaN/);
@@ -141,6 +142,9 @@ test("[DB472] every view is well in both themes at both widths: nothing serious 
     await page.reload();
     await page.emulateMedia({ reducedMotion: "reduce" });
     const wrong: string[] = [];
+    const chromium = await page.context().newCDPSession(page);
+    const setLetters = (standard: number) =>
+      chromium.send("Page.setFontSizes", { fontSizes: { standard, fixed: standard } });
     for (const path of Object.values(cases).flat()) {
       const took: number[] = [await open(page, path)];
       while (Math.min(...took) > READY_MS && took.length < TRIES) {
@@ -157,6 +161,12 @@ test("[DB472] every view is well in both themes at both widths: nothing serious 
         if (overhang > 0) wrong.push(`${what}: ${overhang} px wider than the screen`);
         if (hasAxe) wrong.push(...(await seriousOf(page)).map((one) => `${what}: ${one}`));
       }
+      // [DB640]
+      await page.setViewportSize(TELEPHONE);
+      await setLetters(32);
+      const overhang = await overhangOf(page);
+      if (overhang > 0) wrong.push(`${path}, letters twice as large: ${overhang} px too wide`);
+      await setLetters(16);
     }
     assert.deepEqual(wrong, []);
   });
