@@ -238,7 +238,7 @@ test("[DB583] what is written from right to left begins where it is seen, in lis
   });
 });
 
-test("[DB579] in forced colours switches are seen with their states, and messages and notices have an edge", { skip }, async () => {
+test("[DB579] [DB641] in forced colours switches, what is chosen and bars are seen, and messages and notices have an edge", { skip }, async () => {
   const { uuid } = await newAssistant(server, { status: "active" });
   const talk = await newConversation(server, uuid);
   await withDashboard(async ({ page, go }) => {
@@ -257,5 +257,18 @@ test("[DB579] in forced colours switches are seen with their states, and message
     const edge = await page.locator(".conversations-message").first()
       .evaluate((message) => getComputedStyle(message).borderTopStyle);
     assert.equal(edge, "solid");
+    // [DB641]
+    const colour = (element: Locator): Promise<string> =>
+      element.evaluate((one) => getComputedStyle(one).backgroundColor);
+    await go("/");
+    const [chosen, other] = ["30 days", "7 days"].map((name) => page.getByRole("button", { name }));
+    await chosen!.waitFor();
+    assert.notEqual(await colour(chosen!), await colour(other!));
+    const pages = page.getByRole("navigation").getByRole("link");
+    assert.notEqual(await colour(pages.filter({ hasText: "Overview" })),
+      await colour(pages.filter({ hasText: "Calls" })));
+    const square = page.locator(".chart .legend i").first();
+    await square.waitFor();
+    assert.notEqual(await colour(square), await colour(page.locator(".card").first()));
   });
 });
