@@ -22,6 +22,8 @@ export function createMenu(
   list.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
+    // A dialog that fills the screen would be closed by the browser itself.
+    event.preventDefault();
     show(false);
     toggle.focus();
   });
