@@ -122,7 +122,8 @@ export function createLog(
     // A thumb changes nothing of what was said.
     const isNew = before?.role !== "assistant" || before.text !== last.text
       || before.turn !== last.turn;
-    if (isNew && (last.turn !== null || isTelling || !isFirst)) {
+    // A greeting may be there before the panel is.
+    if (isNew && (last.turn !== null || isTelling || !isFirst || shown.length === 1)) {
       isTelling = last.turn !== null;
       announcer.reply(last.text, last.turn === null);
     }

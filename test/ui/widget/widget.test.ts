@@ -377,6 +377,9 @@ test("[WG15] the attributes of older pages win over the settings, and a call can
 
 test("[WG16] screen readers are told whole sentences, each once", { skip }, async () => {
   await withWidget({}, async (seen) => {
+    // A panel that comes late finds the greeting there.
+    const greeted = seen.page.waitForResponse(/\/stream\?after=/);
+    await seen.page.route("**/widget-chat.js", (route) => greeted.then(() => route.continue()));
     await open(seen);
     await seen.page.evaluate(`{
       const region = document.querySelector("assistant-chat").shadowRoot.querySelector("[aria-live=polite]");
