@@ -62,10 +62,10 @@ const TALK = `
 @keyframes rise { from { opacity: 0; } }
 .thumbs { display: flex; gap: 2px; margin-top: -8px; }
 .thumbs button { color: var(--soft); padding: 0; }
-.thumbs svg { width: 18px; height: 18px; }
+.thumbs svg { width: max(18px, 0.9em); height: max(18px, 0.9em); }
 .thumbs [aria-pressed="true"] { color: var(--strong); background: var(--paper); }
 .menu {
-  position: absolute; z-index: 1; top: 60px; inset-inline-end: 12px; display: grid; padding: 6px;
+  position: absolute; z-index: 1; top: max(60px, 2.4em); inset-inline-end: 12px; display: grid; padding: 6px;
   border: 1px solid var(--edge); border-radius: 12px; background: var(--card);
   box-shadow: 0 6px 24px rgb(0 0 0 / 0.25);
 }
@@ -140,7 +140,12 @@ form.ask h3 { font-size: 1.125em; }
 form.ask textarea { min-height: 92px; }
 form.ask label { display: grid; gap: 4px; font-weight: 600; }
 form.ask input, form.ask textarea { font-weight: 400; }
-@media (forced-colors: active) { .item { border: 1px solid; } }
+@media (forced-colors: active) {
+  .item { border: 1px solid; }
+  .thumbs [aria-pressed="true"], .opinion input:checked + span {
+    forced-color-adjust: none; background: Highlight; color: HighlightText;
+  }
+}
 .item blockquote { padding-inline-start: 12px; border-inline-start: 3px solid var(--edge); }
 .item blockquote > * { margin: 0; }
 .item hr { width: 100%; border: 0; border-top: 1px solid var(--line); }

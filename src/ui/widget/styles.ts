@@ -42,7 +42,7 @@ button, a.call, .notice a {
   min-width: 44px; min-height: 44px; padding: 0 10px; border: 0; border-radius: 12px;
   background: none; cursor: pointer; text-decoration: none;
 }
-svg { width: 22px; height: 22px; flex: none; }
+svg { width: max(22px, 1.1em); height: max(22px, 1.1em); flex: none; }
 [dir="rtl"] .mirrored { scale: -1 1; }
 :focus-visible { outline: 3px solid var(--strong); outline-offset: 2px; }
 header :focus-visible { outline-color: currentColor; outline-offset: -4px; }

@@ -164,7 +164,7 @@ test("[WG242] on a page that enlarges all of itself the widget is within the win
   }
 });
 
-test("[WG243] [UI136] the widget's letters, and the talk page's, are as large as the browser is told, whatever the page does with its own", { skip, timeout }, async () => {
+test("[WG243] [WG248] [UI136] [UI137] the widget's letters, and the talk page's, are as large as the browser is told, whatever the page does with its own", { skip, timeout }, async () => {
   await withWidget({ ...LAX }, async (seen, uuid) => {
     await seen.page.addStyleTag({ content: "html { font-size: 62.5% }" });
     await open(seen);
@@ -177,6 +177,10 @@ test("[WG243] [UI136] the widget's letters, and the talk page's, are as large as
     await until(seen.page, `getComputedStyle(document.querySelector("assistant-chat")
       .shadowRoot.querySelector(".log")).fontSize === "32px"`);
     assert.equal(await size(), "32px");
+    // [WG248]
+    const iconPx = await seen.panel.locator("header svg").first()
+      .evaluate((icon) => icon.getBoundingClientRect().height);
+    assert.ok(iconPx >= 32, `${iconPx}`);
     const { x, y } = await seen.panel.boundingBox() ?? assert.fail();
     assert.ok(x >= 0 && y >= 0);
     const overhang = await seen.panel.evaluate((panel) => panel.scrollWidth - panel.clientWidth);
@@ -184,6 +188,21 @@ test("[WG243] [UI136] the widget's letters, and the talk page's, are as large as
     await seen.page.goto(`${server.url}/talk/${uuid}`);
     await seen.page.getByRole("button", { name: "Start the call" }).waitFor();
     await until(seen.page, `getComputedStyle(document.querySelector("#start")).fontSize === "32px"`);
+    // [UI137] As it is in a call.
+    await seen.page.evaluate(`for (const id of ["notice", "mute", "keys", "keypad", "end", "path"]) {
+      document.getElementById(id).hidden = false;
+    }
+    document.getElementById("path").textContent = "Sound by WebSocket";
+    document.getElementById("start").hidden = true;`);
+    for (const [standard, width, height] of [[32, 360, 740], [16, 320, 256]] as const) {
+      await chromium.send("Page.setFontSizes", { fontSizes: { standard, fixed: standard } });
+      await seen.page.setViewportSize({ width, height });
+      await until(seen.page, `getComputedStyle(document.querySelector("#end")).fontSize === "${standard}px"`);
+      assert.equal(await seen.page.evaluate("document.documentElement.scrollWidth"), width);
+      const { y: top, height: high } = await seen.page.locator("#end").boundingBox()
+        ?? assert.fail();
+      assert.ok(top + high <= height, `${top + high}`);
+    }
   });
 });
 

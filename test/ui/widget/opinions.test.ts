@@ -34,7 +34,7 @@ const isPressed = (seen: Seen, name: "Helpful" | "Not helpful", value: boolean) 
 const stored = (seen: Seen, path: string) =>
   seen.page.waitForResponse((response) => response.url().endsWith(path) && response.ok());
 
-test("[WG216] a reply gets a thumb, which may change, is taken back, and is seen in all tabs", { skip }, async () => {
+test("[WG216] [WG246] a reply gets a thumb, which may change, is taken back, and is seen in all tabs", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const uuid = await begun(seen);
     // What the assistant says first is no answer.
@@ -48,6 +48,12 @@ test("[WG216] a reply gets a thumb, which may change, is taken back, and is seen
       assert.deepEqual(await ratingsOf(uuid), [undefined, undefined, rating]);
     }
     await isPressed(seen, "Helpful", false);
+    // [WG246]
+    await seen.page.emulateMedia({ forcedColors: "active" });
+    const [up, down] = await Promise.all((["Helpful", "Not helpful"] as const).map((name) =>
+      thumb(seen, name).evaluate((button) => getComputedStyle(button).color)));
+    assert.notEqual(up, down);
+    await seen.page.emulateMedia({ forcedColors: null });
     await seen.page.reload();
     await isPressed(seen, "Not helpful", true);
     const back = stored(seen, "/ratings");
@@ -117,7 +123,7 @@ test("[WG219] ratings are refused where they make no sense, and an empty comment
   assert.deepEqual((await record(uuid)).satisfaction?.comment, null);
 });
 
-test("[WG220] sound is off until it is turned on, and stays so in the next visit", { skip }, async () => {
+test("[WG220] [WG247] sound is off until it is turned on, and stays so in the next visit", { skip }, async () => {
   await withWidget({ prepare: "window.sounds = 0; const start = OscillatorNode.prototype.start; OscillatorNode.prototype.start = function (...given) { sounds += 1; return start.apply(this, given); };" }, async (seen) => {
     const { page } = seen;
     const uuid = await begun(seen);
@@ -129,9 +135,14 @@ test("[WG220] sound is off until it is turned on, and stays so in the next visit
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Turn sound off" }).waitFor({ state: "hidden" });
     assert.equal(await seen.panel.isVisible(), true);
+    // [WG247] Where the chat fills the screen, too.
+    await page.setViewportSize({ width: 360, height: 640 });
     await page.reload();
     await page.getByRole("button", { name: "More" }).click();
     await page.getByRole("button", { name: "Turn sound off" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Turn sound off" }).waitFor({ state: "hidden" });
+    assert.equal(await seen.panel.isVisible(), true);
     assert.match(uuid, /^[\w-]{36}$/);
   });
 });
