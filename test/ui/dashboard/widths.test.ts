@@ -127,7 +127,7 @@ test("[DB614] on a telephone a state that has a column of its own is not said tw
   });
 });
 
-test("[DB615] letters are as large as the browser is told, rows of lists with them, and nothing is wider than the screen", { skip }, async () => {
+test("[DB615] [DB642] letters are as large as the browser is told, rows of lists with them, and nothing is wider than the screen", { skip }, async () => {
   await server.call("POST", "/user/api-keys", { body: { name: "second" } });
   await withDashboard(async ({ page, go }) => {
     await page.setViewportSize({ width: 1280, height: 800 });
@@ -145,6 +145,12 @@ test("[DB615] letters are as large as the browser is told, rows of lists with th
     const { height = 0 } = await row.boundingBox() ?? {};
     assert.ok(Math.abs(height - 104) < 1, `a row is ${height} px high`);
     assert.equal(await page.evaluate("getComputedStyle(document.body).fontSize"), "30px");
+    // [DB642]
+    await page.setViewportSize({ width: 360, height: 740 });
+    await page.keyboard.press("?");
+    const keys = page.getByRole("dialog").locator(".dialog-body");
+    await keys.waitFor();
+    assert.ok(await keys.evaluate((body) => body.scrollWidth - body.clientWidth) <= 0);
   });
 });
 
