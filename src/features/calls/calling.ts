@@ -16,10 +16,11 @@ import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hoste
 import { holding, type Capacity } from "./capacity.ts";
 import { createControl } from "./control.ts";
 import { beat, conclude, finish, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
+import { remember } from "./history.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records/records.ts";
 import {
-  answerFunctionCall, followLanguage, realtimeOf, remember, reply, replyTo, UNWANTED,
+  answerFunctionCall, followLanguage, realtimeOf, reply, replyTo, UNWANTED,
 } from "./replies.ts";
 import type { Face } from "./face.ts";
 import { LOOPBACK_LINE, type Line } from "./lines.ts";

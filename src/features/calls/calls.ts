@@ -1,5 +1,6 @@
 // Calls as records: begins them within money and plan, takes their transitions, keeps what was
 // said, publishes every committed event. What happens while people talk is in calling.ts.
+import type { CallDeskOutcome } from "#cluster/cluster.ts";
 import { publishNoted, type By } from "#features/accounts/audit.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
@@ -10,7 +11,6 @@ import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { accountTopic, callTopic, type Author } from "#events/events.ts";
 import { barredReason, type DialRules } from "#features/phone-numbers/dial-guard.ts";
-import type { DeskOutcome } from "./persons.ts";
 import type { Recordings } from "./records/recordings.ts";
 import { senderOf } from "./records/transcript.ts";
 import type { CallStatus } from "./records/status.ts";
@@ -176,7 +176,7 @@ function createDesk({ store, bus, system }: CallsOptions) {
   return {
     moveDesk: async (
       call: CallRef, move: Omit<Parameters<CallStore["moveDesk"]>[0], Named | "now">,
-    ): Promise<DeskOutcome> => {
+    ): Promise<CallDeskOutcome> => {
       const outcome = await store.moveDesk({ ...named(call), ...move, now: system.now() });
       if (outcome.kind !== "moved") return outcome;
       bus.publishCommitted(outcome.events);

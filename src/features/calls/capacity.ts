@@ -5,7 +5,6 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, restarting } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
-import type { LiveCall } from "./live-call.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 
 /** A frame this late is heard as a gap by telephones with a usual jitter buffer. */
@@ -56,9 +55,14 @@ interface CapacityOptions extends Pick<VoiceChoice, "recogniserOf"> {
   speakersMax(recogniser: string): number;
 }
 
+/** What a call takes up; `recogniser`: the code of the one it needs, null: none. */
+interface Place {
+  recogniser: string | null;
+}
+
 export interface Capacity {
   /** The calls there are. */
-  count(live: () => Iterable<Pick<LiveCall, "recogniser">>): void;
+  count(live: () => Iterable<Place>): void;
   /**
    * Keeps a place for a call until it is live or came to nothing: whoever asked says so by the
    * function. Null: there is none.
@@ -80,7 +84,7 @@ export interface Capacity {
 
 export function createCapacity(options: CapacityOptions): Capacity {
   const { callsMax, isLate, speakersMax, recogniserOf } = options;
-  const held = new Set<Pick<LiveCall, "recogniser">>();
+  const held = new Set<Place>();
   let live: Parameters<Capacity["count"]>[0] = () => [];
   let isClosed = false;
   const listeners = new Set<() => void>();

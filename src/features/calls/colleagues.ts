@@ -1,7 +1,6 @@
 // What a model reads of colleagues in its call: what they told the customer, what they whispered to
 // it, and that the call is its own again. Pure; used by replies.ts and persons.ts.
 import { LIMITS } from "#core/limits.ts";
-import type { HistoryMessage } from "#engine/history.ts";
 import type { Author } from "#events/events.ts";
 import type { SpeakUp } from "./voice/turns/taking-part.ts";
 
@@ -35,11 +34,4 @@ export function keepUntold(
   if (!isRealtime) return;
   untold.push(line);
   if (untold.length > LIMITS.historyMessagesMax) untold.shift();
-}
-
-/** A line of its own beside what the assistant said. */
-export function rememberColleague(history: HistoryMessage[], line: string): void {
-  const last = history.at(-1);
-  if (last?.role === "assistant") last.content = `${last.content}\n${line}`.trim();
-  else history.push({ role: "assistant", content: line, functionCalls: [] });
 }

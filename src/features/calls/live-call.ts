@@ -4,12 +4,12 @@ import type { Cluster } from "#cluster/cluster.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";
 import type { CarrierLeg } from "#core/price-lists.ts";
-import type { Instant, System } from "#core/system.ts";
+import type { Instant, System, Timer } from "#core/system.ts";
 import type { TurnLimits } from "#engine/drive.ts";
 import type { FunctionSource, TurnFunctions } from "#engine/functions.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import type { Languages } from "#engine/prompt.ts";
-import type { FunctionCall } from "#events/events.ts";
+import type { Author, FunctionCall } from "#events/events.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import type { ResolveTurn, TurnContext } from "#features/assistants/turn-context.ts";
@@ -23,7 +23,6 @@ import type { Evaluate } from "./evaluation.ts";
 import type { Face } from "./face.ts";
 import type { SpokenLanguage } from "./languages.ts";
 import type { Lines } from "./lines.ts";
-import type { Holding } from "./persons.ts";
 import type { Recordings } from "./records/recordings.ts";
 import type { Hearing } from "./records/records.ts";
 import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
@@ -79,6 +78,24 @@ export interface Listener {
   /** Both sides mixed, frame by frame. */
   onAudio(pcm: Pcm, rate: number): void;
   over(): void;
+}
+
+/** A person's end of a call: their socket, wherever it is. */
+interface Microphone {
+  /** What they hear, frame by frame. */
+  onAudio(pcm: Pcm): void;
+  /** They speak here no more. */
+  over(): void;
+}
+
+/** A person who takes part in a call. */
+export interface Holding {
+  author: Author;
+  isAlone: boolean;
+  /** Null: they cannot be heard at the moment. */
+  microphone: Microphone | null;
+  /** Ends in the call going back. */
+  absence: Timer | null;
 }
 
 /** Now, by the clock as it was at the answer: no call lasts longer because it is set meanwhile. */

@@ -1,39 +1,13 @@
 // What people of the account do in calls of this node while they last: whisper to the assistant,
 // take the call over, speak in it, hand it back. Who has a call is the store's to say; the sound is
 // the media thread's. Part of calling.ts.
-import type { SharedPersons } from "#cluster/cluster.ts";
+import type { CallDeskOutcome, SharedPersons } from "#cluster/cluster.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { Timer } from "#core/system.ts";
 import type { Author, DeskReason } from "#events/events.ts";
-import type { Desk } from "#features/conversations/desk/desk.ts";
-import type { Pcm } from "#providers/speech/port.ts";
-import { colleagueSaid, keepUntold, rememberColleague, whispered } from "./colleagues.ts";
-import type { CallingOptions, LiveCall } from "./live-call.ts";
-import { remember } from "./replies.ts";
+import { colleagueSaid, keepUntold, whispered } from "./colleagues.ts";
+import { remember, rememberColleague } from "./history.ts";
+import type { CallingOptions, Holding, LiveCall } from "./live-call.ts";
 import type { Said } from "./voice/brain.ts";
-
-export type DeskOutcome =
-  | { kind: "moved"; desk: Desk }
-  | { kind: "held"; holder: Author }
-  | { kind: "not_live" };
-
-/** A person's end of a call: their socket, wherever it is. */
-interface Microphone {
-  /** What they hear, frame by frame. */
-  onAudio(pcm: Pcm): void;
-  /** They speak here no more. */
-  over(): void;
-}
-
-/** A person who takes part in a call. */
-export interface Holding {
-  author: Author;
-  isAlone: boolean;
-  /** Null: they cannot be heard at the moment. */
-  microphone: Microphone | null;
-  /** Ends in the call going back. */
-  absence: Timer | null;
-}
 
 /** The same as SharedPersons, for the calls of this node. */
 export interface Persons extends Pick<SharedPersons, "whisper" | "takeOver" | "handBack"> {
@@ -67,7 +41,7 @@ export function operatorSaid(
 function createHandBack({ calls, media }: CallingOptions) {
   return async (
     call: LiveCall, by: Author, reason: Extract<DeskReason, "handed_back" | "lost">,
-  ): Promise<DeskOutcome> => {
+  ): Promise<CallDeskOutcome> => {
     const actor = reason === "lost"
       ? { role: "rule" } as const : { role: "operator", ...by } as const;
     const outcome = await calls.moveDesk(

@@ -6,17 +6,16 @@ import { LIMITS } from "#core/limits.ts";
 import { wholeStart } from "#core/values.ts";
 import { driveTurn, type TurnMaterial } from "#engine/drive.ts";
 import { joinFunctions, NO_FUNCTIONS, type TurnFunctions } from "#engine/functions.ts";
-import type { HistoryMessage } from "#engine/history.ts";
 import { allVariables, languageNote, type Languages } from "#engine/prompt.ts";
 import { fillTemplate } from "#engine/template.ts";
 import { parseArguments, type TurnEvent } from "#engine/turn.ts";
-import type { FunctionCall } from "#events/events.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import { createEarly, type Early } from "./early-reply.ts";
 import { callFunctions, type CallActions } from "./functions.ts";
 import { COLLEAGUES, SPEAK_UP } from "./colleagues.ts";
 import { languageAfter } from "./languages.ts";
 import type { Transfer } from "./records/transfers.ts";
+import { remember } from "./history.ts";
 import { beginWarm } from "./warm.ts";
 import type { CallSetup, FromMedia } from "./voice/protocol.ts";
 import { silenceNote } from "./voice/settings.ts";
@@ -29,19 +28,6 @@ export const UNWANTED = new Error("the reply is not wanted");
 const REALTIME_SILENCE_MS = 500;
 const REALTIME_THRESHOLD = 0.5;
 const REENGAGE = "Ask briefly whether they are still there.";
-
-/** Words of one speaker in a row are one message to the model, with what functions said before. */
-export function remember(
-  history: HistoryMessage[], role: "user" | "assistant", text: string,
-  functionCalls: FunctionCall[] = [],
-): void {
-  const last = history.at(-1);
-  if (last?.role === role) {
-    last.content = `${last.content} ${text}`.trim();
-    last.functionCalls.push(...functionCalls);
-  } else history.push({ role, content: text, functionCalls: [...functionCalls] });
-  if (history.length > LIMITS.historyMessagesMax) history.shift();
-}
 
 interface Question {
   question: string | null;
