@@ -4,7 +4,7 @@ import type { CallStore, DeletedCalls } from "#features/calls/records/records.ts
 import { isFinal } from "#features/calls/records/status.ts";
 import { placesOf, recordingsOf } from "#features/calls/records/transfers.ts";
 import { createNoteAudit } from "#storage/accounts/audit-log.ts";
-import type { CallRows } from "./commands.ts";
+import type { CallRows } from "./steps.ts";
 import { createUnwanted } from "#storage/removals.ts";
 import type { Sql } from "#storage/sql.ts";
 

@@ -5,7 +5,7 @@ import { changeDesk, type Desk, type DeskMove } from "#features/conversations/de
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { Author, CommittedEvent, DeskActor, DeskReason } from "#events/events.ts";
 import type { Call } from "#features/calls/records/records.ts";
-import type { CallRows } from "./commands.ts";
+import type { CallRows } from "./steps.ts";
 import type { AsNode } from "#storage/nodes/nodes.ts";
 import type { Sql } from "#storage/sql.ts";
 

@@ -16,7 +16,7 @@ import { isoMicros, type Instant } from "#core/system.ts";
 import { MINUTE_MICROS } from "#core/zones.ts";
 import type { CampaignReason, CommittedEvent } from "#events/events.ts";
 import type { Lead } from "#features/leads/leads.ts";
-import { createCallBegin } from "#storage/calls/commands.ts";
+import { createCallBegin } from "#storage/calls/creation.ts";
 import { CALL, callFromRow, IS_LIVE, type CallRow } from "#storage/calls/rows.ts";
 import { createFigureAdder, createRetry } from "./figures.ts";
 import { campaignFromRow, type CampaignRow } from "./campaigns.ts";
