@@ -4,7 +4,7 @@ import { ATTACHABLE } from "#ui/attachments.ts";
 import type { Attachment } from "./api.ts";
 import { icon, make } from "./elements.ts";
 import { preview } from "./picture.ts";
-import type { Actions, Shown } from "./shell.ts";
+import type { Actions, Shown } from "./view.ts";
 import type { Say } from "./texts.ts";
 
 const CLIP = "M20 11l-8 8a5 5 0 0 1-7-7l9-9a3.5 3.5 0 0 1 5 5l-9 9a2 2 0 0 1-3-3l8-8";

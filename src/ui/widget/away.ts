@@ -2,7 +2,7 @@
 // Part of the panel's bundle.
 import { make } from "./elements.ts";
 import type { Away, Wish } from "./api.ts";
-import type { Actions } from "./shell.ts";
+import type { Actions } from "./view.ts";
 import type { Talk } from "./store.ts";
 import type { Say } from "./texts.ts";
 

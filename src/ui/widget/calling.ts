@@ -6,16 +6,7 @@ import type { Options } from "./options.ts";
 import type { Session, State } from "./session.ts";
 import { heard, hungUp, renewed } from "./store.ts";
 import type { Say } from "./texts.ts";
-
-export interface CallState {
-  isLive: boolean;
-  /** Why there is no call (any more), in words. */
-  problem: string;
-  /** Another window may be allowed what this page is not. */
-  offersWindow: boolean;
-  /** Known not to work in this page: the next goes to the window at once. */
-  isForbidden: boolean;
-}
+import type { CallState } from "./view.ts";
 
 /** Where the browser knows beforehand; the rest shows when it is tried. */
 function canCallHere(): boolean {

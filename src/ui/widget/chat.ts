@@ -14,7 +14,7 @@ import { createForm } from "./form.ts";
 import { createLog } from "./log.ts";
 import { PANEL_STYLES } from "./panel-styles.ts";
 import { fieldsOf, type Options } from "./options.ts";
-import type { Actions, ShellParts, Shown, View } from "./shell.ts";
+import type { Actions, ShellParts, Shown, View } from "./view.ts";
 import { createFace } from "./picture.ts";
 import { createMenu } from "./menu.ts";
 import { createOpinion } from "./opinion.ts";

@@ -7,7 +7,8 @@ import { createSession, type Session, type State } from "./session.ts";
 import { createMemory } from "./memory.ts";
 import { chime } from "./sound.ts";
 import { abandoned, asksOpinion, isAnswering, openTurn, rated, renewed, type Talk } from "./store.ts";
-import { createShell, type Actions, type View } from "./shell.ts";
+import { createShell } from "./shell.ts";
+import type { Actions, View } from "./view.ts";
 import { createSay, type Say } from "./texts.ts";
 
 /** `crypto.randomUUID` exists on pages served over https only. */

@@ -2,7 +2,7 @@
 // names, and not again to the same visitor for as many days as it says.
 import { icon, ICONS, make } from "./elements.ts";
 import type { Settings } from "./api.ts";
-import type { Shown } from "./shell.ts";
+import type { Shown } from "./view.ts";
 import type { Say } from "./texts.ts";
 
 type Greeting = NonNullable<Settings["widget_settings"]["greeting"]>;

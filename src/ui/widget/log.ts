@@ -4,7 +4,7 @@ import type { Announcer } from "./announce.ts";
 import { fileLinks } from "./attaching.ts";
 import { icon, make } from "./elements.ts";
 import { renderMarkdown } from "./markdown.ts";
-import type { Actions } from "./shell.ts";
+import type { Actions } from "./view.ts";
 import type { Item, Talk } from "./store.ts";
 import type { Say } from "./texts.ts";
 

@@ -1,6 +1,6 @@
 // What is seldom wanted: beginning again, and sound. Opened by a button of the panel's head.
 import { icon, make } from "./elements.ts";
-import type { Actions, Shown } from "./shell.ts";
+import type { Actions, Shown } from "./view.ts";
 import type { Say } from "./texts.ts";
 
 const DOTS = "M12 5v.01M12 12v.01M12 19v.01";

@@ -1,6 +1,6 @@
 // How the chat was, asked when it is over: one to five, and words if somebody has some.
 import { make } from "./elements.ts";
-import type { Actions } from "./shell.ts";
+import type { Actions } from "./view.ts";
 import type { Say } from "./texts.ts";
 
 const SCORES = ["1", "2", "3", "4", "5"];

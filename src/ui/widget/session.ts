@@ -2,7 +2,7 @@
 // until it is taken. The stream alone says what was said. Told of by controller.ts.
 import { Refusal, type Api } from "./api.ts";
 import { fieldsOf, type Options } from "./options.ts";
-import type { Shown } from "./shell.ts";
+import type { Shown } from "./view.ts";
 import { chime } from "./sound.ts";
 import { apply, fromHistory, isStored, renewed, type Talk } from "./store.ts";
 import { watch, type Frame } from "./stream.ts";

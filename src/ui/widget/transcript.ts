@@ -1,6 +1,6 @@
 // Asking for the chat by e-mail. Opened from the menu; part of the panel's bundle.
 import { make } from "./elements.ts";
-import type { Actions } from "./shell.ts";
+import type { Actions } from "./view.ts";
 import type { Say } from "./texts.ts";
 
 export function createTranscript({ transcript }: Pick<Actions, "transcript">, say: Say) {
