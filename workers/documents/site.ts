@@ -5,7 +5,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { KnownPage } from "#features/knowledgebases/extraction.ts";
 import type { WebsiteSource } from "#features/knowledgebases/knowledgebases.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
-import { couldNotBeReached } from "#outbound/unreachable.ts";
+import { couldNotBeReached, mayNotBeCalled } from "#outbound/unreachable.ts";
 import { Unreadable } from "./blocks.ts";
 import { SITEMAP_BYTES_MAX } from "./sitemap.ts";
 
@@ -36,7 +36,7 @@ export function canonical(link: string, base?: string): string | null {
 export class Gone extends Unreadable {}
 
 function reasonOf(reply: Exclude<OutboundReply, { kind: "reply" }>): string {
-  if (reply.kind === "refused") return "The address is not allowed.";
+  if (reply.kind === "refused") return `${mayNotBeCalled("The page", reply.reason)}.`;
   switch (reply.reason) {
     case "timeout":
       return "The page did not answer in time.";

@@ -38,7 +38,7 @@ export const SETTINGS = {
     parse: networks,
   }),
   PARLEY_ALLOW_PRIVATE_NETWORKS: setting<string[]>({
-    default: [], description: "Private networks (CIDR, separated by commas) that tools, websites and SIP trunks may be in",
+    default: [], description: "Private networks (CIDR, separated by commas) that tools, websites, webhooks and SIP trunks may be in, e.g. 127.0.0.1/32 for this machine",
     parse: networks,
   }),
   PARLEY_TLS_KEY_FILE: setting<string | null>({

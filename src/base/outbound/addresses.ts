@@ -16,6 +16,8 @@ const URL_CHARS_MAX = 2048;
 export interface AddressPolicy {
   /** The URL when it may be asked for, else null; its name is still to be resolved. */
   readUrl(text: string): URL | null;
+  /** Why `readUrl` has none: its form, or the address it names. */
+  refusalOf(text: string): "url" | "address";
   /** True for an address that is public, or private and allowed by the operator. */
   allows(address: string): boolean;
 }
@@ -44,17 +46,21 @@ export function createAddressPolicy(allowPrivateNetworks: readonly string[]): Ad
     const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
     return WEB_PORTS.has(port) || (port >= FREE_PORTS_FROM && !SERVICE_PORTS.has(port));
   };
+  const parse = (text: string): URL | null => {
+    if (text.length > URL_CHARS_MAX || !URL.canParse(text)) return null;
+    // WHATWG parsing turns 127.1, 0x7f.1, 2130706433 and full-width digits into 127.0.0.1.
+    const url = new URL(text);
+    if (url.protocol !== "http:" && url.protocol !== "https:") return null;
+    if (url.username !== "" || url.password !== "" || !isPort(url)) return null;
+    const host = hostOf(url);
+    return host === "" || DENIED_NAMES.has(host) ? null : url;
+  };
   return {
     allows,
     readUrl: (text) => {
-      if (text.length > URL_CHARS_MAX || !URL.canParse(text)) return null;
-      // WHATWG parsing turns 127.1, 0x7f.1, 2130706433 and full-width digits into 127.0.0.1.
-      const url = new URL(text);
-      if (url.protocol !== "http:" && url.protocol !== "https:") return null;
-      if (url.username !== "" || url.password !== "" || !isPort(url)) return null;
-      const host = hostOf(url);
-      if (host === "" || DENIED_NAMES.has(host)) return null;
-      return ipaddr.isValid(host) && !allows(host) ? null : url;
+      const url = parse(text);
+      return url && (!ipaddr.isValid(hostOf(url)) || allows(hostOf(url))) ? url : null;
     },
+    refusalOf: (text) => (parse(text) ? "address" : "url"),
   };
 }

@@ -201,7 +201,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 
   const request: Outbound["request"] = async (wanted, signal) => {
     const url = policy.readUrl(wanted.url);
-    if (!url) return { kind: "refused", reason: "url" };
+    if (!url) return { kind: "refused", reason: policy.refusalOf(wanted.url) };
     const deadline = AbortSignal.timeout(wanted.totalMs);
     const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
     let dispatcher: Dispatcher = agent;

@@ -16,6 +16,13 @@ const WORDS: readonly [codes: RegExp, why: string][] = [
 export const whyUnreachable = (codes: readonly string[]): string | null =>
   WORDS.find(([pattern]) => codes.some((code) => pattern.test(code)))?.[1] ?? null;
 
+/** Why nothing was sent there, and who can change it: `url` is its form, `address` where it is. */
+export const mayNotBeCalled = (what: string, reason: "url" | "address"): string =>
+  `${what} may not be called: ` + (reason === "url"
+    ? "its URL has to be http or https, without a password, at a port of web servers"
+    : "it is in a private network or on this machine, which whoever runs the server has to allow "
+      + "(PARLEY_ALLOW_PRIVATE_NETWORKS)");
+
 /** The subject's sentence, as far as more is known. */
 export const couldNotBeReached = (what: string, why: string | undefined): string =>
   `${what} could not be reached${why === undefined ? "" : `: ${why}`}`;

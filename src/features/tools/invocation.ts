@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
-import { couldNotBeReached } from "#outbound/unreachable.ts";
+import { couldNotBeReached, mayNotBeCalled } from "#outbound/unreachable.ts";
 import { checkArguments, type Misfit } from "./arguments.ts";
 import { buildMcpRequest, buildRequest, type BuiltRequest } from "./building.ts";
 import type { Tool } from "./tools.ts";
@@ -84,7 +84,7 @@ export type EndpointReply =
   | { kind: "result"; result: Record<string, unknown>; answered?: Answered; mcp?: McpState }
   /** `sent` false: whatever answered so, the call itself had not been sent. */
   | { kind: "status"; status: number; sent?: boolean; answered?: Answered }
-  | { kind: "refused"; reason: string }
+  | { kind: "refused"; reason: "url" | "address" }
   | { kind: "failed"; reason: string; sent: boolean; why?: string };
 
 /** Sends one request in another thread; rejects when that thread could not do it. */
@@ -115,7 +115,7 @@ export type InvokeTool = (
 
 /** Fixed words, for model and owner. */
 function failureText(reply: Exclude<EndpointReply, { kind: "result" }>): string {
-  if (reply.kind === "refused") return "The tool's endpoint may not be called.";
+  if (reply.kind === "refused") return `${mayNotBeCalled("The tool's endpoint", reply.reason)}.`;
   if (reply.kind === "status") {
     return reply.status >= 300 && reply.status < 400
       ? "The tool's endpoint answered with a redirect, which is not followed."

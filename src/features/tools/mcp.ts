@@ -3,7 +3,7 @@
 // go through invocation.ts.
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { couldNotBeReached } from "#outbound/unreachable.ts";
+import { couldNotBeReached, mayNotBeCalled } from "#outbound/unreachable.ts";
 import type { EndpointRequest, SendToEndpoint } from "./invocation.ts";
 import { LOCKED_PROBLEM, toolNotFound, type Tool, type ToolFields, type Tools } from "./tools.ts";
 
@@ -42,7 +42,7 @@ const HINTS: [statuses: number[], hint: string][] = [
 ];
 
 function problemOf(reply: Exclude<Awaited<ReturnType<SendToEndpoint>>, { kind: "result" }>): string {
-  if (reply.kind === "refused") return "The address may not be called.";
+  if (reply.kind === "refused") return `${mayNotBeCalled("The address", reply.reason)}.`;
   if (reply.kind === "status") {
     const answered = `The MCP server answered with status ${reply.status}`;
     const hint = HINTS.find(([statuses]) => statuses.includes(reply.status))?.[1];

@@ -9,7 +9,7 @@ import type { Instant, System, Timer } from "#core/system.ts";
 import type { Cluster } from "#cluster/cluster.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
 import { retryAfterMs } from "#outbound/retry-after.ts";
-import { couldNotBeReached } from "#outbound/unreachable.ts";
+import { couldNotBeReached, mayNotBeCalled } from "#outbound/unreachable.ts";
 import { completed, withRecordings } from "./payloads.ts";
 import {
   signatureHeaders, type Attempt, type Delivery, type Endpoint, type Head, type WebhookStore,
@@ -287,7 +287,7 @@ function errorOf(reply: OutboundReply): string {
     case "reply":
       return `the receiver answered ${reply.status}`;
     case "refused":
-      return reply.reason === "url" ? "the URL is not allowed" : "the address is not allowed";
+      return mayNotBeCalled("the receiver", reply.reason);
     case "failed":
       return reply.reason === "timeout"
         ? "the receiver did not answer in time"

@@ -3,6 +3,7 @@
 import type { Instant, System } from "#core/system.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
 import { retryAfterMs } from "#outbound/retry-after.ts";
+import { mayNotBeCalled } from "#outbound/unreachable.ts";
 import { encrypt, keyPairFrom, newKeyPair, vapidHeader } from "./encryption.ts";
 import type { PushOutcome, Pusher } from "./port.ts";
 
@@ -27,7 +28,7 @@ const failed = (error: string, retryable: boolean, retryAfterS = 0): PushOutcome
   ({ kind: "failed", error, retryable, retryAfterS });
 
 function outcomeOf(reply: OutboundReply, now: Instant): PushOutcome {
-  if (reply.kind === "refused") return failed(`the ${reply.reason} is not allowed`, false);
+  if (reply.kind === "refused") return failed(mayNotBeCalled("the push service", reply.reason), false);
   if (reply.kind === "failed") return failed(`the push service: ${reply.reason}`, true);
   const { status, headers } = reply;
   if (status >= 200 && status < 300) return { kind: "taken" };

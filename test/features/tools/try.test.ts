@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
+import { createAddressPolicy } from "#outbound/addresses.ts";
+import { mayNotBeCalled } from "#outbound/unreachable.ts";
 import { rowsBeside } from "#support/beside.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { startTestServer } from "#support/server.ts";
@@ -18,6 +20,9 @@ beforeEach(() => {
   endpoint.answer((_, response) => response.end('{"ok":true}'));
 });
 
+const INSIDE = "The tool's endpoint may not be called: it is in a private network or on this machine, "
+  + "which whoever runs the server has to allow (PARLEY_ALLOW_PRIVATE_NETWORKS).";
+const NO_WEB_URL = "its URL has to be http or https, without a password, at a port of web servers";
 const SECRET = "Bearer canary-77d1";
 const ARGUMENTS = { item: "tube", count: "2", other: 1 };
 const toolBody = (changes: object = {}) => ({
@@ -102,8 +107,7 @@ test("[TL140] a tool is tried before it is saved, under the same rules, and noth
     assert.equal(refused.status, 422);
     assert.ok(refused.body.errors[field], JSON.stringify(refused.body));
   }
-  assert.equal((await tried({ endpoint: "http://10.0.0.1/x" })).body.error,
-    "The tool's endpoint may not be called.");
+  assert.equal((await tried({ endpoint: "http://10.0.0.1/x" })).body.error, INSIDE);
   const reader = await server.app.features.accounts.createKey(
     server.accountId, "reads", { scopes: ["read"] });
   const readOnly = await server.call("POST", "/user/tools/try", {
@@ -141,18 +145,29 @@ test("[TL81] the result is the one a turn gets, for whatever the endpoint answer
   }
 });
 
+test("[OB3] an address inside is refused with the setting that allows it, other URLs with their form", () => {
+  for (const [url, why] of [
+    ["http://127.0.0.1:3999/x", INSIDE], ["http://[::1]/", INSIDE], ["http://100.64.0.1/", INSIDE],
+    ["http://user@127.0.0.1/", `The tool's endpoint may not be called: ${NO_WEB_URL}.`],
+    ["https://example.com:22/", `The tool's endpoint may not be called: ${NO_WEB_URL}.`],
+  ] as const) {
+    const reason = createAddressPolicy([]).refusalOf(url);
+    assert.equal(`${mayNotBeCalled("The tool's endpoint", reason)}.`, why, url);
+  }
+});
+
 test("[TL82] refusals, timeouts and dead endpoints are told in the words a model gets", async () => {
   const hung = Promise.withResolvers<void>();
   endpoint.answer(() => hung.resolve());
   const gone = await startEndpoint();
   await gone.close();
   const cases: [changes: object, error: string][] = [
-    [{ endpoint: "http://10.0.0.1/x" }, "The tool's endpoint may not be called."],
-    [{ endpoint: "http://169.254.169.254/latest" }, "The tool's endpoint may not be called."],
+    [{ endpoint: "http://10.0.0.1/x" }, INSIDE],
+    [{ endpoint: "http://169.254.169.254/latest" }, INSIDE],
     [{ endpoint: gone.url }, "The tool's endpoint could not be reached: the connection was refused."],
     [{ timeout: 1 }, "The tool's endpoint did not answer in time."],
     [{ endpoint: "http://{item}.example.com/", method: "GET" },
-      "The tool's endpoint may not be called."],
+      `The tool's endpoint may not be called: ${NO_WEB_URL}.`],
   ];
   for (const [changes, error] of cases) {
     const { status, body } = await tryTool(await newTool(changes), {
