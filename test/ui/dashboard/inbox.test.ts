@@ -209,6 +209,19 @@ test("[DB352] filters stay in the address over a reload; labels, read marks and 
   }, { key: ana });
 });
 
+test("[DB643] a test of the editor is marked as one in the inbox, and a visitor's chat is not", { skip }, async () => {
+  const tried = await newConversation(server, assistant.uuid, { type: "test" });
+  const real = await begin("Lea");
+  await withDashboard(async ({ page, go }) => {
+    await go("/inbox");
+    await page.getByRole("button", { name: /^All/ }).click();
+    const row = (uuid: string) => list(page).locator(`a[href="#/inbox/${uuid}"]`);
+    await row(tried).getByText("Test", { exact: true }).waitFor();
+    await row(real).waitFor();
+    assert.equal(await row(real).getByText("Test", { exact: true }).count(), 0);
+  });
+});
+
 test("[DB353] beside a conversation: its files and ratings, who signed in on which page, what the knowledge says, to whom it is given; how many wait stands in every page's title", { skip }, async () => {
   const knowledge = await newKnowledgebase(server);
   await whenRead(server, await uploadFile(server, knowledge, "A tandem costs thirty euros a day."));

@@ -124,6 +124,7 @@ function Row({ row, isChosen }: { row: InboxRow; isChosen: boolean }) {
         <span class="inbox-last" dir="auto">{last ? inOneLine(last.content) || "A file" : "Nothing has been written yet."}</span>
         <span class="inbox-foot">
           <span>{[assistant, ...row.labels.map(({ name }) => name)].join(" · ")}</span>
+          {row.type === "test" && <span class="badge">Test</span>}
           {row.callback && <span class="badge">Callback</span>}
           {desk === "waiting" && <span class="badge warn">Waiting</span>}
           {desk === "person" && <span class="badge good">{holder?.name ?? "A person"}</span>}
