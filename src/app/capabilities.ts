@@ -38,6 +38,7 @@ export function createCapabilities(options: CapabilityOptions): ServerCapabiliti
   const can = remembering({
     hasAssistant: async (accountId, id) => await storage.assistants.find(accountId, id) !== null,
     whyModelMissing: modelCatalog.whyMissing,
+    isOffline: modelCatalog.isOffline,
     whyRealtimeMissing: (codes) => {
       const reasons = REALTIME_VENDORS
         .filter((vendor) => codes === undefined || codes.includes(vendor))

@@ -5,6 +5,8 @@ import type { Catalogs, SpeechProvider, Voice } from "./catalogs.ts";
 /** A reason is one sentence; null: nothing is missing. */
 export interface Capabilities {
   whyModelMissing(id: number): string | null;
+  /** The model of the id, or the one in its place, calls no functions of assistants. */
+  isOffline(id: number): boolean;
   /**
    * Why the modes multimodal and dualplex run as a pipeline; `codes`: or at least without the
    * vendors of those codes.

@@ -50,6 +50,13 @@ const models: Rule = ({ assistant: { mode, settings }, can }, warn) => {
   warn("mode", "Calls run as a pipeline of recogniser, language model and voice. " + reason);
 };
 
+const ownTools: Rule = ({ assistant: { mode, settings }, can }, warn) => {
+  const { llm_model_id: id, tool_ids: { length } } = settings;
+  if (length === 0 || mode !== "pipeline" || id === null || !can.isOffline(id)) return;
+  const why = can.whyModelMissing(id) ?? "Choose another model.";
+  warn("tool_ids", `No tool is called: the offline model answers, which calls none. ${why}`);
+};
+
 const hearsItself = (mode: Mode, can: Capabilities): boolean =>
   mode !== "pipeline" && can.whyRealtimeMissing() === null;
 
@@ -131,7 +138,7 @@ const builtInTools: Rule = async ({ assistant, can }, warn) => {
   }
 };
 
-const RULES: readonly Rule[] = [models, voice, ears, unused, builtInTools];
+const RULES: readonly Rule[] = [models, ownTools, voice, ears, unused, builtInTools];
 
 export async function findWarnings(
   assistant: Assistant, catalogs: Catalogs, can: Capabilities,

@@ -95,6 +95,8 @@ export interface ModelCatalog {
   list(type: ModelType): ListedModel[];
   /** Why another model answers in its place, in one sentence; null: the model itself answers. */
   whyMissing(id: number): string | null;
+  /** The offline model answers, which calls no functions but the search of a knowledgebase. */
+  isOffline(id: number): boolean;
   has(id: number, type: ModelType): boolean;
   /** Which model hears and speaks by itself for that one, or in its place; null: none does. */
   realtimeOf(id: number | null): RealtimeModel | null;
@@ -151,6 +153,11 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
     whyMissing: (id) => {
       const entry = byId.get(id);
       return entry ? missingOf(entry) : "This server has no such model any more.";
+    },
+    isOffline: (id) => {
+      const entry = byId.get(id) ?? first;
+      return entry?.provider === "offline" || (options.fallback.url === null
+        && (entry === undefined || settingMissing(entry, options) !== null));
     },
     nameOf: (id) => byId.get(id)?.name ?? null,
     has: (id, type) => byId.get(id)?.type === type,

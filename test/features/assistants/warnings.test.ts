@@ -99,6 +99,30 @@ test("[AS59] what does not act here is told with each create, update and read, b
   assert.deepEqual(fields((await rich.call("GET", `/user/assistant/${acting.id}`)).body), []);
 });
 
+test("[AS204] tools that the offline model never calls are told, with what a model that does wants", async () => {
+  const served = await startTestServer({ env: { PARLEY_MODEL_URL: "http://127.0.0.1:9/v1" } });
+  const told = async (at: TestServer, settings: object): Promise<string[]> => {
+    const made = await at.call("POST", "/user/tools", {
+      body: { name: "order", description: "Looks up", method: "GET", endpoint: "https://a.example/" },
+    });
+    const { id } = await newAssistant(at, { tool_ids: [made.body.data.id], ...settings });
+    return (await at.call("GET", `/user/assistant/${id}`)).body.warnings
+      .flatMap(({ field, message }: { field: string; message: string }) =>
+        field === "tool_ids" ? [message] : []);
+  };
+  const none = "No tool is called: the offline model answers, which calls none. ";
+  const unset = (setting: string) => `${none}The setting ${setting} is not set on this server.`;
+  try {
+    assert.deepEqual(await told(bare, { llm_model_id: 1 }), [unset("PARLEY_MODEL_URL")]);
+    assert.deepEqual(await told(bare, { llm_model_id: 3 }), [unset("OPENAI_API_KEY")]);
+    assert.deepEqual(await told(bare, { llm_model_id: 1, tool_ids: [] }), []);
+    assert.deepEqual(await told(served, { llm_model_id: 2 }), [`${none}Choose another model.`]);
+    for (const id of [1, 3]) assert.deepEqual(await told(served, { llm_model_id: id }), []);
+  } finally {
+    await served.close();
+  }
+});
+
 test("[AS201] a transfer to an assistant that was deleted is told with the one that names it", async () => {
   const other = await newAssistant(bare, { llm_model_id: 2 });
   const { id } = await newAssistant(bare, {

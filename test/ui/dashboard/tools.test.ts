@@ -320,3 +320,20 @@ test("[DB584] assistants, tools and the ledger are found as they were narrowed b
     assert.equal(await page.getByLabel("Reference", { exact: true }).inputValue(), "credit:");
   });
 });
+
+test("[DB644] the test chat of an assistant whose model calls no tools says so, and the others' does not", { skip }, async () => {
+  const tool = await newTool({ name: "opening_hours" });
+  const pathOf = async (model: number): Promise<string> => {
+    const { id } = await newAssistant(server, { llm_model_id: model, tool_ids: [tool] });
+    return `/assistants/${id}/test`;
+  };
+  await withDashboard(async ({ page, go, look }) => {
+    const warning = page.getByText("No tool is called: the offline model answers, which calls none.");
+    await go(await pathOf(2));
+    await warning.waitFor();
+    await look();
+    await go(await pathOf(1));
+    await page.getByText("Nothing here is charged.").waitFor();
+    await warning.waitFor({ state: "detached" });
+  });
+});

@@ -36,7 +36,7 @@ export function useTest({ record, unsaved }: Draft): Test {
 }
 
 function ChatCard({ test: { chat, given, isDraft } }: { test: Test }) {
-  const { changed } = useDraft();
+  const { changed, warnings } = useDraft();
   const filled = Object.fromEntries(Object.entries(given).filter(([, text]) => text !== ""));
   return (
     <Card
@@ -50,6 +50,7 @@ function ChatCard({ test: { chat, given, isDraft } }: { test: Test }) {
           ? "The next reply is with your changes, which are not saved."
           : "The test is with what is saved, without your changes."}</small></p>
       )}
+      {warnings.tool_ids && <Notice tone="warn">{warnings.tool_ids}</Notice>}
       <Log chat={chat} start={() => chat.start(filled)} />
       <Problem chat={chat} />
       <Composer chat={chat} send={(text) => chat.send(text, filled)} />
