@@ -15,7 +15,8 @@ interface Linked {
 const REQUIRE = /\brequire\((["'])([^"']+)\1\)/g;
 /** A module of the page that it loads when it is needed: here it is in the script already. */
 const LATER = /\bimport\((["'])(\.[^"']+\.tsx?)\1\)/g;
-const EXPORT = /\bexports\.(\w+) = /g;
+/** What a module gives of its own, and what it passes on of another. */
+const EXPORT = /\bexports\.(\w+) = |\b_createNamedExportFrom\(\w+, '(\w+)'/g;
 
 /** A stylesheet beside the module, the module of this project or that of a package. */
 const resolve = (specifier: string, from: string): string => fileURLToPath(
@@ -60,7 +61,8 @@ function gather(entry: string): { modules: string[]; styles: string[]; exported:
     return id;
   };
   add(entry);
-  const exported = new Set([...(modules[0] ?? "").matchAll(EXPORT)].map(([, name = ""]) => name));
+  const exported = new Set([...(modules[0] ?? "").matchAll(EXPORT)]
+    .map(([, own, passed = ""]) => own ?? passed));
   return { modules, styles, exported: [...exported] };
 }
 

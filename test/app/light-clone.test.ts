@@ -82,6 +82,10 @@ async function assertPagesWork(url: string, key: string, assistant: string): Pro
     await page.getByText("Live", { exact: true }).waitFor();
     await page.getByRole("link", { name: "Assistants" }).first().click();
     await page.getByRole("heading", { name: "Assistants", level: 1 }).waitFor();
+    await page.getByRole("link", { name: "Demo front desk" }).click();
+    await page.getByRole("link", { name: "Test chat" }).click();
+    await page.getByRole("button", { name: "Start the conversation" }).click();
+    await page.locator("[role=log] .markdown p").filter({ hasText: "How can I help?" }).waitFor();
     await page.goto(host.add({ attributes: { "data-assistant": assistant } }));
     await page.locator("assistant-chat").getByRole("button").first().click();
     await page.getByRole("textbox").fill("When are you open?");

@@ -2,7 +2,9 @@
 // hostile text never happens.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { programFile } from "#core/program.ts";
 import { bundlePage } from "#ui/build.ts";
+import { linkPage } from "#ui/link.ts";
 import { noBrowser } from "#support/browser.ts";
 import { open, startWorld, strictPolicy, type Seen } from "#support/widget-page.ts";
 
@@ -15,6 +17,17 @@ const rendered = ({ page }: Seen, text: string, isWhole = true): Promise<string>
   `import("${server.url}/widget-chat.js").then(({ renderMarkdown }) =>
     renderMarkdown(${JSON.stringify(text)}, ${isWhole}, (name) => name)
       .map((one) => one.outerHTML).join("").replaceAll(' dir="auto"', ""))`);
+
+test("[WG249] a script joined without a compiler gives other pages what the compiled one does", { skip }, async () => {
+  await withWidget({}, async ({ page }) => {
+    for (const name of ["chat", "call"]) {
+      const { js } = linkPage(programFile(`src/ui/widget/${name}.ts`), "esm");
+      const [, names = ""] = /^export const \{ (.+?) \} = /.exec(js) ?? [];
+      assert.deepEqual(names.split(", ").sort(), await page.evaluate(
+        `import("${server.url}/widget-${name}.js").then((all) => Object.keys(all).sort())`));
+    }
+  });
+});
 
 const LINK = 'target="_blank" rel="noopener noreferrer"';
 
