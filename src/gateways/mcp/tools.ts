@@ -1,6 +1,6 @@
 // What an MCP client may do. Each tool asks routes of the API (tools-of-routes.ts) on behalf of the
 // account its key belongs to; of an answer only what a model needs is kept.
-import { Type, type TSchema } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { pageQuery } from "#http/pagination.ts";
@@ -124,7 +124,9 @@ function sendTool(source: Sources, options: ToolOptions): Tool {
       + "conversations are free. The assistant's tools do what they do for customers.",
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
     input: {
-      message: picked(send.body, ["message"]).message as TSchema,
+      message: Type.String({
+        pattern: "\\S", maxLength: LIMITS.messageCharsMax, description: "What is said",
+      }),
       assistant_id: Type.Optional(Id("Begins a conversation with this assistant")),
       conversation_id: Type.Optional(ConversationId),
       variables: Type.Optional(Type.Record(Type.String(), Type.Unknown(), {
