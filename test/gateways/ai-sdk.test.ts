@@ -273,6 +273,23 @@ test("[PR85] the SDK's own chat regenerates: another answer, one more turn, one 
   assert.equal(await balanceOf(key), 4.96);
 });
 
+test("[PR93] the SDK's own chat edits what was said: it is answered and charged as one more turn", async () => {
+  const { key, uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  const chat = new PlainChat(conversation);
+  await chat.sendMessage({ text: "Are you open on Munday?" });
+  const { id } = chat.messages[0]!;
+  model.script(() => ({ tokens: ["At nine."] }));
+  await chat.sendMessage({ text: "Are you open on Monday?", messageId: id });
+  assert.equal(chat.status, "ready", chat.error?.message);
+  assert.deepEqual(chat.messages.map(textOf), ["Are you open on Monday?", "At nine."]);
+  assert.equal(await balanceOf(key), 4.98);
+  model.script(() => ({ tokens: ["From nine."] }));
+  await chat.regenerate();
+  assert.deepEqual(chat.messages.map(textOf), ["Are you open on Monday?", "From nine."]);
+  assert.equal(await balanceOf(key), 4.97);
+});
+
 test("[PR86] the SDK's own chat resumes where its transport looks by itself", async () => {
   const { uuid } = await fresh();
   const conversation = await newConversation(server, uuid);

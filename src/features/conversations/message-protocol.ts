@@ -6,7 +6,8 @@ import type { Sent } from "./outcomes.ts";
 
 export interface ProtocolMessage {
   text: string;
-  messageId: string | null;
+  /** Which message it is: the same is answered once; null: each is a new one. */
+  key: string | null;
   /** Another answer is wanted where there is one. */
   regenerates: boolean;
 }

@@ -229,7 +229,7 @@ function sendRoute(options: ConversationRouteOptions): Route {
       const files = ui ? [] : await attachments.named(conversation, ids);
       const stream = access.streamOf(conversation);
       if (ui || wantsEvents(http)) streams.assertRoom(stream);
-      const idempotencyKey = key ?? ui?.messageId ?? null;
+      const idempotencyKey = key ?? ui?.key ?? null;
       const first = await conversations.send(
         { uuid, text, idempotencyKey, attachments: files });
       const sent = ui?.regenerates === true && key === null && first.kind === "repeated"

@@ -1,6 +1,7 @@
 // The AI SDK's UI message stream: what `useChat` sends to the message route, and the reply as it
 // reads it: the MessageProtocol of conversations/message-protocol.ts.
 import { Type } from "@sinclair/typebox";
+import { hash } from "node:crypto";
 import type { MessageProtocol, ProtocolMessage } from "#features/conversations/message-protocol.ts";
 import { assertNever, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -30,13 +31,13 @@ function isAsked(http: HttpRequest, body: object): boolean {
 }
 
 /**
- * The id of the message is its key: sent again after a failure it is tried again, after a reply it
- * gives that reply. `regenerate` wants another one: that is one more turn with the same words,
- * because a conversation's log takes nothing back.
+ * The message's id and words are its key, because an edited one keeps its id: sent again after a
+ * failure it is tried again, after a reply it gives that reply. `regenerate` wants another one:
+ * that is one more turn with the same words, because a conversation's log takes nothing back.
  */
 function readMessage(body: object): ProtocolMessage {
   if ("message" in body) {
-    return { text: String(body.message), messageId: null, regenerates: false };
+    return { text: String(body.message), key: null, regenerates: false };
   }
   const last = readChat(body).messages.findLast(({ role }) => role === "user");
   if (last?.parts.some(({ type }) => type === "file")) {
@@ -49,9 +50,8 @@ function readMessage(body: object): ProtocolMessage {
       "message", `The message may not be greater than ${LIMITS.messageCharsMax} characters.`);
   }
   const id = last?.id ?? "";
-  const isKey = id !== "" && id.length <= LIMITS.idempotencyKeyCharsMax;
   const regenerates = "trigger" in body && body.trigger === "regenerate-message";
-  return { text, messageId: isKey ? id : null, regenerates };
+  return { text, key: id === "" ? null : hash("sha256", `${id} ${text}`), regenerates };
 }
 
 const encode = (...chunks: object[]): string =>
