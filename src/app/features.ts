@@ -120,6 +120,9 @@ function createGround(options: AppOptions, { storage, places, nodes, wire }: Ser
   };
 }
 
+const isOffline = ({ modelCatalog }: ReturnType<typeof createGround>) => (assistant: Assistant) =>
+  modelCatalog.isOffline(modelIdOf(assistant));
+
 /** Everything below the wire, each feature after those it is joined to. */
 export function createFeatures(options: AppOptions, served: Served) {
   const { nodes } = served;
@@ -163,7 +166,7 @@ export function createFeatures(options: AppOptions, served: Served) {
   });
   const desk = createDesk(ground, { conversations, assistants, people });
 
-  const evaluate = createEvaluate({ resolveModel, system, log });
+  const evaluate = createEvaluate({ resolveModel, isOffline: isOffline(ground), system, log });
   const recordings = recordingsOf(ground);
   const delivery = createDelivery({ ...ground, assistants, recordings, evaluate, metrics });
   const calls = createCallRecords({ ...ground, recordings, planOf });

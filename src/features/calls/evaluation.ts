@@ -16,6 +16,8 @@ interface Evaluation {
 
 interface EvaluateOptions {
   resolveModel(assistant: Assistant): LanguageModel;
+  /** The offline model answers for it, which cannot judge what was said. */
+  isOffline(assistant: Assistant): boolean;
   system: System;
   log: Logger;
 }
@@ -28,6 +30,8 @@ type Field = Assistant["settings"]["post_call_schema"][number];
 
 const TRANSCRIPT_CHARS_MAX = 60_000;
 const VALUE_CHARS_MAX = 4000;
+const NOT_OFFLINE =
+  "The offline model evaluates nothing; a model does that is set up (PARLEY_MODEL_URL).";
 const NONE: Evaluation = { values: {}, error: null };
 
 export function createEvaluate(options: EvaluateOptions): Evaluate {
@@ -35,6 +39,7 @@ export function createEvaluate(options: EvaluateOptions): Evaluate {
     const { post_call_evaluation: isWanted, post_call_schema: fields } = assistant.settings;
     const transcript = transcriptText(entries).slice(-TRANSCRIPT_CHARS_MAX);
     if (!isWanted || fields.length === 0 || transcript === "") return NONE;
+    if (options.isOffline(assistant)) return { values: {}, error: NOT_OFFLINE };
     const messages = request(assistant, fields, transcript);
     let error = "";
     for (let attempt = 1; attempt <= LIMITS.evaluationAttemptsMax; attempt += 1) {

@@ -96,7 +96,7 @@ export interface ModelCatalog {
   /** Why another model answers in its place, in one sentence; null: the model itself answers. */
   whyMissing(id: number): string | null;
   /** The offline model answers, which calls no functions but the search of a knowledgebase. */
-  isOffline(id: number): boolean;
+  isOffline(id: number | null): boolean;
   has(id: number, type: ModelType): boolean;
   /** Which model hears and speaks by itself for that one, or in its place; null: none does. */
   realtimeOf(id: number | null): RealtimeModel | null;
@@ -155,7 +155,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
       return entry ? missingOf(entry) : "This server has no such model any more.";
     },
     isOffline: (id) => {
-      const entry = byId.get(id) ?? first;
+      const entry = (id === null ? undefined : byId.get(id)) ?? first;
       return entry?.provider === "offline" || (options.fallback.url === null
         && (entry === undefined || settingMissing(entry, options) !== null));
     },

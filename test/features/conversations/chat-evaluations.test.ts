@@ -54,6 +54,24 @@ const recordOf = async (uuid: string, on: TestServer = server) => {
   return [body.data.evaluation, body.data.evaluation_error];
 };
 
+test("[CV504] what the offline model would have to evaluate says what evaluates, and nobody is asked", async () => {
+  const bare = await startTestServer();
+  try {
+    assert.equal(bare.accountId, server.accountId);
+    const uuid = await newConversation(bare, (await newAssistant(bare, TALK)).uuid);
+    const sent = await bare.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hi" } });
+    assert.equal(sent.status, 200);
+    const evaluated = told(bare);
+    assert.equal((await bare.call("POST", `/user/conversations/${uuid}/end`)).status, 200);
+    assert.deepEqual(await evaluated, {
+      type: "conversation_evaluated", conversation_id: uuid, evaluation: {}, evaluation_error:
+        "The offline model evaluates nothing; a model does that is set up (PARLEY_MODEL_URL).",
+    });
+  } finally {
+    await bare.close();
+  }
+});
+
 test("[CV129] a chat that ended is evaluated once, with or without a webhook: on its record, in an event, after a restart too", async () => {
   const assistant = await newAssistant(server, { ...TALK, conversation_inactivity_timeout: 5 });
   const uuid = await newConversation(server, assistant.uuid);
