@@ -31,7 +31,7 @@ type Field = Assistant["settings"]["post_call_schema"][number];
 const TRANSCRIPT_CHARS_MAX = 60_000;
 const VALUE_CHARS_MAX = 4000;
 const NOT_OFFLINE =
-  "The offline model evaluates nothing; a model does that is set up (PARLEY_MODEL_URL).";
+  "The offline model evaluates nothing: set up one that does (PARLEY_MODEL_URL).";
 const NONE: Evaluation = { values: {}, error: null };
 
 export function createEvaluate(options: EvaluateOptions): Evaluate {

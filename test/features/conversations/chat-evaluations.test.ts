@@ -65,7 +65,7 @@ test("[CV504] what the offline model would have to evaluate says what evaluates,
     assert.equal((await bare.call("POST", `/user/conversations/${uuid}/end`)).status, 200);
     assert.deepEqual(await evaluated, {
       type: "conversation_evaluated", conversation_id: uuid, evaluation: {}, evaluation_error:
-        "The offline model evaluates nothing; a model does that is set up (PARLEY_MODEL_URL).",
+        "The offline model evaluates nothing: set up one that does (PARLEY_MODEL_URL).",
     });
   } finally {
     await bare.close();
