@@ -12,7 +12,7 @@ import type { RegistrationState } from "#providers/carriers/sip/dialogs/registra
 import { test } from "#support/bounded-test.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { selfSignedCertificate, type Certificate } from "#support/realtime-server.ts";
-import { caughtUp, request } from "#support/sip-hops.ts";
+import { caughtUp, count, request } from "#support/sip-hops.ts";
 import {
   createExchange, listen, requestText, responseText, SDP, wireCall, type Phone, type Wire,
 } from "#support/sip-phones.ts";
@@ -179,7 +179,7 @@ test("[SI49] a session is refreshed by whom it was agreed, or hung up when nobod
   await far.heard.event("BYE", 1);
 });
 
-test("[SI140] a refresh that is refused for now (500, 503) is tried again, as long as the session lasts", async () => {
+test("[SI140] [SI143] a refresh that is refused for now (500, 503) is tried again, as long as the session lasts", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
   const { received } = alice.call(far.peer);
@@ -198,7 +198,12 @@ test("[SI140] a refresh that is refused for now (500, 503) is tried again, as lo
   system.advance(3000);
   await refuse(1, 503, []);
   system.advance(5000);
-  await refuse(2, 200, ["Session-Expires: 180;refresher=uac"]);
+  await refuse(2, 500, ["Retry-After: 0"]);
+  system.advance(999);
+  await caughtUp(far, alice.peer);
+  assert.equal(count(far, "UPDATE"), 3);
+  system.advance(1);
+  await refuse(3, 200, ["Session-Expires: 180;refresher=uac"]);
   system.advance(80_000);
   await caughtUp(far, alice.peer);
   assert.ok(!received.kinds().includes("ended"));

@@ -289,7 +289,8 @@ export class Session implements Dialog, InDialog {
       }
       // Not just now: until the session is over there is time for more than one try.
       if (status !== 491 && status < 500) return;
-      const afterS = secondsOf(headers, "Retry-After") ?? LIMITS.retryAfterS;
+      const namedS = secondsOf(headers, "Retry-After") ?? LIMITS.retryAfterS;
+      const afterS = Math.min(Math.max(namedS, LIMITS.retryAfterMinS), LIMITS.retryAfterMaxS);
       this.#parts.signalling.system.after(afterS * 1000, () => this.#refresh());
     });
   }

@@ -30,6 +30,9 @@ export const SIGNALLING_LIMITS = {
   refusalsOverallPerSecondMax: 400,
   sourcesMax: 4096,
   retryAfterS: 5,
+  /** What a far end may ask for: none is asked again and again, and none is forgotten. */
+  retryAfterMinS: 1,
+  retryAfterMaxS: 3600,
 
   // Connections
   connectionsMax: 512,
@@ -58,7 +61,6 @@ export const SIGNALLING_LIMITS = {
   registerRefusedRetryMs: MINUTE_MS,
   registerExpiresMinS: 10,
   registerExpiresMaxS: 24 * 3600,
-  retryAfterMaxS: 3600,
   natKeepaliveMs: 25 * SECOND_MS,
   farewellMs: 2 * SECOND_MS,
 } as const;
