@@ -55,7 +55,7 @@ export function createSystem(): System {
   };
 }
 
-/** Now, by the wall clock as it is at this moment: whatever it is set to meanwhile. */
+/** A clock that goes on from what the wall clock shows at this moment, whatever that is set to. */
 export function steadyClock({ now, monotonicMs }: System): () => Instant {
   const at = now();
   const sinceMs = monotonicMs();

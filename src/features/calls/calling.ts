@@ -7,7 +7,7 @@ import { personaOf } from "#features/assistants/turn-context.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Micros } from "#core/money.ts";
-import { wait } from "#core/system.ts";
+import { steadyClock, wait } from "#core/system.ts";
 import { allVariables } from "#engine/prompt.ts";
 import { fillTemplate } from "#engine/template.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
@@ -359,7 +359,7 @@ function handle(
     case "ringing":
       return keep("call status", calls.change(call, "ringing", {}));
     case "answered":
-      call.answered = { at: system.now(), ms: system.monotonicMs() };
+      call.answered = steadyClock(system);
       return keep("call status", calls.change(call, "in-progress", {
         recordingFile: call.recordingFile, hearing: call.hearing, warnings: call.warnings,
         carrierMicrosPerMinute: call.carrierMicrosPerMinute,

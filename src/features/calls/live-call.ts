@@ -101,9 +101,7 @@ export interface Holding {
 /** Now, by the clock as it was at the answer: no call lasts longer because it is set meanwhile. */
 export const callNow = (
   { system }: Pick<CallingOptions, "system">, { answered }: Pick<LiveCall, "answered">,
-): Instant => answered === null
-  ? system.now()
-  : answered.at + Math.round((system.monotonicMs() - answered.ms) * 1000);
+): Instant => answered === null ? system.now() : answered();
 
 /** What the main thread knows of a call while it lasts. */
 export interface LiveCall {
@@ -129,8 +127,8 @@ export interface LiveCall {
   /** The English name of the one spoken now, and the codes of all the call may change into. */
   language: { name: string; among: string[] };
   rate: number;
-  /** When, by both clocks; null: not yet. What it costs is measured by the one nobody sets. */
-  answered: { at: Instant; ms: number } | null;
+  /** Its clock since then, which nobody sets: what it costs is measured by it. Null: not yet. */
+  answered: (() => Instant) | null;
   /** Nothing has been heard of the customer's side for some seconds. */
   isSilent: boolean;
   history: HistoryMessage[];
