@@ -157,6 +157,8 @@ test("[UI2] without a microphone the page says so, one types and hears the answe
     assert.match(await page.getByRole("alert").innerText(), /microphone/i);
     model.script(() => ({ tokens: ["We ", "open ", "at ", "nine."] }));
     await page.getByRole("button", { name: "Type instead" }).click();
+    // Who writes before it is heard would not be greeted.
+    await page.getByText("Hello", { exact: true }).waitFor();
     const words = page.getByRole("textbox", { name: "What you say" });
     await words.fill("When are you open?");
     await words.press("Enter");
