@@ -143,12 +143,12 @@ const workOf = (
   streams: () => streams.counts().sse + streams.counts().websocket,
   recover: async () => {
     await conversations.recover();
-    const late = await calls.recover();
+    await calls.recover();
     const takeUp = async (): Promise<void> => {
       await listening;
       await knowledge.processor.start();
       delivery.lookAll();
-      await voice.calling.finishLate(late);
+      voice.calling.lookForEnded();
     };
     takeUp().catch((error: unknown) => log.error({ err: error }, "what others left stays undone"));
   },
@@ -162,7 +162,7 @@ interface Timers {
 
 /** Work that comes round by the clock, each kind of it once at a time. */
 function startTimers({ config, log, system, storage, nodes, features }: Parts): Timers {
-  const { accounts, calls, conversations, delivery, phoneNumbers } = features;
+  const { accounts, calls, conversations, delivery, phoneNumbers, voice } = features;
   const rows = LIMITS.retentionRowsMax;
   const daysAgo = (days: number): number => system.now() - days * DAY_MICROS;
   const underWay = new Map<string, Promise<void>>();
@@ -196,6 +196,7 @@ function startTimers({ config, log, system, storage, nodes, features }: Parts): 
       calls.expireRecordings(daysAgo(config.PARLEY_RECORDING_DAYS), rows)),
     forAll(LIMITS.retentionSweepMs, "webhook retention", () => delivery.webhooks.trim(rows)),
     forAll(LIMITS.websiteLookMs, "websites to read again", features.knowledge.knowledgebases.readDue),
+    every(LIMITS.diskRetryMs, "calls that are over", async () => voice.calling.lookForEnded()),
     every(LIMITS.trunkLookMs, "a look at the SIP trunks", phoneNumbers.sipTrunks.look),
     forAll(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
     every(LIMITS.filesRetryMs, "files that wait", features.recordings.retry),

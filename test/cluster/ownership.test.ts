@@ -178,7 +178,7 @@ test("[ND15] a call is its node's until that is buried; then it has lasted until
   };
   assert.deepEqual(await two.calls.addTranscript({ ...ref, entry, now: system.now() }), []);
   assert.deepEqual(await two.calls.end(end), []);
-  assert.deepEqual((await two.calls.recover({ silent: [], now: system.now() })).events, [], "its node lives");
+  assert.deepEqual(await two.calls.recover({ silent: [], now: system.now() }), [], "its node lives");
   system.advance(20_000);
   await bury();
   await two.calls.recover({ silent: [], now: system.now() });

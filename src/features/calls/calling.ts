@@ -15,7 +15,8 @@ import type { CarrierName, LegEvent, Offer } from "#providers/carriers/port.ts";
 import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hosted.ts";
 import { holding, type Capacity } from "./capacity.ts";
 import { createControl } from "./control.ts";
-import { beat, conclude, finish, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
+import { createAfterCall, type AfterCall } from "./after-call.ts";
+import { beat, conclude, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
 import { remember } from "./history.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records/records.ts";
@@ -69,8 +70,8 @@ export interface Calling {
   persons: Persons;
   /** Both sides mixed, frame by frame; null when the call is not live. */
   listen(callId: number, onAudio: Listener["onAudio"], over: () => void): (() => void) | null;
-  /** Does the work after calls whose media ended before a crash. */
-  finishLate(callIds: number[]): Promise<void>;
+  /** Looks for calls that are over and have the work after them to come. */
+  lookForEnded: AfterCall["look"];
   live(): number;
   /** Takes no more calls; ends every call that has not ended by itself in that time. */
   drain(waitMs: number): Promise<void>;
@@ -81,6 +82,7 @@ const WEB_RATE = 16_000;
 export function createCalling(options: CallingOptions): Calling {
   const { media, calls, capacity, system, log } = options;
   const live = new Map<number, LiveCall>();
+  const { finish, look: lookForEnded } = createAfterCall(options);
   capacity.count(() => live.values());
   const keep = (what: string, work: Promise<unknown>): void => {
     work.catch((error: unknown) => log.error({ err: error }, `${what} failed`));
@@ -88,7 +90,7 @@ export function createCalling(options: CallingOptions): Calling {
   const left = (id: number): void => live.delete(id) ? capacity.freed() : undefined;
   media.onMessage((message) => {
     const call = live.get(message.callId);
-    if (call) handle(options, call, message, keep, () => left(message.callId));
+    if (call) handle(options, call, message, { keep, finish, forget: () => left(call.id) });
   });
   system.every(LIMITS.callBeatMs, () => keep("call beat", beat(options, live)));
   let isStopping = false;
@@ -139,8 +141,7 @@ export function createCalling(options: CallingOptions): Calling {
     hold: capacity.hold, refusal: capacity.refusal, onFreed: capacity.onFreed,
     receiveHosted: (hosted, arrival, join) =>
       answerHosted(options, hosted, { arrival, join }, place),
-    ...createControl(options, live, end),
-    finishLate: (callIds) => finishLate(options, callIds), live: () => live.size,
+    ...createControl(options, live, end), lookForEnded, live: () => live.size,
     drain: async (waitMs) => {
       capacity.close();
       if (waitMs > 0) await untilOver(options, live, waitMs);
@@ -149,10 +150,6 @@ export function createCalling(options: CallingOptions): Calling {
       await Promise.all([...live.values()].map((call) => end(call, "server_restarted")));
     },
   };
-}
-
-async function finishLate(options: CallingOptions, callIds: number[]): Promise<void> {
-  for (const callId of callIds) await finish(options, callId);
 }
 
 type Open = (call: Call, assistant: Assistant, args: OpenArgs) => LiveCall;
@@ -350,9 +347,14 @@ function openCall(
 
 type Keep = (what: string, work: Promise<unknown>) => void;
 
+interface Hands extends Pick<AfterCall, "finish"> {
+  keep: Keep;
+  forget(): void;
+}
+
 /** Handles what the media thread posts. Writes are committed in the order they are asked for. */
 function handle(
-  options: CallingOptions, call: LiveCall, message: FromMedia, keep: Keep, forget: () => void,
+  options: CallingOptions, call: LiveCall, message: FromMedia, { keep, finish, forget }: Hands,
 ): void {
   const { calls, system } = options;
   switch (message.kind) {
@@ -415,7 +417,7 @@ function handle(
       call.isOver = true;
       call.turn?.abort.abort(UNWANTED);
       dismiss(call);
-      return keep("end of a call", conclude(options, call, message).finally(() => {
+      return keep("end of a call", conclude(options, call, message, finish).finally(() => {
         forget();
         call.done.resolve();
       }));

@@ -257,14 +257,12 @@ export function createCalls(options: CallsOptions) {
       bus.publishCommitted(await store.finish({ ...named(call), ...result, now: system.now() }));
     },
     beat: (calls: readonly CallBeat[]): Promise<void> => store.beat({ calls, now: system.now() }),
-    /** Closes what processes that are gone have left; resolves to calls still to be evaluated. */
-    recover: async (): Promise<number[]> => {
+    /** Closes what processes that are gone have left; calls that are over are this node's then. */
+    recover: async (): Promise<void> => {
       const cut = await store.cutRecordings();
       const haveSound = await Promise.all(cut.map(recordings.mend));
       const silent = cut.filter((_, at) => !haveSound[at]);
-      const { events, unfinished } = await store.recover({ silent, now: system.now() });
-      bus.publishCommitted(events);
-      return unfinished;
+      bus.publishCommitted(await store.recover({ silent, now: system.now() }));
     },
     ...createRemovals(options),
   };

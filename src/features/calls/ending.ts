@@ -1,8 +1,8 @@
-// The end of a call: what it ends as, why, what it costs, and the work after it; and the goodbye of
-// calls that a stop of the server ends. Called by calling.ts.
+// The end of a call: what it ends as, why and what it costs; and the goodbye of calls that a stop
+// of the server ends. Called by calling.ts.
 import { LIMITS } from "#core/limits.ts";
 import { wait } from "#core/system.ts";
-import { recordingsOf } from "./records/transfers.ts";
+import { keepAll, type AfterCall } from "./after-call.ts";
 import { chargeOf, failureOf, type EndFacts } from "./records/failures.ts";
 import type { AnsweredStatus, CallStatus } from "./records/status.ts";
 import type { EndReason } from "./records/records.ts";
@@ -84,6 +84,7 @@ export async function beat(
 
 export async function conclude(
   options: CallingOptions, call: LiveCall, over: Extract<FromMedia, { kind: "over" }>,
+  finish: AfterCall["finish"],
 ): Promise<void> {
   const { calls } = options;
   const { turns, silentMs, quality } = over.summary;
@@ -111,18 +112,9 @@ export async function conclude(
     quality: quality ?? call.face?.quality?.() ?? null,
     endedAt,
   });
-  if (finalStatus !== "failed") return finish(options, call.id);
-  if (isRecorded) await keepAll(options, call.id);
-}
-
-/** Its legs, too; one that was not closed has its sound all the same. */
-async function keepAll({ calls, recordings }: CallingOptions, callId: number): Promise<void> {
-  const call = await calls.findById(callId);
-  const [own, ...legs] = call ? recordingsOf(call) : [];
-  if (own !== undefined) await recordings.keep(own);
-  for (const leg of legs) {
-    if (await recordings.repair(leg)) await recordings.keep(leg);
-  }
+  if (finalStatus !== "failed") return finish(call.id);
+  const ended = isRecorded ? await calls.findById(call.id) : null;
+  if (ended) await keepAll(options, ended);
 }
 
 /** A recording the media thread could not close may have sound all the same. */
@@ -131,23 +123,6 @@ function hasRecording(
 ): boolean | Promise<boolean> {
   if (recordingFile === null || recordedMs > 0) return recordingFile !== null;
   return recordings.repair(recordingFile);
-}
-
-/** The work after the call; what fails is noted, the call is finished all the same. */
-export async function finish(
-  options: CallingOptions, callId: number,
-): Promise<void> {
-  const { calls, findAssistant, evaluate, system } = options;
-  const call = await calls.findById(callId);
-  if (!call) return;
-  // Whoever hears that the call is over can hear it, at any node.
-  const kept = Promise.race([keepAll(options, callId), wait(system, LIMITS.recordingPutMs)]);
-  const assistant = await findAssistant(call.accountId, call.assistantId);
-  const { values, error } = assistant
-    ? await evaluate(assistant, await calls.transcript(callId))
-    : { values: {}, error: "The assistant was deleted." };
-  await kept;
-  await calls.finish(call, { evaluation: values, evaluationError: error });
 }
 
 /** The server stops: whoever talks hears a goodbye first. */

@@ -8,7 +8,7 @@ import {
   CALL, callFromRow, entryFromRow, IS_LIVE, IS_UNFINISHED, type CallRow, type EntryRow,
 } from "./rows.ts";
 import { patternOf } from "#storage/search/found.ts";
-import { isFree } from "#storage/nodes/nodes.ts";
+import { isFree, NOBODY } from "#storage/nodes/nodes.ts";
 import { perSession, together, type Exists, type Reader, type Sql } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import type { callCommands } from "./commands.ts";
@@ -139,13 +139,20 @@ const recordingsIn = (row: Pick<CallRow, "recording_file" | "transfers">): strin
 
 function createCallSweeps(
   reader: Reader, writer: WriterOf<typeof callCommands>,
-): Pick<CallStore, "beat" | "cutRecordings" | "recover" | "hasRecording" | "expireRecordings"> {
+): Pick<
+  CallStore,
+  "beat" | "cutRecordings" | "expireRecordings" | "hasRecording" | "recover" | "toFinish"
+> {
   const unfinished = reader.prepare<object, { accountId: number }>(
     `SELECT DISTINCT account_id AS "accountId" FROM calls
      WHERE ${IS_UNFINISHED} AND ${isFree("calls.node_id")} ORDER BY 1`);
   const cut = reader.prepare<object, RecordedRow>(`
     SELECT recording_file, transfers FROM calls
     WHERE status = 'in-progress' AND ${IS_UNFINISHED} AND ${isFree("calls.node_id")}`);
+  const ended = reader.prepare<object, { id: number }>(`
+    SELECT id FROM calls
+    WHERE status = 'ended' AND ${IS_UNFINISHED} AND coalesce(node_id, ${NOBODY}) = @nodeId
+      AND updated_at <= @before ORDER BY id`);
   const expired = reader.prepare<object, RecordedRow & { id: number; accountId: number }>(`
     SELECT id, account_id AS "accountId", recording_file, transfers FROM calls
     WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);
@@ -160,13 +167,11 @@ function createCallSweeps(
         }));
     },
     cutRecordings: async () => (await cut.all({})).flatMap(recordingsIn),
+    toFinish: async (nodeId, before) => (await ended.all({ nodeId, before })).map(({ id }) => id),
     recover: async (args) => {
       const recovered = await perAccount(await unfinished.all({}), (accountId) =>
         writer.write("calls.recover", { accountId, ...args }));
-      return {
-        events: recovered.flatMap(({ events }) => events),
-        unfinished: recovered.flatMap(({ unfinished }) => unfinished),
-      };
+      return recovered.flat();
     },
     expireRecordings: async ({ now, ...args }) => {
       const rows = await expired.all(args);

@@ -1,7 +1,6 @@
 // The commands by which sweeps over all calls change those of one account: the beat of calls in
 // progress, what a restart closes, recordings past their time.
 import { failureOf } from "#features/calls/records/failures.ts";
-import type { RecoveredCalls } from "#features/calls/records/records.ts";
 import type { CallStatus } from "#features/calls/records/status.ts";
 import { placesOf } from "#features/calls/records/transfers.ts";
 import type { Instant } from "#core/system.ts";
@@ -53,9 +52,8 @@ function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
     { accountId, silent, nodeId, now }: AsNode<{
       accountId: number; silent: readonly string[]; now: Instant;
     }>,
-  ): Promise<RecoveredCalls> => {
+  ): Promise<CommittedEvent[]> => {
     const events: CommittedEvent[] = [];
-    const late: number[] = [];
     const reason = "server_restarted";
     const failureReason = failureOf({
       reason, isAnswered: true, isOwnLine: true, detail: null, wasMute: false,
@@ -64,7 +62,6 @@ function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
       const { id: callId, status, last_beat_at: beatAt } = row;
       if (status === "ended") {
         await take.run({ callId, nodeId });
-        late.push(callId);
         continue;
       }
       if (status === "in-progress") {
@@ -82,7 +79,7 @@ function createRecover(sql: Sql, rows: CallRows, end: EndCall) {
         call, { to: "failed", answeredBy: null, reason, failureReason, now }));
       events.push(await rows.publishEnded({ accountId, callId }, now));
     }
-    return { events, unfinished: late };
+    return events;
   };
 }
 

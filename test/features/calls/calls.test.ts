@@ -7,7 +7,10 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
 import { monoWav } from "#audio/wav.ts";
+import { LIMITS } from "#core/limits.ts";
+import { nextTurn } from "#core/system.ts";
 import { CALL_STATUSES, isFinal, mayChange, type CallStatus } from "#features/calls/records/status.ts";
+import { askUntil } from "#support/asking.ts";
 import { auditBeside } from "#support/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
@@ -82,8 +85,8 @@ test("[CR1] the table of states: no transition outside it, whatever comes how of
     }
     // Events are published in the next tick, all of a commit in order.
     await new Promise((resolve) => setImmediate(resolve));
-    const { status } = await calls.get(server.accountId, call.id);
-    assert.equal(status, history.at(-1));
+    const { status } = await askUntil(
+      () => calls.get(server.accountId, call.id), (one) => one.status === history.at(-1));
     assert.equal(ends, isFinal(status) ? 1 : 0);
     // Leaves nothing live behind, so that the next history has room.
     await calls.change(call, "failed", {});
@@ -257,6 +260,18 @@ test("[CR349] the carrier's cost: whole minutes at its rate, in the total, not c
   await calls.change(call, "no-answer", { reason: "no_answer" });
   assert.deepEqual(await costs(call.id), [0, 0]);
   assert.deepEqual(await problems(), []);
+});
+
+test("[CR461] a call that is over and was not finished is finished by its node a moment later", async () => {
+  const { call } = await begin();
+  await calls.change(call, "in-progress", {});
+  system.advance(LIMITS.diskRetryMs);
+  await calls.end(call, { finalStatus: "ended_by_customer", ...ENDED });
+  const statusOf = async () => (await calls.get(accountId, call.id)).status;
+  await nextTurn();
+  assert.equal(await statusOf(), "ended");
+  for (let looks = 0; looks < 2; looks += 1) system.advance(LIMITS.diskRetryMs);
+  assert.equal(await askUntil(statusOf, (status) => status !== "ended"), "ended_by_customer");
 });
 
 test("[CR454] a call that a crash cut before anything was recorded has no recording", async () => {

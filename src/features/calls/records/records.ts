@@ -224,11 +224,6 @@ export interface CallSnapshot {
   entries: TranscriptEntry[];
 }
 
-export interface RecoveredCalls {
-  events: CommittedEvent[];
-  unfinished: number[];
-}
-
 /** A call and whose it is: the calls of others are not changed. */
 export type CallRef = Pick<Call, "id" | "accountId">;
 
@@ -247,6 +242,8 @@ export interface CallStore {
   findById(callId: number): Promise<Call | null>;
   /** Whether another node than this one has the call, which is not over. */
   isElsewhere(callId: number, nodeId: number): Promise<boolean>;
+  /** Calls of that node that were `ended` before then and are so still, oldest first. */
+  toFinish(nodeId: number, before: Instant): Promise<number[]>;
   list(accountId: number, filter: CallFilter, offset: number, rows: number): Promise<Call[]>;
   count(accountId: number, filter: CallFilter): Promise<number>;
   /** Live calls of the account, oldest first. */
@@ -347,10 +344,10 @@ export interface CallStore {
   /**
    * What processes that are gone have left: calls not yet answered and calls in progress become
    * failed; those that talked are charged up to their last beat. Calls `ended` are this node's to
-   * `finish`: their ids are returned.
+   * `finish` from then on.
    * `silent`: files among `cutRecordings` in which nothing is.
    */
-  recover(args: { silent: readonly string[]; now: Instant }): Promise<RecoveredCalls>;
+  recover(args: { silent: readonly string[]; now: Instant }): Promise<CommittedEvent[]>;
   /** Files of calls that `recover` would close, which were not closed either. */
   cutRecordings(): Promise<string[]>;
   /** False: no call has this recording, of itself or a leg, or has it any more. */

@@ -1,0 +1,69 @@
+// The work after a call that is over: its recording is kept and it is evaluated, then it is
+// finished. What is due is in the database, so that whatever kept it from being done, a crash or a
+// database that was away, keeps it only for a while. Called by calling.ts.
+import { StorageFailure } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
+import { createLooks } from "#core/looks.ts";
+import { wait } from "#core/system.ts";
+import { recordingsOf } from "./records/transfers.ts";
+import type { CallingOptions } from "./live-call.ts";
+import type { Call } from "./records/records.ts";
+
+export interface AfterCall {
+  /** Joins whoever is at it. */
+  finish(callId: number): Promise<void>;
+  /** Looks for calls that nobody is at, and finishes them one after another. */
+  look(): void;
+}
+
+export function createAfterCall(options: CallingOptions): AfterCall {
+  const { toFinish, system, log } = options;
+  const working = new Map<number, Promise<void>>();
+  const finish = (callId: number): Promise<void> => {
+    const known = working.get(callId);
+    if (known) return known;
+    const work = finishCall(options, callId).then(
+      () => void working.delete(callId),
+      (error: unknown) => {
+        // Whatever else it is would be so again, at the price of another evaluation.
+        if (error instanceof StorageFailure) working.delete(callId);
+        throw error;
+      });
+    working.set(callId, work);
+    return work;
+  };
+  const failed = (error: unknown): void =>
+    log.error({ err: error }, "a call that is over could not be finished");
+  const looks = createLooks(async () => {
+    // Whoever ended it a moment ago is about to.
+    for (const callId of await toFinish(system.now() - LIMITS.diskRetryMs * 1000)) {
+      if (!working.has(callId)) await finish(callId).catch(failed);
+    }
+  }, failed);
+  return { finish, look: looks.ask };
+}
+
+/** What fails is noted, the call is finished all the same. */
+async function finishCall(options: CallingOptions, callId: number): Promise<void> {
+  const { calls, findAssistant, evaluate, system } = options;
+  const call = await calls.findById(callId);
+  // Others may have come first.
+  if (call?.status !== "ended") return;
+  // Whoever hears that the call is over can hear it, at any node.
+  const kept = Promise.race([keepAll(options, call), wait(system, LIMITS.recordingPutMs)]);
+  const assistant = await findAssistant(call.accountId, call.assistantId);
+  const { values, error } = assistant
+    ? await evaluate(assistant, await calls.transcript(callId))
+    : { values: {}, error: "The assistant was deleted." };
+  await kept;
+  await calls.finish(call, { evaluation: values, evaluationError: error });
+}
+
+/** Its legs, too; one that was not closed has its sound all the same. */
+export async function keepAll({ recordings }: CallingOptions, call: Call): Promise<void> {
+  const [own, ...legs] = recordingsOf(call);
+  if (own !== undefined) await recordings.keep(own);
+  for (const leg of legs) {
+    if (await recordings.repair(leg)) await recordings.keep(leg);
+  }
+}
