@@ -1,6 +1,6 @@
 // Composition root, the part about webhooks: what the outbox needs to send, and the evaluations it
 // waits for. Called by features.ts.
-import type { Cluster } from "#cluster/cluster.ts";
+import type { Nodes } from "#cluster/nodes.ts";
 import type { Wire } from "#cluster/wire.ts";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import type { Evaluate } from "#features/calls/evaluation.ts";
@@ -23,7 +23,7 @@ import type { Storage } from "#storage/storage.ts";
 interface DeliveryOptions {
   config: Config;
   storage: Pick<Storage, "webhooks" | "conversations" | "evaluations">;
-  nodes: Pick<Cluster, "nodeId" | "holds">;
+  nodes: Pick<Nodes, "hasClock" | "holds" | "nodeId">;
   wire: Wire | null;
   secret: string;
   bus: EventBus;
@@ -49,7 +49,8 @@ export function createDelivery(options: DeliveryOptions) {
   });
   let origin = config.PARLEY_PUBLIC_URL ?? "";
   const evaluations = createEvaluations({
-    store: storage.evaluations, bus, system, log, atOnceMax: config.PARLEY_EVALUATIONS_MAX,
+    store: storage.evaluations, isOurs: nodes.hasClock, bus, system, log,
+    atOnceMax: config.PARLEY_EVALUATIONS_MAX,
     evaluate: createChatEvaluation({
       findAssistant: assistants.find,
       history: storage.conversations.history,

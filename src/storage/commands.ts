@@ -89,5 +89,6 @@ export type AllCommands = ReturnType<typeof createCommands>;
 export const PATIENT: ReadonlySet<keyof AllCommands> = new Set([
   "turns.complete", "turns.fail", "calls.addTranscript", "calls.addTransfer", "calls.change",
   "calls.end", "calls.failTransfer", "calls.finish", "calls.stepTransfer", "tools.finishCall",
-  "campaigns.settle", "webhooks.record",
+  "campaigns.settle", "conversations.evaluated",
+  "webhooks.record",
 ]);

@@ -16,6 +16,10 @@ import {
 import { callTicket, WebCaller } from "#support/web-caller.ts";
 
 const skip = withoutPostgres;
+const EVALUATED = {
+  post_call_evaluation: true,
+  post_call_schema: [{ name: "happy", type: "bool", description: "Were they happy?" }],
+};
 
 /** A call that is over, whose transcript nobody may read: what comes after it cannot be done. */
 async function endedCall(server: TestServer, own: OwnPostgres): Promise<number> {
@@ -38,7 +42,7 @@ async function endedCall(server: TestServer, own: OwnPostgres): Promise<number> 
   return callId;
 }
 
-test("[ND36][ND40][ND46][ND47] while PostgreSQL is away requests are refused in their own shape, replies end, calls are finished, and a node that is stopped ends; afterwards nothing is lost or doubled", { skip }, async () => {
+test("[ND36][ND40][ND46][ND47][ND48][ND49] while PostgreSQL is away requests are refused in their own shape, replies end, calls are finished, chats are evaluated, and a node that is stopped ends; afterwards nothing is lost or doubled", { skip }, async () => {
   const own = await startOwnPostgres();
   const model = await startScriptedModel();
   const dataDir = testDataDir();
@@ -58,7 +62,10 @@ test("[ND36][ND40][ND46][ND47] while PostgreSQL is away requests are refused in 
   after(() => rmSync(otherDir, { recursive: true, force: true }));
   const leaving = await startTestServer({
     dataDir: otherDir,
-    env: { PARLEY_DATABASE_URL: own.url, PARLEY_SECRET: loadSecret(null, dataDir, createSystem()) },
+    env: {
+      PARLEY_DATABASE_URL: own.url, PARLEY_MODEL_URL: model.url,
+      PARLEY_SECRET: loadSecret(null, dataDir, createSystem()),
+    },
   });
   const { uuid: assistantUuid } = await newAssistant(server);
   const uuid = await newConversation(server, assistantUuid);
@@ -72,12 +79,22 @@ test("[ND36][ND40][ND46][ND47] while PostgreSQL is away requests are refused in 
   assert.equal((await send("before")).status, 200);
   assert.equal((await ready()).status, 200);
 
+  const ended = await newConversation(server, (await newAssistant(server, EVALUATED)).uuid);
+  const bye = { body: { message: "Bye" } };
+  assert.equal((await server.call("POST", `/conversations/${ended}/messages`, bye)).status, 200);
   const cut = Promise.withResolvers<void>();
-  model.script(() => ({
-    tokens: ["At "], hold: cut.promise, holdAfter: 1, fault: "reset_midway",
-  }));
+  const evaluations: unknown[] = [];
+  model.script(({ messages }) => {
+    const isChat = !String(messages[0]?.content).includes("evaluate finished");
+    if (isChat) return { tokens: ["At "], hold: cut.promise, holdAfter: 1, fault: "reset_midway" };
+    evaluations.push(messages);
+    return { tokens: ["{\"happy\":true}"], hold: cut.promise };
+  });
+  const evaluated = `/user/conversations/${ended}`;
+  assert.equal((await server.call("POST", `${evaluated}/end`)).status, 200);
+  await askUntil(() => evaluations.length, (asked) => asked === 1);
   const failed = server.call("POST", failing, { body: { message: "When?" } });
-  await model.waitFor("requests", 2);
+  await model.waitFor("requests", 4);
   await askUntil(
     () => own.query("SELECT 1 FROM turns WHERE state = 'open'"), ({ length }) => length === 1);
   const callId = await endedCall(server, own);
@@ -111,18 +128,21 @@ test("[ND36][ND40][ND46][ND47] while PostgreSQL is away requests are refused in 
   const repeated = await send("meanwhile");
   assert.deepEqual(repeated.body, again.body);
   assert.equal((await send("before")).body.message, "At nine.");
-  assert.equal((await server.call("GET", "/user/me")).body.total_balance, 4.93);
+  assert.equal((await server.call("GET", "/user/me")).body.total_balance, 4.92);
   const messages = await own.query<{ content: string }>(
     "SELECT content FROM messages WHERE role = 'user' ORDER BY id");
-  assert.deepEqual(messages.map(({ content }) => content), ["When? before", "When?", "When? meanwhile"]);
+  assert.deepEqual(messages.map(({ content }) => content), ["When? before", "Bye", "When?", "When? meanwhile"]);
   const events = await own.query<{ sequence: string }>(
     "SELECT sequence FROM events JOIN conversations c ON c.id = conversation_id WHERE uuid = '"
       + `${uuid}' ORDER BY 1`);
   assert.deepEqual(events.map(({ sequence }) => Number(sequence)),
     events.map((_, index) => index + 1), "no number is missing");
+  const chat = await askUntil(
+    () => server.call("GET", evaluated), ({ body }) => body.data?.evaluation);
+  assert.deepEqual([chat.body.data.evaluation, evaluations.length], [{ happy: true }, 1]);
   const call = await askUntil(
     () => server.call("GET", `/user/calls/${callId}`), ({ body }) => body.status !== "ended");
   assert.equal(call.body.status, "ended_by_customer");
   const books = await parley(dataDir, ["ledger", "verify"], { PARLEY_DATABASE_URL: own.url });
-  assert.equal(books.out, "the ledger is right: 2 accounts, 5 ledger entries\n", books.err);
+  assert.equal(books.out, "the ledger is right: 2 accounts, 6 ledger entries\n", books.err);
 });

@@ -1,5 +1,6 @@
 // Evaluates conversations that have ended, in the background: a few at a time, each once per end.
 // What is due is in the database, so a restart takes up what a crash left.
+import { StorageFailure } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { createLooks } from "#core/looks.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -32,6 +33,8 @@ export interface EvaluationStore {
 
 export interface EvaluationOptions {
   store: EvaluationStore;
+  /** One node evaluates for all, or each would pay the model for the same. */
+  isOurs(): boolean;
   evaluate(due: DueEvaluation, signal: AbortSignal): Promise<Result>;
   /** Conversations evaluated at the same time. */
   atOnceMax: number;
@@ -41,7 +44,7 @@ export interface EvaluationOptions {
 }
 
 export function createEvaluations(options: EvaluationOptions) {
-  const { store, evaluate, atOnceMax, bus, system, log } = options;
+  const { store, isOurs, evaluate, atOnceMax, bus, system, log } = options;
   const working = new Set<number>();
   const closing = new AbortController();
   let waiting: (() => void)[] = [];
@@ -64,13 +67,16 @@ export function createEvaluations(options: EvaluationOptions) {
         working.delete(due.id);
         wake();
       },
-      // It stays with those at work: the disk has failed, and would at once again.
-      (error: unknown) => log.error(
-        { err: error, conversation_id: due.uuid }, "an evaluation could not be stored"),
+      (error: unknown) => {
+        // The next look takes it up again; whatever else it is would be so again, at a price.
+        if (error instanceof StorageFailure) working.delete(due.id);
+        log.error({ err: error, conversation_id: due.uuid }, "a chat could not be evaluated");
+      },
     ).finally(tellWaiting);
   };
   const looks = createLooks(async () => {
     if (closing.signal.aborted) return;
+    if (!isOurs()) return tellWaiting();
     for (const due of await store.due(2 * atOnceMax)) {
       if (working.size >= atOnceMax || closing.signal.aborted) return;
       if (!working.has(due.id)) begin(due);
@@ -88,7 +94,8 @@ export function createEvaluations(options: EvaluationOptions) {
         if (!isDue) return values;
         await new Promise<void>((resolve) => {
           waiting.push(resolve);
-          wake();
+          // What another node is at is asked for again with the next look.
+          if (isOurs()) wake();
         });
       }
       return null;
