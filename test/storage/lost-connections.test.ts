@@ -152,7 +152,7 @@ test("[SO23] connections cut after COMMIT and sessions ended at random: what was
   await database.drop();
 });
 
-test("[SO24] out of reach, a change is refused after 5 s and at once from then on; the end of a reply waits and is stored", {
+test("[SO24][SO60] out of reach, a change is refused after 5 s and at once from then on; the end of a reply, or of a purchase, waits and is stored", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`reach ${process.pid}`);
@@ -170,6 +170,12 @@ test("[SO24] out of reach, a change is refused after 5 s and at once from then o
     messagesMax: 100, now,
   });
   assert.ok(begun.kind === "started");
+  const uuid = system.uuid();
+  const ordered = await storage.phoneNumbers.order({
+    uuid, accountId, idempotencyKey: null, phoneNumber: "+15550101111", countryCode: "US",
+    smsCapable: true, region: null, provider: "p", priceMicros: 0, now,
+  });
+  assert.equal(ordered.kind, "ordered");
   assert.equal(storage.failure(), null);
   proxy.shut();
   const startedMs = system.monotonicMs();
@@ -177,6 +183,7 @@ test("[SO24] out of reach, a change is refused after 5 s and at once from then o
     turnId: begun.turnId, conversation, text: "y", functionCalls: [], stopped: false,
     truncated: false, usage: null, ends: false, now,
   });
+  const bought = storage.phoneNumbers.complete({ accountId, uuid, sid: "PN1", now });
   await assert.rejects(storage.accounts.setPlan({ accountId, plan: "q" }), StorageFailure);
   const waitedMs = system.monotonicMs() - startedMs;
   assert.ok(waitedMs > 4000 && waitedMs < 9000, String(waitedMs));
@@ -185,6 +192,8 @@ test("[SO24] out of reach, a change is refused after 5 s and at once from then o
   await assert.rejects(storage.accounts.listAccounts(), StorageFailure);
   proxy.open();
   assert.equal((await completed).length, 2);
+  assert.equal((await bought).length, 1);
+  assert.equal((await storage.phoneNumbers.findPurchase(uuid))?.state, "completed");
   assert.equal(storage.failure(), null);
   assert.equal(await storage.accounts.setPlan({ accountId, plan: "q" }), true);
   await checkBooks(storage);
