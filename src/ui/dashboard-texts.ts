@@ -2,6 +2,7 @@
 // it is empty but for the languages there are. Mounted by app/mount.ts.
 import { Type } from "@sinclair/typebox";
 import { readLanguages, spellingsOf } from "#core/language-files.ts";
+import { COMMAND } from "#core/program.ts";
 import { assetOf, assetReply, type Asset } from "#http/asset.ts";
 import type { HttpRequest } from "#http/exchange.ts";
 import type { HttpServer } from "#http/server.ts";
@@ -35,7 +36,9 @@ export function mountDashboardTexts(server: HttpServer, folders: string[]): void
     // `de-at` has what it does not say itself from `de`.
     const texts = { ...files.get(own), ...files.get(language) };
     const script = scripts.get(language) ??
-      assetOf(`globalThis.parleyTexts = ${JSON.stringify({ language, languages, texts })};\n`);
+      assetOf(`globalThis.parleyTexts = ${JSON.stringify({
+        language, languages, texts, command: COMMAND,
+      })};\n`);
     scripts.set(language, script);
     return script;
   };

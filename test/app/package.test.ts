@@ -70,7 +70,7 @@ async function assertReadsPdf(url: string): Promise<void> {
   assert.equal(status, "active");
 }
 
-test("[OP160] the package serves: an assistant answers, pages come built, no source is in it", async () => {
+test("[OP160][DB645] the package serves: an assistant answers, pages come built, no source is in it", async () => {
   const server = spawn(process.execPath, [join(installed, "dist/cli.js"), "serve"], {
     cwd: folder,
     env: { PATH: process.env.PATH, PARLEY_PORT: "0", PARLEY_DATA_DIR: join(folder, "data") },
@@ -103,6 +103,8 @@ test("[OP160] the package serves: an assistant answers, pages come built, no sou
       assert.match(page.headers.get("content-type") ?? "", new RegExp(type), path);
       assert.notEqual(await page.text(), "", path);
     }
+    // Where there are no npm scripts.
+    assert.match(await (await fetch(`${url}/dashboard/texts.js`)).text(), /"command":"npx parley"/);
     await assertReadsPdf(url);
   } finally {
     server.kill("SIGTERM");

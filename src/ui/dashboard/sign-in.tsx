@@ -4,10 +4,11 @@ import { useEffect, useState } from "preact/hooks";
 import { Button, Form, TextField, Toggle } from "./kit/controls.tsx";
 import { Languages } from "./kit/languages.tsx";
 import { Notice, Skeleton } from "./kit/layout.tsx";
+import { commandOf } from "./kit/texts.ts";
 import { askPage, fieldErrors, openApi, unwrap } from "./data/session.tsx";
 
 const KEY_HINT = (
-  <>The server prints one at its first start; <code>parley key create</code> makes more.</>
+  <>The server prints one at its first start; <code>{commandOf("key create")}</code> makes more.</>
 );
 
 const REFUSALS: Record<string, string> = {

@@ -82,12 +82,13 @@ test("[DB442] the language is the chosen one, else the browser's, else English; 
     assert.match(response.headers.get("vary") ?? "", /Accept-Language, Cookie/);
     const script = await response.text();
     return JSON.parse(script.slice(script.indexOf("{"), script.lastIndexOf("}") + 1)) as {
-      language: string; languages: string[]; texts: Record<string, unknown>;
+      language: string; languages: string[]; texts: Record<string, unknown>; command: string;
     };
   };
   const english = await textsFor({ "accept-language": "tlh, en;q=0.5, de;q=0.1" });
   assert.deepEqual(english, {
     language: "en", languages: ["de", "en", "es", "fr", PSEUDO], texts: {},
+    command: "npm run -s parley --",
   });
   const german = await textsFor({ "accept-language": "de-AT,en;q=0.9" });
   assert.equal(german.language, "de");

@@ -12,12 +12,14 @@ interface Given {
   /** The languages there are, by their codes. */
   languages: string[];
   texts: Record<string, Translation>;
+  /** How the operator calls `parley`. */
+  command: string;
 }
 
 type Values = Record<string, string | number>;
 
-const NONE: Given = { language: "en", languages: ["en"], texts: {} };
-export const { language: LANGUAGE, languages: LANGUAGES, texts: TEXTS } =
+const NONE: Given = { language: "en", languages: ["en"], texts: {}, command: "parley" };
+export const { language: LANGUAGE, languages: LANGUAGES, texts: TEXTS, command: COMMAND } =
   (globalThis as { parleyTexts?: Given }).parleyTexts ?? NONE;
 
 const isOf = (locale: string): boolean => `${locale.toLowerCase()}-`.startsWith(`${LANGUAGE}-`);
@@ -59,3 +61,6 @@ export const filled = (
 
 /** Says of a string that it is code, though it reads as a text. */
 export const asIs = (text: string): string => text;
+
+/** As it is typed on the server's machine. */
+export const commandOf = (words: string): string => `${COMMAND} ${words}`;

@@ -9,6 +9,7 @@ import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
 import { count, money, moneyExactly, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Figure, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { commandOf } from "#ui/dashboard/kit/texts.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { nameOf, signed } from "./references.ts";
 import { Verification } from "./verification.tsx";
@@ -85,7 +86,7 @@ export function Ledger() {
             : (
               <Empty icon="ledger" title="Nothing was entered yet.">
                 Money is added on the page <a href="#/money">Money</a>, or by the operator
-                with <code>parley balance add</code>.
+                with <code>{commandOf("balance add")}</code>.
               </Empty>
             )}
         />

@@ -15,7 +15,7 @@ import { Card, Empty } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { countryName, SOLD_OPTIONS } from "./countries.ts";
-import { t } from "#ui/dashboard/kit/texts.ts";
+import { commandOf, t } from "#ui/dashboard/kit/texts.ts";
 
 interface Offer {
   phone_number: string;
@@ -129,7 +129,7 @@ export function Buy() {
 /** Also on a server that sells none at all. */
 const NothingForSale = () => (
   <Empty icon="numbers" title="No number of this country is for sale here">
-    Your operator sells numbers by setting Twilio up, or by <code>parley number import</code>. A
+    Your operator sells numbers by setting Twilio up, or by <code>{commandOf("number import")}</code>. A
     telephone system of your own needs none of it: <a href="#/numbers/sip-trunks">add a SIP trunk</a>.
   </Empty>
 );
