@@ -6,7 +6,7 @@ import { MisconfiguredStart, StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLogger, type Logger } from "#core/logger.ts";
 import { isLoopback } from "#core/networks.ts";
-import { RUNS_FROM } from "#core/program.ts";
+import { COMMAND, RUNS_FROM } from "#core/program.ts";
 import { createSystem, keepAwake, wait } from "#core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
@@ -111,6 +111,11 @@ function announce(
   config: Config, log: Logger, { port, sipPort, url }: Reached, demo: Demo | null,
 ): void {
   if (demo) printDemo(demo, url);
+  // Elsewhere each line is the log's.
+  else if (process.stdout.isTTY) {
+    process.stdout.write(
+      `\n  Parley is running: ${url}/\n  Another key to sign in: ${COMMAND} key create\n\n`);
+  }
   log.info({
     host: config.PARLEY_HOST, port, url, base_url: `${url}/api`, program: RUNS_FROM,
   }, "listening");

@@ -1,10 +1,11 @@
 // What operators meet at the edges of a process: metrics, a start that fails, no room for uploads.
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { createApp } from "#app/app.ts";
 import { loadModels } from "#app/models.ts";
@@ -79,6 +80,31 @@ test("[OP150] what keeps the server from starting is one sentence and exit 69", 
   assert.match(taken.output, /^parley: cannot listen on .*: another program uses the port/m);
   assert.doesNotMatch(taken.output, /^ +at |"stack"/m);
   other.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP177] at a terminal every start says where the dashboard is", {
+  skip: spawnSync("script", ["--version"]).status !== 0 && "no program that makes a terminal",
+}, async () => {
+  const dataDir = testDataDir();
+  const command = `'${process.execPath}' '${MAIN}'`;
+  const terminal = spawn("script", ["-qfec", command, "/dev/null"], {
+    env: {
+      PATH: process.env.PATH, PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "off",
+    },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const exited = once(terminal, "exit");
+  let said = "";
+  for await (const line of createInterface({ input: terminal.stdout })) {
+    said += `${line}\n`;
+    // As somebody at the terminal stops it.
+    if (line.includes('"msg":"listening"')) terminal.stdin.end("\u0003");
+  }
+  await exited;
+  const { url } = JSON.parse(/^\{.*"listening".*$/m.exec(said)?.[0] ?? "") as { url: string };
+  assert.ok(said.includes(`  Parley is running: ${url}/\n`), said);
+  assert.match(said, /npm run -s parley -- key create/);
   rmSync(dataDir, { recursive: true });
 });
 
