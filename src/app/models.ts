@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { environmentValue, type Config } from "#config/config.ts";
 import { whyUnread } from "#core/disk.ts";
 import { programFile } from "#core/program.ts";
+import { Client, request } from "#outbound/undici.ts";
 import { endpointsOf } from "#providers/models/openai-compatible.ts";
 import { ModelEntry as ModelEntrySchema, type ModelEntry } from "#providers/models/catalog.ts";
 
@@ -51,8 +52,38 @@ const namesNothing = (entries: ModelEntry[]) => (entry: ModelEntry): string[] =>
   ];
 };
 
-/** Where the server of this address lists its models. */
-export function modelListOf(url: string): string {
+const TRIAL_MS = 3000;
+
+/** Asks for the list of models, which costs nothing, with the key. */
+export async function tryModelServer(
+  config: Config, url: string,
+): Promise<{ ok: boolean; detail: string }> {
+  const { PARLEY_MODEL_KEY: key, PARLEY_MODEL_NAME: name } = config;
   const { origin, modelsPath } = endpointsOf(url);
-  return `${origin}${modelsPath}`;
+  const client = new Client(origin);
+  try {
+    const { statusCode: status, body } = await request(origin + modelsPath, {
+      dispatcher: client, method: "GET", signal: AbortSignal.timeout(TRIAL_MS),
+      headers: key === null ? {} : { authorization: `Bearer ${key}` },
+    });
+    if (status === 401 || status === 403) {
+      const detail = key === null
+        ? `wants a key (${status}): set PARLEY_MODEL_KEY`
+        : `refuses PARLEY_MODEL_KEY (${status})`;
+      return { ok: false, detail };
+    }
+    const answer = await body.json().catch(() => null) as { data?: { id?: unknown }[] } | null;
+    const ids = Array.isArray(answer?.data) ? answer.data.map(({ id }) => String(id)) : [];
+    // Not every server lists all; Ollama adds `:latest` to names, Gemini puts `models/` before.
+    const isListed = name === null || ids.length === 0
+      || ids.some((id) => id === name || id.startsWith(`${name}:`) || id.endsWith(`/${name}`));
+    const doubt = isListed ? "" : `, and lists no ${name} (PARLEY_MODEL_NAME)`;
+    return { ok: true, detail: `answers (${status})${doubt}` };
+  } catch (error) {
+    // A name with several addresses fails with a code alone.
+    const { message, code = "" } = error as Error & { code?: string };
+    return { ok: false, detail: `does not answer: ${message || code}` };
+  } finally {
+    await client.destroy();
+  }
 }

@@ -61,7 +61,7 @@ export async function serve(argv: string[]): Promise<number> {
     // The database is opened while most of the program is loaded.
     const opening = openConfigured(config, "thread");
     opening.catch(() => undefined);
-    const [{ createApp }, { loadModels }] = await Promise.all([
+    const [{ createApp }, { loadModels, tryModelServer }] = await Promise.all([
       import("./app.ts"), import("./models.ts"),
     ]);
     const models = loadModels(config);
@@ -76,6 +76,8 @@ export async function serve(argv: string[]): Promise<number> {
     const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
     const demo = wantsDemo ? await seedDemo(app.features) : null;
     announce(config, log, await app.listen(), demo);
+    const { PARLEY_MODEL_URL: url } = config;
+    if (url !== null) void tryModelServer(config, url).then(warnOfModel(log, url));
     setFlagsFromString(`--invocation-count-for-turbofan=${OPTIMIZED_AFTER_CALLS}`);
     const waitMs = longestStopMs(config);
     const isLost = await Promise.race([signals.first.then(() => false), app.lost.then(() => true)]);
@@ -121,6 +123,15 @@ function announce(
   }, "listening");
   if (sipPort !== null) log.info({ host: config.PARLEY_SIP_HOST, port: sipPort }, "listening for SIP");
 }
+
+/** Once: each reply that fails for it is logged as well. */
+const warnOfModel = (log: Logger, url: string) =>
+  ({ ok, detail }: { ok: boolean; detail: string }): void => {
+    if (ok) return;
+    // What else is in the address may be secret.
+    log.warn({ setting: "PARLEY_MODEL_URL", server: new URL(url).origin, detail },
+      "the model server is of no use");
+  };
 
 /** After so long the process ends as it is. */
 function longestStopMs(config: Config): number {

@@ -205,36 +205,13 @@ function examineSecret({ PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir }: 
   return { check, ok: false, detail: `it does not open what was sealed (${namesOf(closed)}): ${remedy}` };
 }
 
-/** Asks for the list of models, which costs nothing, with the key. */
 async function examineModel(config: Config): Promise<Finding> {
-  const { PARLEY_MODEL_URL: url, PARLEY_MODEL_KEY: key, PARLEY_MODEL_NAME: name } = config;
+  const { PARLEY_MODEL_URL: url } = config;
   const check = "model";
   if (url === null) return { check, ok: true, detail: "offline (PARLEY_MODEL_URL is not set)" };
-  try {
-    const { modelListOf } = await import("#app/models.ts");
-    const response = await fetch(modelListOf(url), {
-      headers: key === null ? {} : { Authorization: `Bearer ${key}` },
-      signal: AbortSignal.timeout(3000),
-    });
-    const { status } = response;
-    if (status === 401 || status === 403) {
-      const detail = key === null
-        ? `${url} wants a key (${status}): set PARLEY_MODEL_KEY`
-        : `${url} refuses PARLEY_MODEL_KEY (${status})`;
-      return { check, ok: false, detail };
-    }
-    const answer = await response.json().catch(() => null) as { data?: { id?: unknown }[] } | null;
-    const ids = Array.isArray(answer?.data) ? answer.data.map(({ id }) => String(id)) : [];
-    // Not every server lists all; Ollama adds `:latest` to names, Gemini puts `models/` before.
-    const isListed = name === null || ids.length === 0
-      || ids.some((id) => id === name || id.startsWith(`${name}:`) || id.endsWith(`/${name}`));
-    const doubt = isListed ? "" : `, and lists no ${name} (PARLEY_MODEL_NAME)`;
-    return { check, ok: true, detail: `${url} answers (${status})${doubt}` };
-  } catch (error) {
-    const { cause, message } = error as Error;
-    const why = cause instanceof Error ? cause.message : message;
-    return { check, ok: false, detail: `${url} does not answer: ${why || message}` };
-  }
+  const { tryModelServer } = await import("#app/models.ts");
+  const { ok, detail } = await tryModelServer(config, url);
+  return { check, ok, detail: `${url} ${detail}` };
 }
 
 /** What its file names that is not there keeps no server from starting. */

@@ -83,14 +83,19 @@ test("[OP150] what keeps the server from starting is one sentence and exit 69", 
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP177] at a terminal every start says where the dashboard is", {
+test("[OP177][OP178] at a terminal every start says where the dashboard is; a model server that is not there is warned of", {
   skip: spawnSync("script", ["--version"]).status !== 0 && "no program that makes a terminal",
 }, async () => {
   const dataDir = testDataDir();
+  const gone = createServer().listen(0, "127.0.0.1");
+  await once(gone, "listening");
+  const { port } = gone.address() as AddressInfo;
+  gone.close();
   const command = `'${process.execPath}' '${MAIN}'`;
   const terminal = spawn("script", ["-qfec", command, "/dev/null"], {
     env: {
       PATH: process.env.PATH, PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "off",
+      PARLEY_MODEL_URL: `http://127.0.0.1:${port}/v1`,
     },
     stdio: ["pipe", "pipe", "inherit"],
   });
@@ -99,12 +104,17 @@ test("[OP177] at a terminal every start says where the dashboard is", {
   for await (const line of createInterface({ input: terminal.stdout })) {
     said += `${line}\n`;
     // As somebody at the terminal stops it.
-    if (line.includes('"msg":"listening"')) terminal.stdin.end("\u0003");
+    if (line.includes('"msg":"the model server')) terminal.stdin.end("\u0003");
   }
   await exited;
   const { url } = JSON.parse(/^\{.*"listening".*$/m.exec(said)?.[0] ?? "") as { url: string };
   assert.ok(said.includes(`  Parley is running: ${url}/\n`), said);
   assert.match(said, /npm run -s parley -- key create/);
+  const warning = JSON.parse(/^\{.*"the model server.*$/m.exec(said)?.[0] ?? "") as object;
+  assert.partialDeepStrictEqual(warning, {
+    level: "warn", setting: "PARLEY_MODEL_URL", server: `http://127.0.0.1:${port}`,
+    detail: `does not answer: connect ECONNREFUSED 127.0.0.1:${port}`,
+  });
   rmSync(dataDir, { recursive: true });
 });
 

@@ -195,6 +195,7 @@ function createAdaptors(options: ModelCatalogOptions): Adaptors {
     const model = createOpenAiCompatibleModel({
       url,
       key,
+      setting: entry?.url === undefined ? "PARLEY_MODEL_URL" : undefined,
       name: entry?.model ?? fallback.name,
       tokensField: entry?.tokens_field,
       temperature: entry?.temperature,

@@ -20,6 +20,8 @@ export interface OpenAiCompatibleOptions {
   /** Base such as `http://host:11434/v1`, or the whole address of the chat completions endpoint. */
   url: string;
   key: string | null;
+  /** The setting that has the address, for who reads that nothing is there. */
+  setting?: string | undefined;
   /** Null asks the server for its models and takes the first. */
   name: string | null;
   system: System;
@@ -38,7 +40,7 @@ export interface OpenAiCompatibleModel extends LanguageModel {
 }
 
 export function createOpenAiCompatibleModel(args: OpenAiCompatibleOptions): OpenAiCompatibleModel {
-  const { key, log, system } = args;
+  const { key, log, setting = null, system } = args;
   const limits: ModelLimits = { ...LIMITS, ...args.limits };
   const { origin, chatPath, modelsPath } = endpointsOf(args.url);
   const pool = createPool(origin, limits);
@@ -50,7 +52,8 @@ export function createOpenAiCompatibleModel(args: OpenAiCompatibleOptions): Open
 
   const send = (path: string, body: string | null, signal: AbortSignal): Exchange => {
     const method = body === null ? "GET" : "POST";
-    return new Exchange(pool, { path, method, headers, body }, { key, limits, system, signal });
+    return new Exchange(
+      pool, { path, method, headers, body }, { key, setting, limits, system, signal });
   };
 
   const open = createOpening(args, limits, enclosed,
@@ -83,7 +86,7 @@ export function createOpenAiCompatibleModel(args: OpenAiCompatibleOptions): Open
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelDelta[]> {
     if (signal.aborted) throw abortedError(signal);
     const exchange = await open(request, await modelName(signal), signal);
-    const reply = new Reply(exchange.type, { key, limits, system }, enclosed);
+    const reply = new Reply(exchange.type, { key, setting, limits, system }, enclosed);
     try {
       while (!reply.complete) {
         const deltas = reply.add(await nextBytes(exchange, reply, signal));

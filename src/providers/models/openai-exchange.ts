@@ -16,6 +16,8 @@ export type ModelLimits = Record<Extract<keyof typeof LIMITS, `model${string}`>,
 
 export interface ModelContext {
   key: string | null;
+  /** The setting that has the server's address; null: none has. */
+  setting: string | null;
   limits: ModelLimits;
   system: System;
 }
@@ -150,7 +152,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseError(_: unknown, cause: Error): void {
     const code = textOf(recordOf(cause)?.code) || cause.name;
     const isOurs = code === "UND_ERR_DESTROYED" || code === "UND_ERR_CLOSED";
-    this.#fail(`the connection to the model server failed (${code})`, !isOurs, cause);
+    const { setting } = this.#context;
+    const server = `the model server${setting === null ? "" : ` of ${setting}`}`;
+    this.#fail(`the connection to ${server} failed (${code})`, !isOurs, cause);
   }
 
   /** Waits until there is something to read or nothing more will come. */

@@ -68,6 +68,17 @@ test("[CV60] strangers read a class of failure, the owner the vendor's words", a
   assert.equal(await balanceOf(key), 5);
 });
 
+test("[MO60] a connection that failed names the setting that has the address, to the owner alone", async () => {
+  const { key, uuid } = await fresh();
+  const conversation = await newConversation(server, uuid);
+  model.script(() => ({ fault: "reset_before_headers" }));
+  const sent = await server.call("POST", messagesOf(conversation), { body: { message: "Hello" } });
+  assert.deepEqual([sent.status, sent.body], [400, { status: false, error: REFUSED }]);
+  const { body: record } = await recordOf(conversation, key);
+  assert.match(record.failures[0].error,
+    /^the connection to the model server of PARLEY_MODEL_URL failed \((ECONNRESET|UND_ERR_SOCKET)\)$/);
+});
+
 test("[CV61] each kind of failure has its words; one answered since is no failure any more", async () => {
   const { key, uuid } = await fresh();
   const conversation = await newConversation(server, uuid);
