@@ -25,6 +25,8 @@ const NOTHING_FOUND =
   "I am the offline model of this assistant: I can only answer from its instructions and " +
   "documents, and I found nothing about that in them.";
 
+const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu;
+
 // Words that say nothing about the subject, for the languages most asked for.
 const STOP_WORDS = wordSet(
   "a about all also am an and any are as at be been but by can could did do does for from get give",
@@ -37,6 +39,21 @@ const STOP_WORDS = wordSet(
   "tiene tienen hay puede puedo le les et ou mais est sont comment quoi qui où quand pourquoi pour",
   "avec des du dans je tu il elle nous vous mon votre il lo gli i e ma che chi come dove quando per",
   "con di da nel o a os as e mas é são como onde quando com do da em no na eu você",
+);
+
+const THANKS = wordSet(
+  "thanks thank thx cheers danke dank gracias merci grazie obrigado obrigada mulțumesc");
+const FAREWELLS = wordSet(
+  "bye goodbye tschüss tschüß tschau wiedersehen wiederhören adiós revoir bientôt arrivederci",
+  "adeus tchau revedere",
+);
+const FAREWELL_PHRASE =
+  /\b(?:see you|hasta luego|bis (?:bald|dann)|good night|gute nacht|have an? \p{L}+ (?:day|evening|night|weekend|one))\b/giu;
+/** Beside stop words, what thanks and farewells are said with. */
+const CHATTER = wordSet(
+  "ok okay great good fine perfect cool nice lovely wonderful super very lot well now then later soon else",
+  "nothing help time ve tomorrow gut alles viel vielen sehr hilfe schönen tag abend muchas bien todo ayuda",
+  "beaucoup bonne journée aide au mille buona giornata buen día bom dia molto aiuto muito ajuda",
 );
 
 const GREETING =
@@ -52,7 +69,6 @@ const SEARCH_FUNCTION = "search_knowledgebase";
 /** How reference text begins a passage: `[document (page 3)] Heading:` */
 const SOURCE_LINE = /^\[([^\]]{1,400})\](?: (.{1,400}):)?$/u;
 
-const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu;
 /** Scripts that are written without spaces, or glue particles to words. */
 const UNSPACED =
   /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
@@ -106,7 +122,8 @@ function searchFor({ functions, messages }: ModelRequest): string | null {
   const last = messages.at(-1);
   if (last?.role !== "user" || !functions.some(({ name }) => name === SEARCH_FUNCTION)) return null;
   const question = last.content.slice(0, LIMITS.messageCharsMax).trim();
-  return question === "" || GREETING.test(question) ? null : question;
+  const isChat = question === "" || courtesyTo(question) !== null || GREETING.test(question);
+  return isChat ? null : question;
 }
 
 /** Passages of a search as reference text; anything else a function said as it is. */
@@ -126,6 +143,8 @@ function replyTo(messages: ModelMessage[]): string {
   const prompt = messages.filter(({ role }) => role === "system").map(({ content }) => content);
   const questionAt = messages.findLastIndex(({ role }) => role === "user");
   const question = messages[questionAt]?.content.slice(0, LIMITS.messageCharsMax).trim() ?? "";
+  const courtesy = courtesyTo(question);
+  if (courtesy !== null) return courtesy;
   if (question === "" || GREETING.test(question)) return greeting(prompt.join("\n"));
   const found = messages.slice(questionAt).filter(({ role }) => role === "function");
   const before = messages[questionAt - 1]?.content ?? "";
@@ -133,6 +152,19 @@ function replyTo(messages: ModelMessage[]): string {
   const given = [...prompt, ...reference, ...found.map(({ content }) => foundText(content))];
   const facts = factsOf(given.join("\n\n").slice(0, LIMITS.promptCharsMax));
   return bestFacts(facts, termsOf(question)) ?? NOTHING_FOUND;
+}
+
+/** The reply to thanks, a farewell or both and no more; null: something else is said. */
+function courtesyTo(question: string): string | null {
+  if (/[?？]/u.test(question)) return null;
+  const words = wordsOf(question.replace(FAREWELL_PHRASE, " bye "));
+  const isThanks = words.some((word) => THANKS.has(word));
+  const isFarewell = words.some((word) => FAREWELLS.has(word));
+  if (!isThanks && !isFarewell) return null;
+  const known = [STOP_WORDS, THANKS, FAREWELLS, CHATTER];
+  if (!words.every((word) => known.some((some) => some.has(word)))) return null;
+  const welcome = isThanks ? "You are welcome." : "";
+  return `${welcome} ${isFarewell ? "Goodbye!" : "What else would you like to know?"}`.trim();
 }
 
 function greeting(prompt: string): string {
@@ -202,9 +234,8 @@ function shortened(text: string): string {
 
 /** What a text is about: folded, stemmed words without stop words; pairs where no spaces are. */
 function termsOf(text: string): string[] {
-  const folded = text.normalize("NFKD").replace(/[\u0300-\u036f]/gu, "").normalize("NFC");
   const terms: string[] = [];
-  for (const [word] of folded.toLowerCase().matchAll(WORD)) {
+  for (const word of wordsOf(text)) {
     if (STOP_WORDS.has(word)) continue;
     if (!UNSPACED.test(word)) terms.push(stem(word));
     else if (word.length < 3) terms.push(word);
@@ -219,7 +250,12 @@ function stem(word: string): string {
   return word.replace(/ies$/u, "y").replace(/(?:ings?|ed|es|s)$/u, "").replace(/e$/u, "");
 }
 
+/** In small letters, without their accents. */
+function wordsOf(text: string): string[] {
+  const folded = text.normalize("NFKD").replace(/[\u0300-\u036f]/gu, "").normalize("NFC");
+  return folded.toLowerCase().match(WORD) ?? [];
+}
+
 function wordSet(...lines: string[]): Set<string> {
-  const words = lines.join(" ").normalize("NFKD").replace(/[\u0300-\u036f]/gu, "");
-  return new Set(words.split(" "));
+  return new Set(wordsOf(lines.join(" ")));
 }

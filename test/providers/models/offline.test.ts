@@ -89,6 +89,28 @@ test("[MO34] it greets by the prompt: its greeting, else its name, else plainly"
   assert.equal(await answer(PROMPT, "hi, what does a haircut cost?"), "A haircut costs 25 euros.");
 });
 
+test("[MO61] it answers thanks and farewells that say no more", async () => {
+  const cases = {
+    "Thanks, bye!": "You are welcome. Goodbye!",
+    "Thank you, goodbye.": "You are welcome. Goodbye!",
+    "Great, thank you so much for your help!": "You are welcome. What else would you like to know?",
+    "No, that's all. Have a nice day": "Goodbye!",
+    "See you tomorrow": "Goodbye!",
+    "Vielen Dank, tschüss!": "You are welcome. Goodbye!",
+    "muchas gracias": "You are welcome. What else would you like to know?",
+    "Merci, au revoir": "You are welcome. Goodbye!",
+    "Thanks, what does a haircut cost?": "A haircut costs 25 euros.",
+    "thanks and where can I park": "There are free spaces behind the house.",
+    "Thanks, and the moon": NOTHING,
+  };
+  for (const [said, expected] of Object.entries(cases)) {
+    assert.equal(await answer(PROMPT, said), expected, said);
+  }
+  const search = { name: "search_knowledgebase", description: "", parameters: {} };
+  const asked = { ...requestOf(PROMPT, "Thanks, bye!"), functions: [search] };
+  assert.ok((await deltasOf(asked)).every(({ kind }) => kind !== "function_call"));
+});
+
 test("[MO35] passages in the prompt and results of tools are facts like any other", async () => {
   const passages = "Answer from these.\n<passage id=\"1\">\nThe pool is heated.\n</passage>";
   assert.equal(await answer(passages, "Is the pool heated?"), "The pool is heated.");
