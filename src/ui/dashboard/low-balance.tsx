@@ -1,6 +1,7 @@
 // A banner on every page before the balance ends, and once it has; trouble.tsx shows it where it
 // has not said so itself.
 import { useMe } from "./data/lists.ts";
+import { Needs } from "./data/rights.tsx";
 import { when } from "./kit/format.ts";
 import { Notice } from "./kit/layout.tsx";
 
@@ -15,7 +16,7 @@ export function LowBalance() {
         {isEmpty
           ? "The balance is used up: messages and calls are refused."
           : `At the pace of the last 7 days the balance lasts until ${when(until)}.`}{" "}
-        <a href="#/money">Add money</a>
+        <Needs right="money"><a href="#/money">Add money</a></Needs>
       </span>
     </Notice>
   );

@@ -344,6 +344,9 @@ const PRESSABLE = `[...document.querySelectorAll(
   .filter((one) => one.checkVisibility())
   .map((one) => (one.ariaLabel || one.labels?.[0]?.textContent || one.textContent).trim())`;
 
+/** What leads to pages of those who see money, keys and who did what. */
+const CLOSED = ["money", "ledger", "keys", "audit"].map((name) => `a[href="#/${name}"]`).join();
+
 /** What asks the server for nothing, or for what every role may do; then what operators may. */
 const EVERYBODYS = [
   /^(Columns|Copy|Clear|Clear filters|Show all|Refresh|Today|\d+ days|As CSV|As JSON)$/,
@@ -358,7 +361,7 @@ const OPERATORS = [
   /^(The AI answers|Choose a picture|Save view|Urgent|Attach files)$/,
 ];
 
-test("[DB334] on no page a viewer or an operator can press a button whose request is refused for their role", { skip, timeout }, async () => {
+test("[DB334][DB646] on no page a viewer or an operator can press a button whose request is refused for their role", { skip, timeout }, async () => {
   const { key } = await server.newAccount();
   const made = async (path: string, body: object): Promise<number> => {
     const { status, body: answer } = await server.call("POST", path, { key, body });
@@ -401,9 +404,12 @@ test("[DB334] on no page a viewer or an operator can press a button whose reques
       await page.goto(`${server.url}/#${path}`);
       await page.locator("main h1:not([data-seen])").waitFor();
       await page.waitForFunction(() => !document.querySelector("main .skeleton"));
+      // Where the balance has to be said it is.
+      if (path === "/") await page.getByText("were added to the balance").first().waitFor();
       const beyond = (await page.evaluate(PRESSABLE) as string[])
         .filter((name) => !mine.some((one) => one.test(name)));
       assert.deepEqual(beyond, [], `${role} at ${path}`);
+      assert.equal(await page.locator("main").locator(CLOSED).count(), 0, `${role} at ${path}`);
     }
     await context.close();
   }

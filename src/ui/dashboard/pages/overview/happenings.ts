@@ -9,6 +9,8 @@ export interface Happening {
   icon: IconName;
   text: string;
   href: string;
+  /** The right to open what it leads to, where not everybody has it. */
+  needs?: string;
   isBad?: boolean;
 }
 
@@ -27,6 +29,7 @@ type Tell = (frame: Frame) => Happening | null;
 const callOf = (frame: Frame) => ({ icon: "calls", href: `#/calls/${textOf(frame.call_id)}` }) as const;
 const talkOf = (frame: Frame) =>
   ({ icon: "conversations", href: `#/conversations/${textOf(frame.conversation_id)}` }) as const;
+const LEDGER = { href: "#/ledger", needs: "money" } as const;
 const NUMBERS = { icon: "numbers", href: "#/numbers" } as const;
 const number = (frame: Frame): string => textOf(frame.phone_number);
 
@@ -46,7 +49,7 @@ const TELL: Record<string, Tell> = {
     : { ...talkOf(frame), text: "A conversation was evaluated" },
   conversation_failed: (frame) => ({
     icon: "conversations", isBad: true, text: textOf(frame.error),
-    href: frame.conversation_id ? talkOf(frame).href : "#/ledger",
+    ...frame.conversation_id ? { href: talkOf(frame).href } : LEDGER,
   }),
   // One that failed outright is shown by what explains it, which comes right behind.
   reply_failed: (frame) => frame.reason === "interrupted"
@@ -113,13 +116,13 @@ const TELL: Record<string, Tell> = {
     ({ ...NUMBERS, text: `${number(frame)} is suspended`, isBad: true }),
   phone_number_released: (frame) => ({ ...NUMBERS, text: `${number(frame)} was given back` }),
   balance_changed: (frame) => frame.kind === "credit" ? {
-    icon: "ledger", href: "#/ledger",
+    icon: "ledger", ...LEDGER,
     text: Number(frame.change) < 0
       ? `${money(-Number(frame.change))} were taken from the balance`
       : `${money(Number(frame.change))} were added to the balance`,
   } : null,
   balance_low: (frame) => ({
-    icon: "money", href: "#/money", text: `The balance has fallen to ${money(Number(frame.balance))}`,
+    icon: "money", href: "#/money", needs: "money", text: `The balance has fallen to ${money(Number(frame.balance))}`,
     isBad: true,
   }),
 };

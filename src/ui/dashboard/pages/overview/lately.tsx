@@ -2,6 +2,7 @@
 import { useCallback, useRef, useState } from "preact/hooks";
 import type { Frame, Parley } from "#client/client.ts";
 import { MISSED, useEvents, useSnapshot } from "#ui/dashboard/data/live.tsx";
+import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Icon } from "#ui/dashboard/kit/icons.tsx";
@@ -100,11 +101,14 @@ function rowsOf(frames: Frame[]): LatelyRow[] {
   return rows.slice(0, ROWS_MAX);
 }
 
-function Item({ happening: { isBad, icon, href, text }, time, times }: LatelyRow) {
+function Item({ happening: { isBad, icon, href, needs, text }, time, times }: LatelyRow) {
+  const may = useMay()(needs) === null;
   return (
     <li class={isBad ? "bad" : undefined}>
       <Icon name={icon} />
-      <a href={href}>{text}{times > 1 && <small>{count(times)}{times === KEPT_MAX && "+"} times</small>}</a>
+      <a href={may ? href : undefined}>
+        {text}{times > 1 && <small>{count(times)}{times === KEPT_MAX && "+"} times</small>}
+      </a>
       {time && <time title={whenExactly(time)}>{when(time)}</time>}
     </li>
   );

@@ -3,6 +3,7 @@
 import type { paths } from "#client/client.ts";
 import { useAddressed } from "#ui/dashboard/data/address.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
+import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
@@ -143,7 +144,9 @@ function Figures({ overview, inRange: inDays }: { overview: OverviewData; inRang
       <dl class="figures-row">
         <Figure
           label="Balance" value={money(balance)}
-          note={reserved > 0 ? `${money(reserved)} reserved` : <a href="#/ledger">Ledger</a>}
+          note={reserved > 0
+            ? `${money(reserved)} reserved`
+            : <Needs right="money"><a href="#/ledger">Ledger</a></Needs>}
         />
         <Figure label="Spent" value={money(spend.total)} note={inDays} />
         <Figure label="Live calls" value={count(calls.live)} note={<a href="#/calls">Calls</a>} />
