@@ -5,6 +5,7 @@ import { csvLine } from "#core/csv.ts";
 import { isDay } from "#core/days.ts";
 import { inOneLine, minutesOf, money, moneyExactly, words } from "#ui/dashboard/kit/format.ts";
 import { today } from "#ui/dashboard/kit/zone.ts";
+import { labelsOf } from "#ui/dashboard/pages/overview/range.ts";
 
 test("[DB460] money has one form, cents, and what is less than a cent is not shown as nothing", () => {
   assert.deepEqual(
@@ -29,6 +30,16 @@ test("[DB592] minutes talked are those of the calls, not of days that were round
   const days = Array.from({ length: 30 }, () => ({ minutes: 0.33 }));
   assert.equal(minutesOf(days), 10);
   assert.equal(minutesOf([{ minutes: 1.5 }, { minutes: 0.02 }, { minutes: 0 }]), 1.5);
+});
+
+test("[DB647] hours that a clock runs through twice are told apart in charts", () => {
+  const points = ["01:00", "02:00", "02:00", "03:00"].map((time) => ({ date: `2025-10-26T${time}` }));
+  const day = labelsOf([{ date: "2025-10-26" }], "day", "UTC");
+  assert.deepEqual(labelsOf(points, "hour", "Europe/Berlin"), [
+    `${day}, 01:00`, `${day}, 02:00 GMT+2`, `${day}, 02:00 GMT+1`, `${day}, 03:00`,
+  ]);
+  const west = ["01:00", "01:00"].map((time) => ({ date: `2025-11-02T${time}` }));
+  assert.match(String(labelsOf(west, "hour", "America/New_York")), /01:00 EDT,.* 01:00 EST$/);
 });
 
 test("[DB522] a message in Markdown is one plain line in lists", () => {

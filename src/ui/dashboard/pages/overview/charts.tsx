@@ -3,8 +3,9 @@ import { Chart } from "#ui/dashboard/kit/chart.tsx";
 import { count, money, decimal } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import type { OverviewData } from "./overview.tsx";
-import { labelOf, opening, type Range } from "./range.ts";
+import { labelsOf, opening, type Range } from "./range.ts";
 import { plural, t } from "#ui/dashboard/kit/texts.ts";
+import { shownZone } from "#ui/dashboard/kit/zone.ts";
 
 const seconds = (ms: number): string =>
   ms < 1000 ? `${count(ms)} ms` : `${decimal(ms / 1000, ms < 10_000 ? 2 : 1)} s`;
@@ -22,7 +23,7 @@ type Part<T> = T & { range: Range; labels: string[]; before: T | null };
 
 export function Charts({ overview, range, before }: ChartsProps) {
   const shared = {
-    range, labels: overview.calls.by_day.map(({ date }) => labelOf(date, range.by)),
+    range, labels: labelsOf(overview.calls.by_day, range.by, shownZone()),
   };
   return (
     <div class="grid two overview-charts">

@@ -3,7 +3,7 @@
 import { dayAfter, daysBetween, isDay } from "#core/days.ts";
 import { openNarrowed } from "#ui/dashboard/data/address.ts";
 import { calendarDay } from "#ui/dashboard/kit/format.ts";
-import { t } from "#ui/dashboard/kit/texts.ts";
+import { LOCALE, t } from "#ui/dashboard/kit/texts.ts";
 import { shownZone, today } from "#ui/dashboard/kit/zone.ts";
 
 export const DAYS_DEFAULT = 30;
@@ -24,6 +24,7 @@ export interface Range {
 
 /** As the server bounds them. */
 const MOST_DAYS: Record<Unit, number> = { hour: 14, day: 366, week: 366 };
+const DAY_MS = 86_400_000;
 const HOURS_UP_TO_DAYS = 2;
 const WEEKS_FROM_DAYS = 120;
 
@@ -56,7 +57,22 @@ export const queryOf = ({ from, to, by, assistant }: Range) => ({
   ...assistant ? { assistant_id: Number(assistant) } : {},
 });
 
-export function labelOf(date: string, by: Unit): string {
+/** The hour that a clock runs through twice says each time by which zone. */
+export const labelsOf = (points: { date: string }[], by: Unit, zone: string): string[] =>
+  points.map(({ date }, at) => {
+    const label = labelOf(date, by);
+    if (points[at + 1]?.date === date) return `${label} ${zoneNameAt(date, -DAY_MS, zone)}`;
+    if (points[at - 1]?.date === date) return `${label} ${zoneNameAt(date, DAY_MS, zone)}`;
+    return label;
+  });
+
+/** So long before or after that time of day: `CEST` or `GMT+2`, as the language writes it. */
+const zoneNameAt = (date: string, shiftMs: number, timeZone: string): string =>
+  new Intl.DateTimeFormat(LOCALE, { timeZone, timeZoneName: "short" })
+    .formatToParts(Date.parse(`${date}Z`) + shiftMs)
+    .find(({ type }) => type === "timeZoneName")?.value ?? "";
+
+function labelOf(date: string, by: Unit): string {
   const [day = "", time] = date.split("T");
   if (time !== undefined) return `${calendarDay(day)}, ${time}`;
   return by === "week" ? t("Week of {day}", { day: calendarDay(day) }) : calendarDay(day);
