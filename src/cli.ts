@@ -12,7 +12,7 @@ import { searchCommands } from "./cli/search.ts";
 import { trimCommand } from "./cli/trim.ts";
 import { userCommands } from "./cli/users.ts";
 import { settingsCommand } from "./cli/settings.ts";
-import { describeSettings, EXIT_CONFIG, readConfig } from "./base/config/config.ts";
+import { EXIT_CONFIG, readConfig } from "./base/config/config.ts";
 import { keepAwake } from "./base/core/system.ts";
 import { VERSION } from "./base/core/version.ts";
 import { settleRestore } from "./cli/restoring.ts";
@@ -22,19 +22,33 @@ const COMMANDS: Command[] = [
   moveCommand, settingsCommand, trimCommand,
 ];
 
+/** The commands that begin with one word, in the list of all. */
+const FAMILIES: Record<string, string> = {
+  account: "accounts and their plans",
+  balance: "what an account has to spend",
+  key: "API keys",
+  ledger: "the proof that all money adds up",
+  number: "phone numbers that the operator brings",
+  search: "the index of the inbox's search",
+  user: "people who sign in to an account",
+};
+
+/** Fits a terminal of 80 by 24. */
 function usage(): string {
-  const rows = COMMANDS.map(({ name, takes, summary }) => [`${name} ${takes}`.trim(), summary]);
-  const width = Math.max(...rows.map(([call]) => call?.length ?? 0));
-  const settings = describeSettings().map((setting) =>
-    `  ${setting.name}${setting.default === "" ? "" : ` (${setting.default})`}: ${setting.description}`);
+  const rows = new Map([["serve", "Run the server"]]);
+  for (const { name, summary } of COMMANDS) {
+    const [first = "", second] = name.split(" ");
+    if (second === undefined) rows.set(name, summary);
+    else rows.set(first, `${family(first).map(verbOf).join("|")}: ${FAMILIES[first] ?? summary}`);
+  }
+  const width = Math.max(...[...rows.keys()].map(({ length }) => length));
   return [
     "parley <command> [options] [--json]",
     "",
-    `  ${"serve".padEnd(width)}  Run the server`,
-    ...rows.map(([call = "", summary = ""]) => `  ${call.padEnd(width)}  ${summary}`),
+    ...[...rows].map(([name, summary]) => `  ${name.padEnd(width)}  ${summary}`),
     "",
-    "Settings (environment):",
-    ...settings,
+    "What a command takes: parley <command> --help",
+    "Settings are environment variables: parley settings",
     "",
   ].join("\n");
 }
@@ -45,6 +59,8 @@ const callOf = ({ name, takes }: Command): string => `parley ${name} ${takes}`.t
 
 /** The commands of two words that begin with this one. */
 const family = (word: string): Command[] => COMMANDS.filter(({ name }) => name.startsWith(`${word} `));
+
+const verbOf = ({ name }: Command): string => name.split(" ")[1] ?? "";
 
 /** Commands have one word or two. */
 function findCommand(argv: string[]): Command {
@@ -95,7 +111,9 @@ async function main(argv: string[]): Promise<number> {
     return 0;
   }
   if (argv.at(-1) === "--help" && argv.length === 2) {
-    const calls = first === "serve" ? ["parley serve"] : family(first).map(callOf);
+    const calls = first === "serve"
+      ? ["parley serve"]
+      : family(first).map((command) => `${callOf(command)}\n  ${command.summary}`);
     if (calls.length > 0) {
       write(`${calls.join("\n")}\n`);
       return 0;

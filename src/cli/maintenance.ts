@@ -59,7 +59,7 @@ const verifyLedger: Command = {
 const backup: Command = {
   name: "backup",
   takes: "FILE [--force]",
-  summary: "Write a checked copy of the database, the secret, unread documents and recordings",
+  summary: "Write a checked copy: database, secret, unread documents, recordings",
   words: 1,
   options: { force: { type: "boolean" } },
   run: async ({ config, values, positionals: [file] }) => {

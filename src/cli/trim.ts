@@ -8,7 +8,7 @@ import type { Command } from "./command.ts";
 export const trimCommand: Command = {
   name: "trim",
   takes: "",
-  summary: "Delete from the installed packages what is for other machines and compilers",
+  summary: "Delete from packages what is for other machines and compilers",
   options: {},
   run: () => {
     const beside = dirname(programFile("."));

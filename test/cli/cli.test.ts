@@ -169,8 +169,20 @@ test("[CL7] unknown commands and options exit with 64, --help and --version with
     parley(dir, ["--version"]),
   ]);
   assert.deepEqual([command.code, option.code, help.code, version.code], [64, 64, 0, 0]);
-  assert.match(help.out, /ledger verify/);
   assert.match(version.out, /^\d+\.\d+\.\d+\n$/);
+  rmSync(dir, { recursive: true });
+});
+
+test("[CL109] the list of commands fits a terminal of 80 by 24, and leads to what each takes", async () => {
+  const dir = testDataDir();
+  const [list, family] = await Promise.all([parley(dir, []), parley(dir, ["ledger", "--help"])]);
+  const lines = list.out.split("\n");
+  assert.ok(lines.length <= 24, list.out);
+  assert.deepEqual(lines.filter(({ length }) => length > 80), []);
+  assert.match(list.out, /^ {2}ledger +verify: /m);
+  assert.match(list.out, /parley <command> --help$/m);
+  assert.match(list.out, /parley settings$/m);
+  assert.equal(family.out, "parley ledger verify\n  Recompute every balance and hash from the ledger\n");
   rmSync(dir, { recursive: true });
 });
 

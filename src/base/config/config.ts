@@ -119,7 +119,7 @@ export interface SettingDescription {
   secret: boolean;
 }
 
-/** One row per setting, for `--help`, `parley settings` and docs/configuration.md. */
+/** One row per setting, for `parley settings` and docs/configuration.md. */
 export function describeSettings(): SettingDescription[] {
   return (Object.entries(SETTINGS) as [string, Setting<unknown>][]).map(([name, definition]) => ({
     name,
