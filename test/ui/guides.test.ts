@@ -113,6 +113,17 @@ test("[GD6] where a reply fails, the examples of streams end with what the serve
   }
 });
 
+test("[GD9] where a document cannot be read, the shell's example of knowledge ends with the reason", async () => {
+  const example = examplesOf("knowledge").find(({ lang }) => lang === "sh") ?? assert.fail();
+  // No port of a web server.
+  const text = example.text.replace(
+    /"text", "text": "A city bike.*?"/, '"website", "links": [{"link": "http://127.0.0.1:1/"}]');
+  assert.notEqual(text, example.text);
+  const { command, args } = written({ ...example, text });
+  const { stdout } = await run(command, args, { timeout: 60_000 });
+  assert.match(stdout, /"failure_reason":"The page may not be called/);
+});
+
 test("[GD7] [GD8] the example that loses no word goes on where its connection broke, behind a proxy that says 502 first", async () => {
   const hold = Promise.withResolvers<void>();
   model.script(() => ({ tokens: ["From ", "nine ", "to ", "five."], hold: hold.promise, holdAfter: 2 }));
