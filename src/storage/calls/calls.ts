@@ -152,7 +152,7 @@ function createCallSweeps(
   const ended = reader.prepare<object, { id: number }>(`
     SELECT id FROM calls
     WHERE status = 'ended' AND ${IS_UNFINISHED} AND coalesce(node_id, ${NOBODY}) = @nodeId
-      AND updated_at <= @before ORDER BY id`);
+      AND updated_at <= @before ORDER BY account_id, id`);
   const expired = reader.prepare<object, RecordedRow & { id: number; accountId: number }>(`
     SELECT id, account_id AS "accountId", recording_file, transfers FROM calls
     WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);

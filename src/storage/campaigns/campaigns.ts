@@ -82,9 +82,9 @@ export function createCampaignStore(
   const unsettled = reader.prepare<object, { accountId: number; leadId: number }>(`
     SELECT l.account_id AS "accountId", l.id AS "leadId"
     FROM leads l LEFT JOIN calls c ON c.id = l.call_id
-    WHERE l.status = 'processing' AND (c.id IS NULL OR c.${IS_FINAL}) ORDER BY l.id`);
+    WHERE l.status = 'processing' AND (c.id IS NULL OR c.${IS_FINAL}) ORDER BY l.campaign_id`);
   const calling = reader.prepare<object, { id: number }>(
-    "SELECT DISTINCT account_id AS id FROM leads WHERE status = 'processing'");
+    "SELECT DISTINCT +account_id AS id FROM leads WHERE status = 'processing'");
   return {
     zones: createZoneReads(reader),
     figures: createFigureReads(reader),

@@ -212,7 +212,7 @@ function createConversationSweeps(
     SELECT t.id AS turn_id, coalesce(t.node_id, ${NOBODY}) AS node_id, c.id, c.uuid, c.account_id,
       c.assistant_id
     FROM turns t JOIN conversations c ON c.id = t.conversation_id
-    WHERE t.state = 'open' AND ${isFree("t.node_id")} ORDER BY t.id`);
+    WHERE t.state = 'open' AND ${isFree("t.node_id")} ORDER BY t.conversation_id`);
   return {
     endInactive: async ({ now, rows }) => {
       const looked = await due.all({ now, rows });
