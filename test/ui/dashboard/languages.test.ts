@@ -224,7 +224,7 @@ test("[DB521] what the server minds, refuses and confirms is in the reader's lan
     status: 422, json: { message: "The moon is full.", errors: { phone_number: ["The moon is full."] } },
   }));
   await minded("+4930123457", "The moon is full.");
-  const { id } = await newAssistant(server);
+  const { id } = await newAssistant(server, { mode: "multimodal" });
   await page.goto(`${server.url}/#/assistants/${id}`);
   await page.getByRole("button", { name: "Alle Abschnitte öffnen" }).click();
   const longest = page.getByLabel(String(readCatalog("de")["Longest call (s)"]), { exact: true });
@@ -236,6 +236,9 @@ test("[DB521] what the server minds, refuses and confirms is in the reader's lan
   assert.equal(await minds.count(), 2);
   await page.getByText("Die Einstellung PARLEY_REALTIME_URL ist auf diesem Server nicht gesetzt.").first()
     .waitFor({ state: "attached" });
+  // A warning of the server, followed by its reason.
+  await page.getByText("Anrufe laufen als Kette aus Erkenner, Sprachmodell und Stimme. Die Einstellung"
+    + " PARLEY_REALTIME_URL ist auf diesem Server nicht gesetzt.").first().waitFor({ state: "attached" });
   await context.close();
 });
 

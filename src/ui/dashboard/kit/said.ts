@@ -34,12 +34,16 @@ function faultOf(message: string): string | null {
   return null;
 }
 
+/** What happens, and then why. */
+const SENTENCE_END = /(?<=\.) (?=\p{Lu})/u;
 const UNSET = /^The setting (?<setting>\w+) is not set on this server\.$/;
 
 export function said(message: string): string {
   if (LANGUAGE === "en") return message;
   const whole = t(message);
   if (whole !== message) return whole;
+  const sentences = message.split(SENTENCE_END);
+  if (sentences.length > 1) return sentences.map(said).join(" ");
   const { setting } = UNSET.exec(message)?.groups ?? {};
   return setting === undefined
     ? faultOf(message) ?? message

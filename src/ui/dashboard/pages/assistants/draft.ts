@@ -5,6 +5,7 @@ import { useContext, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { changedIn, meanwhile, same, takenFault } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { said } from "#ui/dashboard/kit/said.ts";
 import { reworded } from "./labels.ts";
 
 type OneAssistant = paths["/user/assistant/{id}"];
@@ -111,7 +112,7 @@ export function useNewDraft(record: Assistant, { onRead, onSaved }: Kept): Draft
     record, values, changed, ...saving, unsaved: changed.length > 0 ? unsaved : null,
     warnings: Object.fromEntries((record.warnings ?? [])
       .filter(({ field }) => !changed.includes(field.split(".")[0] as Field))
-      .map(({ field, message }) => [field, message])),
+      .map(({ field, message }) => [field, said(message)])),
     set: (name, value) => {
       setEdits((before) => ({ ...before, [name]: value }));
       setSaving((before) => {

@@ -89,10 +89,10 @@ export function Settings({ isShown }: { isShown: boolean }) {
   );
 }
 
-/** Settings whose fields are of many parts: what is said of them stands above the section. */
+/** Settings of many fields, or that decide on others: what is said of them stands above. */
 const OF_PARTS: ReadonlySet<string> = new Set<Field>([
   "tools", "secondary_language_ids", "widget_settings", "filler_config", "variables",
-  "post_call_schema", "label_ids", "tool_ids", "desk",
+  "post_call_schema", "label_ids", "tool_ids", "desk", "mode",
 ]);
 
 function Warnings({ texts }: { texts: string[] }) {
