@@ -56,14 +56,15 @@ const TRIAL_MS = 3000;
 
 /** Asks for the list of models, which costs nothing, with the key. */
 export async function tryModelServer(
-  config: Config, url: string,
+  config: Config, url: string, signal?: AbortSignal,
 ): Promise<{ ok: boolean; detail: string }> {
   const { PARLEY_MODEL_KEY: key, PARLEY_MODEL_NAME: name } = config;
   const { origin, modelsPath } = endpointsOf(url);
   const client = new Client(origin);
   try {
     const { statusCode: status, body } = await request(origin + modelsPath, {
-      dispatcher: client, method: "GET", signal: AbortSignal.timeout(TRIAL_MS),
+      dispatcher: client, method: "GET",
+      signal: AbortSignal.any([AbortSignal.timeout(TRIAL_MS), ...signal ? [signal] : []]),
       headers: key === null ? {} : { authorization: `Bearer ${key}` },
     });
     if (status === 401 || status === 403) {

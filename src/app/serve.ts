@@ -76,11 +76,16 @@ export async function serve(argv: string[]): Promise<number> {
     const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
     const demo = wantsDemo ? await seedDemo(app.features) : null;
     announce(config, log, await app.listen(), demo);
+    const stopping = new AbortController();
     const { PARLEY_MODEL_URL: url } = config;
-    if (url !== null) void tryModelServer(config, url).then(warnOfModel(log, url));
+    if (url !== null) {
+      void tryModelServer(config, url, stopping.signal)
+        .then((found) => stopping.signal.aborted || warnOfModel(log, url, found));
+    }
     setFlagsFromString(`--invocation-count-for-turbofan=${OPTIMIZED_AFTER_CALLS}`);
     const waitMs = longestStopMs(config);
     const isLost = await Promise.race([signals.first.then(() => false), app.lost.then(() => true)]);
+    stopping.abort();
     return isLost
       ? await stop(app, log, { waitMs, impatient: wait(system, LIMITS.lostMs), code: EXIT_LOST })
       : await stop(app, log, { waitMs, impatient: signals.second, code: 0 });
@@ -125,13 +130,14 @@ function announce(
 }
 
 /** Once: each reply that fails for it is logged as well. */
-const warnOfModel = (log: Logger, url: string) =>
-  ({ ok, detail }: { ok: boolean; detail: string }): void => {
-    if (ok) return;
-    // What else is in the address may be secret.
-    log.warn({ setting: "PARLEY_MODEL_URL", server: new URL(url).origin, detail },
-      "the model server is of no use");
-  };
+function warnOfModel(
+  log: Logger, url: string, { ok, detail }: { ok: boolean; detail: string },
+): void {
+  if (ok) return;
+  // What else is in the address may be secret.
+  log.warn({ setting: "PARLEY_MODEL_URL", server: new URL(url).origin, detail },
+    "the model server is of no use");
+}
 
 /** After so long the process ends as it is. */
 function longestStopMs(config: Config): number {
