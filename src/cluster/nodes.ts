@@ -98,6 +98,8 @@ export interface Nodes extends Cluster {
 
 const subjectOf = (nodeId: number): string => `there.${nodeId}`;
 const EMPTY = new Uint8Array();
+/** The answer of who cannot give anybody up before a lease after it reaches the database again. */
+const AWAY = Uint8Array.of(1);
 
 /** What is remembered between one beat and the next. */
 interface Life {
@@ -149,8 +151,8 @@ export function createNodes(options: NodesOptions): Nodes {
     start: async (work) => {
       const look = createLook({ ...options, ...work }, life, lose);
       const rounds = createRound({ options, life, holds, lose, look });
-      stopListening = options.wire?.subscribe(subjectOf(nodeId), (_, reply) => reply?.(EMPTY))
-        ?? stopListening;
+      stopListening = options.wire?.subscribe(subjectOf(nodeId), (_, reply) =>
+        reply?.(isAway(life, system) ? AWAY : EMPTY)) ?? stopListening;
       const now = await look.beat();
       if (now !== null) await look.see(now);
       round = rounds;
@@ -185,9 +187,24 @@ const viewOf = ({ id, url, state }: NodeRecord): NodeView =>
 /** Sooner than its lease is over, and by the slower of two clocks: one may have stood still. */
 const leftMs = ({ beatMs, beatAt }: Life, system: System): number => LIMITS.nodeHoldMs
   - Math.max(system.monotonicMs() - beatMs, (system.now() - beatAt) / 1000);
+/** Long enough for nothing it asked of the database before to be under way any more. */
+const isAway = ({ steadyMs, beatMs }: Life, system: System): boolean =>
+  steadyMs === null && system.monotonicMs() - beatMs >= LIMITS.nodeAwayMs;
 const isFresh = (life: Life, system: System): boolean => leftMs(life, system) > 0;
 
 type Round = ReturnType<typeof createRound>;
+
+/**
+ * Whether somebody may give this node up while it cannot beat. Not where everybody answers to be
+ * away as well: who reaches the database first waits for a lease, and is asked until then.
+ */
+async function mayBeGivenUp({ wire }: NodesOptions, { others }: Life): Promise<boolean> {
+  const living = others.filter(isLiving);
+  if (!wire) return living.length > 0;
+  const answers = await Promise.allSettled(living.map(({ id }) =>
+    wire.request(subjectOf(id), EMPTY, LIMITS.nodeAnswerMs)));
+  return answers.some((answer) => answer.status === "rejected" || answer.value[0] !== AWAY[0]);
+}
 
 /**
  * One beat at a time, and one look at the others after it, which beats do not wait for: what a dead
@@ -208,10 +225,13 @@ function createRound({ options, life, holds, lose, look }: {
     if (now === null) return;
     seeing ??= look.see(now).catch(failed).finally(() => (seeing = null));
   };
+  const endIfOthersMay = async (): Promise<void> => {
+    if (await mayBeGivenUp(options, life) && !holds()) lose();
+  };
   return {
     begin: (): void => {
       if (life.isLost) return;
-      if (!holds() && life.others.some(isLiving)) return lose();
+      if (!holds()) void endIfOthersMay();
       beating ??= beatAndSee().catch(failed).finally(() => (beating = null));
     },
     settled: async (): Promise<void> => {

@@ -38,11 +38,11 @@ function createWorld() {
     rmSync(dataDir, { recursive: true });
   });
   /** The store as a node sees it: on the test's clock, and away when the database is. */
-  const seen = (store: NodeStore): NodeStore => Object.fromEntries(
+  const seen = (store: NodeStore, own: { isAway: boolean }): NodeStore => Object.fromEntries(
     Object.entries({ ...store, clock: async () => time.now() }).map(([name, ask]) => [
       name,
       async (...args: never[]) => {
-        if (isAway) throw new Error("the database is away");
+        if (isAway || own.isAway) throw new Error("the database is away");
         return (ask as (...args: never[]) => Promise<unknown>)(...args);
       },
     ])) as unknown as NodeStore;
@@ -56,11 +56,14 @@ function createWorld() {
     });
     const system = createManualSystem();
     const storage = storageOver(reader, writer, nodeId);
+    const own = { isAway: false };
     const nodes = createNodes({
       nodeId, wire, system, log, self: { url: null },
-      store: { ...seen(storage.nodes), isAlone },
+      store: { ...seen(storage.nodes, own), isAlone },
     });
-    const machine = { nodes, storage, system, recoveries: 0, lost: false, isDead: false };
+    const machine = {
+      nodes, storage, system, own, recoveries: 0, lost: false, isDead: false,
+    };
     nodes.onLost(() => (machine.lost = true));
     machines.push(machine);
     await nodes.start({
@@ -150,7 +153,7 @@ test("[ND4] without a wire, or while it is down, a node is given up by its lease
 
 test("[ND5] a node without the database holds nothing after 27 seconds, by either of its clocks", async () => {
   const world = createWorld();
-  const one = await world.join();
+  const one = await world.join({ wire: null });
   await world.join();
   await world.pass(2 * SECOND);
   world.away(true);
@@ -189,6 +192,42 @@ test("[ND45] a node that knows of no other holds nothing while the database is a
   world.away(false);
   await world.pass(4 * SECOND);
   assert.deepEqual([one.nodes.holds(), one.lost], [false, true], "one that came had it given up");
+});
+
+test("[ND50] nodes that all hear from each other to be without the database outlive it, and nobody is given up", async () => {
+  const world = createWorld();
+  const all = [await world.join(), await world.join(), await world.join()];
+  const [one, two, three] = all as [typeof all[0], typeof all[0], typeof all[0]];
+  await world.pass(4 * SECOND);
+  world.away(true);
+  await world.pass(120 * SECOND);
+  const state = () => all.map(({ nodes, lost }) => [nodes.holds(), lost]);
+  assert.deepEqual(state(), [[false, false], [false, false], [false, false]]);
+  world.away(false);
+  await world.pass(60 * SECOND);
+  assert.deepEqual(state(), [[true, false], [true, false], [true, false]]);
+  assert.deepEqual(all.map(({ recoveries }) => recoveries), [0, 0, 0]);
+
+  // Cut off alone: it has ended its work before others may take that up.
+  one.own.isAway = true;
+  await world.pass(26 * SECOND);
+  assert.deepEqual([one.lost, two.recoveries, three.recoveries], [false, 0, 0]);
+  await world.pass(4 * SECOND);
+  assert.deepEqual([one.lost, two.recoveries, three.recoveries], [true, 0, 0]);
+  await world.pass(8 * SECOND);
+  assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId, three.nodes.nodeId]);
+
+  // Both are without it, and one of them is long back before it gives the other up.
+  world.away(true);
+  await world.pass(40 * SECOND);
+  three.own.isAway = true;
+  world.away(false);
+  assert.equal(three.lost, false);
+  await world.pass(8 * SECOND);
+  assert.deepEqual([two.lost, two.nodes.holds(), three.lost], [false, true, true]);
+  assert.equal(two.nodes.alive().length, 2);
+  await world.pass(36 * SECOND);
+  assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId]);
 });
 
 test("[ND6] a node that finds itself given up ends its work at once and beats no more", async () => {

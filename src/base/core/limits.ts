@@ -356,6 +356,8 @@ export const LIMITS = {
   nodeLeaseMs: 30 * SECOND_MS,
   /** It ends its own work sooner than others may take it up. */
   nodeHoldMs: 27 * SECOND_MS,
+  /** Without a beat for so long, nothing a node asked of the database is under way any more. */
+  nodeAwayMs: 16 * SECOND_MS,
   /** After so many, others ask whether it is there. */
   nodeBeatsMissed: 3,
   nodeAnswerMs: SECOND_MS / 2,
