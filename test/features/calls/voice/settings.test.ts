@@ -243,7 +243,7 @@ test("[VL32] half an hour of talk is played by its own clock, with the same verd
     answer: (question) => `You asked: ${question} And here is the answer to it in full.`,
   });
   const verdicts = new Set<string>();
-  const runs = process.env.PROOF === "long" ? 100 : 5;
+  const runs = process.env.PROOF === "long" ? 100 : 2;
   let lengthMs = 0;
   for (let run = 0; run < runs; run += 1) {
     const played = play();
