@@ -13,7 +13,10 @@ const LONG = [
   "test/providers/carriers/sip/tone-keys.test.ts",
   "test/providers/carriers/sip/baresip-killed.test.ts", "test/features/campaigns/crash.test.ts",
   "test/features/campaigns/dialler.test.ts", "test/app/package.test.ts",
-  "test/ui/dashboard/desk-crash.test.ts",
+  "test/ui/dashboard/desk-crash.test.ts", "test/storage/crash.test.ts",
+  "test/cli/move-stopped.test.ts", "test/features/leads/import-crash.test.ts",
+  "test/features/knowledgebases/documents.test.ts", "test/providers/carriers/sip/load.test.ts",
+  "test/features/conversations/desk-crash.test.ts", "test/providers/speech/loudness.test.ts",
 ];
 
 /**
@@ -96,6 +99,7 @@ function run({ files, timeoutMs, env, concurrency, skips }: Run): boolean {
   for (let first = 0; first < files.length; first += BATCH) {
     const batch = files.slice(first, first + BATCH);
     const { status } = spawnSync(process.execPath, [
+      ...process.execArgv,
       "--test", `--test-concurrency=${concurrency}`, `--test-timeout=${timeoutMs}`,
       ...skips.map((id) => `--test-skip-pattern=/\\[${id}\\]/`), ...batch,
     ], { stdio: "inherit", env: { ...process.env, ...env } });

@@ -10,10 +10,14 @@ import { withoutNats } from "#support/nats.ts";
 
 const PROVE = join(import.meta.dirname, "../../scripts/prove.ts");
 
+/** Its files load what the runner has prepared for those of the suite, where it has. */
+const prepared = process.env.PREPARED_DATABASE === undefined
+  ? [] : ["--import", join(import.meta.dirname, "../support/prepared.js")];
+
 /** Ends with 0 where nothing failed; its tests share the PostgreSQL of this run. */
 async function prove(what: "postgres" | "nodes"): Promise<void> {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const child = spawn(process.execPath, [PROVE, what, "short"], {
+  const child = spawn(process.execPath, [...prepared, PROVE, what, "short"], {
     env: { ...env, RUN_PID: String(RUN_PID) }, stdio: ["ignore", "pipe", "pipe"],
   });
   let out = "";

@@ -13,7 +13,7 @@ const MINUTE = 60_000;
 /** Three minutes each on average: more than any plan needs. */
 const STEPS_MAX = 100_000;
 /** Each is days of calling, and a second or two of a core. */
-const RUNS = process.env.PROOF === "long" ? 200 : 6;
+const RUNS = process.env.PROOF === "long" ? 200 : 4;
 
 /** Minute and day of the zone's calendar, computed in another way than the program does. */
 function localTime(at: number, zone: string): { minute: number; day: string } {

@@ -7,7 +7,8 @@ import { test } from "node:test";
 import { startProcess, type Running } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
-const KILLS = 3;
+const IS_PROOF = process.env.PROOF === "long";
+const KILLS = IS_PROOF ? 5 : 2;
 const MESSAGES = 40;
 
 async function call(

@@ -7,8 +7,9 @@ import { accountEvent } from "#support/account-events.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
 
-const ROWS = 20_000;
-const KILLS = 2;
+const IS_PROOF = process.env.PROOF === "long";
+const ROWS = IS_PROOF ? 20_000 : 10_000;
+const KILLS = IS_PROOF ? 2 : 1;
 const PER_PAGE = 100;
 const ENV = { PARLEY_SPEECH: "loopback" };
 

@@ -14,8 +14,8 @@ import { startWebhookReceiver, type Received } from "#support/webhook-receiver.t
 
 const isLong = process.env.PROOF === "long";
 const ENDPOINTS = isLong ? 20 : 4;
-const MESSAGES = isLong ? 2500 : 150;
-const KILLS = isLong ? 20 : 3;
+const MESSAGES = isLong ? 2500 : 100;
+const KILLS = isLong ? 20 : 2;
 const SENDERS = 8;
 const DUPLICATES_MAX = 0.01;
 
