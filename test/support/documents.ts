@@ -249,9 +249,9 @@ export function pdfBomb(): Buffer {
   return pagesOf([streamOf(deflateSync(inner), "/Filter [/FlateDecode /FlateDecode]")]);
 }
 
-/** Three million text operators. */
-export function pdfOfManyOperators(): Buffer {
-  const content = `BT /F1 10 Tf ${"1 0 Td (a) Tj ".repeat(3_000_000)} ET`;
+/** Text operators, one behind the other. */
+export function pdfOfManyOperators(count: number): Buffer {
+  const content = `BT /F1 10 Tf ${"1 0 Td (a) Tj ".repeat(count)} ET`;
   return pagesOf([streamOf(deflateSync(Buffer.from(content)), "/Filter /FlateDecode")]);
 }
 
