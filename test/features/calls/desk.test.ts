@@ -7,9 +7,10 @@ import { after, test } from "node:test";
 import { WebSocket } from "ws";
 import { joined } from "#audio/mix.ts";
 import { accountEvent, type AccountEvent } from "#support/account-events.ts";
+import { auditBeside } from "#support/beside.ts";
 import { memberOf } from "#support/members.ts";
 import { MicrophoneSocket } from "#support/microphone-socket.ts";
-import { runCli, startProcess } from "#support/process.ts";
+import { startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   assistantBody, newAssistant, newConversation, startTestServer, testDataDir,
@@ -289,7 +290,7 @@ test("[CR423] killed while a person has a call: it has failed, is paid for once,
   child.process.kill("SIGKILL");
   await exited;
   child = await startProcess(folder, env);
-  assert.match(runCli(folder, ["ledger", "verify"]), /ok|right|agree/i);
+  assert.deepEqual((await auditBeside(folder)).problems, []);
   const call = await ask(`/user/calls/${String(id)}`);
   assert.deepEqual(
     [call.status, call.end_reason, call.desk, call.desk_holder, call.desk_reason],

@@ -11,7 +11,8 @@ import { chargeOf } from "#features/calls/records/failures.ts";
 import { applyCallEvent, type CallFrame, type CallState } from "#features/calls/replica.ts";
 import { createWordDecoder } from "#providers/speech/loopback.ts";
 import { accountEvent } from "#support/account-events.ts";
-import { runCli, startProcess } from "#support/process.ts";
+import { auditBeside } from "#support/beside.ts";
+import { startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   assistantBody, newAssistant, openBeside, startTestServer, testDataDir,
@@ -399,7 +400,7 @@ async function stoppedBy(signal: NodeJS.Signals): Promise<Record<string, unknown
   child.process.kill(signal);
   await exited;
   child = await startProcess(folder, childEnv);
-  assert.match(runCli(folder, ["ledger", "verify"]), /ok|right|agree/i);
+  assert.deepEqual((await auditBeside(folder)).problems, []);
   return await askChild(`/user/calls/${id}`);
 }
 
