@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { askUntil } from "./asking.ts";
 import { BIN } from "./engines.ts";
 import { freePorts } from "./free-ports.ts";
 import { asPostgres, giveToPostgres } from "./postgres-user.ts";
@@ -16,8 +17,10 @@ export interface OwnPostgres {
   query<Row extends object>(text: string): Promise<Row[]>;
   /** At once, as when its machine is restarted; what was committed is there afterwards. */
   stop(): Promise<void>;
-  /** On the same port, with these settings beside. */
-  start(settings?: Record<string, string>): Promise<void>;
+  /** On the same port. */
+  start(): Promise<void>;
+  /** While it runs; done when sessions that begin have it. */
+  set(name: string, value: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -49,10 +52,10 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
     dying.kill("SIGQUIT");
     await gone;
   };
-  const start = async (settings: Record<string, string> = {}): Promise<void> => {
+  const start = async (): Promise<void> => {
     const all = {
       listen_addresses: "127.0.0.1", port: String(port), unix_socket_directories: folder,
-      shared_buffers: "32MB", log_min_messages: "fatal", ...settings,
+      shared_buffers: "32MB", log_min_messages: "fatal",
     };
     child = spawn(...asPostgres(join(BIN ?? "", "postgres"), [
       "-D", data, ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
@@ -67,9 +70,14 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
       }
     }
   };
+  const set = async (name: string, value: string): Promise<void> => {
+    await query(`ALTER SYSTEM SET ${name} = ${value}`);
+    await query("SELECT pg_reload_conf()");
+    await askUntil(() => query(`SHOW ${name}`), ([row]) => Object.values(row!)[0] === value);
+  };
   await start();
   return {
-    url, query, stop, start,
+    url, query, stop, start, set,
     close: async () => {
       await stop();
       rmSync(folder, { recursive: true, force: true });
