@@ -11,14 +11,16 @@ const scripts = join(import.meta.dirname, "../../scripts");
 export const MAIN = join(scripts, "start.js");
 export const CLI = join(scripts, "parley.js");
 
-/** What Node has compiled of the command, once for a run: tests start it hundreds of times. */
+/** What Node has compiled of programs, once for a run: tests start them hundreds of times. */
 const { PREPARED_DATABASE } = process.env;
 const COMPILED = PREPARED_DATABASE === undefined
   ? {}
   : { NODE_COMPILE_CACHE: join(dirname(PREPARED_DATABASE), "compiled") };
 
+/** What `npm start` and `npm run parley` choose at each start: looked for once. */
+let main: string | null = null;
+const mainFile = (): string => (main ??= entryOf("main"));
 let command: string | null = null;
-/** What `npm run parley` chooses at each start: looked for once. */
 const commandFile = (): string => (command ??= entryOf("cli"));
 
 export interface Running {
@@ -43,10 +45,10 @@ export async function startProcess(
   /** A program, with what it is told, that becomes the server. */
   under: string[] = [],
 ): Promise<Running> {
-  const [program = process.execPath, ...told] = [...under, process.execPath, MAIN];
+  const [program = process.execPath, ...told] = [...under, process.execPath, mainFile()];
   const child = spawn(program, told, {
     env: {
-      PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMITS: "off",
+      ...COMPILED, PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_RATE_LIMITS: "off",
       ...await engineEnv(dataDir), ...env,
     },
     stdio: ["ignore", "pipe", "inherit"],
