@@ -129,7 +129,7 @@ async function converse(
   const wrongMs = recordedMs.map((ms, at) => Math.abs(ms - v2vMs[at]!));
   assert.ok(wrongMs.length === 2 && wrongMs.every((ms) => ms <= RECORD_WRONG_MAX_MS), `${wrongMs}`);
   // Words at both ends.
-  const [greeting, , last] = await recognised(heard.map(({ pcm }) => pcm));
+  const [greeting, last] = await recognised([heard[0]!, heard[2]!].map(({ pcm }) => pcm));
   t.diagnostic(`at the telephone: ${greeting} | ${last}`);
   assert.ok(includes(greeting!, ["calling", "office", "help", "you"]).length >= 2, greeting);
   assert.ok(includes(last!, ["thank", "very", "much", "help"]).length >= 2, last);
