@@ -369,7 +369,7 @@ test("[CL98] a restore that is said to be done stays when the power goes", {
 });
 
 /** Copies of the folder before each name the work gives, and after it: what a kill there leaves. */
-async function killsOf(t: TestContext, dir: string, work: () => Promise<unknown>): Promise<string[]> {
+async function killsOf(t: TestContext, dir: string, work: () => Promise<unknown>) {
   const { renameSync } = fs;
   const left: string[] = [];
   const copy = (): void => {

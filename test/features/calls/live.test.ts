@@ -391,9 +391,8 @@ async function stoppedBy(signal: NodeJS.Signals): Promise<Record<string, unknown
   const { data } = await askChild("/user/assistant", assistantBody({
     type: "outbound", status: "active", initial_message: "Hi there.", post_call_evaluation: false,
   })) as { data?: { id: number } };
-  const { call_id: id } = await askChild("/user/make_call", {
-    phone_number: "+15550100006", assistant_id: data?.id,
-  });
+  const { call_id: id } = await askChild(
+    "/user/make_call", { phone_number: "+15550100006", assistant_id: data?.id });
   await accountEvent({ url: child.url, key: childKey }, ({ type, call_id: of }) =>
     type === "transcript_added" && of === id);
   const exited = once(child.process, "exit");

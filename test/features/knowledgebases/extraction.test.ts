@@ -46,11 +46,9 @@ const directory = testDataDir();
 const started: (Extractor | Website)[] = [];
 let files = 0;
 
-function newExtractor(
-  allowPrivateNetworks: string[] = ["127.0.0.0/8"],
-  documentsMax: number = LIMITS.documentsAtOnceMax,
-): Extractor {
-  const extractor = createExtractor({ log, system, allowPrivateNetworks, documentsMax });
+function newExtractor(options: Partial<Parameters<typeof createExtractor>[0]> = {}): Extractor {
+  const allowPrivateNetworks = ["127.0.0.0/8"];
+  const extractor = createExtractor({ log, system, allowPrivateNetworks, ...options });
   started.push(extractor);
   return extractor;
 }
@@ -241,7 +239,7 @@ test("[EX13] a page that fails is skipped; when all fail the first one's reason 
 
 test("[EX14] a private address is refused and never connected to, unless its network is allowed", async () => {
   const trap = await newSite({ "/": "<p>Inside.</p>" });
-  const guarded = newExtractor([]);
+  const guarded = newExtractor({ allowPrivateNetworks: [] });
   const { port } = new URL(trap.url);
   for (const host of ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1", "user@127.0.0.1"]) {
     const result = await guarded.extract({ type: "website", urls: [`http://${host}:${port}/`], follow: 0 });
@@ -362,9 +360,7 @@ test("[EX19] a DOCX that gets past every look at its sizes costs one document", 
   await read("docx", honest);
   for (const bytes of [lyingDocx(), docxOfQuietParagraphs()]) {
     const before = process.memoryUsage.rss();
-    const [bomb, other] = await Promise.all([
-      read("docx", bytes), read("docx", honest),
-    ]);
+    const [bomb, other] = await Promise.all([read("docx", bytes), read("docx", honest)]);
     // Not the look at sizes, which says "too large".
     assertFailed(bomb, /memory|too long|not a valid/);
     assert.equal(textOf(other), "Honest.");
@@ -417,7 +413,7 @@ test("[EX23] of a long robots.txt the beginning is obeyed; packed pages and repe
 
 test("[EX24] an aborted reading rejects at once and gives its place to the next", async () => {
   const hanging = await newSite({ "/": { body: "<p>Late.</p>", delayMs: 14_000 } });
-  const extractor = newExtractor(undefined, 1);
+  const extractor = newExtractor({ documentsMax: 1 });
   const controller = new AbortController();
   const source = { type: "website" as const, urls: [`${hanging.url}/`], follow: 0 };
   const readings = [1, 2].map(() => extractor.extract(source, controller.signal));
@@ -434,7 +430,7 @@ test("[EX24] an aborted reading rejects at once and gives its place to the next"
 });
 
 test("[EX25] the process is replaced in time although it never has nothing to do", async () => {
-  const extractor = newExtractor(undefined, 1);
+  const extractor = newExtractor({ documentsMax: 1 });
   await read("txt", "Hello.", extractor);
   const first = extractor.pid();
   const path = join(directory, `${files}.txt`);
