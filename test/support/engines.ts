@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
+import { dataRoot } from "./data-folder.ts";
 
 /** Where its programs are; null: there is none. */
 export const [BIN = null] = globSync("/usr/lib/postgresql/*/bin/initdb").map((file) => dirname(file))
@@ -54,9 +55,13 @@ function clearStale(folder: string): void {
   if (!isThere(pid)) rmSync(folder, { recursive: true, force: true });
 }
 
+/** What waits for its disk has one that is quick, where there was room for it. */
+const ROOTS = { durable: dataRoot(), forgets: tmpdir() };
+const folderOf = (kind: Kind): string => join(ROOTS[kind], `parley-pg-${RUN_PID}-${kind}`);
+
 async function startCluster(kind: Kind): Promise<Cluster> {
   if (BIN === null) throw new Error(String(withoutPostgres));
-  const folder = join(tmpdir(), `parley-pg-${RUN_PID}-${kind}`);
+  const folder = folderOf(kind);
   clearStale(folder);
   try {
     mkdirSync(folder, { mode: 0o755 });
@@ -102,7 +107,7 @@ const nameOf = (place: string): string => `at_${hash("sha256", place, "hex").sli
 
 /** The database of a place, on the server that waits for its disk; it was made before. */
 export function urlOfMade(place: string): string {
-  const ready = join(tmpdir(), `parley-pg-${RUN_PID}-durable`, "ready.json");
+  const ready = join(folderOf("durable"), "ready.json");
   return urlOf(JSON.parse(readFileSync(ready, "utf8")) as Cluster, nameOf(place));
 }
 

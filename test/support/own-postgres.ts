@@ -2,11 +2,11 @@
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { askUntil } from "./asking.ts";
+import { dataRoot } from "./data-folder.ts";
 import { BIN } from "./engines.ts";
 import { freePorts } from "./free-ports.ts";
 import { asPostgres, giveToPostgres } from "./postgres-user.ts";
@@ -25,7 +25,7 @@ export interface OwnPostgres {
 }
 
 export async function startOwnPostgres(): Promise<OwnPostgres> {
-  const folder = mkdtempSync(join(tmpdir(), "parley-own-pg-"));
+  const folder = mkdtempSync(join(dataRoot(), "parley-own-pg-"));
   giveToPostgres(folder);
   const data = join(folder, "data");
   execFileSync(...asPostgres(join(BIN ?? "", "initdb"), [

@@ -29,7 +29,7 @@ async function run(): Promise<void> {
   giveToPostgres(folder);
   execFileSync(...asPostgres(join(bin, "initdb"), [
     "--pgdata", data, "--username", "parley", "--auth", "trust", "--encoding", "UTF8",
-    "--locale", "C.UTF-8", ...(kind === "durable" ? [] : ["--no-sync"]),
+    "--locale", "C.UTF-8", "--no-sync",
   ]), { cwd: folder, stdio: "ignore" });
   const port = await freePorts();
   const settings = {
