@@ -133,7 +133,7 @@ test("[SO61] no statement looks through all turns, messages, calls, leads or del
     const isWhole = plan.some(({ detail }) => {
       const [, name, index] =
         /^SCAN (\w+)(?: EXISTS| USING (?:COVERING )?INDEX (\w+))?$/.exec(detail) ?? [];
-      // Of a few rows only: `... WHERE state = 'open'`.
+      // A partial index holds a few rows only: `... WHERE state = 'open'`.
       if (name === undefined || (index !== undefined && narrow.has(index))) return false;
       const named = new RegExp(`(?:FROM|JOIN) (\\w+) (?:AS )?${name}\\b`).exec(text);
       return GROWING.has(named?.[1] ?? name);
