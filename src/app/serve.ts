@@ -2,11 +2,12 @@
 import { setFlagsFromString } from "node:v8";
 import type { App, Reached } from "./app.ts";
 import { EXIT_CONFIG, readConfig, type Config } from "#config/config.ts";
+import { COMMAND } from "#core/command.ts";
 import { MisconfiguredStart, StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLogger, type Logger } from "#core/logger.ts";
 import { isLoopback } from "#core/networks.ts";
-import { COMMAND, RUNS_FROM } from "#core/program.ts";
+import { RUNS_FROM } from "#core/program.ts";
 import { createSystem, keepAwake, wait } from "#core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";

@@ -2,7 +2,7 @@
 // it is empty but for the languages there are. Mounted by app/mount.ts.
 import { Type } from "@sinclair/typebox";
 import { readLanguages, spellingsOf } from "#core/language-files.ts";
-import { COMMAND } from "#core/program.ts";
+import { COMMAND } from "#core/command.ts";
 import { assetOf, assetReply, type Asset } from "#http/asset.ts";
 import type { HttpRequest } from "#http/exchange.ts";
 import type { HttpServer } from "#http/server.ts";

@@ -1,7 +1,6 @@
 // Where the program's own files lie: its threads, what ships in data/, migrations, pages. In a
 // checkout they lie where git has them; once built, everything that runs is in dist/
 // (scripts/build.ts), and this file is part of a bundle there.
-import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const IS_BUILT = import.meta.url.endsWith(".js");
@@ -16,7 +15,3 @@ export const programFile = (path: string): string => fileURLToPath(new URL(path,
 /** The whole path of what a thread or process of its own starts with; `name` as in workers/. */
 export const workerFile = (name: string): string =>
   programFile(IS_BUILT ? `dist/${name}.js` : `workers/${name}.ts`);
-
-/** How people call `parley` in the server's folder: the package brings no scripts along. */
-export const COMMAND =
-  existsSync(programFile("scripts/parley.js")) ? "npm run -s parley --" : "npx parley";
