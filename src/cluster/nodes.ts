@@ -321,13 +321,17 @@ function createBurial({ store, wire, system, log }: NodesOptions, life: Life) {
   /** After the database was away, everybody has a lease's time to come back to it. */
   const mayJudge = (): boolean => !life.wasAway
     || (life.steadyMs !== null && system.monotonicMs() - life.steadyMs >= LIMITS.nodeLeaseMs);
+  const startedMs = system.monotonicMs();
+  /** Who has just come cannot tell whether the database was away. */
+  const isNew = (): boolean => system.monotonicMs() - startedMs < LIMITS.nodeLeaseMs;
 
   return async (other: NodeRecord, now: Instant): Promise<void> => {
     const { id: deadId, state, beatAt, leaseUntil } = other;
     if (state === "gone" || !mayJudge()) return;
     const isOver = leaseUntil === null || leaseUntil < now;
     const isLate = now - beatAt > LIMITS.nodeBeatsMissed * LIMITS.nodeBeatMs * 1000;
-    if (!isOver && !(isLate && await isSilent(other))) return;
+    const isProof = isOver && !(wire && isNew());
+    if (!isProof && !((isOver || isLate) && await isSilent(other))) return;
     if (!await store.bury({ deadId, beatAt, now })) return;
     log.warn({ node_id: deadId, name: other.name }, "a node was given up");
     Object.assign(other, { state: "gone", goneAt: now } satisfies Partial<NodeRecord>);

@@ -230,6 +230,29 @@ test("[ND50] nodes that all hear from each other to be without the database outl
   assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId]);
 });
 
+test("[ND51] a node that starts as the database is back gives up nobody who answers", async () => {
+  const world = createWorld();
+  const [one, two] = [await world.join(), await world.join()];
+  const wire = world.wires.connect();
+  const dead = await world.join({ wire });
+  await world.pass(4 * SECOND);
+  world.away(true);
+  await world.pass(60 * SECOND);
+  dead.isDead = true;
+  await wire.close();
+  world.away(false);
+  const three = await world.join();
+  await world.pass(8 * SECOND);
+  assert.deepEqual([one, two, three].map(({ nodes, lost }) => [nodes.holds(), lost]),
+    [[true, false], [true, false], [true, false]]);
+  assert.deepEqual(idsOf(three.nodes.alive()),
+    [one.nodes.nodeId, two.nodes.nodeId, three.nodes.nodeId], "who is silent was given up at once");
+
+  one.own.isAway = true;
+  await world.pass(40 * SECOND);
+  assert.deepEqual(idsOf(three.nodes.alive()), [two.nodes.nodeId, three.nodes.nodeId]);
+});
+
 test("[ND6] a node that finds itself given up ends its work at once and beats no more", async () => {
   const world = createWorld();
   const wire = world.wires.connect();
