@@ -1,40 +1,28 @@
-// Calls while they last, in the main thread: opens the media, answers the customer's turns through
-// the engine, keeps record and transcript, and does the work after the call. The sound itself is in
-// voice/, in a thread of its own; the records are in calls.ts.
-import { join } from "node:path";
+// Calls while they last, in the main thread: how each comes to be, and how all of them end. One is
+// opened by opening.ts; what becomes of all its media says is in from-media.ts. The sound itself
+// is in voice/, in a thread of its own; the records are in calls.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { personaOf } from "#features/assistants/turn-context.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import type { Micros } from "#core/money.ts";
-import { steadyClock, wait } from "#core/system.ts";
-import { allVariables } from "#engine/prompt.ts";
-import { fillTemplate } from "#engine/template.ts";
-import type { HostedAccount } from "#core/hosted-accounts.ts";
+import { wait } from "#core/system.ts";
 import type { CarrierName, LegEvent, Offer } from "#providers/carriers/port.ts";
 import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hosted.ts";
 import { holding, type Capacity } from "./capacity.ts";
 import { createControl } from "./control.ts";
 import { createAfterCall, type AfterCall } from "./after-call.ts";
-import { beat, conclude, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
-import { remember } from "./history.ts";
+import { beat, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records/records.ts";
-import {
-  answerFunctionCall, followLanguage, realtimeOf, reply, replyTo, UNWANTED,
-} from "./replies.ts";
 import type { Face } from "./face.ts";
+import { handle } from "./from-media.ts";
 import { LOOPBACK_LINE, type Line } from "./lines.ts";
-import {
-  callNow, type AssistantFacts, type CallingOptions, type Listener, type LiveCall,
-} from "./live-call.ts";
-import { dismiss, operatorSaid, type Persons } from "./persons.ts";
-import { demanded, type GivenWords } from "./voice-choice.ts";
+import type { CallingOptions, Listener, LiveCall } from "./live-call.ts";
+import { openCall, type OpenArgs } from "./opening.ts";
+import type { Persons } from "./persons.ts";
+import type { GivenWords } from "./voice-choice.ts";
 import { NOBODY_TOOK_IT } from "./records/transfers.ts";
-import { warmReported } from "./warm.ts";
 import { mindsVoicemail } from "./voice/settings.ts";
-import type { FromMedia, LegSetup, PeerRequest } from "./voice/protocol.ts";
-import type { Said } from "./voice/brain.ts";
+import type { PeerRequest } from "./voice/protocol.ts";
 
 export interface Calling {
   /** Places a call whose record has begun; what cannot be placed has failed. Never rejects. */
@@ -210,11 +198,6 @@ const partyOf = (
     log.error({ err: error, call_id: call.id }, "a transfer could not be noted")),
 });
 
-const transferFailed = (
-  options: CallingOptions, call: LiveCall, detail: string | null,
-): Promise<void> =>
-  options.calls.failTransfer(call, detail ?? NOBODY_TOOK_IT, callNow(options, call));
-
 /** Why there is no way out; null: there is one. */
 async function dial(
   options: CallingOptions, begun: Admitted, place: Place,
@@ -265,186 +248,3 @@ const legTo = (call: Call, assistant: Assistant, line: MediaLine) => ({
   ringingMs: assistant.settings.ringing_time * 1000,
   ...line,
 });
-
-interface OpenArgs {
-  leg: LegSetup;
-  /** Absent: as the leg says. */
-  carrier?: HostedAccount;
-  face: Face | null;
-  secondsMax: number;
-  words?: GivenWords | null;
-  facts: AssistantFacts;
-}
-
-/** The loopback caller's lines are known: nothing has to recognise them. */
-const wordsOf = ({ leg, words = null }: OpenArgs): GivenWords | null =>
-  leg.kind === "dialled" && leg.carrier === "loopback" ? "script" : words;
-
-function carrierRateOf(
-  options: CallingOptions, { type, customerPhone, assistantPhone }: Call, args: OpenArgs,
-): Micros {
-  const carrier = args.leg.kind === "remote" ? args.carrier : args.leg.carrier;
-  if (carrier === undefined || type === "web") return 0;
-  const called = type === "outbound" ? customerPhone : assistantPhone;
-  return options.carrierRateOf({ carrier, direction: type, called });
-}
-
-function openCall(
-  options: CallingOptions,
-  call: Call,
-  assistant: Assistant,
-  args: OpenArgs,
-): LiveCall {
-  const { system, media, recordings } = options;
-  const { leg, face, secondsMax, facts } = args;
-  const words = wordsOf(args);
-  const isOutbound = call.type === "outbound";
-  const { settings, engines, language, realtime, hearing } = demanded(
-    options.voiceOf(assistant, { isOutbound, words, titles: facts.titles }));
-  if (hearing === "browser") {
-    options.log.warn({ call_id: call.id, hearing, language: settings.language },
-      "no recogniser of this server understands the language: the caller's own page gives the words");
-  }
-  if (assistant.mode !== "pipeline" && !realtime && hearing !== "typed") {
-    options.log.warn({ call_id: call.id, mode: assistant.mode },
-      "no model that hears by itself is set up: the call runs in the mode pipeline");
-  }
-  const parties = {
-    customerPhone: call.customerPhone ?? "", assistantPhone: call.assistantPhone ?? "",
-  };
-  const variables = allVariables(personaOf(assistant), call.variables, system.now(), parties);
-  const hasLine = leg.kind !== "remote" || leg.hasLine;
-  const entry: LiveCall = {
-    id: call.id, accountId: call.accountId, assistant, variables, given: call.variables, face,
-    isOutbound, hasLine, isOwnLine: leg.kind === "remote" || leg.carrier === "loopback",
-    spoken: { current: settings.language, doubt: null },
-    language: { name: language, among: settings.languages },
-    carrierMicrosPerMinute: carrierRateOf(options, call, args),
-    isRealtime: realtime !== null, hearing, recogniser: engines.transcriber, words,
-    warnings: facts.warnings,
-    rate: leg.rate, answered: null, isSilent: false, saidMs: 0,
-    history: [], turn: null, resolved: null, functionCalls: new Map(),
-    recordingFile: settings.records ? `${system.uuid()}.wav` : null,
-    listeners: new Set(), person: null, hasColleagues: false, untold: [], isOver: false,
-    replies: { given: 0, failure: null },
-    done: Promise.withResolvers(),
-  };
-  media.send({
-    kind: "open",
-    callId: call.id,
-    setup: {
-      settings,
-      durationMaxMs: secondsMax * 1000,
-      greeting: fillTemplate(assistant.settings.initial_message, variables),
-      leg,
-      engines,
-      realtime: realtime && realtimeOf(options, entry, realtime, facts.functions),
-      recordingPath: entry.recordingFile && join(recordings.folder, entry.recordingFile),
-    },
-  });
-  return entry;
-}
-
-type Keep = (what: string, work: Promise<unknown>) => void;
-
-interface Hands extends Pick<AfterCall, "finish"> {
-  keep: Keep;
-  forget(): void;
-}
-
-/** Handles what the media thread posts. Writes are committed in the order they are asked for. */
-function handle(
-  options: CallingOptions, call: LiveCall, message: FromMedia, { keep, finish, forget }: Hands,
-): void {
-  const { calls, system } = options;
-  switch (message.kind) {
-    case "ringing":
-      return keep("call status", calls.change(call, "ringing", {}));
-    case "answered":
-      call.answered = steadyClock(system);
-      return keep("call status", calls.change(call, "in-progress", {
-        recordingFile: call.recordingFile, hearing: call.hearing, warnings: call.warnings,
-        carrierMicrosPerMinute: call.carrierMicrosPerMinute,
-      }));
-    case "sound":
-      return void (call.isSilent = !message.isComing);
-    case "answered_by":
-      return keep("call status", calls.change(call, "in-progress", { answeredBy: message.by }));
-    case "reply":
-      return keep("reply", reply(options, call, message.turn, {
-        question: message.text, detected: message.language, ahead: message.ahead,
-      }));
-    case "go_ahead":
-      if (call.turn?.number === message.turn) call.turn.goAhead();
-      return;
-    case "reengage":
-      return keep("reply", replyTo(options, call, message.turn, "silence"));
-    case "speak_up":
-      return keep("reply", replyTo(options, call, message.turn, message.why));
-    case "cancel":
-      if (call.turn?.number === message.turn) call.turn.abort.abort(UNWANTED);
-      return;
-    case "function_call":
-      return keep("function call", answerFunctionCall(options, call, message));
-    case "said":
-      return said(options, call, message.said, keep);
-    case "delta":
-      calls.transcriptDelta(call, { speaker: message.speaker, text: message.text });
-      return call.face?.transcript(message.speaker, message.text, false);
-    case "state":
-      return call.face?.state(message.state);
-    case "frame":
-      return call.face?.frame(message.pcm);
-    case "peer":
-      return call.face?.peer(message.report);
-    case "clear":
-      return call.face?.clear();
-    case "mark":
-      return call.face?.mark();
-    case "dtmf":
-      return call.face?.line?.dtmf(message.digits);
-    case "transfer":
-      return call.face?.line?.transfer(message.to);
-    case "warm":
-      return keep("warm transfer", warmReported(options, call, message.report));
-    case "transfer_failed":
-      return keep("transfer", transferFailed(options, call, message.detail));
-    case "person_hears":
-      return call.person?.microphone?.onAudio(message.pcm);
-    case "tap":
-      return call.listeners.forEach(({ onAudio }) => onAudio(message.pcm, call.rate));
-    case "over":
-      call.isOver = true;
-      call.turn?.abort.abort(UNWANTED);
-      dismiss(call);
-      return keep("end of a call", conclude(options, call, message, finish).finally(() => {
-        forget();
-        call.done.resolve();
-      }));
-  }
-}
-
-function said(options: CallingOptions, call: LiveCall, words: Said, keep: Keep): void {
-  const { calls } = options;
-  if (words.speaker === "operator") {
-    return keep("transcript", operatorSaid(calls, call, words));
-  }
-  const { speaker, text, startMs, endMs, interrupted, turn, counts } = words;
-  const functionCalls = turn === null ? [] : call.functionCalls.get(turn) ?? [];
-  if (turn !== null) call.functionCalls.delete(turn);
-  call.saidMs = endMs;
-  if (text !== "" || functionCalls.length > 0) {
-    const entry = { speaker, text, startMs, endMs, interrupted, functionCalls };
-    keep("transcript", calls.addTranscript(call, entry));
-    if (text !== "") call.face?.transcript(speaker, text, true);
-  }
-  // A model that hears by itself answers by itself: its turns are seen here alone.
-  if (call.isRealtime && speaker === "customer" && text !== "") {
-    keep("language", followLanguage(options, call, { text, detected: null }));
-  }
-  // What functions said counts also where the words behind it were never heard.
-  if ((counts && text !== "") || functionCalls.length > 0) {
-    const heard = counts ? text : "";
-    remember(call.history, speaker === "customer" ? "user" : "assistant", heard, functionCalls);
-  }
-}

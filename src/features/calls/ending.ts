@@ -1,5 +1,5 @@
 // The end of a call: what it ends as, why and what it costs; and the goodbye of calls that a stop
-// of the server ends. Called by calling.ts.
+// of the server ends. Called by calling.ts and from-media.ts.
 import { LIMITS } from "#core/limits.ts";
 import { wait } from "#core/system.ts";
 import { keepAll, type AfterCall } from "./after-call.ts";

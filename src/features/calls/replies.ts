@@ -1,5 +1,5 @@
 // Answering one turn of a call: the engine that answers text turns, over what was said so far, its
-// text going to the media thread as it comes. Called by calling.ts.
+// text going to the media thread as it comes. Called by from-media.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { personaOf, type TurnContext } from "#features/assistants/turn-context.ts";
 import { LIMITS } from "#core/limits.ts";

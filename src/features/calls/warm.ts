@@ -1,6 +1,6 @@
 // Warm transfers in the main thread: whom a function of the assistant wants to have called, over
 // which line and with which words; the money and the record of it; and what its model learns of it.
-// Called by replies.ts, and by calling.ts with what the media thread reports.
+// Called by replies.ts, and by from-media.ts with what the media thread reports.
 import { join } from "node:path";
 import { personaOf } from "#features/assistants/turn-context.ts";
 import { LIMITS } from "#core/limits.ts";

@@ -1,5 +1,5 @@
 // Why a call came to nothing, in words for its owner and with what to do about it, and what a call
-// that ended so costs. Pure; calling.ts puts it on the record.
+// that ended so costs. Pure; ending.ts puts it on the record.
 import type { EndReason } from "./records.ts";
 
 /**
