@@ -26,19 +26,20 @@ function wishesOf({ headers }: HttpRequest): string[] {
   return [chosen ?? "", ...asked].flatMap(spellingsOf);
 }
 
-/** `folders`: later ones add to earlier ones, text by text. */
+/** `folders`: what is shipped, then those that add to it, text by text. */
 export function mountDashboardTexts(server: HttpServer, folders: string[]): void {
-  const files = readLanguages(folders, Texts);
-  const languages = [...new Set([ENGLISH, ...files.keys()])].sort();
+  const { names, textsOf } = readLanguages(folders, Texts);
+  const languages = [...new Set([ENGLISH, ...names])].sort();
   const scripts = new Map<string, Asset>();
   const scriptOf = (language: string): Asset => {
+    const made = scripts.get(language);
+    if (made) return made;
     const [, own = language] = spellingsOf(language);
     // `de-at` has what it does not say itself from `de`.
-    const texts = { ...files.get(own), ...files.get(language) };
-    const script = scripts.get(language) ??
-      assetOf(`globalThis.parleyTexts = ${JSON.stringify({
-        language, languages, texts, command: COMMAND,
-      })};\n`);
+    const texts = { ...textsOf(own), ...textsOf(language) };
+    const script = assetOf(`globalThis.parleyTexts = ${JSON.stringify({
+      language, languages, texts, command: COMMAND,
+    })};\n`);
     scripts.set(language, script);
     return script;
   };

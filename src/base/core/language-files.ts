@@ -1,6 +1,5 @@
 // Texts by language: a folder with a file for each (`de.json`), and a folder of the server's own
-// whose files add a language or replace single texts. Read once at the start, for the chat widget
-// and for the dashboard.
+// whose files add a language or replace single texts, for the chat widget and for the dashboard.
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -8,29 +7,52 @@ import { join } from "node:path";
 
 const FILE = /^([a-z]{2,3}(?:-[a-z0-9]+)*)\.json$/;
 
-function readFolder<Schema extends TSchema>(
-  folder: string, schema: Schema,
-): [language: string, texts: Static<Schema>][] {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder).flatMap((name) => {
-    const language = FILE.exec(name.toLowerCase())?.[1];
-    if (language === undefined) return [];
-    const file = join(folder, name);
-    const texts: unknown = JSON.parse(readFileSync(file, "utf8"));
-    if (!Value.Check(schema, texts)) throw new Error(`${file} is no object of texts`);
-    return [[language, texts]];
-  });
+export interface Languages<Texts> {
+  names: ReadonlySet<string>;
+  /** Null: no file is of this language. */
+  textsOf(language: string): Texts | null;
 }
 
-/** Files of a later folder add to those of an earlier one, text by text. */
+/** By their language. */
+function filesOf(folder: string): Map<string, string> {
+  if (!existsSync(folder)) return new Map();
+  return new Map(readdirSync(folder).flatMap((name) => {
+    const language = FILE.exec(name.toLowerCase())?.[1];
+    return language === undefined ? [] : [[language, join(folder, name)]];
+  }));
+}
+
+function readTexts<Schema extends TSchema>(file: string, schema: Schema): Static<Schema> {
+  const texts: unknown = JSON.parse(readFileSync(file, "utf8"));
+  if (!Value.Check(schema, texts)) throw new Error(`${file} is no object of texts`);
+  return texts;
+}
+
+/**
+ * The first folder is what is shipped, of which a language is read when it is first asked for.
+ * Files of the server's own are read at once, so that a mistake in one is said at the start; those
+ * of a later folder add to those of an earlier one, text by text.
+ */
 export function readLanguages<Schema extends TSchema>(
-  folders: string[], schema: Schema,
-): Map<string, Static<Schema>> {
-  const files = new Map<string, Static<Schema>>();
-  for (const [language, texts] of folders.flatMap((folder) => readFolder(folder, schema))) {
-    files.set(language, Object.assign({}, files.get(language), texts) as Static<Schema>);
+  [folder = "", ...folders]: string[], schema: Schema,
+): Languages<Static<Schema>> {
+  const shipped = filesOf(folder);
+  const own = new Map<string, Static<Schema>>();
+  for (const [language, file] of folders.flatMap((one) => [...filesOf(one)])) {
+    own.set(language, Object.assign({}, own.get(language), readTexts(file, schema)) as Static<Schema>);
   }
-  return files;
+  const read = new Map<string, Static<Schema>>();
+  return {
+    names: new Set([...shipped.keys(), ...own.keys()]),
+    textsOf: (language) => {
+      const file = shipped.get(language);
+      if (file === undefined) return own.get(language) ?? null;
+      const texts = read.get(language)
+        ?? Object.assign(readTexts(file, schema) as object, own.get(language)) as Static<Schema>;
+      read.set(language, texts);
+      return texts;
+    },
+  };
 }
 
 /** `pt-BR` is also met by `pt`. */

@@ -1,6 +1,6 @@
 // The words of the chat widget by language: the shipped files of data/widget-texts, each beside it
 // or in place of it from a folder of the server's own, and what an assistant puts in place of
-// single ones. Read once at the start; asked by widget-routes.ts.
+// single ones. Asked by widget-routes.ts.
 import { Type } from "@sinclair/typebox";
 import { readLanguages, spellingsOf } from "#core/language-files.ts";
 
@@ -16,18 +16,18 @@ export interface WidgetTexts {
 const DEFAULT = "en";
 const Words = Type.Record(Type.String(), Type.String());
 
-/** Files of a later folder add to those of an earlier one, text by text. */
+/** `folders`: what is shipped, then those that add to it, text by text. */
 export function loadWidgetTexts(folders: string[]): WidgetTexts {
-  const files = readLanguages(folders, Words);
+  const { names, textsOf } = readLanguages(folders, Words);
   return {
     choose: (wishes, given) => {
       const own = new Map(
         Object.entries(given).map(([name, texts]) => [name.toLowerCase(), texts]));
       const language = wishes.flatMap((wish) => (wish ? spellingsOf(wish) : []))
-        .find((one) => files.has(one) || own.has(one)) ?? DEFAULT;
-      const texts: Texts = { ...files.get(DEFAULT) };
+        .find((one) => names.has(one) || own.has(one)) ?? DEFAULT;
+      const texts: Texts = { ...textsOf(DEFAULT) };
       for (const one of spellingsOf(language).reverse()) {
-        Object.assign(texts, files.get(one), own.get(one));
+        Object.assign(texts, textsOf(one), own.get(one));
       }
       return { language, texts };
     },
