@@ -15,18 +15,23 @@ const relations = (rows: [id: string, type: string, target: string][]): string =
 const archive = (parts: Record<string, string | Buffer>): Buffer =>
   zip(Object.entries(parts).map(([name, data]) => ({ name, data: Buffer.from(data as string) })));
 
-/** `style`: 1 a date, 2 a percentage. Texts go where Excel puts them, shared by number. */
-export type Cell = string | number | { value: number; style: 1 | 2 } | null;
+/**
+ * `style`: 1 a date, 2 a percentage, 3 a postcode, 4 a number behind a +. Texts go where Excel puts
+ * them, shared by number.
+ */
+export type Cell = string | number | { value: number; style: 1 | 2 | 3 | 4 } | null;
 export interface Sheet {
   name: string;
   isHidden?: boolean;
   rows: Cell[][];
 }
 
-const STYLES = `<styleSheet xmlns="${MAIN}"><numFmts count="1">
-  <numFmt numFmtId="164" formatCode="[Red]dd/mm/yyyy"/></numFmts>
+const STYLES = `<styleSheet xmlns="${MAIN}"><numFmts count="3">
+  <numFmt numFmtId="164" formatCode="[Red]dd/mm/yyyy"/><numFmt numFmtId="165" formatCode="00000"/>
+  <numFmt numFmtId="166" formatCode="\\+## 000\\ 0;&quot;none&quot;"/></numFmts>
   <cellStyleXfs><xf numFmtId="14"/></cellStyleXfs>
-  <cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="10"/></cellXfs></styleSheet>`;
+  <cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="10"/>
+  <xf numFmtId="165"/><xf numFmtId="166"/></cellXfs></styleSheet>`;
 
 export function makeXlsx(sheets: Sheet[]): Buffer {
   const texts: string[] = [];

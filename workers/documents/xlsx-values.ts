@@ -2,8 +2,14 @@
 // Used by xlsx.ts.
 import type { Archive } from "./archive.ts";
 
+/**
+ * Places for digits, `0` or `#`, and what is written between them behind a `'`: `'+`, `0` for a
+ * telephone number, five `0` for a postcode.
+ */
+type Digits = string[];
+
 /** What the number of a cell is, by the number of its style. */
-export type Formats = ("number" | "date" | "time" | "percent")[];
+export type Formats = ("number" | "date" | "time" | "percent" | Digits)[];
 
 const BUILT_IN_DATES = new Set([14, 15, 16, 17, 22]);
 const BUILT_IN_TIMES = new Set([18, 19, 20, 21, 45, 46, 47]);
@@ -15,6 +21,21 @@ const DAY_0_OF_1904 = -24_107;
 const DAYS_MAX = 2_958_465;
 /** More digits than Excel keeps are rounding. */
 const DIGITS = 15;
+/** Excel's own bound. */
+const FORMAT_CHARS_MAX = 255;
+
+/** Null: the number is not written digit by digit. */
+function digitsIn(code: string): Digits | null {
+  if (code.length > FORMAT_CHARS_MAX) return null;
+  const [positive = ""] = code.split(";");
+  const parts = positive.match(/"[^"]*"|\\.|[^"]/g) ?? [];
+  const digits = parts.map((part) => {
+    if (part === "0" || part === "#") return part;
+    if (/^["\\]/.test(part)) return `'${part.replaceAll(/^["\\]|"$/g, "")}`;
+    return /[+\-() /:]/.test(part) ? `'${part}` : "";
+  });
+  return digits.includes("") || !digits.some((part) => !part.startsWith("'")) ? null : digits;
+}
 
 function kindOf(id: number, code: string | undefined): Formats[number] {
   if (BUILT_IN_DATES.has(id)) return "date";
@@ -24,7 +45,8 @@ function kindOf(id: number, code: string | undefined): Formats[number] {
   const pattern = (code ?? "").replaceAll(/\[[^\]]*\]|"[^"]*"|\\./g, "").toLowerCase();
   if (/[yd]/.test(pattern)) return "date";
   if (/[hs]/.test(pattern)) return "time";
-  return pattern.includes("%") ? "percent" : "number";
+  if (pattern.includes("%")) return "percent";
+  return digitsIn(code ?? "") ?? "number";
 }
 
 export async function readFormats(archive: Archive): Promise<Formats> {
@@ -54,6 +76,18 @@ function momentText(days: number, is1904: boolean): string {
 
 const numberText = (value: number): string => String(Number(value.toPrecision(DIGITS)));
 
+/** Digits come from the right; those that find no place stand before the first. */
+function digitsText(value: number, format: Digits): string {
+  let rest = numberText(value);
+  const first = format.findIndex((part) => !part.startsWith("'"));
+  return format.map((part, at) => [part, at] as const).reverse().map(([part, at]) => {
+    if (part.startsWith("'")) return part.slice(1);
+    const digits = at === first ? rest : rest.slice(-1);
+    rest = rest.slice(0, rest.length - digits.length);
+    return digits === "" && part === "0" ? "0" : digits;
+  }).reverse().join("");
+}
+
 interface Cell {
   type: string;
   style: number;
@@ -79,6 +113,10 @@ export function cellText(
   if (value.trim() === "" || !Number.isFinite(number)) return value.trim();
   const format = formats[style] ?? "number";
   if (format === "percent") return `${numberText(number * 100)}%`;
+  if (Array.isArray(format)) {
+    const isWritten = Number.isSafeInteger(number) && number >= 0;
+    return isWritten ? digitsText(number, format) : numberText(number);
+  }
   const isMoment = format !== "number" && number >= 0 && number < DAYS_MAX;
   return isMoment ? momentText(number, is1904) : numberText(number);
 }

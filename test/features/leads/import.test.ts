@@ -105,6 +105,24 @@ test("[LD141] of a number without its + or with digits cut by a spreadsheet it i
   assert.deepEqual(await messages(xlsxAround(cells), "leads.xlsx"), [NO_COUNTRY]);
 });
 
+test("[LD142] a workbook's number is read as its cell shows it: with its zeros in front, behind its +", async () => {
+  const campaignId = await newCampaign();
+  const { body } = await send("import", makeXlsx([{
+    name: "Kunden", rows: [
+      ["phone", "plz", "rest"],
+      [{ value: 4_915_111_111_101, style: 4 }, { value: 1067, style: 3 }, { value: -5, style: 3 }],
+      [{ value: 15_550_100_203, style: 4 }, { value: 123_456, style: 3 }, { value: 0.5, style: 3 }],
+    ],
+  }]), { campaign_id: campaignId });
+  assert.deepEqual(body.data.errors, []);
+  const found = (await leadsOf(campaignId)).data
+    .map(({ phone_number: number, variables }) => [number, variables]).toSorted();
+  assert.deepEqual(found, [
+    ["+15550100203", { plz: "123456", rest: "0.5" }],
+    ["+4915111111101", { plz: "01067", rest: "-5" }],
+  ]);
+});
+
 test("[LD136] what is no workbook, or a hostile one, is refused with why, and leaves nothing behind", async () => {
   const campaign_id = await newCampaign();
   const refused = async (file: Buffer | string) => {
