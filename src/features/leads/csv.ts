@@ -24,9 +24,20 @@ export interface CsvFormat {
 
 const countOf = (text: string, wanted: string): number => text.split(wanted).length - 1;
 
-/** The character that parts the header most often. */
-const delimiterOf = (header: string): Delimiter =>
-  DELIMITERS.toSorted((a, b) => countOf(header, b) - countOf(header, a))[0] ?? ",";
+/** Written by hand, `name, phone`; within a name, `Name, Vorname`. */
+const SPACED = /[,;\t|] /g;
+
+/** The character that parts the header most often; one before a space, where no other does. */
+function delimiterOf(header: string): Delimiter {
+  const bare = header.replaceAll(/"[^"]*"/g, "");
+  const [close, any] = [bare.replaceAll(SPACED, ""), bare].map((text) =>
+    DELIMITERS.map((delimiter) => ({ delimiter, count: countOf(text, delimiter) }))
+      .toSorted((a, b) => b.count - a.count)[0]);
+  return (close?.count ? close : any)?.delimiter ?? ",";
+}
+
+/** What Excel is told the delimiter by, in a line before the header. */
+const TOLD = /^"?sep=([,;\t|])"?$/i;
 
 function cellsOf(text: string, delimiter: string, relaxed: boolean): string[] | null {
   try {
@@ -137,15 +148,21 @@ export async function* readCsv(
   const lines = new Lines(createInterface({ input, crlfDelay: Infinity }));
   try {
     let delimiter: Delimiter | null = null;
+    let told: Delimiter | undefined;
     let row = 0;
     for (let line = await lines.next(); line !== null; line = await lines.next()) {
       row += 1;
       if (row === 1) line = line.replace(/^\ufeff/, "");
-      if (delimiter === null) {
-        delimiter = delimiterOf(line);
-        onFormat?.({ encoding, delimiter });
+      if (row === 1) {
+        told = TOLD.exec(line)?.[1] as Delimiter | undefined;
+        // No row of a spreadsheet.
+        if (told !== undefined) line = await lines.next() ?? "";
       }
       if (line.trim() === "") continue;
+      if (delimiter === null) {
+        delimiter = told ?? delimiterOf(line);
+        onFormat?.({ encoding, delimiter });
+      }
       if (isForCount && isWhole(line)) {
         yield { kind: "cells", row, cells: [] };
         continue;

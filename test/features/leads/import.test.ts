@@ -105,6 +105,24 @@ test("[LD141] of a number without its + or with digits cut by a spreadsheet it i
   assert.deepEqual(await messages(xlsxAround(cells), "leads.xlsx"), [NO_COUNTRY]);
 });
 
+test("[LD143] a header's commas within names, an Excel file's sep= and blank lines before it mislead no import", async () => {
+  const files = {
+    names: "Name, Vorname;phone\nRoss, Ann;+15550100301\n",
+    quoted: "\"Name, Vorname, Titel\";phone;city\nRoss;+15550100301;Ulm\n",
+    spaced: "name, phone\nRoss, +15550100301\n",
+    told: "\ufeffsep=;\r\na,b,c;phone\r\nRoss;+15550100301\r\n",
+    tabs: "sep=\t\nname\tphone\nRoss\t+15550100301\n", blank: "\n\nname;phone\nRoss;+15550100301\n",
+  };
+  for (const [name, file] of Object.entries(files)) {
+    const campaignId = await newCampaign();
+    const { body } = await send("import", file, { campaign_id: campaignId, import_id: name }, "a.csv");
+    assert.equal(body.data?.imported, 1, `${name}: ${JSON.stringify(body)}`);
+    assert.equal((await leadsOf(campaignId)).data[0]?.phone_number, "+15550100301");
+  }
+  const { body } = await send("import/preview", files.told, {}, "a.csv");
+  assert.deepEqual([body.data.delimiter, body.data.rows[0].row], [";", 2]);
+});
+
 test("[LD142] a workbook's number is read as its cell shows it: with its zeros in front, behind its +", async () => {
   const campaignId = await newCampaign();
   const { body } = await send("import", makeXlsx([{
