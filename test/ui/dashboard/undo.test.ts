@@ -5,6 +5,7 @@ import type { Page } from "playwright-core";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
+import { newTrunk } from "#support/sip-trunks.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
@@ -197,5 +198,28 @@ test("[DB588] a note stays as long as its button has the focus, and goes once it
     await page.getByRole("heading", { level: 1 }).focus();
     await page.clock.fastForward(15_000);
     await undone.waitFor({ state: "detached" });
+  });
+});
+
+test("[DB648] a note that comes while a dialog is open stands in it, is read out there and is undone there", { skip }, async () => {
+  const { id } = await newTrunk(server, { phone_number: "+4930901820" });
+  await server.call("PUT", `/user/phone-numbers/${id}`, { body: { nickname: "Before" } });
+  const name = async (): Promise<string> => (await read("/user/phone-numbers/all")).data
+    .find((one: { id: number }) => one.id === id).nickname;
+  await withDashboard(async ({ page, go }) => {
+    await go("/numbers");
+    await page.getByRole("row", { name: /Before/ }).getByRole("button").click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("After");
+    await dialog.getByRole("button", { name: "Save name" }).click();
+    await dialog.getByRole("status").getByText("Name saved").waitFor();
+    assert.equal(await name(), "After");
+    await undo(page, "Name saved");
+    assert.equal(await name(), "Before");
+    await dialog.getByLabel("Name").fill("Again");
+    await dialog.getByRole("button", { name: "Save name" }).click();
+    await dialog.getByRole("status").getByText("Name saved").waitFor();
+    await page.keyboard.press("Escape");
+    await page.locator("#app > .toasts").getByText("Name saved").waitFor();
   });
 });

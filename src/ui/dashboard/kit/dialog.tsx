@@ -1,6 +1,8 @@
 // Dialogs and toasts. A dialog is the browser's own: it keeps the focus in and gives it back.
 import { createContext, type ComponentChildren } from "preact";
-import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import {
+  useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState,
+} from "preact/hooks";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Button } from "./controls.tsx";
 import { said } from "./said.ts";
@@ -12,6 +14,7 @@ export function Dialog({ title, onClose, isWide = false, children }: {
   title: string; onClose(): void; isWide?: boolean; children: ComponentChildren;
 }) {
   const element = useRef<HTMLDialogElement>(null);
+  const place = useNotePlace();
   // Before it is painted: keys that follow at once are the dialog's.
   useLayoutEffect(() => {
     const dialog = element.current;
@@ -34,6 +37,7 @@ export function Dialog({ title, onClose, isWide = false, children }: {
         <Button kind="quiet" icon="close" label="Close" onClick={onClose} />
       </header>
       <div class="dialog-body">{children}</div>
+      <Notes at={place} />
     </dialog>
   );
 }
@@ -74,10 +78,55 @@ interface Toasts {
   fail(error: unknown): void;
 }
 
+/** Where notes may stand: a dialog, or the page where null. */
+type Place = symbol | null;
+
+interface NotesShown {
+  shown: Toast[];
+  /** What lies below an open dialog is neither read out nor pressed. */
+  at: Place;
+  take(id: number): void;
+}
+
 const TOAST_MS = 6000;
 /** Who wants to take it back has to read it first. */
 const UNDO_MS = 12_000;
-const ToastContext = createContext<Toasts>({ notify: () => undefined, fail: () => undefined });
+const ToastContext = createContext<Toasts & { opened(place: symbol): () => void }>({
+  notify: () => undefined, fail: () => undefined, opened: () => () => undefined,
+});
+const NotesContext = createContext<NotesShown>({ shown: [], at: null, take: () => undefined });
+
+/** As long as the dialog that calls this is there, notes stand in the one opened last. */
+function useNotePlace(): symbol {
+  const { opened } = useContext(ToastContext);
+  const [place] = useState(() => Symbol("dialog"));
+  useLayoutEffect(() => opened(place), []);
+  return place;
+}
+
+function Notes({ at: place }: { at: Place }) {
+  const { shown, at, take } = useContext(NotesContext);
+  const toasts = useToasts();
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {(place === at ? shown : []).map(({ id, text, isError, undo }) => (
+        <p key={id} class={isError ? "bad" : undefined}>
+          {text}
+          {undo && (
+            <button
+              type="button" aria-keyshortcuts="Control+Z Meta+Z" onClick={() => {
+                take(id);
+                Promise.resolve().then(undo).catch(toasts.fail);
+              }}
+            >
+              Undo
+            </button>
+          )}
+        </p>
+      ))}
+    </div>
+  );
+}
 
 export const useToasts = (): Toasts => useContext(ToastContext);
 
@@ -100,7 +149,10 @@ function undoByKey(): () => void {
 
 export function ToastProvider({ children }: { children: ComponentChildren }) {
   const [shown, setShown] = useState<Toast[]>([]);
-  const toasts = useMemo<Toasts>(() => {
+  const [places, setPlaces] = useState<symbol[]>([]);
+  const take = useCallback((id: number): void =>
+    setShown((before) => before.filter((toast) => toast.id !== id)), []);
+  const toasts = useMemo(() => {
     let newest = 0;
     const show = (text: string, isError: boolean, undo?: () => unknown): void => {
       const id = (newest += 1);
@@ -109,36 +161,26 @@ export function ToastProvider({ children }: { children: ComponentChildren }) {
       const end = (): void => {
         // Whoever has come to a button is about to press it.
         if (document.querySelector(".toasts button:is(:hover, :focus)")) setTimeout(end, TOAST_MS);
-        else setShown((before) => before.filter((toast) => toast.id !== id));
+        else take(id);
       };
       setTimeout(end, ms);
     };
     return {
-      notify: (text, undo) => show(said(text), false, undo),
-      fail: (error) => show(messageOf(error), true),
+      notify: (text: string, undo?: () => unknown) => show(said(text), false, undo),
+      fail: (error: unknown) => show(messageOf(error), true),
+      opened: (place: symbol) => {
+        setPlaces((before) => [...before, place]);
+        return () => setPlaces((before) => before.filter((one) => one !== place));
+      },
     };
   }, []);
   useEffect(undoByKey, []);
   return (
     <ToastContext.Provider value={toasts}>
-      {children}
-      <div class="toasts" role="status" aria-live="polite">
-        {shown.map(({ id, text, isError, undo }) => (
-          <p key={id} class={isError ? "bad" : undefined}>
-            {text}
-            {undo && (
-              <button
-                type="button" aria-keyshortcuts="Control+Z Meta+Z" onClick={() => {
-                  setShown((before) => before.filter((toast) => toast.id !== id));
-                  Promise.resolve().then(undo).catch(toasts.fail);
-                }}
-              >
-                Undo
-              </button>
-            )}
-          </p>
-        ))}
-      </div>
+      <NotesContext.Provider value={{ shown, at: places.at(-1) ?? null, take }}>
+        {children}
+        <Notes at={null} />
+      </NotesContext.Provider>
     </ToastContext.Provider>
   );
 }
