@@ -142,7 +142,7 @@ function followLength(parts: Parts, redraw: () => void): void {
 }
 
 /** Keyboards of telephones cover the page without making it smaller, and iPhones shift it too. */
-function followKeyboard(root: HTMLElement): void {
+function followKeyboard(root: HTMLElement, signal: AbortSignal): void {
   const viewport = window.visualViewport;
   const follow = (): void => {
     // Whoever looks at something closely moves what is seen as well.
@@ -150,8 +150,8 @@ function followKeyboard(root: HTMLElement): void {
     root.style.setProperty("--height", `${Math.round(viewport.height)}px`);
     root.style.setProperty("--top", `${Math.round(viewport.offsetTop)}px`);
   };
-  viewport?.addEventListener("resize", follow);
-  viewport?.addEventListener("scroll", follow);
+  viewport?.addEventListener("resize", follow, { signal });
+  viewport?.addEventListener("scroll", follow, { signal });
 }
 
 function drawNotice(parts: Parts, say: Say, { talk, isOffline, call, fileProblem }: Shown): void {
@@ -235,7 +235,7 @@ function createExtras(
 }
 
 /** Puts the panel into the root; what it needs of styles comes with it. */
-export function openPanel({ shadow, root, options, actions, say }: ShellParts & {
+export function openPanel({ shadow, root, options, actions, say, signal }: ShellParts & {
   root: HTMLElement;
 }): Panel {
   dress(shadow, PANEL_STYLES);
@@ -251,7 +251,7 @@ export function openPanel({ shadow, root, options, actions, say }: ShellParts & 
     opinion.element, ...extras.elements, parts.say, parts.region);
   root.append(panel);
   listen(parts, actions);
-  followKeyboard(root);
+  followKeyboard(root, signal);
   let labelled: Shown["talk"]["settings"] = null;
   let last: Shown | null = null;
   let bar: HTMLElement | null = null;

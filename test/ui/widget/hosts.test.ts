@@ -60,6 +60,26 @@ test("[WG236] a widget that is taken out of the page lets go of its stream, and 
   });
 });
 
+test("[WG250] nothing is kept of an opened widget that a page has taken out and forgotten", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    await open(seen);
+    await seen.box.waitFor();
+    await seen.page.evaluate(`{
+      const widget = document.querySelector("assistant-chat");
+      window.held = new WeakRef(widget);
+      widget.remove();
+    }`);
+    const devtools = await seen.page.context().newCDPSession(seen.page);
+    let isHeld = true;
+    // What has asked the server lets go once that is over.
+    for (let tries = 0; isHeld && tries < 50; tries += 1) {
+      await devtools.send("HeapProfiler.collectGarbage");
+      isHeld = await seen.page.evaluate("held.deref() !== undefined") as boolean;
+    }
+    assert.equal(isHeld, false);
+  });
+});
+
 test("[WG237] a page that puts another body in place of its own keeps the widget whose tag is in the head", { skip, timeout }, async () => {
   await withWidget({ ...LAX, script: null }, async (seen, uuid) => {
     await addTag(seen.page, uuid, "head");
