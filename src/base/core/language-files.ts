@@ -39,7 +39,8 @@ export function readLanguages<Schema extends TSchema>(
   const shipped = filesOf(folder);
   const own = new Map<string, Static<Schema>>();
   for (const [language, file] of folders.flatMap((one) => [...filesOf(one)])) {
-    own.set(language, Object.assign({}, own.get(language), readTexts(file, schema)) as Static<Schema>);
+    const texts = Object.assign({}, own.get(language), readTexts(file, schema));
+    own.set(language, texts as Static<Schema>);
   }
   const read = new Map<string, Static<Schema>>();
   return {
