@@ -7,13 +7,13 @@ import { join } from "node:path";
 
 const FILE = /^([a-z]{2,3}(?:-[a-z0-9]+)*)\.json$/;
 
-export interface Languages<Texts> {
+interface Languages<Texts> {
   names: ReadonlySet<string>;
   /** Null: no file is of this language. */
   textsOf(language: string): Texts | null;
 }
 
-/** By their language. */
+/** Paths by language. */
 function filesOf(folder: string): Map<string, string> {
   if (!existsSync(folder)) return new Map();
   return new Map(readdirSync(folder).flatMap((name) => {
