@@ -27,16 +27,16 @@ const startWorld = async (): Promise<SipWorld> => {
   closing.push(world.server);
   return world;
 };
-const joined = (parts: Int16Array[]): Int16Array =>
-  Int16Array.from(parts.flatMap((part) => [...part]));
 
 /** A second of a low tone and one of a high one, which no narrow line carries. */
 const LOW_HZ = 1000;
 const HIGH_HZ = 5600;
-const microphone = (rate: number): Int16Array => joined([
-  new Int16Array(rate), sineOf(LOW_HZ, rate, 1), sineOf(HIGH_HZ, rate, 1),
-  new Int16Array(20 * rate),
-]);
+function microphone(rate: number): Int16Array {
+  const pcm = new Int16Array(23 * rate);
+  pcm.set(sineOf(LOW_HZ, rate, 1), rate);
+  pcm.set(sineOf(HIGH_HZ, rate, 1), 2 * rate);
+  return pcm;
+}
 
 /** The second that holds most of a tone. */
 function loudestSecond(pcm: Int16Array, hz: number, rate: number): number {
