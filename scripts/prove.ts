@@ -13,7 +13,6 @@ const LONG = [
   "test/providers/carriers/sip/tone-keys.test.ts",
   "test/providers/carriers/sip/baresip-killed.test.ts", "test/features/campaigns/crash.test.ts",
   "test/features/campaigns/dialler.test.ts", "test/app/package.test.ts",
-  "test/app/light-clone.test.ts",
   "test/ui/dashboard/desk-crash.test.ts", "test/storage/crash.test.ts",
   "test/cli/move-stopped.test.ts", "test/features/leads/import-crash.test.ts",
   "test/features/knowledgebases/documents.test.ts", "test/providers/carriers/sip/load.test.ts",
