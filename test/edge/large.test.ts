@@ -40,6 +40,23 @@ test("[ER154] who is refused while still sending gets the answer all the same, a
   assert.deepEqual(await statusesOf(documents + key, 30 * MB), ["422", "200"]);
 });
 
+test("[ER157] a file that is sent as text is told to be none", async () => {
+  const { body } = await server.call("POST", "/user/knowledgebases", { body: { name: "Forms" } });
+  const answerTo = async (file: string): Promise<unknown[]> => {
+    const form = new FormData();
+    form.append("type", "txt");
+    form.append("name", "Prices");
+    form.append("file", file);
+    const answer = await fetch(`${server.url}/api/user/knowledgebases/${body.data.id}/documents`, {
+      method: "POST", headers: { Authorization: `Bearer ${server.key}` }, body: form,
+    });
+    return [answer.status, (await answer.json() as { message: string }).message];
+  };
+  assert.deepEqual(await answerTo("[object Object]"),
+    [422, "The file field must be a file: a part of the form with a filename."]);
+  assert.deepEqual(await answerTo(""), [422, "A file is required for this document type."]);
+});
+
 test("[ER155] cookies of the page's other programs keep nobody out", async () => {
   const headers = { Cookie: `session=${"x".repeat(12_000)}` };
   assert.equal((await fetch(`${server.url}/widget.js`, { headers })).status, 200);

@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
-import { Fault } from "#core/faults.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isUnsafeKey } from "#core/values.ts";
 import type { MultipartForm } from "./exchange.ts";
@@ -27,6 +27,8 @@ interface MultipartReader {
   /** Removes what has been stored. Idempotent. */
   abort(): void;
 }
+
+const NO_FILE = "The file field must be a file: a part of the form with a filename.";
 
 const malformed = (cause?: unknown): Fault =>
   new Fault(400, "The request body is not valid multipart/form-data.", { cause });
@@ -105,6 +107,8 @@ export function createMultipartReader(
         await Promise.all(written);
         if (unwritten !== null) throw unwritten;
         if (failure) throw failure;
+        // As when a path is appended to a form, or an object that became its name.
+        if (fields.file) throw fieldFault("file", NO_FILE);
         return { fields, file, discard: abort };
       } catch (error) {
         abort();
