@@ -179,9 +179,11 @@ test("[DB500] the account's time zone is chosen on the page Team and taken back;
       await page.waitForFunction((exact) =>
         [...document.querySelectorAll("time")].some(({ title }) => title === exact), text);
       await go("/calls");
-      await page.getByLabel("From day").fill("2026-03-29");
-      await page.waitForRequest((request) =>
-        new URL(request.url()).searchParams.get("timezone") === zone);
+      await Promise.all([
+        page.waitForRequest((request) =>
+          new URL(request.url()).searchParams.get("timezone") === zone),
+        page.getByLabel("From day").fill("2026-03-29"),
+      ]);
     }
     await go("/team");
     await choice.waitFor();
