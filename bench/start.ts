@@ -17,6 +17,8 @@ import type { Heaps } from "./threads.ts";
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
 /** Until what a start left behind is collected, and timers have had their turn. */
 const IDLE_MS = 3000;
+/** For so long it is left alone after its start, and looked at while nobody asks it anything. */
+const REST_MS = 30_000;
 
 interface Demo {
   assistant: string;
@@ -89,6 +91,14 @@ async function startOnce(entry: string, dataDir: string, demo: Demo) {
   return { listening_ms, cpu_ms, idle_mb, first_reply_ms };
 }
 
+/** What it does with nothing to do, a minute of it. */
+async function restCpuMs({ child: { pid } }: Server): Promise<number> {
+  await sleep(REST_MS);
+  const before = cpuSeconds(pid);
+  await sleep(REST_MS);
+  return (cpuSeconds(pid) - before) * 1000 * (60_000 / REST_MS);
+}
+
 async function heapsOf({ child }: Server): Promise<Heaps> {
   const answer = once(child, "message");
   child.send("heaps");
@@ -104,6 +114,7 @@ async function partsOf(
   await sleep(IDLE_MS);
   const idle = residentMb(server.child);
   const { main = 0, write = 0 } = await heapsOf(server);
+  const rest = await restCpuMs(server);
   await post(server.url, "user/try_call", {
     assistant_id: demo.assistant, lines: ["When are you open?", "Thank you, goodbye."],
   }, demo.key);
@@ -111,7 +122,10 @@ async function partsOf(
   const { media = 0 } = await heapsOf(server);
   const call = residentMb(server.child) - idle;
   await stop(server);
-  return { main_heap_mb: main, writer_heap_mb: write, media_heap_mb: media, first_call_mb: call };
+  return {
+    main_heap_mb: main, writer_heap_mb: write, media_heap_mb: media, first_call_mb: call,
+    rest_cpu_ms_a_minute: rest,
+  };
 }
 
 const rounded = (figures: Record<string, number>): Record<string, number> =>

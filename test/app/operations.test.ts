@@ -38,6 +38,16 @@ test("[OP1] health, metrics, the OpenAPI document and its reader answer", async 
   await server.close();
 });
 
+test("[OP179] the process is watched from when somebody first asks for metrics, who is told already", async () => {
+  const server = await startTestServer();
+  const lag = "parley_nodejs_eventloop_lag_mean_seconds";
+  assert.equal(server.app.features.metrics.registry.getSingleMetric(lag), undefined);
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  const [, seconds] = new RegExp(`^${lag} (\\S+)$`, "m").exec(text) ?? [];
+  assert.ok(Number(seconds) > 0 && Number(seconds) < 60, text);
+  await server.close();
+});
+
 /** From now on the system says that the disk did not take what it was to keep (EIO). */
 async function failSyncs(context: TestContext, { pid }: ChildProcess): Promise<void> {
   const injector = spawn("strace", [

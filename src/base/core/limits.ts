@@ -36,6 +36,8 @@ export const LIMITS = {
   passwordTriesOfAddressMax: 50,
   idempotencyKeyCharsMax: 255,
   metricsKeptMs: SECOND_MS,
+  /** From when the event loop is watched until it has been seen. */
+  loopSeenMs: 100,
   /** Reads of a key's dashboard sessions together, beside what the key itself may ask for. */
   dashboardPerMinuteMax: 300,
   dashboardBurstMax: 80,
