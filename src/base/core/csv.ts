@@ -14,7 +14,7 @@ const FORMULA = new RegExp([
 function cell(value: unknown): string {
   if (value === null || value === undefined) return "";
   const text = typeof value === "object" ? JSON.stringify(value) : String(value as string | number);
-  const safe = typeof value === "string" ? text.replaceAll(FORMULA, "'") : text;
+  const safe = typeof value === "number" ? text : text.replaceAll(FORMULA, "'");
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

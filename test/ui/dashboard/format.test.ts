@@ -72,6 +72,15 @@ test("[DB574] no cell of a file is a formula, also where a spreadsheet splits at
   assert.ok(performance.now() - startedMs < 2000);
 });
 
+test("[DB649] no text within an object becomes a formula in a file, and the object stays JSON", () => {
+  const variables = { note: "Two;=1+1;", "a; -1": ["b;@SUM(A1)", ";-)"], count: -5 };
+  const line = csvLine([7, variables]);
+  const cells = line.split(";").map((cell) => cell.replace(/^[ "]+/, ""));
+  assert.deepEqual(cells.filter((cell) => /^(?:[=+@]|-[^)])/.test(cell)), []);
+  assert.deepEqual(JSON.parse(line.slice(3, -1).replaceAll('""', '"')),
+    { note: "Two;'=1+1;", "a; '-1": ["b;'@SUM(A1)", ";-)"], count: -5 });
+});
+
 test("[DB589] a code is shown as words, with what is an abbreviation in capitals", () => {
   assert.deepEqual(["ai_toggled", "in-progress", "aired"].map(words),
     ["AI toggled", "In progress", "Aired"]);
