@@ -26,7 +26,7 @@ export type LegEvent =
   | { kind: "sound"; isComing: boolean }
   /**
    * Nothing follows. `far` hung up: the person at the other end did. `detail`: why it failed.
-   * `silentMs`: since when nothing was heard, where that is why.
+   * `silentMs`: since when nothing was heard, where it ended because the far end is gone.
    */
   | { kind: "ended"; cause: LegEndCause; detail?: string; silentMs?: number };
 

@@ -4,7 +4,7 @@ import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { Leg, LegEndCause, LegEvent, LegQuality } from "#providers/carriers/port.ts";
-import type { Dialog, DialogEnd, DialogEvents } from "./dialogs/call-types.ts";
+import type { Dialog, DialogEvents } from "./dialogs/call-types.ts";
 import { mayLeadTo, plainHost, type MayReach } from "./transport/peer.ts";
 import type { Codec } from "./grammar/codec-names.ts";
 import { openRtpSession, type RtpSession } from "./media/rtp-session.ts";
@@ -264,10 +264,18 @@ export class SipLeg implements Leg {
         else if (status >= 300) this.#notTransferred(status);
       },
       // Whoever took the call on need not say so first.
-      ended: (end) => this.end(
-        end.by === "far" && this.#transferring !== null ? "transferred" : endCause(end),
-        end.by === "timeout" ? this.#isAnswered ? NO_REFRESH : NO_ACK : undefined),
+      ended: ({ by }) => {
+        if (by === "timeout") return this.#lost();
+        if (by === "us") return this.end("we_hung_up");
+        this.end(this.#transferring === null ? "far_hung_up" : "transferred");
+      },
     };
+  }
+
+  /** The far end answers no more; its sound may have ended before. */
+  #lost(): void {
+    const silentMs = this.#rtp?.silentMs() ?? undefined;
+    this.end("failed", this.#isAnswered ? NO_REFRESH : NO_ACK, silentMs);
   }
 
   #refer(to: string): void {
@@ -286,17 +294,6 @@ export class SipLeg implements Leg {
       ? `Nothing was heard of it for ${TRANSFER_MS / 1000} seconds.`
       : `The far end answered ${status}.`;
     this.#publish({ kind: "transfer_failed", detail });
-  }
-}
-
-function endCause({ by }: DialogEnd): LegEndCause {
-  switch (by) {
-    case "far":
-      return "far_hung_up";
-    case "us":
-      return "we_hung_up";
-    case "timeout":
-      return "failed";
   }
 }
 

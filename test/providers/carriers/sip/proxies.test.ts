@@ -1,10 +1,13 @@
 // What telephone systems and proxies that are strict want of a trunk: their own port in what is
 // addressed to them, and proof within calls that they brought.
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
 import { after } from "node:test";
 import { failureOf } from "#features/calls/records/failures.ts";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
+import { writeRtpHeader } from "#providers/carriers/sip/media/rtp.ts";
 import type { TrunkSetup } from "#providers/carriers/sip/trunks/trunk.ts";
 import { identityOf, routeTo } from "#providers/carriers/sip/trunks/trunk-roster.ts";
 import { test } from "#support/bounded-test.ts";
@@ -150,6 +153,46 @@ test("[SI142] a call that ends for want of an ACK, or of a refresh, says so and 
   assert.match((await bring({}, false))!, /\(ACK\)\. .*PARLEY_SIP_PUBLIC_HOST/);
   const timed = { "Supported": "timer", "Session-Expires": "90;refresher=uac" };
   assert.match((await bring(timed, true))!, /session/);
+});
+
+test("[SI144] a call that ends for want of a refresh says since when nothing was heard, and is paid until then", async () => {
+  const silenceOf = async (...soundsAtS: number[]) => {
+    const { far, offers, at, inbound, system } = await trunkAt(() => ({}));
+    const timed = { "Supported": "timer", "Session-Expires": "90;refresher=uac" };
+    const media = createSocket("udp4").bind(0, "127.0.0.1");
+    await once(media, "listening");
+    const sdp = SDP("wire").replace("4000", String(media.address().port));
+    far.say(at, requestText("INVITE", far, timed, sdp)
+      .replace("sip:bob@", "sip:+14155550100@"));
+    const { offer } = await offers.event("offer");
+    const received = createReceived<LegEvent>();
+    inbound.answer(offer.id, received.receive);
+    const { message } = await far.heard.event("200");
+    const port = Number(/m=audio (\d+)/.exec(message.body.toString())![1]);
+    const within = Object.fromEntries(["From", "To", "Call-ID"].map((name) =>
+      [name, message.headers.get(name)]));
+    far.say(at, requestText("ACK", far, { ...within, CSeq: "1 ACK" }));
+    await received.event("answered");
+    let nowS = 0;
+    for (const [index, soundAtS] of soundsAtS.entries()) {
+      system.advance((soundAtS - nowS) * 1000);
+      nowS = soundAtS;
+      const packet = Buffer.alloc(172);
+      writeRtpHeader(packet, {
+        payloadType: 0, marker: false, sequence: index, timestamp: index * 160, ssrc: 7,
+      });
+      media.send(packet, port, "127.0.0.1");
+      // Each follows a silence that was noticed.
+      await received.event("sound", 2 * index + 1);
+    }
+    media.close();
+    system.advance((60 - nowS) * 1000);
+    const { cause, silentMs } = await received.event("ended");
+    assert.equal(cause, "failed");
+    return silentMs;
+  };
+  assert.equal(await silenceOf(20), 40_000);
+  assert.equal(await silenceOf(20, 58), undefined, "only the signalling was lost");
 });
 
 test("[SI132] what was dialled stands in our Contact as a URI has it, whatever characters it has", async () => {

@@ -59,6 +59,8 @@ export interface RtpSession {
   receiveInfoKey(digit: string): void;
   /** Counts both directions; null before a codec is agreed on. */
   quality(): LegQuality | null;
+  /** How long nothing has come; null: not for so long that anything is wrong. */
+  silentMs(): number | null;
   /** Idempotent. */
   close(): void;
 }
@@ -207,6 +209,10 @@ class Session implements RtpSession {
     if (!line) return null;
     const codec = line.coder.codec.toLowerCase();
     return this.#reports.quality(codec, playoutOf(line, this.#playedBefore), this.#sent);
+  }
+
+  silentMs(): number | null {
+    return this.#isSilent ? this.#options.system.monotonicMs() - this.#lastMs : null;
   }
 
   close(): void {
