@@ -67,9 +67,8 @@ process.once("exit", () => {
   ears.child.kill();
   rmSync(folder, { recursive: true, force: true });
 });
-const microphone = await microphoneOf(join(folder, "microphone.wav"),
-  Array.from({ length: QUESTIONS }, (_, at) =>
-    ({ text: "When are you open?", atSeconds: FIRST_SECONDS + at * EVERY_SECONDS })));
+const microphone = await microphoneOf(join(folder, "microphone.wav"), "When are you open?",
+  Array.from({ length: QUESTIONS }, (_, at) => FIRST_SECONDS + at * EVERY_SECONDS));
 
 async function ask<Answer>(
   { port }: Started, key: string, path: string, body?: object,

@@ -1,164 +1,76 @@
-// The page people talk from, in a real browser: a whole call with a microphone that plays a spoken
-// line, the embedded voice and recogniser, interruption and recording, nothing doubled but the
-// language model; hanging up, muting and losing the device; what is seen and pressed.
+// The page people talk from, in a real browser: hanging up, muting and losing the device; what is
+// seen and pressed. What goes over its socket is looked at here, with speech made of numbers;
+// talk-peer.test.ts has people who are heard and answered, and the other way for their sound.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import {
-  ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH, type Microphone, type BrowserKind,
+  ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH,
+  type BrowserKind, type Microphone, type TestBrowser,
 } from "#support/browser.ts";
-import { accountEvent } from "#support/account-events.ts";
-import { microphoneOf } from "#support/microphone.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
-import { parseWav } from "#support/wav.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "parley-talk-"));
-const model = await startScriptedModel();
-/** What goes over the socket is looked at here; talk-peer.test.ts has the other way. */
-const env = { PARLEY_MODEL_URL: model.url, PARLEY_WEBRTC: "off" };
-const server = await startTestServer({ env });
-/** Where nobody needs to be understood. */
-const loopback = await startTestServer({
-  env: { ...env, PARLEY_SPEECH: "loopback" },
-});
-after(async () => {
-  await server.close();
-  await loopback.close();
-  await model.close();
-  rmSync(folder, { recursive: true });
-});
-
-const GREETING = "Good morning, this is Harbour Bikes speaking. We repair and rent bicycles of all "
-  + "kinds. Please tell me now, in your own words, what I can do for you on this fine day.";
 const skip = noBrowser();
+const notLong = process.env.PROOF !== "long" && "it needs the whole browser: npm run prove";
+const model = await startScriptedModel();
+/** Where nobody needs to be understood. */
+const server = await startTestServer({
+  env: { PARLEY_MODEL_URL: model.url, PARLEY_WEBRTC: "off", PARLEY_SPEECH: "loopback" },
+});
+/** Its microphone beeps. */
+const browser = skip ? null : await openBrowser("beeps");
+after(async () => {
+  await browser?.close();
+  await server.close();
+  await model.close();
+});
 
-/** So much of the greeting has come to the page before anybody interrupts it. */
-const GREETED_MS = 1000;
-
-/** Silence until `speak()`: the device, which plays its file from its beginning, is opened then. */
-const SPEAKS_WHEN_TOLD = `
-  const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
-  navigator.mediaDevices.getUserMedia = async (wanted) => {
-    const context = new AudioContext();
-    const microphone = context.createMediaStreamDestination();
-    window.speak = async () => {
-      context.createMediaStreamSource(await ask(wanted)).connect(microphone);
-    };
-    return microphone.stream;
-  };`;
-
-interface Cleared {
-  played_ms: number;
-  dropped_ms: number;
+async function withPage(
+  work: (page: Page) => Promise<void>, asked: TestBrowser = browser!,
+): Promise<void> {
+  const { uuid } = await newAssistant(server, {
+    initial_message: "Hello there.", post_call_evaluation: false,
+  });
+  const context = await asked.newContext();
+  try {
+    const page = await context.newPage();
+    await page.addInitScript(WATCH);
+    await page.goto(`${server.url}/talk/${uuid}`);
+    await work(page);
+  } finally {
+    await context.close();
+  }
 }
 
-test("[UI1] a person opens the page, interrupts, is understood, answered and recorded", { skip, timeout: 180_000 }, async () => {
-  model.script(() => ({ tokens: ["We ", "open ", "at ", "nine ", "o'clock."] }));
-  const { uuid } = await newAssistant(server, {
-    initial_message: GREETING, record: true, post_call_evaluation: false, endpoint_sensitivity: 1,
-    // It lasts longer than a busy machine takes to hear who interrupts it.
-    speech_speed: 0.7,
-  });
-  const browser = await openBrowser(await microphoneOf(join(folder, "microphone.wav"), [
-    { text: "When are you open on Saturday?", atSeconds: 0 },
-  ]));
+/** In a browser of its own, which has what the others' has not. */
+async function withPageOf(
+  microphone: Microphone, kind: BrowserKind, work: (page: Page) => Promise<void>,
+): Promise<void> {
+  const other = await openBrowser(microphone, kind);
   try {
-    const page = await browser.newPage();
-    const problems: string[] = [];
-    page.on("pageerror", (error) => problems.push(error.message));
-    page.on("console", (message) => {
-      if (message.type() === "error") problems.push(message.text());
-    });
-    const cleared = Promise.withResolvers<Cleared>();
-    const callId = Promise.withResolvers<number>();
-    const markAnswered = Promise.withResolvers<void>();
-    const greeted = Promise.withResolvers<void>();
-    const received = { ms: 0, loudMs: 0, atMs: 0 };
-    page.on("websocket", (socket) => {
-      socket.on("framesent", ({ payload }) => {
-        if (typeof payload !== "string") return;
-        const message = JSON.parse(payload) as { type: string } & Cleared;
-        if (message.type === "cleared") cleared.resolve(message);
-        if (message.type === "mark") markAnswered.resolve();
-      });
-      socket.on("framereceived", ({ payload }) => {
-        if (typeof payload !== "string") {
-          if (received.atMs > 0) return;
-          received.ms += payload.length / 32;
-          if (payload.some((byte) => byte !== 0)) received.loudMs += payload.length / 32;
-          if (received.loudMs >= GREETED_MS) greeted.resolve();
-          return;
-        }
-        const message = JSON.parse(payload) as { type: string; call_id: number };
-        if (message.type === "ready") callId.resolve(message.call_id);
-        if (message.type === "clear") received.atMs ||= performance.now();
-      });
-    });
-    await page.addInitScript(SPEAKS_WHEN_TOLD);
-    await page.goto(`${server.url}/talk/${uuid}`);
-    const startedMs = performance.now();
-    await page.getByRole("button", { name: "Start the call" }).click();
-    await greeted.promise;
-    await page.evaluate("speak()");
-    const { played_ms: playedMs, dropped_ms: droppedMs } = await cleared.promise;
-    assert.ok(playedMs > 0, `${playedMs}`);
-    // Sent as it is to be heard, never ahead; each moment of it was played or dropped, save
-    // silence after a stall. How much is dropped says how the machine stalled, so it has no bound.
-    const toldMs = playedMs + droppedMs;
-    const has = JSON.stringify({ playedMs, droppedMs, ...received, startedMs });
-    assert.ok(received.ms <= received.atMs - startedMs, has);
-    assert.ok(toldMs <= received.ms + 20 && toldMs >= received.loudMs - 20, has);
-    await page.getByText("We open at nine o'clock.").waitFor();
-    await inState(page, "listening");
-    await markAnswered.promise;
-    await page.getByRole("button", { name: "Hang up" }).click();
-    await page.getByRole("button", { name: "Call again" }).waitFor();
-    assert.deepEqual(problems, []);
-    const id = await callId.promise;
-    const ended = await accountEvent(server, ({ type, call_id: of }) =>
-      type === "call_ended" && of === id);
-    assert.equal(ended.status, "ended_by_customer");
-    const { body } = await server.call("GET", `/user/calls/${id}`);
-    const [greeting, question, answer] = body.transcript_entries;
-    assert.equal(greeting.interrupted, true);
-    assert.ok(GREETING.startsWith(greeting.text) && greeting.text.length < GREETING.length);
-    const expected = "when are you open on saturday".split(" ");
-    const heard = (question.text as string).split(" ");
-    assert.ok(expected.filter((word) => heard.includes(word)).length >= 4, question.text);
-    assert.equal(answer.text, "We open at nine o'clock.");
-    const recording = await fetch(body.recording_url);
-    const sound = parseWav(Buffer.from(await recording.arrayBuffer()));
-    const { rate, channels: [customer, voice] } = sound;
-    assert.ok(customer && voice);
-    assert.ok(Math.abs(customer.length / rate - body.duration) < 1.5);
-    const loudest = (pcm: Int16Array, fromMs: number, toMs: number): number =>
-      Math.max(...pcm.subarray((fromMs * rate) / 1000, (toMs * rate) / 1000).map(Math.abs));
-    assert.ok(loudest(customer, question.start_ms, question.end_ms) > 1000);
-    assert.ok(loudest(voice, answer.start_ms, answer.end_ms) > 1000);
+    await withPage(work, other);
   } finally {
-    await browser.close();
-    model.script(null);
+    await other.close();
   }
-});
+}
+
+const press = (page: Page, name: string): Promise<void> =>
+  page.getByRole("button", { name, exact: true }).click();
+const inState = (page: Page, state: string): Promise<void> =>
+  page.locator(`body[data-state="${state}"]`).waitFor();
+const isOver = (page: Page): Promise<void> =>
+  page.getByRole("button", { name: "Call again" }).waitFor();
 
 test("[UI2] without a microphone the page says so, one types and hears the answers, and reads further up undisturbed", { skip, timeout: 180_000 }, async () => {
-  const { uuid } = await newAssistant(server);
-  const browser = await openBrowser("refused");
-  try {
-    const context = await browser.newContext({ permissions: [] });
-    const page = await context.newPage();
-    await page.goto(`${server.url}/talk/${uuid}`);
-    await page.getByRole("button", { name: "Start the call" }).click();
+  await withPageOf("refused", "light", async (page) => {
+    await press(page, "Start the call");
     await page.getByRole("alert").waitFor();
     assert.match(await page.getByRole("alert").innerText(), /microphone/i);
     model.script(() => ({ tokens: ["We ", "open ", "at ", "nine."] }));
-    await page.getByRole("button", { name: "Type instead" }).click();
+    await press(page, "Type instead");
     // Who writes before it is heard would not be greeted.
-    await page.getByText("Hello", { exact: true }).waitFor();
+    await page.getByText("Hello there.", { exact: true }).waitFor();
     const words = page.getByRole("textbox", { name: "What you say" });
     await words.fill("When are you open?");
     await words.press("Enter");
@@ -172,38 +84,11 @@ test("[UI2] without a microphone the page says so, one types and hears the answe
     await words.press("Enter");
     await page.getByText("On Sunday we are closed.").waitFor();
     assert.equal(await page.evaluate("log.scrollTop"), 0);
-    await page.getByRole("button", { name: "Hang up" }).click();
-    await page.getByRole("button", { name: "Call again" }).waitFor();
+    await press(page, "Hang up");
+    await isOver(page);
     assert.equal(await page.getByRole("button", { name: "Type instead" }).isVisible(), false);
-  } finally {
-    await browser.close();
-  }
-});
-
-async function withPage(
-  microphone: Microphone, settings: object, work: (page: Page) => Promise<void>,
-  kind?: BrowserKind,
-): Promise<void> {
-  const { uuid } = await newAssistant(loopback, {
-    initial_message: "Hello there.", post_call_evaluation: false, ...settings,
   });
-  const browser = await openBrowser(microphone, kind);
-  try {
-    const page = await browser.newPage();
-    await page.addInitScript(WATCH);
-    await page.goto(`${loopback.url}/talk/${uuid}`);
-    await work(page);
-  } finally {
-    await browser.close();
-  }
-}
-
-const press = (page: Page, name: string): Promise<void> =>
-  page.getByRole("button", { name, exact: true }).click();
-const inState = (page: Page, state: string): Promise<void> =>
-  page.locator(`body[data-state="${state}"]`).waitFor();
-const isOver = (page: Page): Promise<void> =>
-  page.getByRole("button", { name: "Call again" }).waitFor();
+});
 
 type Frames = { wait(isEnough: (isSilent: boolean) => boolean): Promise<void> };
 
@@ -223,7 +108,7 @@ function watchFrames(page: Page): Frames {
 }
 
 test("[UI3] mute silences the microphone of one call and is off again in the next", { skip, timeout: 180_000 }, async () => {
-  await withPage("beeps", {}, async (page) => {
+  await withPage(async (page) => {
     const mute = page.getByRole("button", { name: "Mute" });
     const frames = watchFrames(page);
     await press(page, "Start the call");
@@ -237,7 +122,7 @@ test("[UI3] mute silences the microphone of one call and is off again in the nex
     await frames.wait((isSilent) => {
       if (!isSilent) loud.push(count);
       count += 1;
-      return count === 80;
+      return count === 65;
     });
     assert.ok(loud.every((at) => at < 10), `${loud}`);
     await press(page, "Hang up");
@@ -250,7 +135,7 @@ test("[UI3] mute silences the microphone of one call and is off again in the nex
 });
 
 test("[UI4] hanging up works at every step of connecting and frees the microphone", { skip, timeout: 180_000 }, async () => {
-  await withPage("beeps", {}, async (page) => {
+  await withPage(async (page) => {
     const idle = async (): Promise<void> => {
       await press(page, "Hang up");
       await inState(page, "idle");
@@ -291,7 +176,7 @@ test("[UI4] hanging up works at every step of connecting and frees the microphon
 });
 
 test("[UI5] a call ends when its microphone goes or its page is left, and the page says why", { skip, timeout: 180_000 }, async () => {
-  await withPage("beeps", {}, async (page) => {
+  await withPage(async (page) => {
     await press(page, "Start the call");
     await inState(page, "listening");
     // What browsers tell of a device; the one Chromium pretends to have cannot be unplugged.
@@ -312,18 +197,30 @@ test("[UI5] a call ends when its microphone goes or its page is left, and the pa
 
     await press(page, "Call again");
     await inState(page, "listening");
+    // As a browser tells it, which may keep the page as it is then and show it again.
+    await page.evaluate("dispatchEvent(new Event('pagehide'))");
+    await isOver(page);
+    assert.match(await page.getByRole("alert").innerText(), /page was left/);
+    await until(page, ALL_FREE);
+  });
+});
+
+test("[UI5] a page that was left in a call, and is shown again as it was, says that the call is over", { skip: skip || notLong, timeout: 180_000 }, async () => {
+  await withPageOf("beeps", "whole", async (page) => {
+    await press(page, "Start the call");
+    await inState(page, "listening");
     const url = page.url();
-    await page.goto(`${loopback.url}/talk/talk.css`);
+    await page.goto(`${server.url}/talk/talk.css`);
     await page.goBack({ waitUntil: "commit" });
     assert.equal(page.url(), url);
     await isOver(page);
     assert.match(await page.getByRole("alert").innerText(), /page was left/);
     await until(page, ALL_FREE);
-  }, "whole");
+  });
 });
 
 test("[UI134] [UI135] a connection that goes silent is told, forgotten when it is back, and given up after half a minute", { skip, timeout: 180_000 }, async () => {
-  await withPage("beeps", {}, async (page) => {
+  await withPage(async (page) => {
     const opened = Promise.withResolvers<(message: object) => void>();
     await page.routeWebSocket("**/call?*", (socket) => socket.onMessage((message) => {
       if (typeof message !== "string" || !message.includes('"start"')) return;
@@ -351,7 +248,7 @@ test("[UI134] [UI135] a connection that goes silent is told, forgotten when it i
 });
 
 test("[UI6] the assistant's last words are played to their end, the microphone already free", { skip, timeout: 180_000 }, async () => {
-  await withPage("beeps", {}, async (page) => {
+  await withPage(async (page) => {
     const ended = Promise.withResolvers<number>();
     await page.routeWebSocket("**/call?*", (socket) => {
       socket.onMessage((message) => {
@@ -360,7 +257,7 @@ test("[UI6] the assistant's last words are played to their end, the microphone a
         for (const role of ["customer", "assistant", "operator"]) {
           socket.send(JSON.stringify({ type: "transcript", role, text: "Good day.", final: true }));
         }
-        socket.send(Buffer.from(new Int16Array(24_000).fill(1000).buffer));
+        socket.send(Buffer.from(new Int16Array(12_800).fill(1000).buffer));
         socket.send(JSON.stringify({ type: "end", reason: "assistant_ended" }));
         void socket.close();
         ended.resolve(performance.now());
@@ -371,8 +268,8 @@ test("[UI6] the assistant's last words are played to their end, the microphone a
     await until(page, "opened.tracks.every(({ readyState }) => readyState === 'ended')");
     assert.equal(await page.locator("body").getAttribute("data-state"), "listening");
     await isOver(page);
-    // A second and a half, and clocks may differ a little.
-    assert.ok(performance.now() - sinceMs > 1400);
+    // Eight tenths of a second, and clocks may differ a little.
+    assert.ok(performance.now() - sinceMs > 700);
     assert.equal(await page.getByRole("alert").isVisible(), false);
     assert.deepEqual(
       await page.locator("#lines .who").allInnerTexts(), ["You", "Assistant", "A colleague"]);
@@ -381,7 +278,7 @@ test("[UI6] the assistant's last words are played to their end, the microphone a
 });
 
 test("[UI7] the page is readable in light and dark, large enough for a thumb, and works by keyboard", { skip, timeout: 180_000 }, async () => {
-  await withPage("beeps", {}, async (page) => {
+  await withPage(async (page) => {
     const pressed = Promise.withResolvers<string>();
     page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => {
       if (typeof payload === "string" && payload.includes("dtmf")) pressed.resolve(payload);
@@ -423,7 +320,7 @@ test("[UI7] the page is readable in light and dark, large enough for a thumb, an
 });
 
 test("[UI8] the page may load nothing from elsewhere and run nothing written into it", async () => {
-  const { headers } = await fetch(`${loopback.url}/talk/00000000-0000-4000-8000-000000000000`);
+  const { headers } = await fetch(`${server.url}/talk/00000000-0000-4000-8000-000000000000`);
   const policy = headers.get("content-security-policy") ?? "";
   assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self';/);
   assert.match(policy, /base-uri 'none'; form-action 'none'; frame-ancestors 'none'/);
