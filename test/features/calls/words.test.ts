@@ -6,7 +6,8 @@ import type { Page } from "playwright-core";
 import { createLegTranscriber } from "#features/calls/voice/leg-transcriber.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { TranscriptEvent } from "#providers/speech/port.ts";
-import { noBrowser, openBrowser, until, WATCH } from "#support/browser.ts";
+import { accountEvent } from "#support/account-events.ts";
+import { noBrowser, openBrowser, until, WATCH, type TestBrowser } from "#support/browser.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
@@ -14,7 +15,9 @@ import { lines, playCall } from "#support/calls-by-clock.ts";
 import { callTicket, WebCaller } from "#support/web-caller.ts";
 
 const model = await startScriptedModel();
-const server = await startTestServer({ env: { PARLEY_MODEL_URL: model.url } });
+const server = await startTestServer({
+  env: { PARLEY_MODEL_URL: model.url, PARLEY_WEBRTC: "off" },
+});
 model.script(() => ({ tokens: ["We ", "open ", "at ", "nine."] }));
 after(async () => {
   await server.close();
@@ -24,6 +27,7 @@ after(async () => {
 /** German: no recogniser of a server without vendors understands it. */
 const DEAF = {
   language_id: 5, initial_message: "Hallo.", post_call_evaluation: false, status: "active",
+  noise_cancellation: "off",
 };
 
 test("[VL163] a caller whose lines are known is understood without a recogniser, in the time of its speech", () => {
@@ -93,11 +97,10 @@ test("[VL164] told words: a final that comes late is waited for, and never told 
 });
 
 async function record(callId: number, status: string) {
-  for (;;) {
-    const { body } = await server.call("GET", `/user/calls/${callId}`);
-    if (body.status === status) return body;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  const ended = await accountEvent(server, ({ type, call_id: of }) =>
+    type === "call_ended" && of === callId);
+  assert.equal(ended.status, status);
+  return (await server.call("GET", `/user/calls/${callId}`)).body;
 }
 
 test("[CR201] the server's own caller rings where nothing can recognise speech", { timeout: 180_000 }, async () => {
@@ -179,23 +182,24 @@ const RECOGNITION = `
   });`;
 const NO_RECOGNITION = "delete window.SpeechRecognition; delete window.webkitSpeechRecognition;";
 
-async function withPage(script: string, work: (page: Page) => Promise<void>): Promise<void> {
+async function withPage(
+  browser: TestBrowser, script: string, work: (page: Page) => Promise<void>,
+): Promise<void> {
   const { uuid } = await newAssistant(server, DEAF);
-  const browser = await openBrowser("beeps");
-  try {
-    const page = await browser.newPage();
-    await page.addInitScript(WATCH);
-    await page.addInitScript(script);
-    await page.goto(`${server.url}/talk/${uuid}`);
-    await work(page);
-    assert.doesNotMatch(await page.locator("body").innerText(), /PARLEY_|422/);
-  } finally {
-    await browser.close();
-  }
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.addInitScript(WATCH);
+  await page.addInitScript(script);
+  await page.goto(`${server.url}/talk/${uuid}`);
+  await work(page);
+  assert.doesNotMatch(await page.locator("body").innerText(), /PARLEY_|422/);
+  await context.close();
 }
 
-test("[UI129] the browser hears where the server cannot, and says so before; where neither can, one types", { skip: noBrowser(), timeout: 180_000 }, async () => {
-  await withPage(RECOGNITION, async (page) => {
+test("[UI129] the browser hears where the server cannot, and says so before; where neither can, one types", { skip: noBrowser(), timeout: 180_000 }, async (t) => {
+  const browser = await openBrowser("beeps");
+  t.after(() => browser.close());
+  await withPage(browser, RECOGNITION, async (page) => {
     await page.getByText("your browser understands what you say").waitFor();
     await page.getByRole("button", { name: "Start the call" }).click();
     await until(page, "window.hears?.lang === 'de'");
@@ -212,7 +216,7 @@ test("[UI129] the browser hears where the server cannot, and says so before; whe
     await page.getByRole("button", { name: "Call again" }).waitFor();
     assert.equal(await page.evaluate("window.hears"), null);
   });
-  await withPage(NO_RECOGNITION, async (page) => {
+  await withPage(browser, NO_RECOGNITION, async (page) => {
     await page.getByText("You type, and hear the answers").waitFor();
     await page.getByRole("button", { name: "Start the call" }).click();
     const words = page.getByRole("textbox", { name: "What you say" });
