@@ -12,10 +12,13 @@ const TAG = "assistant-chat";
 
 interface Host extends HTMLElement {
   /** Server and assistant, of which the page has one chat. */
-  owner?: string;
+  owner?: string | null;
   /** It was put into the page, or taken out of it. */
   moved?: () => void;
 }
+
+const ownerOf = (options: Options | null): string | null =>
+  options && `${options.origin} ${options.assistant}`;
 
 /** Another copy, of another server, may have come before. */
 function define(): void {
@@ -35,7 +38,7 @@ function mount(script: HTMLScriptElement, options: Options): void {
   // The tag was taken out again before this was loaded: nobody waits for it any more.
   if (!script.isConnected) return;
   define();
-  const owner = `${options.origin} ${options.assistant}`;
+  const owner = ownerOf(options);
   // Two of one assistant would cover each other: the tag that came last is the one that counts.
   for (const other of document.querySelectorAll<Host>(TAG)) {
     if (other.owner === owner) other.remove();
@@ -70,11 +73,26 @@ function mount(script: HTMLScriptElement, options: Options): void {
   document.body.append(host);
 }
 
+/** Those in shadow trees first. */
+const tagsIn = (root: ParentNode): HTMLScriptElement[] => [
+  ...[...root.querySelectorAll("*")].flatMap(({ shadowRoot }) => shadowRoot ? tagsIn(shadowRoot) : []),
+  ...root.querySelectorAll<HTMLScriptElement>("script[data-assistant], script[data-assistant-id]"),
+];
+
+function isThere(script: HTMLScriptElement): boolean {
+  const options = readOptions(script);
+  return [...document.querySelectorAll<Host>(TAG)].some(({ owner }) => owner === ownerOf(options));
+}
+
+/** Browsers do not say which tag of a shadow tree, or of type module, it is that runs. */
+function ownTag(): HTMLScriptElement | undefined {
+  if (document.currentScript instanceof HTMLScriptElement) return document.currentScript;
+  const tags = tagsIn(document);
+  return tags.find((tag) => !isThere(tag)) ?? tags[0];
+}
+
 function start(): void {
-  // Null where the tag was put in by a script of type module.
-  const script = document.currentScript instanceof HTMLScriptElement
-    ? document.currentScript
-    : document.querySelector<HTMLScriptElement>("script[data-assistant], script[data-assistant-id]");
+  const script = ownTag();
   const options = script && readOptions(script);
   if (!options) return;
   if (document.body) mount(script, options);

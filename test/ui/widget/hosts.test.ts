@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
+import { newAssistant } from "#support/server.ts";
 import { isAnswered, open, startWorld } from "#support/widget-page.ts";
 
 const skip = noBrowser();
@@ -34,6 +35,26 @@ test("[WG235] an assistant whose tag is on the page twice is there once, and not
     await seen.page.evaluate(`document.querySelector("assistant-chat").remove()`);
     await addTag(seen.page, uuid, "body", false);
     assert.equal(await seen.page.locator("assistant-chat").count(), 0);
+  });
+});
+
+test("[WG251] a tag within a shadow tree puts its own assistant's widget into the page, beside another's", { skip, timeout }, async () => {
+  const { uuid: other } = await newAssistant(server, { name: "Other desk", status: "active" });
+  await withWidget({ ...LAX }, async (seen) => {
+    await open(seen);
+    await seen.page.evaluate(`new Promise((done) => {
+      const script = document.createElement("script");
+      script.src = ${JSON.stringify(`${server.url}/widget.js`)};
+      script.dataset.assistant = ${JSON.stringify(other)};
+      script.onload = done;
+      const element = document.createElement("div");
+      document.body.append(element);
+      element.attachShadow({ mode: "open" }).append(script);
+    })`);
+    assert.deepEqual(await seen.page.evaluate(
+      `[...document.querySelectorAll("assistant-chat")].map(({ owner }) => owner.split(" ")[1] === ${JSON.stringify(other)})`),
+    [false, true]);
+    await seen.log.getByText("Hi!").waitFor();
   });
 });
 
