@@ -152,8 +152,8 @@ export async function* readCsv(
     let row = 0;
     for (let line = await lines.next(); line !== null; line = await lines.next()) {
       row += 1;
-      if (row === 1) line = line.replace(/^\ufeff/, "");
       if (row === 1) {
+        line = line.replace(/^\ufeff/, "");
         told = TOLD.exec(line)?.[1] as Delimiter | undefined;
         // No row of a spreadsheet.
         if (told !== undefined) line = await lines.next() ?? "";
