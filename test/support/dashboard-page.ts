@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
-import type { BrowserContextOptions, Page } from "playwright-core";
+import type { BrowserContextOptions, Disposable, Page } from "playwright-core";
 import { noBrowser, openBrowser, type BrowserKind, type Microphone } from "./browser.ts";
 import { startScriptedModel } from "./scripted-model.ts";
 import { startTestServer } from "./server.ts";
@@ -56,6 +56,8 @@ export const drawn = (page: Page): Promise<unknown> =>
 interface OpenPage {
   page: Page;
   problems: string[];
+  /** Whoever uses the page from now on is signed in with this key, until it is disposed of. */
+  signIn(key: string): Promise<Disposable>;
   /** Something was done to it that the next who uses it would notice. */
   isMarked(): boolean;
 }
@@ -81,8 +83,8 @@ function watch(target: object, mark: () => void): void {
   }
 }
 
-/** Signs in with the key, and notes what goes wrong. */
-async function preparedPage(page: Page, key: string): Promise<OpenPage> {
+/** Notes what goes wrong, and whether something is done to the page that stays. */
+async function preparedPage(page: Page): Promise<OpenPage> {
   const problems: string[] = [];
   page.on("pageerror", (error) => problems.push(error.message));
   page.on("console", (message) => {
@@ -91,15 +93,21 @@ async function preparedPage(page: Page, key: string): Promise<OpenPage> {
     if (message.type() === "error" && !isNetwork) problems.push(message.text());
   });
   await page.addInitScript(REPORT);
-  await page.addInitScript(
-    `if (location.protocol === "http:" && !sessionStorage.getItem("parley-api-key")) sessionStorage.setItem("parley-api-key", ${JSON.stringify(key)});`);
+  const addScript = page.addInitScript.bind(page);
   let isMarked = false;
   for (const one of [page, page.context(), page.clock]) {
     watch(one, () => {
       isMarked = true;
     });
   }
-  return { page, problems, isMarked: () => isMarked };
+  return {
+    page,
+    problems,
+    signIn: (key) => addScript(`if (location.protocol === "http:"
+      && !sessionStorage.getItem("parley-api-key"))
+        sessionStorage.setItem("parley-api-key", ${JSON.stringify(key)});`),
+    isMarked: () => isMarked,
+  };
 }
 
 /**
@@ -132,23 +140,24 @@ export async function startDashboard(
   const browser = noBrowser() ? null : await openBrowser(microphone, kind);
   /** Left as it was found by the last who used it. */
   let spare: OpenPage | null = null;
-  const openPage = async (options: BrowserContextOptions | undefined, key: string) => {
+  const openPage = async (options: BrowserContextOptions | undefined): Promise<OpenPage> => {
     assert.ok(browser);
     const context = await browser.newContext({
       viewport: SCREENS[0], ...options, bypassCSP: false,
     });
-    return preparedPage(await context.newPage(), key);
+    return preparedPage(await context.newPage());
   };
   /** Opens the dashboard; afterwards nothing may have gone wrong in it. */
   const withDashboard = async (
     work: (shown: Shown) => Promise<void>,
     { context: options, key = server.key }: { context?: BrowserContextOptions; key?: string } = {},
   ): Promise<void> => {
-    const isPlain = options === undefined && key === server.key;
+    const isPlain = options === undefined;
     const kept = isPlain ? spare : null;
     if (kept) spare = null;
-    const open = kept ? await tidied(kept, server.url) : await openPage(options, key);
+    const open = kept ? await tidied(kept, server.url) : await openPage(options);
     const { page, problems } = open;
+    const signedIn = await open.signIn(key);
     await page.goto(`${server.url}/`);
     await page.getByText("Live", { exact: true }).waitFor();
     let isClean = false;
@@ -170,6 +179,7 @@ export async function startDashboard(
     if (!isClean) return;
     // What it had open is not there for the tests between.
     await page.goto("about:blank");
+    await signedIn.dispose();
     spare = open;
   };
   return {
