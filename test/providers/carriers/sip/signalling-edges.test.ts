@@ -12,7 +12,7 @@ import type { RegistrationState } from "#providers/carriers/sip/dialogs/registra
 import { test } from "#support/bounded-test.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { selfSignedCertificate, type Certificate } from "#support/realtime-server.ts";
-import { caughtUp, count, request } from "#support/sip-hops.ts";
+import { caughtUp, request } from "#support/sip-hops.ts";
 import {
   createExchange, listen, requestText, responseText, SDP, wireCall, type Phone, type Wire,
 } from "#support/sip-phones.ts";
@@ -139,95 +139,6 @@ test("[SI48] a challenged call is placed again with proof: once, twice when the 
   assert.equal((await stale.received.event("failed")).status, 407);
   await caughtUp(far, alice.peer);
   assert.equal(far.heard.kinds().filter((kind) => kind === "INVITE").length, 3);
-});
-
-test("[SI49] a session is refreshed by whom it was agreed, or hung up when nobody does", async () => {
-  const system = createManualSystem();
-  const [alice, far] = [await phone({ system }), await wire()];
-  const answered = async (refresher: string, number: number) => {
-    const { received } = alice.call(far.peer);
-    const invite = request(await far.heard.event("INVITE", number));
-    assert.equal(invite.headers.get("Session-Expires"), "1800");
-    far.say(alice.peer, responseText(invite, 200, [
-      `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`, "Allow: INVITE, BYE, UPDATE",
-      `Session-Expires: 90;refresher=${refresher}`,
-    ], SDP("answer"), `tag${number}`));
-    await received.event("answered");
-    return received;
-  };
-  const ours = await answered("uac", 0);
-  system.advance(45_000);
-  const refresh = request(await far.heard.event("UPDATE"));
-  assert.equal(refresh.headers.get("Session-Expires"), "90;refresher=uac");
-  far.say(alice.peer, responseText(refresh, 405));
-  // Then with an INVITE, which everybody understands.
-  const again = request(await far.heard.event("INVITE", 1));
-  assert.equal(again.body.toString(), SDP("offer"));
-  far.say(alice.peer, responseText(again, 200, ["Session-Expires: 90;refresher=uac"], SDP("x")));
-  await far.heard.event("ACK", 1);
-  system.advance(44_000);
-  await caughtUp(far, alice.peer);
-  assert.ok(!ours.kinds().includes("ended"));
-  (await ours.event("answered")).dialog.bye();
-  far.say(alice.peer, responseText(request(await far.heard.event("BYE")), 200));
-
-  const theirs = await answered("uas", 2);
-  system.advance(59_999);
-  assert.ok(!theirs.kinds().includes("ended"));
-  system.advance(1);
-  assert.deepEqual((await theirs.event("ended")).cause, { by: "timeout", status: 408 });
-  await far.heard.event("BYE", 1);
-});
-
-test("[SI140] [SI143] a refresh that is refused for now (500, 503) is tried again, as long as the session lasts", async () => {
-  const system = createManualSystem();
-  const [alice, far] = [await phone({ system }), await wire()];
-  const { received } = alice.call(far.peer);
-  far.say(alice.peer, responseText(request(await far.heard.event("INVITE")), 200, [
-    `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`, "Allow: INVITE, BYE, UPDATE",
-    "Session-Expires: 180;refresher=uac",
-  ], SDP("answer")));
-  await received.event("answered");
-  system.advance(90_000);
-  const refuse = async (number: number, status: number, extra: string[]) => {
-    far.say(alice.peer,
-      responseText(request(await far.heard.event("UPDATE", number)), status, extra));
-    await caughtUp(far, alice.peer);
-  };
-  await refuse(0, 500, ["Retry-After: 3"]);
-  system.advance(3000);
-  await refuse(1, 503, []);
-  system.advance(5000);
-  await refuse(2, 500, ["Retry-After: 0"]);
-  system.advance(999);
-  await caughtUp(far, alice.peer);
-  assert.equal(count(far, "UPDATE"), 3);
-  system.advance(1);
-  await refuse(3, 200, ["Session-Expires: 180;refresher=uac"]);
-  system.advance(80_000);
-  await caughtUp(far, alice.peer);
-  assert.ok(!received.kinds().includes("ended"));
-});
-
-test("[SI50] a session interval that is too small is refused with 422, and ours grows after one", async () => {
-  const [bob, far] = [await phone(), await wire()];
-  far.say(bob.peer, requestText("INVITE", far, {
-    "Session-Expires": "60", "Supported": "timer",
-  }, SDP("x")));
-  assert.equal((await far.heard.event("422")).message.headers.get("Min-SE"), "90");
-  far.say(bob.peer, requestText("INVITE", far, {
-    "Session-Expires": "120;refresher=uac", "Supported": "timer",
-  }, SDP("x")));
-  listen((await bob.invite()).accept(SDP("answer")));
-  const { headers } = (await far.heard.event("200")).message;
-  assert.equal(headers.get("Session-Expires"), "120;refresher=uac");
-  assert.equal(headers.get("Require"), "timer");
-  bob.call(far.peer);
-  const first = request(await far.heard.event("INVITE"));
-  far.say(bob.peer, responseText(first, 422, ["Min-SE: 3600"]));
-  const second = request(await far.heard.event("INVITE", 1));
-  assert.equal(second.headers.get("Session-Expires"), "3600");
-  assert.equal(second.headers.get("Min-SE"), "3600");
 });
 
 test("[SI51] nobody but the peer and its proxies can end a call, and no old request counts", async () => {

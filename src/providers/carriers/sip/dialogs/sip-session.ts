@@ -283,12 +283,14 @@ export class Session implements Dialog, InDialog {
     const [method, sdp] = this.#canUpdate
       ? ["UPDATE", null] as const : ["INVITE", this.#sdp] as const;
     this.#offer(method, sdp, ({ status, headers }) => {
-      if (method === "UPDATE" && (status === 405 || status === 501)) {
+      if (status < 300) return;
+      // Not just now: until the session is over there is time for more than one try.
+      const isForNow = status === 491 || status >= 500;
+      if (method === "UPDATE" && (!isForNow || status === 501)) {
         this.#canUpdate = false;
         return this.#refresh();
       }
-      // Not just now: until the session is over there is time for more than one try.
-      if (status !== 491 && status < 500) return;
+      if (!isForNow) return;
       const namedS = secondsOf(headers, "Retry-After") ?? LIMITS.retryAfterS;
       const afterS = Math.min(Math.max(namedS, LIMITS.retryAfterMinS), LIMITS.retryAfterMaxS);
       this.#parts.signalling.system.after(afterS * 1000, () => this.#refresh());
