@@ -120,3 +120,24 @@ test("[SI50] a session interval that is too small is refused with 422, and ours 
   assert.equal(second.headers.get("Session-Expires"), "3600");
   assert.equal(second.headers.get("Min-SE"), "3600");
 });
+
+test("[SI146] an interval under 90 s that cannot be refused is kept to as it was named", async () => {
+  const system = createManualSystem();
+  const [alice, far] = [await phone({ system }), await wire()];
+  const { received } = alice.call(far.peer);
+  far.say(alice.peer, responseText(request(await far.heard.event("INVITE")), 200, [
+    `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`, "Allow: INVITE, BYE, UPDATE",
+    "Session-Expires: 60;refresher=uac",
+  ], SDP("answer")));
+  await received.event("answered");
+  // It hangs up after 40 s (RFC 4028 10).
+  system.advance(30_000);
+  const refresh = request(await far.heard.event("UPDATE"));
+  far.say(alice.peer, responseText(refresh, 200, ["Session-Expires: 60;refresher=uac"]));
+  // A caller without timers, whose proxy wants them.
+  far.say(alice.peer, requestText("INVITE", far, { "Session-Expires": "60" }, SDP("x")));
+  listen((await alice.invite()).accept(SDP("answer")));
+  const { headers } = (await far.heard.event("200")).message;
+  assert.equal(headers.get("Session-Expires"), "60;refresher=uas");
+  assert.equal(headers.get("Require"), null);
+});

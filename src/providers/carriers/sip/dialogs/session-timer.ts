@@ -49,8 +49,9 @@ function refresherOf(headers: SipHeaders): "uac" | "uas" | null {
   return name === "uac" || name === "uas" ? name : null;
 }
 
+/** Nobody may raise what was named (RFC 4028 9): who is refreshed later than that hangs up. */
 const clamp = (intervalS: number): number =>
-  Math.min(LIMITS.sessionExpiresMaxS, Math.max(LIMITS.sessionExpiresMinS, intervalS));
+  Math.min(LIMITS.sessionExpiresMaxS, Math.max(LIMITS.sessionExpiresLeastS, intervalS));
 
 /** What a 2xx to a request of ours makes of the session. */
 export function termsOfResponse(headers: SipHeaders): SessionTerms | null {

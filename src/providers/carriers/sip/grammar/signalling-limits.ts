@@ -49,6 +49,8 @@ export const SIGNALLING_LIMITS = {
   // Dialogs
   sessionExpiresS: 1800,
   sessionExpiresMinS: 90,
+  /** Where a smaller one cannot be refused. */
+  sessionExpiresLeastS: 30,
   sessionExpiresMaxS: 24 * 3600,
   forksMax: 8,
   sipfragCharsMax: 200,
