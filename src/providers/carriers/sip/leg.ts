@@ -165,7 +165,7 @@ export class SipLeg implements Leg {
     const ready = demandsKeys ? { ...local, crypto: newKeys(this.#options.system) } : local;
     const answered = offered && buildAnswer(offered, ready);
     if (!answered) return null;
-    this.#local = ready;
+    this.#local = { ...ready, crypto: keysFrom(answered.agreed, ready) };
     this.#agreed(answered.agreed);
     return answered.sdp;
   }
@@ -295,6 +295,13 @@ export class SipLeg implements Leg {
       : `The far end answered ${status}.`;
     this.#publish({ kind: "transfer_failed", detail });
   }
+}
+
+/** For what is offered later in the call: nobody asked for keys, or those keep the tag they got. */
+function keysFrom({ srtp }: Agreed, { crypto }: LocalMedia): SrtpKey[] | null {
+  if (!srtp) return null;
+  const others = (crypto ?? []).filter(({ suite }) => suite !== srtp.local.suite);
+  return [srtp.local, ...others.map((key, index) => ({ ...key, tag: srtp.local.tag + 1 + index }))];
 }
 
 const newKeys = (system: System): SrtpKey[] => SUITES.map((suite, index) =>

@@ -1,0 +1,72 @@
+// What is offered and answered later in a call: as the two ends had agreed, with what they say now.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after } from "node:test";
+import { connect } from "node:tls";
+import { createLogger } from "#core/logger.ts";
+import { createSystem } from "#core/system.ts";
+import type { LegEvent, Offer } from "#providers/carriers/port.ts";
+import { createFramer, parseMessage, type SipMessage } from "#providers/carriers/sip/grammar/message.ts";
+import { createSipCarrier } from "#providers/carriers/sip/sip.ts";
+import { test } from "#support/bounded-test.ts";
+import { selfSignedCertificate } from "#support/realtime-server.ts";
+import { createReceived } from "#support/received.ts";
+import { trunkOf } from "#support/sip-hops.ts";
+import { requestText, SDP, type Wire } from "#support/sip-phones.ts";
+
+const opened: { close(): unknown }[] = [];
+after(() => Promise.all(opened.map((it) => it.close())));
+const open = <T extends { close(): unknown }>(it: T): T => {
+  opened.push(it);
+  return it;
+};
+
+async function openTlsCarrier() {
+  const offers = createReceived<{ kind: "offer"; offer: Offer }>();
+  const carrier = open(await createSipCarrier({
+    host: "127.0.0.1", port: 0, publicHost: null, tls: await selfSignedCertificate(),
+    rtpPorts: null, mayReach: () => true, system: createSystem(), log: createLogger("silent"),
+    onOffer: (offer) => offers.receive({ kind: "offer", offer }),
+  }));
+  carrier.setTrunks([trunkOf({ transport: "tls" })]);
+  const socket = connect({ port: carrier.tlsPort!, host: "127.0.0.1", rejectUnauthorized: false });
+  open({ close: () => socket.destroy() });
+  await once(socket, "secureConnect");
+  const heard = createReceived<{ kind: string; message: SipMessage }>();
+  const framer = createFramer();
+  socket.on("data", (bytes: Buffer) => {
+    for (const frame of framer.push(bytes).frames) {
+      const parsed = parseMessage(frame);
+      if (parsed.kind !== "message") continue;
+      const { message } = parsed;
+      const kind = message.kind === "request" ? message.method : String(message.status);
+      heard.receive({ kind, message });
+    }
+  });
+  const from = { peer: { host: "127.0.0.1", port: 5061, transport: "tls" } } as Wire;
+  const call = { "From": "<sip:wire@example.org>;tag=tls", "Call-ID": "over-tls" };
+  const say = (method: string, cseq: number, to: string | null, body = "") => void socket.write(
+    requestText(method, from, { ...call, "CSeq": `${cseq} ${method}`, "To": to }, body)
+      .replace("sip:bob@127", "sip:+14155550100@127").replace("SIP/2.0/UDP", "SIP/2.0/TLS"));
+  return { carrier, offers, heard, say };
+}
+
+test("[SI147] who asks for an offer in a call that is in the clear gets one in the clear, over TLS too", async () => {
+  const { carrier, offers, heard, say } = await openTlsCarrier();
+  say("INVITE", 1, "<sip:bob@example.org>", SDP("wire"));
+  const received = createReceived<LegEvent>();
+  const leg = carrier.inbound.answer((await offers.event("offer")).offer.id, received.receive);
+  const { message: answer } = await heard.event<string>("200");
+  assert.match(answer.body.toString(), /m=audio \d+ RTP\/AVP /);
+  const to = answer.headers.get("To");
+  say("ACK", 1, to);
+  await received.event("answered");
+  say("INVITE", 2, to);
+  const { message: offer } = await heard.event<string>("200", 1);
+  assert.match(offer.body.toString(), /m=audio \d+ RTP\/AVP /);
+  say("ACK", 2, to, SDP("wire"));
+  say("INVITE", 3, to, SDP("wire"));
+  await heard.event<string>("200", 2);
+  assert.deepEqual(received.kinds().filter((kind) => kind === "ended"), []);
+  leg.hangUp();
+});
