@@ -258,6 +258,10 @@ export class SipLeg implements Leg {
         this.#local = { ...this.#opened(), version: this.#opened().version + 1 };
         return this.answer(sdp) ?? NOT_ACCEPTABLE;
       },
+      refreshed: (sdp) => {
+        const why = this.agree(sdp);
+        if (why !== null) this.#options.log.warn({ why }, "a refresh of a SIP session changes nothing");
+      },
       info: (digit) => this.#rtp?.receiveInfoKey(digit),
       referred: (status) => {
         if (status >= 200 && status < 300) this.end("transferred");

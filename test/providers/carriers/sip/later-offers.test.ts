@@ -1,5 +1,6 @@
 // What is offered and answered later in a call: as the two ends had agreed, with what they say now.
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { after } from "node:test";
 import { connect } from "node:tls";
@@ -11,8 +12,8 @@ import { createSipCarrier } from "#providers/carriers/sip/sip.ts";
 import { test } from "#support/bounded-test.ts";
 import { selfSignedCertificate } from "#support/realtime-server.ts";
 import { createReceived } from "#support/received.ts";
-import { trunkOf } from "#support/sip-hops.ts";
-import { requestText, SDP, type Wire } from "#support/sip-phones.ts";
+import { contactOf, createCarrierTo, inviteAt, trunkOf } from "#support/sip-hops.ts";
+import { createWire, requestText, responseText, SDP, type Wire } from "#support/sip-phones.ts";
 
 const opened: { close(): unknown }[] = [];
 after(() => Promise.all(opened.map((it) => it.close())));
@@ -68,5 +69,25 @@ test("[SI147] who asks for an offer in a call that is in the clear gets one in t
   say("INVITE", 3, to, SDP("wire"));
   await heard.event<string>("200", 2);
   assert.deepEqual(received.kinds().filter((kind) => kind === "ended"), []);
+  leg.hangUp();
+});
+
+test("[SI148] what the answer to a refresh says of the sound counts", async () => {
+  const far = open(await createWire());
+  const carrier = open(await createCarrierTo([far], { address: "127.0.0.1", port: far.peer.port }));
+  const { received, leg } = carrier.dial();
+  const media = open(createSocket("udp4").bind(0, "127.0.0.1"));
+  await once(media, "listening");
+  const sdpAt = (port: number) => SDP("wire").replace("4000", String(port));
+  const terms = [contactOf(far), "Session-Expires: 90;refresher=uac"];
+  far.say(carrier.at, responseText(await inviteAt(far), 200, terms, sdpAt(40_000)));
+  await received.event("answered");
+  carrier.system.advance(45_000);
+  const refresh = await inviteAt(far, 1);
+  far.say(carrier.at, responseText(refresh, 200, terms, sdpAt(media.address().port)));
+  await far.heard.event("ACK", 1);
+  const came = once(media, "message");
+  leg.send(new Int16Array(160));
+  await came;
   leg.hangUp();
 });

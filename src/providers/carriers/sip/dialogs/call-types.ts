@@ -33,6 +33,8 @@ export interface DialogEvents {
    * `confirmed` brings.
    */
   reinvite(sdp: string | null): string | number;
+  /** The answer to the offer made last, which was made again to refresh the session. */
+  refreshed?(sdp: string): void;
   /** A key pressed, as INFO reports it. */
   info(dtmf: string): void;
   /** What became of our REFER: below 200 under way, 2xx went through, else failed. */

@@ -282,8 +282,13 @@ export class Session implements Dialog, InDialog {
     if (this.#isOffering) return this.#retry(() => this.#refresh());
     const [method, sdp] = this.#canUpdate
       ? ["UPDATE", null] as const : ["INVITE", this.#sdp] as const;
-    this.#offer(method, sdp, ({ status, headers }) => {
-      if (status < 300) return;
+    this.#offer(method, sdp, (response) => {
+      const { status, headers } = response;
+      if (status < 300) {
+        const answer = sdp === null ? null : sdpOrNull(response);
+        if (answer !== null) this.#events?.refreshed?.(answer);
+        return;
+      }
       // Not just now: until the session is over there is time for more than one try.
       const isForNow = status === 491 || status >= 500;
       if (method === "UPDATE" && (!isForNow || status === 501)) {
