@@ -57,6 +57,23 @@ test("[OA82] every operation names the statuses it can answer with and the body 
   }
 });
 
+test("[OA87] what needs a file is sent as a form alone, and the file is required", () => {
+  const uploads = operations.filter(({ operation }) =>
+    operation.requestBody?.content["multipart/form-data"] !== undefined);
+  assert.deepEqual(uploads.map(({ path, operation }) => [
+    path,
+    Object.keys(operation.requestBody?.content ?? {}).includes("application/json"),
+    operation.requestBody?.required,
+    operation.requestBody?.content["multipart/form-data"]?.schema.required?.includes("file"),
+  ]), [
+    ["/user/knowledgebases/{id}/documents", true, true, false],
+    ["/user/leads/import", false, true, true],
+    ["/user/leads/import/preview", false, true, true],
+    ["/conversations/{uuid}/attachments", false, true, true],
+    ["/user/conversations/{uuid}/attachments", false, true, true],
+  ]);
+});
+
 test("[OA83] every operation, parameter and field has a description and an example", () => {
   const { schemas } = document.components;
   const gaps: string[] = [];

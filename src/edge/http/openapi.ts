@@ -169,8 +169,13 @@ function requestBodyOf(printer: Printer, route: Route, body: TObject): object {
       examples: ["(bytes of the file)"],
     },
   };
-  const form = { type: "object", properties, required: schema.required ?? [] };
-  return { required, content: { ...content, ...contentOf(printer, "multipart/form-data", form) } };
+  const { isOptional = false } = route.upload;
+  const always = [...body.required ?? [], ...(isOptional ? [] : ["file"])];
+  const form = contentOf(
+    printer, "multipart/form-data", { type: "object", properties, required: always });
+  // Programs made from the document send the first kind there is.
+  return isOptional ? { required, content: { ...content, ...form } }
+    : { required: true, content: form };
 }
 
 const contentOf = (printer: Printer, contentType: string, schema: Printed): object => {

@@ -78,6 +78,8 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
    */
   upload?: {
     folder: string; fileBytesMax: number;
+    /** There is something to do without a file, so JSON is a body, too. */
+    isOptional?: true;
     /** On a public route: throws a Fault before a byte of the file is stored. */
     admit?(request: HttpRequest): Promise<void>;
   };

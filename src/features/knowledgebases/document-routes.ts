@@ -246,7 +246,7 @@ function createDocumentRoute(options: DocumentRoutesOptions): Route {
       + "its `status` and the event `document_status_changed` say when.",
     body: DocumentBody,
     bodyBytesMax: WRITTEN_BYTES_MAX,
-    upload: { folder: uploadsDir, fileBytesMax: LIMITS.uploadBytesMax },
+    upload: { folder: uploadsDir, fileBytesMax: LIMITS.uploadBytesMax, isOptional: true },
     responses: {
       201: { description: "Created; it is read in the background", schema: savedOf(NewDocumentSchema) },
     },
