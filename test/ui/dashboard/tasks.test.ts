@@ -291,6 +291,24 @@ test("[DB470] each task takes no more clicks than it did, and a failed call's pa
   });
 });
 
+test("[DB650] Enter in the amount puts money in, and in a view's name saves it", { skip }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    await page.route("https://checkout.stripe.com/**", (route) => route.fulfill({ status: 204 }));
+    await go("/money");
+    await page.getByLabel("Amount (USD)", { exact: true }).fill("30");
+    const asked = page.waitForRequest("https://checkout.stripe.com/**");
+    await page.keyboard.press("Enter");
+    await asked;
+    await go("/calls");
+    await page.getByLabel("From day").fill("2026-01-01");
+    await page.getByText("Views", { exact: true }).click();
+    await page.getByLabel("Save this view as").fill("Mine");
+    await page.locator("button:enabled", { hasText: "Save view" }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Mine", exact: true }).waitFor();
+  });
+});
+
 test("[DB471] a template makes assistant, knowledge and test call together, and they are removed together", { skip }, async () => {
   const { key } = await server.newAccount();
   await withDashboard(async ({ page, go, look }) => {

@@ -243,13 +243,15 @@ export function Toggle(props: FieldProps & {
 }
 
 /** Sends what was filled in; the failure of it stands above the buttons. */
-export function Form({ onSubmit, submit, error, onCancel, needs, isWaiting = false, children }: {
+export function Form(props: {
   onSubmit(): Promise<void>; submit: string; error?: unknown;
+  kind?: "main" | "danger";
   onCancel?: (() => void) | undefined; children: ComponentChildren;
   needs?: string;
   /** For what is sent with it and still being loaded: it cannot be sent before. */
   isWaiting?: boolean;
 }) {
+  const { onSubmit, submit, error, onCancel, needs, kind = "main", isWaiting = false } = props;
   const [isBusy, setBusy] = useState(false);
   const send: JSX.SubmitEventHandler<HTMLFormElement> = (event) => {
     event.preventDefault();
@@ -259,12 +261,12 @@ export function Form({ onSubmit, submit, error, onCancel, needs, isWaiting = fal
   };
   return (
     <form onSubmit={send}>
-      {children}
+      {props.children}
       {Boolean(error) && <p class="form-error" role="alert">{messageOf(error)}</p>}
       <div class="form-actions">
         {onCancel && <Button onClick={onCancel}>Cancel</Button>}
         <Button
-          kind="main" type="submit" isBusy={isBusy || isWaiting} {...(needs ? { needs } : {})}
+          kind={kind} type="submit" isBusy={isBusy || isWaiting} {...(needs ? { needs } : {})}
         >{submit}</Button>
       </div>
     </form>

@@ -4,7 +4,7 @@ import {
   useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState,
 } from "preact/hooks";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
-import { Button } from "./controls.tsx";
+import { Button, Form } from "./controls.tsx";
 import { said } from "./said.ts";
 
 /** Where one begins to fill a form in. */
@@ -47,20 +47,15 @@ export function Confirm({ title, action, children, onConfirm, onClose }: {
   title: string; action: string; children: ComponentChildren;
   onConfirm(): Promise<unknown>; onClose(): void;
 }) {
-  const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const confirm = (): void => {
-    setBusy(true);
-    onConfirm().then(onClose, setError).finally(() => setBusy(false));
-  };
   return (
     <Dialog title={title} onClose={onClose}>
-      <p>{children}</p>
-      {Boolean(error) && <p class="form-error" role="alert">{messageOf(error)}</p>}
-      <div class="form-actions">
-        <Button onClick={onClose}>Cancel</Button>
-        <Button kind="danger" isBusy={isBusy} onClick={confirm}>{action}</Button>
-      </div>
+      <Form
+        kind="danger" submit={action} error={error} onCancel={onClose}
+        onSubmit={() => onConfirm().then(onClose, setError)}
+      >
+        <p>{children}</p>
+      </Form>
     </Dialog>
   );
 }

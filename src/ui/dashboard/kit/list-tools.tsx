@@ -115,16 +115,18 @@ function OpenViews({ list, fields, show }: ViewsProps) {
         </span>
       ))}
       <Needs right="answer">
-        <TextField
-          label="Save this view as" value={name} maxLength={80} onInput={setName}
-          hint="Filters and columns as they are now, for everybody of the account."
-        />
-        <Button
-          isBusy={isBusy} disabled={name.trim() === ""}
-          onClick={() => run(() => save({ name, query }))}
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            run(() => save({ name, query }));
+          }}
         >
-          Save view
-        </Button>
+          <TextField
+            label="Save this view as" value={name} maxLength={80} onInput={setName}
+            hint="Filters and columns as they are now, for everybody of the account."
+          />
+          <Button type="submit" isBusy={isBusy} disabled={name.trim() === ""}>Save view</Button>
+        </form>
       </Needs>
     </div>
   );

@@ -64,12 +64,18 @@ function TopUp({ found: { top_up: way } }: { found: Found }) {
   return (
     <div class="stack">
       {Boolean(error) && <Failure error={error} />}
-      <div class="filters">
+      <form
+        class="filters"
+        onSubmit={(event) => {
+          event.preventDefault();
+          pay();
+        }}
+      >
         {way === "checkout" && (
           <TextField label="Amount (USD)" value={amount} onInput={setAmount} />
         )}
-        <Button kind="main" needs="money" isBusy={isBusy} onClick={pay}>Add money</Button>
-      </div>
+        <Button kind="main" needs="money" type="submit" isBusy={isBusy}>Add money</Button>
+      </form>
     </div>
   );
 }
