@@ -153,6 +153,8 @@ function Actions({ endpoint, onChanged }: {
         endpoint={endpoint} asked={asked} onClose={() => ask(null)} onDisable={() => turn("disabled")}
         onRotated={(fresh) => {
           onChanged(fresh);
+          // The question goes first: it gives the focus back to what the secret gives it to.
+          ask(null);
           setRotated(fresh);
         }}
       />
