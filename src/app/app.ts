@@ -21,6 +21,7 @@ import { createFeatures, type AppOptions, type Features } from "./features.ts";
 import { createHostedLines } from "./hosted-carriers.ts";
 import { mount, type Mounted, type Parts } from "./mount.ts";
 import { leaveMark, nodeBefore } from "./node-mark.ts";
+import { watchOpenFiles } from "./open-files.ts";
 import { openWire } from "./wire.ts";
 
 /** Where the server is reached once it listens. */
@@ -161,7 +162,7 @@ interface Timers {
 }
 
 /** Work that comes round by the clock, each kind of it once at a time. */
-function startTimers({ config, log, system, storage, nodes, features }: Parts): Timers {
+function startTimers({ config, log, system, storage, nodes, features, server }: Parts): Timers {
   const { accounts, calls, conversations, delivery, phoneNumbers, voice } = features;
   const rows = LIMITS.retentionRowsMax;
   const daysAgo = (days: number): number => system.now() - days * DAY_MICROS;
@@ -203,6 +204,7 @@ function startTimers({ config, log, system, storage, nodes, features }: Parts): 
     forAll(LIMITS.filesRetryMs, "files to be removed", features.removals.retry),
     // The command line, or another node, may have written what is to be sent, or evaluated.
     every(LIMITS.foreignCommitPollMs, "a look for others' work", delivery.look),
+    watchOpenFiles({ server, system, log }),
   ];
   return {
     cancel: () => timers.forEach((timer) => timer.cancel()),

@@ -3,12 +3,14 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { auditBeside } from "#support/beside.ts";
 import { aboutTheFile, isOverPostgres } from "#support/engines.ts";
-import { engineEnv, MAIN } from "#support/process.ts";
+import { engineEnv, MAIN, startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
@@ -46,6 +48,32 @@ test("[OP179] the process is watched from when somebody first asks for metrics, 
   const [, seconds] = new RegExp(`^${lag} (\\S+)$`, "m").exec(text) ?? [];
   assert.ok(Number(seconds) > 0 && Number(seconds) < 60, text);
   await server.close();
+});
+
+test("[OP180] a server that may open no more files says so, takes no connection until some end, and then takes them again", {
+  skip: process.platform !== "linux" && "no prlimit",
+}, async (context) => {
+  const server = await startProcess(
+    testDataDir(), {}, ["prlimit", "--nofile=80:80", "--"]);
+  context.after(() => server.process.kill("SIGKILL"));
+  let said = "";
+  server.process.stdout?.on("data", (bytes: Buffer) => void (said += bytes.toString()));
+  const sockets: Socket[] = [];
+  const deadline = AbortSignal.timeout(10_000);
+  const isTaken = async (): Promise<boolean> => {
+    deadline.throwIfAborted();
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+    // Those that wait in the system's line are cut when the server listens no more.
+    socket.on("error", () => undefined);
+    sockets.push(socket);
+    return once(socket, "connect").then(() => true, () => false);
+  };
+  while (await isTaken()) if (sockets.length > 80) await delay(50);
+  assert.match(said, /"open_files_max":80.*raise `ulimit -n`/);
+  for (const socket of sockets) socket.destroy();
+  while (!await isTaken()) await delay(50);
+  assert.equal((await fetch(`${server.url}/livez`)).status, 200);
+  for (const socket of sockets) socket.destroy();
 });
 
 /** From now on the system says that the disk did not take what it was to keep (EIO). */

@@ -326,6 +326,9 @@ export const LIMITS = {
   balanceMailRows: 100,
   costCountMs: 60 * SECOND_MS,
   keyLastUsedFlushMs: 30 * SECOND_MS,
+  openFilesLookMs: SECOND_MS,
+  /** From one line of the log that says so to the next. */
+  openFilesSaidMs: MINUTE_MS,
 
   // Between nodes, and with the command line
   foreignCommitPollMs: SECOND_MS,

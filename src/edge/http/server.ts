@@ -47,8 +47,11 @@ export interface HttpServer {
   fallback(handle: HttpRoute["handle"]): void;
   /** Resolves to the real port; throws when it is taken. */
   listen(host: string, port: number): Promise<number>;
+  isListening(): boolean;
   /** New connections are refused; open ones go on. */
   stopListening(): void;
+  /** Where it listened before; false: it could not. */
+  listenAgain(): boolean;
   /** Resolves when every request taken on has its answer; streams that have begun are answered. */
   answered(): Promise<void>;
   /** Drops what is still open. Idempotent. */
@@ -327,7 +330,23 @@ function createSslApp({ keyFile, certFile }: NonNullable<HttpServerOptions["tls"
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const app: TemplatedApp = options.tls ? createSslApp(options.tls) : uWS.App();
   let listening: us_listen_socket | null = null;
+  let place = { host: "", port: 0 };
   let isClosed = false;
+  /** Calls back before it returns. */
+  const listenOn = (host: string, port: number): boolean => {
+    // The typings lack this form. Without the option two servers could share a port unnoticed.
+    const listen = app.listen.bind(app) as unknown as (
+      host: string,
+      port: number,
+      options: number,
+      callback: (socket: us_listen_socket | false) => void,
+    ) => void;
+    listen(host, port, LISTEN_EXCLUSIVE_PORT, (socket) => {
+      listening = socket || null;
+    });
+    if (listening) place = { host, port: uWS.us_socket_local_port(listening) };
+    return listening !== null;
+  };
 
   const readRequest = createRequestReader(options);
   const underWay: UnderWay = new Set();
@@ -341,25 +360,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     socket: (route) => mountSocket(app, route, readRequest, options),
     fallback: (handle) =>
       app.any("/*", open({ pattern: "/*", bodyBytesMax: LIMITS.bodyBytesMax, handle })),
-    listen: (host, port) =>
-      new Promise((resolve, reject) => {
-        // The typings lack this form. Without the option two servers could share a port unnoticed.
-        const listen = app.listen.bind(app) as unknown as (
-          host: string,
-          port: number,
-          options: number,
-          callback: (socket: us_listen_socket | false) => void,
-        ) => void;
-        listen(host, port, LISTEN_EXCLUSIVE_PORT, (socket) => {
-          if (!socket) {
-            void whyNoListening(host, port).then((why) =>
-              reject(new StartFailure(`cannot listen on ${host}:${port}: ${why}`)));
-            return;
-          }
-          listening = socket;
-          resolve(uWS.us_socket_local_port(socket));
-        });
-      }),
+    listen: async (host, port) => {
+      if (listenOn(host, port)) return place.port;
+      const why = await whyNoListening(host, port);
+      throw new StartFailure(`cannot listen on ${host}:${port}: ${why}`);
+    },
+    isListening: () => listening !== null,
+    listenAgain: () => listenOn(place.host, place.port),
     stopListening: () => {
       if (listening) uWS.us_listen_socket_close(listening);
       listening = null;
