@@ -59,7 +59,7 @@ test("[OP180] a server that may open no more files says so, takes no connection 
   let said = "";
   server.process.stdout?.on("data", (bytes: Buffer) => void (said += bytes.toString()));
   const sockets: Socket[] = [];
-  const deadline = AbortSignal.timeout(10_000);
+  const deadline = AbortSignal.timeout(30_000);
   const isTaken = async (): Promise<boolean> => {
     deadline.throwIfAborted();
     const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
