@@ -1,6 +1,6 @@
 // The wire of templates: the gallery, making everything of one, and taking it away again.
 import { Type } from "@sinclair/typebox";
-import { about, HttpUrl, named, Nullable } from "#core/schema.ts";
+import { about, HttpUrl, named, Nullable, TimeZone } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -57,7 +57,10 @@ const CreateBody = Type.Object({
     "Where the tool asks; absent: an example, to be changed later.", "https://shop.example.com/orders"),
   language_id: Type.Optional(Type.Integer(about(
     "The language it speaks: an `id` of `GET /user/assistants/languages`.", 1))),
-  timezone: Type.Optional(Type.String(about("Where it is, as IANA calls it.", "Europe/Berlin"))),
+  timezone: Type.Optional({
+    ...TimeZone("The timezone must be a valid time zone."),
+    ...about("Where it is, as IANA calls it.", "Europe/Berlin"),
+  }),
   test_call: Type.Optional(Type.Boolean({
     default: true, ...about("Whether the server's own caller rings it at once."),
   })),

@@ -62,6 +62,11 @@ test("[TP2] a template that lacks what it needs makes nothing, and another accou
   assert.equal((await server.call("POST", "/user/template-sets", {
     key, body: { template: "order_status", language_id: 99_999, test_call: false },
   })).status, 422);
+  const nowhere = await server.call("POST", "/user/template-sets", {
+    key, body: { template: "survey", timezone: "Mars/Olympus", test_call: false },
+  });
+  assert.equal(nowhere.status, 422);
+  assert.ok(nowhere.body.errors.timezone);
   assert.deepEqual((await server.call("GET", "/user/tools", { key })).body.data ?? [], []);
   const { body: { data: set } } = await server.call("POST", "/user/template-sets", {
     key, body: { template: "survey", test_call: false },
