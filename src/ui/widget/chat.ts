@@ -147,8 +147,10 @@ function followKeyboard(root: HTMLElement, signal: AbortSignal): void {
   const follow = (): void => {
     // Whoever looks at something closely moves what is seen as well.
     if (!viewport || viewport.scale > 1) return;
-    root.style.setProperty("--height", `${Math.round(viewport.height)}px`);
-    root.style.setProperty("--top", `${Math.round(viewport.offsetTop)}px`);
+    // A page that enlarges all of itself enlarges these too.
+    const zoom = root.currentCSSZoom ?? 1;
+    root.style.setProperty("--height", `${viewport.height / zoom}px`);
+    root.style.setProperty("--top", `${viewport.offsetTop / zoom}px`);
   };
   viewport?.addEventListener("resize", follow, { signal });
   viewport?.addEventListener("scroll", follow, { signal });

@@ -127,7 +127,7 @@ textarea, input {
   width: 100%; min-height: 44px; padding: 9px 12px; border: 1px solid var(--edge);
   border-radius: 12px; background: var(--card);
 }
-textarea { max-height: 8.25em; resize: none; field-sizing: content; flex: 1; }
+textarea { max-height: min(8.25em, var(--height, 100vh) / 4); resize: none; field-sizing: content; flex: 1; }
 /* Empty, it has no direction but the panel's. */
 textarea:placeholder-shown { direction: inherit; }
 ::placeholder { color: var(--soft); opacity: 1; }

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
+import { drawn } from "#support/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
 import { isAnswered, open, startWorld } from "#support/widget-page.ts";
 
@@ -203,6 +204,27 @@ test("[WG242] on a page that enlarges all of itself the widget is within the win
       assert.ok(height >= viewport.height * 0.9);
     });
   }
+});
+
+test("[WG252] [WG253] where the window has become low, by a keyboard or at 400 %, all of the chat stays within it, also on a page that enlarges itself", { skip, timeout }, async () => {
+  await withWidget({ ...LAX, context: { viewport: { width: 400, height: 800 } } }, async (seen) => {
+    await seen.page.addStyleTag({ content: "html { zoom: 1.5 }" });
+    await open(seen);
+    await seen.page.setViewportSize({ width: 400, height: 500 });
+    await until(seen.page, "innerHeight === 500");
+    await drawn(seen.page);
+    assert.deepEqual(await seen.panel.boundingBox(), { x: 0, y: 0, width: 400, height: 500 });
+    // [WG253]
+    await seen.page.addStyleTag({ content: "html { zoom: 1 }" });
+    await seen.page.setViewportSize({ width: 320, height: 256 });
+    await until(seen.page, "innerHeight === 256");
+    await seen.box.fill("One\ntwo\nthree\nfour\nfive\nsix\nseven");
+    await drawn(seen.page);
+    for (const name of ["Close", "Send"]) {
+      const { y, height } = await seen.panel.getByRole("button", { name }).boundingBox() ?? assert.fail();
+      assert.ok(y >= 0 && y + height <= 256, `${name}: ${y} ${height}`);
+    }
+  });
 });
 
 test("[WG243] [WG248] [UI136] [UI137] the widget's letters, and the talk page's, are as large as the browser is told, whatever the page does with its own", { skip, timeout }, async () => {
