@@ -8,7 +8,7 @@ import { LIMITS } from "#core/limits.ts";
 import { createLogger, type Logger } from "#core/logger.ts";
 import { isLoopback } from "#core/networks.ts";
 import { RUNS_FROM } from "#core/program.ts";
-import { createSystem, keepAwake, wait } from "#core/system.ts";
+import { createSystem, keepAwake, wait, type System } from "#core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 import { openConfigured } from "#storage/engines/open.ts";
@@ -55,7 +55,7 @@ export async function serve(argv: string[]): Promise<number> {
   const lock = takeDataDir(config.PARLEY_DATA_DIR);
   if (!lock) return EXIT_UNAVAILABLE;
   dieOnDefects(log);
-  const signals = listenForSignals();
+  const signals = listenForSignals(system);
   const awake = keepAwake();
   let app: App | null = null;
   try {
@@ -161,20 +161,23 @@ async function stop(
   return code;
 }
 
-function listenForSignals(): { first: Promise<void>; second: Promise<void> } {
-  let onFirst = (): void => undefined;
-  let onSecond = (): void => undefined;
-  const first = new Promise<void>((resolve) => (onFirst = resolve));
-  const second = new Promise<void>((resolve) => (onSecond = resolve));
-  let count = 0;
+/**
+ * One that follows at once is the same: Ctrl-C reaches a server that npm has started by the
+ * terminal and by npm, and service managers tell each process of a service.
+ */
+function listenForSignals(system: System): { first: Promise<void>; second: Promise<void> } {
+  const first = Promise.withResolvers<void>();
+  const second = Promise.withResolvers<void>();
+  let firstMs = Infinity;
   const onSignal = (): void => {
-    count += 1;
-    if (count === 1) onFirst();
-    else onSecond();
+    const nowMs = system.monotonicMs();
+    if (nowMs - firstMs > LIMITS.sameSignalMs) second.resolve();
+    firstMs = Math.min(firstMs, nowMs);
+    first.resolve();
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
-  return { first, second };
+  return { first: first.promise, second: second.promise };
 }
 
 /** After a defect nobody caught, state is unknown; what was acknowledged is safe on disk. */

@@ -158,7 +158,7 @@ test("[OP4] the lock file names every optional package it needs and no install s
   assert.match(readFileSync(join(import.meta.dirname, "../../.npmrc"), "utf8"), /^ignore-scripts=true$/m);
 });
 
-test("[OP5] SIGTERM lets a reply in flight finish, refuses new ones and tells watchers to come back", async () => {
+test("[OP5] [OP181] SIGTERM, also twice at once, lets a reply in flight finish, refuses new ones and tells watchers to come back", async () => {
   const hold = Promise.withResolvers<void>();
   const model = await startScriptedModel();
   model.script(() => ({ tokens: ["one ", "two"], hold: hold.promise, holdAfter: 1 }));
@@ -187,6 +187,7 @@ test("[OP5] SIGTERM lets a reply in flight finish, refuses new ones and tells wa
   const exited = once(child, "exit");
   child.kill("SIGTERM");
   await lineWith('"msg":"stopping"');
+  child.kill("SIGTERM");
   await assert.rejects(post(), "new connections are refused");
   hold.resolve();
   assert.equal(((await (await answered).json()) as { message: string }).message, "one two");

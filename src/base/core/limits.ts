@@ -378,4 +378,6 @@ export const LIMITS = {
   answersMs: 2 * SECOND_MS,
   /** For all else, behind what replies and calls are waited for. */
   shutdownMarginMs: 5 * SECOND_MS,
+  /** From one signal to stop to another that is not its echo. */
+  sameSignalMs: SECOND_MS,
 } as const;
