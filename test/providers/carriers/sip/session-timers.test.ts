@@ -141,3 +141,31 @@ test("[SI146] an interval under 90 s that cannot be refused is kept to as it was
   assert.equal(headers.get("Session-Expires"), "60;refresher=uas");
   assert.equal(headers.get("Require"), null);
 });
+
+test("[SI149] a refresh that collided with an offer of theirs says what was agreed on since", async () => {
+  const system = createManualSystem();
+  const [alice, far] = [await phone({ system }), await wire()];
+  const { received } = alice.call(far.peer, {}, () => SDP("held"));
+  const invite = request(await far.heard.event("INVITE"));
+  far.say(alice.peer, responseText(invite, 200, [
+    `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`, "Session-Expires: 90;refresher=uac",
+  ], SDP("answer")));
+  await received.event("answered");
+  system.advance(45_000);
+  const refresh = request(await far.heard.event("INVITE", 1));
+  far.say(alice.peer, responseText(refresh, 491));
+  await far.heard.event("ACK", 1);
+  const within = {
+    "From": refresh.headers.get("To"), "To": refresh.headers.get("From"),
+    "Call-ID": refresh.headers.get("Call-ID"), "Supported": "timer",
+  };
+  far.say(alice.peer, requestText("INVITE", far, {
+    ...within, "CSeq": "1 INVITE", "Session-Expires": "90;refresher=uas",
+  }, SDP("hold")));
+  await far.heard.event("200");
+  far.say(alice.peer, requestText("ACK", far, { ...within, CSeq: "1 ACK" }));
+  await caughtUp(far, alice.peer);
+  system.advance(4000);
+  const again = request(await far.heard.event("INVITE", 2));
+  assert.equal(again.body.toString(), SDP("held"));
+});

@@ -299,13 +299,14 @@ export class Session implements Dialog, InDialog {
       const namedS = secondsOf(headers, "Retry-After") ?? LIMITS.retryAfterS;
       const afterS = Math.min(Math.max(namedS, LIMITS.retryAfterMinS), LIMITS.retryAfterMaxS);
       this.#parts.signalling.system.after(afterS * 1000, () => this.#refresh());
-    });
+    }, () => this.#refresh());
   }
 
   /** INVITE with an offer, or UPDATE without one: both refresh the session. */
   #offer(
     method: "INVITE" | "UPDATE", sdp: string | null,
     done: (response: SipResponse) => void,
+    again = () => this.#offer(method, sdp, done),
   ): void {
     this.#isOffering = sdp !== null;
     const fill = (request: SipRequest) => {
@@ -322,14 +323,14 @@ export class Session implements Dialog, InDialog {
       const { response } = outcome;
       if (response.status === 491 && this.#glares < LIMITS.glareRetriesMax) {
         this.#glares++;
-        return this.#retry(() => this.#offer(method, sdp, done));
+        return this.#retry(again);
       }
       this.#glares = 0;
       if (response.status === 422) {
         const minS = Number(response.headers.get("Min-SE")?.match(/^\d{1,6}/)?.[0] ?? 0);
         if (minS > this.#sessionExpiresMinS && minS <= LIMITS.sessionExpiresMaxS) {
           this.#sessionExpiresMinS = minS;
-          return this.#offer(method, sdp, done);
+          return this.#offer(method, sdp, done, again);
         }
       }
       if (response.status < 300) {
