@@ -13,6 +13,7 @@ import { trimCommand } from "./cli/trim.ts";
 import { userCommands } from "./cli/users.ts";
 import { settingsCommand } from "./cli/settings.ts";
 import { EXIT_CONFIG, readConfig } from "./base/config/config.ts";
+import { StorageFailure } from "./base/core/faults.ts";
 import { keepAwake } from "./base/core/system.ts";
 import { VERSION } from "./base/core/version.ts";
 import { settleRestore } from "./cli/restoring.ts";
@@ -125,8 +126,9 @@ async function main(argv: string[]): Promise<number> {
   try {
     return await runCommand(argv);
   } catch (error) {
-    const { message, code } = error as Error & { code?: string };
-    process.stderr.write(`parley: ${message}\n`);
+    const { message, code, cause } = error as Error & { code?: string };
+    const why = error instanceof StorageFailure && cause instanceof Error ? `: ${cause.message}` : "";
+    process.stderr.write(`parley: ${message}${why}\n`);
     if (error instanceof UsageError) return error.exitCode;
     return code?.startsWith("ERR_PARSE_ARGS") === true ? new UsageError(message).exitCode : 1;
   } finally {

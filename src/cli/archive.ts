@@ -38,10 +38,10 @@ interface Contents {
 
 /** A folder on the data folder's own disk, empty, and gone when `work` has ended. */
 async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>): Promise<T> {
-  const lock = lockBackups(dataDir);
+  const lock = await writingTo(dataDir, () => lockBackups(dataDir));
   if (!lock) throw new Error("another backup of this folder is being made: try again after it");
   try {
-    const folder = mkdtempSync(join(dataDir, STAGING));
+    const folder = await writingTo(dataDir, () => mkdtempSync(join(dataDir, STAGING)));
     try {
       return await work(folder);
     } finally {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openPlace, SCRATCH } from "#app/files.ts";
 import { readConfig, type Config } from "#config/config.ts";
-import { isFolder } from "#core/disk.ts";
+import { isFolder, NotWritten, writingTo } from "#core/disk.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSecretBox, findSecret } from "#core/secrets.ts";
 import { createSystem, isoMicros } from "#core/system.ts";
@@ -159,31 +159,62 @@ async function examineFiles(config: Config): Promise<Finding> {
 
 const readdirSafely = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
 
-async function examineData(config: Config): Promise<Finding[]> {
-  const dataDir = config.PARLEY_DATA_DIR;
+/** A full disk is found by what needs room on it, and keeps nothing else from being examined. */
+async function whereRoom(
+  check: string, dataDir: string, look: () => string | Promise<Finding[]>,
+): Promise<Finding[]> {
+  try {
+    const found = await writingTo(dataDir, async () => look());
+    return typeof found === "string" ? [{ check, ok: true, detail: found }] : found;
+  } catch (error) {
+    if (!(error instanceof NotWritten)) throw error;
+    return [{ check, ok: false, detail: error.message }];
+  }
+}
+
+function lookForServer(dataDir: string): string {
   const lock = lockDataDir(dataDir);
   lock?.release();
+  return lock ? "not running" : "running";
+}
+
+function examineDisk(dataDir: string): Finding {
   const disk = statfsSync(dataDir);
   const freeGib = (disk.bavail * disk.bsize) / 2 ** 30;
+  // Some file systems make room for files as they come, and say 0 of 0.
+  const isOutOfFiles = disk.files > 0 && disk.ffree === 0;
+  return {
+    check: "free disk",
+    ok: freeGib > 1 && !isOutOfFiles,
+    detail: `${freeGib.toFixed(1)} GiB${isOutOfFiles ? ", but for no more files (inodes)" : ""}`,
+  };
+}
+
+async function examineData(config: Config): Promise<Finding[]> {
+  const dataDir = config.PARLEY_DATA_DIR;
   const findings: Finding[] = [
-    { check: "server", ok: true, detail: lock ? "not running" : "running" },
-    { check: "free disk", ok: freeGib > 1, detail: `${freeGib.toFixed(1)} GiB` },
+    ...await whereRoom("server", dataDir, () => lookForServer(dataDir)), examineDisk(dataDir),
   ];
   const { PARLEY_DATABASE_URL: url } = config;
   if (url !== null) return [...findings, ...await examineServer(config, url)];
-  findings.push(
-    { check: "durable commits", ok: true, detail: `${measureCommits(dataDir)} a second` });
+  return [
+    ...findings,
+    ...await whereRoom("durable commits", dataDir, () => `${measureCommits(dataDir)} a second`),
+    ...await whereRoom("database", dataDir, () => examineDatabase(config)),
+  ];
+}
+
+async function examineDatabase(config: Config): Promise<Finding[]> {
+  const { PARLEY_DATA_DIR: dataDir } = config;
   if (!databaseExists(dataDir)) {
-    return [...findings, { check: "database", ok: true, detail: "none yet; the first start makes it" }];
+    return [{ check: "database", ok: true, detail: "none yet; the first start makes it" }];
   }
   const problems = await inspectDatabase(databasePath(dataDir));
   const sound = canBeAudited(databasePath(dataDir))
     ? "sound, ledger right"
     : "sound; the ledger is not looked at before the next start brings it up to date";
   const detail = problems.length > 0 ? problems.join("; ") : sound;
-  return [
-    ...findings, { check: "database", ok: problems.length === 0, detail }, examineSecret(config),
-  ];
+  return [{ check: "database", ok: problems.length === 0, detail }, examineSecret(config)];
 }
 
 /** Whether the secret opens everything that was sealed. */

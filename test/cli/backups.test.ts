@@ -280,7 +280,7 @@ const noSmallDisk = spawnSync("unshare", ["-m", "true"]).status === 0
   ? false
   : "needs a mount of its own";
 
-test("[CL103] what has no room is named: where the backup goes, or the data folder; nothing is left of it", { skip: noSmallDisk }, async () => {
+test("[CL103] [CL110] what has no room is named: where the backup goes, or the data folder; nothing is left of it", { skip: noSmallDisk }, async () => {
   const dir = await folderOf("large");
   writeFileSync(join(dir, "recordings", "long.wav"), randomBytes(2 ** 21));
   const file = join(newDir(), "all.tar.gz");
@@ -300,6 +300,13 @@ test("[CL103] what has no room is named: where the backup goes, or the data fold
   cpSync(databasePath(dir), join(dir, "copy.db"));
   const staging = inSmall(small, `cp ${join(dir, "copy.db")} "$0/parley.db"; "$@" backup "$FILE.2"`);
   assert.ok(staging.endsWith(full(small)) && !staging.includes(".staging"), staging);
+  const filled = `cp -r ${join(dir, "parley.db")} ${join(dir, "secret")} "$0"; cat /dev/zero > "$0/fill"`;
+  const asked = ['backup "$FILE.3"', "key create", "doctor"].map((what) =>
+    inSmall(small, `${filled} 2> "$FILE.lost"; "$@" ${what}`));
+  assert.ok(asked[0]?.endsWith(full(small)), asked[0]);
+  assert.match(asked[1] ?? "", /cannot be written: the disk refused it|could not be written: .*full/);
+  const findings = /^WRONG +server .*: the disk is full$.*^WRONG +free disk .*^WRONG +durable commits .*: the disk is full$.*^WRONG +database .* cannot be written: .*^ok +model /ms;
+  assert.match(asked[2] ?? "", findings);
 });
 
 test("[CL107] a quota that is used up is want of room, by whatever name Node has for it", async () => {

@@ -7,6 +7,7 @@ import {
 import { mkdir, stat } from "node:fs/promises";
 import { constants as systemConstants } from "node:os";
 import { dirname, join } from "node:path";
+import { StartFailure } from "./faults.ts";
 import type { System } from "./system.ts";
 
 export const isFolder = (path: string): boolean =>
@@ -109,6 +110,7 @@ const WHY_NO_ROOM: Partial<Record<string, string>> = {
 /** A database does not tell the last two from a disk that is broken. */
 const WHY_NOT_STORED: Partial<Record<string, string>> = {
   SQLITE_FULL: "the disk is full", SQLITE_IOERR: "the disk refused it",
+  SQLITE_CANTOPEN: "no file can be made there",
 };
 
 /** Node knows every code but that of a quota: `Unknown system error -122`. */
@@ -120,14 +122,19 @@ function codeOf(error: unknown): string {
 /** There was no room for a file. */
 export const hasNoRoom = (error: unknown): boolean => Object.hasOwn(WHY_NO_ROOM, codeOf(error));
 
-/** Does the work; where there is no room for what it writes, the error names where that was. */
+/** Its message names the path, and why. */
+export class NotWritten extends StartFailure {}
+
+/** Does the work; where there is no room for what it writes, a NotWritten is thrown. */
 export async function writingTo<T>(path: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const why = WHY_NO_ROOM[codeOf(error)] ?? WHY_NOT_STORED[codeOf(error)];
+    // SQLite says behind it at what the disk refused it.
+    const code = codeOf(error).replace(/(?<=^SQLITE_IOERR)_.*/, "");
+    const why = WHY_NO_ROOM[code] ?? WHY_NOT_STORED[code];
     if (why === undefined) throw error;
-    throw new Error(`${path} cannot be written: ${why}`, { cause: error });
+    throw new NotWritten(`${path} cannot be written: ${why}`, { cause: error });
   }
 }
 

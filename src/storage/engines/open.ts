@@ -4,7 +4,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "#config/config.ts";
-import { addFile } from "#core/disk.ts";
+import { addFile, writingTo } from "#core/disk.ts";
 import { MisconfiguredStart } from "#core/faults.ts";
 import { loadSecret, secretMark } from "#core/secrets.ts";
 import { createSystem, isoMicros, type System } from "#core/system.ts";
@@ -50,6 +50,6 @@ export async function openConfigured(
     });
   }
   refuseMoved(dataDir);
-  return openStorage(
-    dataDir, writing === "inline" ? "inline" : startThreadWriter(dataDir, writesMax));
+  return writingTo(dataDir, () => openStorage(
+    dataDir, writing === "inline" ? "inline" : startThreadWriter(dataDir, writesMax)));
 }
