@@ -151,7 +151,9 @@ form.ask input, form.ask textarea { font-weight: 400; }
 .item hr { width: 100%; border: 0; border-top: 1px solid var(--line); }
 .item div { overflow-x: auto; }
 .item table { border-collapse: collapse; font-size: 0.9375em; }
-.item th, .item td { padding: 4px 10px; border: 1px solid var(--edge); text-align: start; }
+.item th, .item td {
+  padding: 4px 10px; border: 1px solid var(--edge); text-align: start; overflow-wrap: break-word;
+}
 .item pre { padding: 8px 10px; border-radius: 8px; background: var(--card); }
 `;
 

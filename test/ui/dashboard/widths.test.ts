@@ -323,3 +323,28 @@ test("[DB652] what the focus is on lies below no bar that stays, at 400 % neithe
     }`), true);
   });
 });
+
+test("[DB653] a table of a reply is scrolled within its message, its words whole and its cells apart", { skip }, async () => {
+  const names = Array.from({ length: 12 }, (_, at) => `Wednesday ${at}`);
+  const line = (cells: string[]): string => `| ${cells.join(" | ")} |`;
+  model.script(() => ({ tokens: [[line(names), line(names.map(() => "---")), line(names)].join("\n")] }));
+  const { uuid } = await newAssistant(server, { name: "Timetable" });
+  const talk = await newConversation(server, uuid);
+  await server.call("POST", `/conversations/${talk}/messages`, { body: { message: "When?" } });
+  await withDashboard(async ({ page, go }) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await go(`/conversations/${talk}`);
+    await page.getByRole("group", { name: "Table" }).waitFor();
+    assert.deepEqual(await page.evaluate(`(() => {
+      const group = document.querySelector(".markdown [role=group]");
+      const list = group.closest("ol");
+      const cell = group.querySelector("td");
+      const { paddingLeft, lineHeight, borderLeftWidth } = getComputedStyle(cell);
+      return {
+        scrolls: group.scrollWidth > group.clientWidth, listScrolls: list.scrollWidth > list.clientWidth,
+        isApart: parseFloat(paddingLeft) > 0 && parseFloat(borderLeftWidth) > 0,
+        isBroken: cell.clientHeight > parseFloat(lineHeight) * 3,
+      };
+    })()`), { scrolls: true, listScrolls: false, isApart: true, isBroken: false });
+  });
+});

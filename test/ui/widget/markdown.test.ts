@@ -6,7 +6,7 @@ import { programFile } from "#core/program.ts";
 import { bundlePage } from "#ui/build.ts";
 import { linkPage } from "#ui/link.ts";
 import { noBrowser } from "#support/browser.ts";
-import { open, startWorld, strictPolicy, type Seen } from "#support/widget-page.ts";
+import { isAnswered, open, startWorld, strictPolicy, type Seen } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const { model, server, withWidget, held, close } = await startWorld();
@@ -46,6 +46,21 @@ test("[WG209] tables, quotes, nested lists and code of a reply are shown as such
       ["`&lt;` &lt;b&gt; a & b", "<p><code>&amp;lt;</code> &lt;b&gt; a &amp; b</p>"],
     ];
     for (const [text, html] of cases) assert.equal(await rendered(seen, text), html, text);
+  });
+});
+
+test("[WG254] a table of many columns is scrolled, its words whole", { skip }, async () => {
+  const row = "| Wednesday ".repeat(8);
+  await withWidget({ context: { viewport: { width: 360, height: 740 } } }, async (seen) => {
+    model.script(() => ({ tokens: [`${row}|\n${"|---".repeat(8)}|\n${row}|`] }));
+    await open(seen);
+    await seen.say("When?");
+    await isAnswered(seen);
+    const { box, cell } = await seen.log.locator("table").last().evaluate((table) => ({
+      box: (table.parentElement?.scrollWidth ?? 0) - (table.parentElement?.clientWidth ?? 0),
+      cell: (table.querySelector("td")?.clientHeight ?? 0) / parseFloat(getComputedStyle(table).lineHeight),
+    }));
+    assert.ok(box > 0 && cell < 2, `${box} ${cell}`);
   });
 });
 
