@@ -81,6 +81,7 @@ function createSpeaker(
     const spoken = Promise.withResolvers<Pcm | null>();
     speakWhole(synthesizers(code), wanted, text, spoken.resolve);
     const pcm = await spoken.promise;
-    return pcm === null || pcm.length === 0 ? null : monoWav([pcm], PREVIEW_RATE);
+    if (pcm?.length === 0) return new Uint8Array(0);
+    return pcm && monoWav([pcm], PREVIEW_RATE);
   };
 }

@@ -8,7 +8,10 @@ export interface VoicePreviews {
   has(voice: Voice): boolean;
   /** A WAV file; null when there is none or the engine has failed. */
   get(voiceId: number): Promise<Uint8Array<ArrayBuffer> | null>;
-  /** The text, else the sentence of the language, as calls would say it; null as for `get`. */
+  /**
+   * The text, else the sentence of the language, as calls would say it; null as for `get`, nothing
+   * where there is nothing in the text to say.
+   */
   say(spoken: Omit<Spoken, "text">, text: string | null): Promise<Uint8Array<ArrayBuffer> | null>;
 }
 
@@ -30,7 +33,7 @@ interface VoicePreviewOptions {
   catalogs: Catalogs;
   /** Why the voice cannot be heard on this server; null: it can. */
   whyMissing(voice: Voice): string | null;
-  /** A WAV file of the text; null when the engine has failed. */
+  /** A WAV file; null when the engine has failed, empty where there is nothing to say. */
   speak(spoken: Spoken): Promise<Uint8Array<ArrayBuffer> | null>;
 }
 
@@ -68,8 +71,9 @@ export function createVoicePreviews(options: VoicePreviewOptions): VoicePreviews
       const file = spoken.get(voiceId)
         ?? speak({ ...PLAIN, voice, language, provider: code, text });
       spoken.set(voiceId, file);
-      if (await file === null) spoken.delete(voiceId);
-      return file;
+      if ((await file)?.length) return file;
+      spoken.delete(voiceId);
+      return null;
     },
     say: (wanted, text) =>
       speak({ ...wanted, text: text ?? SENTENCES[wanted.language] ?? SENTENCES[ENGLISH] ?? "" }),

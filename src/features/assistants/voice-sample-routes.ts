@@ -65,6 +65,7 @@ export function voiceSampleRoutes({ catalogs, previews, limiter }: SampleRouteOp
         similarity: body.voice_similarity ?? 0.5, hasEmotion: body.tts_emotion_enabled ?? true,
       }, body.text ?? null);
       if (!file) throw new Fault(503, FAILED);
+      if (file.length === 0) throw fieldFault("text", "The text has nothing in it to say.");
       return { status: 200, contentType: WAV, content: Buffer.from(file.buffer) };
     },
   })];

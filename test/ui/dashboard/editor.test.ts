@@ -179,7 +179,7 @@ test("[DB325] what the server itself says of settings, models and voices is what
   });
 });
 
-test("[AS150] a voice is heard with settings that are not saved: free, short and judged", async () => {
+test("[AS150] [AS205] a voice is heard with settings that are not saved: free, short and judged", async () => {
   const manner = { voice_id: 1, language_id: 1, speech_speed: 0.7 };
   const { key } = await server.newAccount({ balance: "0.00" });
   const ask = (body: object) => fetch(`${server.url}/api/user/assistants/voice-sample`, {
@@ -193,6 +193,8 @@ test("[AS150] a voice is heard with settings that are not saved: free, short and
   assert.ok((await quick.arrayBuffer()).byteLength < bytes, "a faster voice needs less time");
   const long = await ask({ ...manner, text: "x".repeat(201) });
   assert.equal(long.status, 422);
+  const empty = await ask({ ...manner, text: "🙂" });
+  assert.equal(empty.status, 422, "nothing to say is no fault of the engine");
   const wrong = await ask({ ...manner, voice_id: 99_999 });
   assert.deepEqual((await wrong.json() as { errors: object }).errors, {
     voice_id: ["The selected voice id is invalid."],
