@@ -2,11 +2,15 @@
 // by folder.ts and s3.ts; opened by app/files.ts.
 import type { Readable } from "node:stream";
 
-/** Both ends count. */
+/** Both ends count. A negative first is so many bytes before the end. */
 export interface ByteRange {
   first: number;
   last: number;
 }
+
+/** What a file of so many bytes has of a range; `first` is past `last` where it has nothing. */
+export const within = ({ first, last }: ByteRange, bytes: number): ByteRange =>
+  ({ first: first < 0 ? Math.max(0, bytes + first) : first, last: Math.min(last, bytes - 1) });
 
 export interface FileContent {
   /** The whole file's, whatever was asked for. */

@@ -10,7 +10,9 @@ import { addFolder } from "#core/disk.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
-import { assertFileName, type FileContent, type Files } from "./files.ts";
+import {
+  assertFileName, within, type ByteRange, type FileContent, type Files,
+} from "./files.ts";
 
 interface FolderFilesOptions {
   root: string;
@@ -69,18 +71,17 @@ async function sweepIncoming({ root, system, log }: FolderFilesOptions): Promise
   }
 }
 
-async function read(path: string, range: { first: number; last: number } | undefined) {
+async function read(path: string, range: ByteRange = { first: 0, last: Infinity }) {
   const file = await openIfThere(path);
   if (!file) return null;
   const { size } = await file.stat();
-  const { first, last } = range ?? { first: 0, last: size - 1 };
-  if (first > last || first >= size) {
+  const { first: start, last: end } = within(range, size);
+  if (start > end) {
     await file.close();
     return { bytes: size, body: Readable.from([]) };
   }
-  const end = Math.min(last, size - 1);
   // The stream closes the file. A file that grows meanwhile is read as long as it was.
-  const body = createReadStream(path, { fd: file, start: first, end, highWaterMark: READ_BYTES });
+  const body = createReadStream(path, { fd: file, start, end, highWaterMark: READ_BYTES });
   return { bytes: size, body } satisfies FileContent;
 }
 

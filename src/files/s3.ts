@@ -11,7 +11,7 @@ import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { isoMicros, type System } from "#core/system.ts";
 import { Agent, request } from "#outbound/undici.ts";
-import { assertFileName, type ByteRange, type FileContent, type Files } from "./files.ts";
+import { assertFileName, within, type ByteRange, type FileContent, type Files } from "./files.ts";
 
 interface S3FilesOptions {
   /** Such as `https://s3.example.com`. */
@@ -146,15 +146,24 @@ export function createS3Files(options: S3FilesOptions): Files {
     assertFileName(asked.name);
     return patiently(asked, ...expected);
   };
+  const lengthOf = async (name: string): Promise<number | null> => {
+    const head = await ask({ method: "HEAD", name }, 404);
+    if (head instanceof Refusal) return null;
+    await head.body.dump();
+    return contentOf(head).bytes;
+  };
   const read = async (name: string, range?: ByteRange): Promise<FileContent | null> => {
+    if (range && range.first < 0) {
+      // Not every server counts from the end.
+      const bytes = await lengthOf(name);
+      return bytes === null ? null : read(name, within(range, bytes));
+    }
     const answer = await ask({ method: "GET", name, range }, 404, 416);
     if (!(answer instanceof Refusal)) return contentOf(answer);
     if (answer.status === 404) return null;
     // Not every server says with its 416 how long the file is.
-    const head = await ask({ method: "HEAD", name }, 404);
-    if (head instanceof Refusal) return null;
-    await head.body.dump();
-    return { bytes: contentOf(head).bytes, body: Readable.from([]) };
+    const bytes = await lengthOf(name);
+    return bytes === null ? null : { bytes, body: Readable.from([]) };
   };
   let closing: Promise<void> | null = null;
   return {

@@ -132,6 +132,10 @@ test("[FI7] with PARLEY_FILES_URL recordings and documents are in its place alon
   assert.deepEqual([part.status, part.headers.get("content-range")],
     [206, `bytes 100-${stored.length - 1}/${stored.length}`]);
   assert.ok(Buffer.from(await part.arrayBuffer()).equals(stored.subarray(100)));
+  const end = await fetch(link, { headers: { range: "bytes=-100" } });
+  assert.equal(end.headers.get("content-range"),
+    `bytes ${stored.length - 100}-${stored.length - 1}/${stored.length}`);
+  assert.ok(Buffer.from(await end.arrayBuffer()).equals(stored.subarray(-100)));
   const past = await fetch(link, { headers: { range: `bytes=${stored.length}-` } });
   assert.deepEqual([past.status, past.headers.get("content-range")], [416, `bytes */${stored.length}`]);
 

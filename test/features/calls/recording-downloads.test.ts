@@ -65,6 +65,42 @@ test("[CR363] a download of a recording that broke off goes on to its end; the p
   assert.ok((await buffer(player)).equals(sound.subarray(0, 1024 * 1024)));
 });
 
+test("[CR521] the last bytes of a recording; what became another file meanwhile comes whole for If-Range; HEAD says all of it", async () => {
+  const whole = await ask();
+  const etag = whole.headers.etag ?? assert.fail("no ETag");
+  whole.destroy();
+  assert.match(etag, /^"[\w-]+"$/);
+  for (const [suffix, from] of [["500", sound.length - 500], ["999999999", 0]] as const) {
+    const end = await ask({ range: `bytes=-${suffix}` });
+    assert.deepEqual([end.statusCode, end.headers["content-range"], end.headers.etag],
+      [206, `bytes ${from}-${sound.length - 1}/${sound.length}`, etag]);
+    assert.ok((await buffer(end)).equals(sound.subarray(from)));
+  }
+  for (const range of ["bytes=-0", `bytes=${sound.length}-`]) {
+    const none = await ask({ range });
+    assert.deepEqual([none.statusCode, none.headers["content-range"]], [416, `bytes */${sound.length}`]);
+    none.resume();
+  }
+  const same = await ask({ "range": "bytes=44-143", "if-range": etag });
+  assert.equal(same.statusCode, 206);
+  assert.ok((await buffer(same)).equals(sound.subarray(44, 144)));
+  for (const changed of ['"ogg-1"', `W/${etag}`, "Tue, 03 Mar 2026 10:00:00 GMT"]) {
+    const other = await ask({ "range": "bytes=44-143", "if-range": changed });
+    assert.deepEqual([other.statusCode, other.headers["content-range"]], [200, undefined]);
+    assert.ok((await buffer(other)).equals(sound));
+  }
+  for (const range of ["bytes=-", "bytes=0-1,5-9", "pages=1-2"]) {
+    const all = await ask({ range });
+    assert.deepEqual([all.statusCode, all.headers["content-length"]], [200, String(sound.length)]);
+    all.destroy();
+  }
+  const head = request(link, { method: "HEAD", headers: { range: "bytes=0-9" } });
+  head.end();
+  const [{ statusCode, headers }] = await once(head, "response") as [IncomingMessage];
+  assert.deepEqual([statusCode, headers["content-length"], headers.etag],
+    [200, String(sound.length), etag]);
+});
+
 test("[CR364] a file that is at its end before its reader is comes whole; one that is shorter than was said breaks off", async () => {
   const answers = createHttpServer({
     tls: null, trustedProxies: [], uploadsMax: 1, log: createLogger("silent"),

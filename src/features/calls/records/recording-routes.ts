@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
-import type { ByteRange } from "#files/files.ts";
+import { within, type ByteRange } from "#files/files.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, named } from "#core/schema.ts";
 import { Uuid } from "#http/answers.ts";
@@ -27,8 +27,9 @@ export function recordingRoutes(recordings: Pick<Recordings, "read">): Route[] {
     path: "/recordings/{uuid}",
     notFound: "Recording not found",
     summary: "Hear a recording",
-    description: "The link is `recording_url` of the call or of one of its transfers; parts of it can "
-      + "be asked for by Range.",
+    description: "The link is `recording_url` of the call or of one of its transfers; a part of it can "
+      + "be asked for by Range. With the `ETag` as If-Range, what has become another file meanwhile "
+      + "(WAV that is kept as Opus) comes whole.",
     params: { uuid: Uuid("The recording, as the link names it.") },
     query: Type.Object({
       leg: Type.Optional(Type.Integer({ minimum: 1, ...about(
@@ -52,11 +53,19 @@ export function recordingRoutes(recordings: Pick<Recordings, "read">): Route[] {
       const asked = rangeIn(http);
       const found = await recordings.read(uuid, query, asked ?? undefined);
       if (!found) throw new Fault(404, "Recording not found");
-      return serve(found, asked);
+      if (!asked || [undefined, tagOf(found)].includes(http.headers["if-range"])) {
+        return serve(found, asked);
+      }
+      found.body.destroy();
+      const whole = await recordings.read(uuid, query);
+      if (!whole) throw new Fault(404, "Recording not found");
+      return serve(whole, null);
     },
   })];
 }
 
+/** Past the end of every file. */
+const END = Number.MAX_SAFE_INTEGER;
 /** Elements of a page that play, as browsers say of their requests. */
 const PLAYERS = new Set(["audio", "video"]);
 
@@ -65,15 +74,20 @@ const PLAYERS = new Set(["audio", "video"]);
  * stands still and asks for more by itself: it gets the beginning of the range. Programs that go on
  * with half a download take what comes for the rest of it.
  */
-function rangeIn({ headers }: HttpRequest): ByteRange | null {
-  const [, from, to] = /^bytes=(\d{1,15})-(\d{1,15})?$/.exec(headers.range ?? "") ?? [];
-  if (from === undefined) return null;
+function rangeIn({ method, headers }: HttpRequest): ByteRange | null {
+  const [, from, to] = /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(headers.range ?? "") ?? [];
+  if (method === "HEAD" || from === undefined || to === undefined || from + to === "") return null;
+  // The last so many bytes; of none, what is past every end.
+  if (from === "") return { first: -Number(to) || END, last: END };
   const first = Number(from);
-  const last = Number(to ?? Number.MAX_SAFE_INTEGER);
+  const last = to === "" ? END : Number(to);
   return PLAYERS.has(headers["sec-fetch-dest"] ?? "")
     ? { first, last: Math.min(last, first + LIMITS.recordingSliceBytesMax - 1) }
     : { first, last };
 }
+
+/** A recording is never changed once it is whole: format and length tell its files apart. */
+const tagOf = ({ contentType, bytes }: Sound): string => `"${contentType.slice(6)}-${bytes}"`;
 
 /** What is short leaves at once, the rest as fast as its reader takes it. */
 async function bodyOf(body: Readable, bytes: number): Promise<
@@ -84,11 +98,13 @@ async function bodyOf(body: Readable, bytes: number): Promise<
     : { content: await buffer(body) };
 }
 
-async function serve({ bytes, body, contentType }: Sound, asked: ByteRange | null): Promise<Reply> {
-  const headers = { "Accept-Ranges": "bytes", "Cache-Control": "private, no-store" };
+async function serve(sound: Sound, asked: ByteRange | null): Promise<Reply> {
+  const { bytes, body, contentType } = sound;
+  const headers = {
+    "Accept-Ranges": "bytes", "Cache-Control": "private, no-store", "ETag": tagOf(sound),
+  };
   if (!asked) return { status: 200, headers, contentType, ...await bodyOf(body, bytes) };
-  const { first } = asked;
-  const last = Math.min(asked.last, bytes - 1);
+  const { first, last } = within(asked, bytes);
   if (first > last) {
     body.destroy();
     return {
