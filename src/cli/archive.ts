@@ -12,7 +12,7 @@ import { KEPT, SCRATCH } from "#app/files.ts";
 import type { Config } from "#config/config.ts";
 import { hasNoRoom, makeFolder, settleFile, writingTo } from "#core/disk.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
-import { backupDatabase, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
+import { backupDatabase, inspectDatabase, passPositions } from "#storage/engines/sqlite/backup.ts";
 import {
   databasePath, lockBackups, PACKED, removeStaged, STAGING,
 } from "#storage/engines/sqlite/database.ts";
@@ -188,6 +188,7 @@ export async function restoreArchive(
     }
     const problems = await inspectDatabase(join(folder, database));
     if (problems.length > 0) throw new Error(`the backup is not sound: ${problems.join("; ")}`);
+    passPositions(join(folder, database));
     chmodSync(join(folder, database), 0o600);
     for (const suffix of ["-wal", "-shm"]) rmSync(join(folder, database + suffix), { force: true });
     const kept = existsSync(databasePath(dataDir))

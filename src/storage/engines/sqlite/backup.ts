@@ -3,6 +3,7 @@
 // target.
 import { chmodSync, renameSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
+import Database from "better-sqlite3";
 import { auditLedger } from "#storage/accounts/ledger-audit.ts";
 import {
   assertCurrent,
@@ -67,5 +68,26 @@ export async function backupDatabase(dataDir: string, target: string): Promise<v
     renameSync(partial, resolve(target));
   } finally {
     for (const suffix of ["", "-wal", "-shm"]) rmSync(partial + suffix, { force: true });
+  }
+}
+
+/** More events than a log gets between two backups, and small beside what a number can hold. */
+const PASSED = 10_000_000;
+
+/**
+ * Has every log go on past all positions it had given out after the backup: a client that comes
+ * back with one of them is told to load the history, and no id is given twice.
+ */
+export function passPositions(path: string): void {
+  const db = new Database(path);
+  try {
+    db.transaction(() => {
+      for (const logs of ["accounts", "conversations", "calls"]) {
+        db.prepare(`UPDATE ${logs} SET event_sequence = event_sequence + ? WHERE event_sequence > 0`)
+          .run(PASSED);
+      }
+    })();
+  } finally {
+    db.close();
   }
 }

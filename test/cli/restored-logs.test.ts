@@ -1,0 +1,46 @@
+// Clients that were there before a backup was restored, and come back to the restored server.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parley } from "#support/process.ts";
+import {
+  newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
+} from "#support/server.ts";
+
+test("[CL111] a client that comes back to a restored log with a position from before is told so, however far the log has come since", async () => {
+  const dataDir = testDataDir();
+  const first = await startTestServer({ dataDir });
+  const { uuid: assistant } = await newAssistant(first);
+  const uuid = await newConversation(first, assistant);
+  const say = (server: TestServer) => server.call("POST", `/conversations/${uuid}/messages`, {
+    key: first.key, body: { message: "Hello" },
+  });
+  const read = async (server: TestServer, query: string, until: RegExp): Promise<string> => {
+    const stream = await fetch(`${server.url}/api/conversations/${uuid}/stream${query}`);
+    let text = "";
+    for await (const part of stream.body ?? []) {
+      text += Buffer.from(part as Uint8Array).toString();
+      if (until.test(text)) break;
+    }
+    return text;
+  };
+  const position = async (): Promise<string> =>
+    /id: (\d+)/.exec(await read(first, "", /id: \d+/))?.[1] ?? assert.fail("no position");
+  await say(first);
+  const other = testDataDir();
+  const file = join(dataDir, "all.tar.gz");
+  assert.equal((await parley(dataDir, ["backup", file])).code, 0);
+  const newest = await position();
+  await say(first);
+  const ahead = await position();
+  await first.close();
+  assert.equal((await parley(other, ["restore", file])).code, 0);
+  const second = await startTestServer({ dataDir: other });
+  for (let turn = 0; turn < 3; turn += 1) assert.equal((await say(second)).status, 200);
+  const either = /event: (?:stream_reset|message_added)/;
+  assert.match(await read(second, `?after=${Number(newest) - 1}`, either), /event: message_added/);
+  assert.match(await read(second, `?after=${ahead}`, either), /event: stream_reset/);
+  await second.close();
+  for (const dir of [dataDir, other]) rmSync(dir, { recursive: true });
+});
