@@ -131,7 +131,7 @@ export function createVoice(options: VoiceOptions): Voice {
     offer: (callId) => shared?.offer(callId) ?? (() => undefined),
     media, recogniserOf, voiceOf, whyCannotTalk, colleagueLineOf, lineOf, routeInbound,
     capacity,
-    toFinish: (before) => storage.calls.toFinish(options.nodes.nodeId, before),
+    toFinish: (now) => storage.calls.toFinish(options.nodes.nodeId, now),
     findAssistant: assistants.find,
     factsOf: factsFrom(options),
     summarise: createSummarise(options),

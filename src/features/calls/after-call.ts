@@ -35,8 +35,7 @@ export function createAfterCall(options: CallingOptions): AfterCall {
   const failed = (error: unknown): void =>
     log.error({ err: error }, "a call that is over could not be finished");
   const looks = createLooks(async () => {
-    // Whoever ended it a moment ago is about to.
-    for (const callId of await toFinish(system.now() - LIMITS.diskRetryMs * 1000)) {
+    for (const callId of await toFinish(system.now())) {
       if (!working.has(callId)) await finish(callId).catch(failed);
     }
   }, failed);

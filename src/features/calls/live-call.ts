@@ -34,8 +34,8 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "colleagueLineO
   /** Other nodes may ask for the call, until the result is called. */
   offer(callId: number): () => void;
   calls: Calls;
-  /** Calls of this node that were over before then and are not finished. */
-  toFinish(before: Instant): Promise<number[]>;
+  /** Calls of this node that have been over for a moment and are not finished. */
+  toFinish(now: Instant): Promise<number[]>;
   /** Whether calls are still this node's to place. */
   holds: Cluster["holds"];
   media: MediaThread;

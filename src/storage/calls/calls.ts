@@ -130,6 +130,9 @@ export function createCallStore(reader: Reader, writer: WriterOf<typeof callComm
   };
 }
 
+/** Whoever ended a call a moment ago is about to finish it. */
+const SETTLING_MICROS = LIMITS.diskRetryMs * 1000;
+
 interface RecordedRow { recording_file: string; transfers: string }
 
 const recordingsIn = (row: Pick<CallRow, "recording_file" | "transfers">): string[] =>
@@ -152,7 +155,7 @@ function createCallSweeps(
   const ended = reader.prepare<object, { id: number }>(`
     SELECT id FROM calls
     WHERE status = 'ended' AND ${IS_UNFINISHED} AND coalesce(node_id, ${NOBODY}) = @nodeId
-      AND updated_at <= @before ORDER BY account_id, id`);
+      AND updated_at NOT BETWEEN @from AND @to ORDER BY account_id, id`);
   const expired = reader.prepare<object, RecordedRow & { id: number; accountId: number }>(`
     SELECT id, account_id AS "accountId", recording_file, transfers FROM calls
     WHERE recording_file IS NOT NULL AND ended_at < @before ORDER BY ended_at LIMIT (@rows + 0)`);
@@ -167,7 +170,10 @@ function createCallSweeps(
         }));
     },
     cutRecordings: async () => (await cut.all({})).flatMap(recordingsIn),
-    toFinish: async (nodeId, before) => (await ended.all({ nodeId, before })).map(({ id }) => id),
+    toFinish: async (nodeId, now) => {
+      const [from, to] = [now - SETTLING_MICROS, now + SETTLING_MICROS];
+      return (await ended.all({ nodeId, from, to })).map(({ id }) => id);
+    },
     recover: async (args) => {
       const recovered = await perAccount(await unfinished.all({}), (accountId) =>
         writer.write("calls.recover", { accountId, ...args }));

@@ -274,6 +274,19 @@ test("[CR461] a call that is over and was not finished is finished by its node a
   assert.equal(await askUntil(statusOf, (status) => status !== "ended"), "ended_by_customer");
 });
 
+test("[CR462] a call that ended under a clock that was set back since is finished all the same", async () => {
+  const HOUR_MS = 3_600_000;
+  const { call } = await begin();
+  await calls.change(call, "in-progress", {});
+  system.step(HOUR_MS);
+  await calls.end(call, { finalStatus: "ended_by_customer", ...ENDED });
+  system.step(-HOUR_MS);
+  for (let looks = 0; looks < 2; looks += 1) system.advance(LIMITS.diskRetryMs);
+  await askUntil(
+    async () => (await calls.get(accountId, call.id)).status,
+    (status) => status === "ended_by_customer");
+});
+
 test("[CR454] a call that a crash cut before anything was recorded has no recording", async () => {
   const scratch = join(server.dataDir, "scratch");
   const hasLink = async (sound: Uint8Array | null): Promise<boolean> => {

@@ -242,8 +242,11 @@ export interface CallStore {
   findById(callId: number): Promise<Call | null>;
   /** Whether another node than this one has the call, which is not over. */
   isElsewhere(callId: number, nodeId: number): Promise<boolean>;
-  /** Calls of that node that were `ended` before then and are so still. */
-  toFinish(nodeId: number, before: Instant): Promise<number[]>;
+  /**
+   * Calls of that node that are `ended` and were not a moment ago, nor in the moment to come: the
+   * clock may have been set back since.
+   */
+  toFinish(nodeId: number, now: Instant): Promise<number[]>;
   list(accountId: number, filter: CallFilter, offset: number, rows: number): Promise<Call[]>;
   count(accountId: number, filter: CallFilter): Promise<number>;
   /** Live calls of the account, oldest first. */
