@@ -184,12 +184,13 @@ const isLiving = ({ state }: NodeRecord): boolean => state !== "gone";
 const viewOf = ({ id, url, state }: NodeRecord): NodeView =>
   ({ id, url, draining: state === "draining" });
 
+const sinceBeatMs = ({ beatMs }: Life, system: System): number => system.monotonicMs() - beatMs;
 /** Sooner than its lease is over, and by the slower of two clocks: one may have stood still. */
-const leftMs = ({ beatMs, beatAt }: Life, system: System): number => LIMITS.nodeHoldMs
-  - Math.max(system.monotonicMs() - beatMs, (system.now() - beatAt) / 1000);
+const leftMs = (life: Life, system: System): number => LIMITS.nodeHoldMs
+  - Math.max(sinceBeatMs(life, system), (system.now() - life.beatAt) / 1000);
 /** Long enough for nothing it asked of the database before to be under way any more. */
-const isAway = ({ steadyMs, beatMs }: Life, system: System): boolean =>
-  steadyMs === null && system.monotonicMs() - beatMs >= LIMITS.nodeAwayMs;
+const isAway = (life: Life, system: System): boolean =>
+  life.steadyMs === null && sinceBeatMs(life, system) >= LIMITS.nodeAwayMs;
 const isFresh = (life: Life, system: System): boolean => leftMs(life, system) > 0;
 
 type Round = ReturnType<typeof createRound>;
@@ -226,6 +227,8 @@ function createRound({ options, life, holds, lose, look }: {
     seeing ??= look.see(now).catch(failed).finally(() => (seeing = null));
   };
   const endIfOthersMay = async (): Promise<void> => {
+    // The wall clock alone says so: it was set, or the machine slept. The beat tells which.
+    if (life.steadyMs !== null && sinceBeatMs(life, options.system) < LIMITS.nodeHoldMs) return;
     if (await mayBeGivenUp(options, life) && !holds()) lose();
   };
   return {

@@ -38,10 +38,11 @@ function createWorld() {
     rmSync(dataDir, { recursive: true });
   });
   /** The store as a node sees it: on the test's clock, and away when the database is. */
-  const seen = (store: NodeStore, own: { isAway: boolean }): NodeStore => Object.fromEntries(
+  const seen = (store: NodeStore, own: Own): NodeStore => Object.fromEntries(
     Object.entries({ ...store, clock: async () => time.now() }).map(([name, ask]) => [
       name,
       async (...args: never[]) => {
+        if (own.isFar) await nextTurn();
         if (isAway || own.isAway) throw new Error("the database is away");
         return (ask as (...args: never[]) => Promise<unknown>)(...args);
       },
@@ -56,7 +57,7 @@ function createWorld() {
     });
     const system = createManualSystem();
     const storage = storageOver(reader, writer, nodeId);
-    const own = { isAway: false };
+    const own: Own = { isAway: false, isFar: false };
     const nodes = createNodes({
       nodeId, wire, system, log, self: { url: null },
       store: { ...seen(storage.nodes, own), isAlone },
@@ -90,6 +91,13 @@ function createWorld() {
       }
     },
   };
+}
+
+/** How a machine reaches the database. */
+interface Own {
+  isAway: boolean;
+  /** Answers of other nodes are there sooner. */
+  isFar: boolean;
 }
 
 interface Machine {
@@ -169,6 +177,23 @@ test("[ND5] a node without the database holds nothing after 27 seconds, by eithe
   const { now } = suspended.system;
   suspended.system.now = () => now() + 60_000_000;
   assert.equal(suspended.nodes.holds(), false, "asked before its next beat");
+});
+
+test("[ND52] a node whose wall clock was set forward goes on with its next beat; a machine that slept ends its work once that fails", async () => {
+  const HOUR = 3600 * SECOND;
+  const world = createWorld();
+  const [one, two] = [await world.join(), await world.join()];
+  one.own.isFar = true;
+  await world.pass(4 * SECOND);
+  one.system.step(HOUR);
+  await world.pass(4 * SECOND);
+  assert.deepEqual([one.nodes.holds(), one.lost], [true, false]);
+  assert.deepEqual(idsOf(two.nodes.alive()), [one.nodes.nodeId, two.nodes.nodeId]);
+
+  one.system.step(HOUR);
+  one.own.isAway = true;
+  await world.pass(6 * SECOND);
+  assert.deepEqual([one.nodes.holds(), one.lost], [false, true]);
 });
 
 test("[ND45] a node that knows of no other holds nothing while the database is away, and goes on after", async () => {
