@@ -123,9 +123,15 @@ function OpenViews({ list, fields, show }: ViewsProps) {
         >
           <TextField
             label="Save this view as" value={name} maxLength={80} onInput={setName}
-            hint="Filters and columns as they are now, for everybody of the account."
+            hint={query === ""
+              ? "First narrow the list or choose columns: a view keeps those."
+              : "Filters and columns as they are now, for everybody of the account."}
           />
-          <Button type="submit" isBusy={isBusy} disabled={name.trim() === ""}>Save view</Button>
+          <Button
+            type="submit" isBusy={isBusy} disabled={name.trim() === "" || query === ""}
+          >
+            Save view
+          </Button>
         </form>
       </Needs>
     </div>
