@@ -1,15 +1,18 @@
-// The page of API keys where its reader is in another time zone than the account.
+// Keys and files of lists where their reader is in another time zone than the account.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
 after(close);
 
-test("[DB542] the last day of a key ends where the account is", { skip }, async () => {
+test("[DB542] [DB655] the last day of a key ends where the account is; a list's file has the list's times, and names their zone", { skip }, async () => {
   const { key } = await server.newAccount();
+  await newConversation(server, (await newAssistant(server, {}, key)).uuid);
   await server.call("PUT", "/user/settings", { key, body: { time_zone: "Pacific/Auckland" } });
   await withDashboard(async ({ page, go }) => {
     await go("/keys");
@@ -24,6 +27,16 @@ test("[DB542] the last day of a key ends where the account is", { skip }, async 
     const made = keys.find(({ name }: { name: string }) => name === "Until January");
     // Auckland is 13 hours ahead in January.
     assert.equal(Date.parse(made.expires_at), Date.parse("2099-01-15T10:59:59Z"));
+    await go("/conversations");
+    await page.getByText("Export", { exact: true }).click();
+    const [file] = await Promise.all([
+      page.waitForEvent("download"), page.getByRole("button", { name: "As CSV" }).click(),
+    ]);
+    const [head = "", row = ""] = (await readFile(await file.path(), "utf8")).split("\n");
+    const { body } = await server.call("GET", "/user/conversations", { key });
+    const begun = new Date(`${body.data[0].created_at.replace(" ", "T")}Z`);
+    const there = begun.toLocaleString("sv", { timeZone: "Pacific/Auckland" });
+    assert.equal(row.split(",")[head.split(",").indexOf("created_at (Pacific/Auckland)")], there);
   }, { key, context: { timezoneId: "America/New_York" } });
 });
 

@@ -11,7 +11,9 @@ import { asListed, type Listed } from "./chosen.tsx";
 import { Button, TextField, useWork } from "./controls.tsx";
 import { useToasts } from "./dialog.tsx";
 import { download, downloadCsv } from "./download.ts";
+import { instant } from "./format.ts";
 import type { Column } from "./table.tsx";
+import { shownZone } from "./zone.ts";
 
 interface ListToolsProps<T> {
   list: "conversations" | "calls";
@@ -140,11 +142,21 @@ function OpenViews({ list, fields, show }: ViewsProps) {
 
 const EXPORTED_MAX = 5000;
 
+const isTime = (name: string): boolean => name.endsWith("_at");
+
+/** Times are those of the list, named with their zone and spelt as spreadsheets read them. */
 function csvOf(rows: object[]): string {
+  const zone = shownZone();
+  const clock = new Intl.DateTimeFormat("sv", {
+    timeZone: zone, dateStyle: "short", timeStyle: "medium",
+  });
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const lines = rows.map((row) =>
-    csvLine(names.map((name) => (row as Record<string, unknown>)[name])));
-  return [names.join(","), ...lines].join("\n");
+  const lines = rows.map((row) => csvLine(names.map((name) => {
+    const value = (row as Record<string, unknown>)[name];
+    return isTime(name) && typeof value === "string" ? clock.format(instant(value)) : value;
+  })));
+  const head = csvLine(names.map((name) => isTime(name) ? `${name} (${zone})` : name));
+  return [head, ...lines].join("\n");
 }
 
 /** Those that are chosen, as they are listed now. */
