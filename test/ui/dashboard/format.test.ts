@@ -4,7 +4,9 @@ import { test } from "node:test";
 import { csvLine } from "#core/csv.ts";
 import { isDay } from "#core/days.ts";
 import { inOneLine, minutesOf, money, moneyExactly, words } from "#ui/dashboard/kit/format.ts";
+import { filled, t } from "#ui/dashboard/kit/texts.ts";
 import { today } from "#ui/dashboard/kit/zone.ts";
+import { createSay } from "#ui/widget/texts.ts";
 import { labelsOf } from "#ui/dashboard/pages/overview/range.ts";
 
 test("[DB460] money has one form, cents, and what is less than a cent is not shown as nothing", () => {
@@ -79,6 +81,13 @@ test("[DB649] no text within an object becomes a formula in a file, and the obje
   assert.deepEqual(cells.filter((cell) => /^(?:[=+@]|-[^)])/.test(cell)), []);
   assert.deepEqual(JSON.parse(line.slice(3, -1).replaceAll('""', '"')),
     { note: "Two;'=1+1;", "a; '-1": ["b;'@SUM(A1)", ";-)"], count: -5 });
+});
+
+test("[DB656] no name turns the order of the words it stands among", () => {
+  assert.equal(t("Delete {name}?", { name: "gno\u202Elive\u2066" }), "Delete gnolive?");
+  assert.deepEqual(filled("By {name}.", { name: "\u2067Ada" }), ["By ", "Ada", "."]);
+  const say = createSay(() => ({ joined: "{name} joined" }));
+  assert.equal(say("joined", { name: "\u202EAda" }), "Ada joined");
 });
 
 test("[DB589] a code is shown as words, with what is an abbreviation in capitals", () => {

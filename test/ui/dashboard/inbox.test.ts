@@ -209,7 +209,12 @@ test("[DB352] filters stay in the address over a reload; labels, read marks and 
   }, { key: ana });
 });
 
-test("[DB643] a test of the editor is marked as one in the inbox, and a visitor's chat is not", { skip }, async () => {
+test("[DB643] [DB656] a test of the editor is marked as one in the inbox, and a visitor's chat is not; no name turns the words behind it", { skip }, async () => {
+  const { uuid: turning } = await newAssistant(server, { name: "Desk\u202E", status: "active" });
+  const { body: { data: label } } = await server.call("POST", "/user/label", { body: { name: "Refund", color: "red" } });
+  const labelled = await newConversation(server, turning);
+  await send(labelled, "Hello");
+  await server.call("PUT", `/user/conversations/${labelled}/labels`, { body: { label_ids: [label.id] } });
   const tried = await newConversation(server, assistant.uuid, { type: "test" });
   const real = await begin("Lea");
   await withDashboard(async ({ page, go }) => {
@@ -219,6 +224,15 @@ test("[DB643] a test of the editor is marked as one in the inbox, and a visitor'
     await row(tried).getByText("Test", { exact: true }).waitFor();
     await row(real).waitFor();
     assert.equal(await row(real).getByText("Test", { exact: true }).count(), 0);
+    const place = (letter: string) => row(labelled).locator(".inbox-foot > span").first()
+      .evaluate(({ firstChild: text }, wanted) => {
+        const range = document.createRange();
+        const at = text!.textContent!.indexOf(wanted);
+        range.setStart(text!, at);
+        range.setEnd(text!, at + 1);
+        return range.getBoundingClientRect().left;
+      }, letter);
+    assert.ok(await place("R") < await place("f"));
   });
 });
 

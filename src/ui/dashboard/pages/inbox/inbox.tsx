@@ -1,6 +1,7 @@
 // The inbox: queues of conversations on one side, the chosen one on the other, and keys for both.
 import { useEffect, useRef } from "preact/hooks";
 import type { paths } from "#client/client.ts";
+import { inOrder } from "#ui/characters.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
@@ -123,7 +124,7 @@ function Row({ row, isChosen }: { row: InboxRow; isChosen: boolean }) {
         </span>
         <span class="inbox-last" dir="auto">{last ? inOneLine(last.content) || "A file" : "Nothing has been written yet."}</span>
         <span class="inbox-foot">
-          <span>{[assistant, ...row.labels.map(({ name }) => name)].join(" · ")}</span>
+          <span>{inOrder([assistant, ...row.labels.map(({ name }) => name)].join(" · "))}</span>
           {row.type === "test" && <span class="badge">Test</span>}
           {row.callback && <span class="badge">Callback</span>}
           {desk === "waiting" && <span class="badge warn">Waiting</span>}
