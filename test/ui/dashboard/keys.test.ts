@@ -40,7 +40,7 @@ test("[DB542] [DB655] the last day of a key ends where the account is; a list's 
   }, { key, context: { timezoneId: "America/New_York" } });
 });
 
-test("[DB610] [DB617] the focus is not lost when a row goes, a dialog shows something else or a button is busy", { skip }, async () => {
+test("[DB610] [DB617] [DB657] the focus is not lost when a row goes, a dialog shows something else or a button is busy", { skip }, async () => {
   const { key } = await server.newAccount();
   for (const name of ["first", "second", "third"]) {
     await server.call("POST", "/user/api-keys", { key, body: { name } });
@@ -70,6 +70,7 @@ test("[DB610] [DB617] the focus is not lost when a row goes, a dialog shows some
     await page.keyboard.press("Enter");
     await page.getByLabel("Token").waitFor();
     await until(page, `document.activeElement.closest("dialog")`);
+    await page.getByRole("group", { name: "Your new key" }).and(page.locator(":focus")).waitFor();
     await page.keyboard.press("Escape");
     await until(page, `document.activeElement.textContent === "New key"`);
     const last = page.locator("main > p");

@@ -183,7 +183,7 @@ test("[DB573] what somebody else has saved of a lead meanwhile is not replaced u
   }, { key });
 });
 
-test("[DB75] an import tells what became of every row", { skip }, async () => {
+test("[DB75] [DB657] an import tells what became of every row", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   const id = await newCampaign(caller);
@@ -205,8 +205,9 @@ test("[DB75] an import tells what became of every row", { skip }, async () => {
     await page.getByLabel("Rest", { exact: true }).selectOption("Left out");
     await look();
     await dialogButton(page, "Import").click();
-    const report = page.getByRole("group", { name: "What became of the rows" });
+    const report = page.getByRole("group", { name: "Import: 1 imported, 1 there already, 1 refused." });
     await report.waitFor();
+    assert.ok(await report.evaluate((one) => one === document.activeElement));
     assert.equal((await report.innerText()).replaceAll(/\s+/g, " "),
       "Imported 1 There already 1 Refused 1");
     await page.getByRole("row", { name: "4 nobody Invalid phone number" }).waitFor();

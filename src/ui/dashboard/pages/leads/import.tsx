@@ -1,5 +1,5 @@
 // Importing leads from a CSV or XLSX file, and what became of its rows.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
 import { newKey } from "#ui/dashboard/data/new-key.ts";
@@ -217,9 +217,12 @@ function Outcome({ report, onAgain, onClose }: {
   report: Report; onAgain(): void; onClose(): void;
 }) {
   const { imported, duplicates, updated, failed, errors, errors_truncated: isCut } = report;
+  const place = useRef<HTMLDivElement>(null);
+  // What had the focus is gone: who does not see the figures hears them.
+  useLayoutEffect(() => place.current?.focus(), []);
   return (
     <div class="leads-report">
-      <div role="group" aria-label="What became of the rows">
+      <div ref={place} tabIndex={-1} role="group" aria-label={inWords(report)}>
         <dl class="figures-row">
           <Figure label="Imported" value={count(imported)} />
           <Figure label="There already" value={count(duplicates - updated)} />
