@@ -1,5 +1,6 @@
 // What people write, in characters: fields of pages count UTF-16 units, the server counts code
 // points.
+
 /** What a field with so many characters may hold in its own units. */
 export const unitsOf = (charsMax: number): number => 2 * charsMax;
 

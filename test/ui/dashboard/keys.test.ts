@@ -10,7 +10,7 @@ const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
 after(close);
 
-test("[DB542] [DB655] the last day of a key ends where the account is; a list's file has the list's times, and names their zone", { skip }, async () => {
+test("[DB542] [DB655] [DB658] the last day of a key ends, and its year is, where the account is; a list's file has the list's times, and names their zone", { skip }, async () => {
   const { key } = await server.newAccount();
   await newConversation(server, (await newAssistant(server, {}, key)).uuid);
   await server.call("PUT", "/user/settings", { key, body: { time_zone: "Pacific/Auckland" } });
@@ -27,6 +27,11 @@ test("[DB542] [DB655] the last day of a key ends where the account is; a list's 
     const made = keys.find(({ name }: { name: string }) => name === "Until January");
     // Auckland is 13 hours ahead in January.
     assert.equal(Date.parse(made.expires_at), Date.parse("2099-01-15T10:59:59Z"));
+    // The next year has begun there, and not where the reader is.
+    const eve = `${new Date(Date.now() + 86_400_000).getUTCFullYear()}-12-31T21:00:00Z`;
+    await server.call("POST", "/user/api-keys", { key, body: { name: "A year", expires_at: eve } });
+    await page.reload();
+    await page.getByRole("row", { name: /A year.*Jan 1, \d{4}/ }).waitFor();
     await go("/conversations");
     await page.getByText("Export", { exact: true }).click();
     const [file] = await Promise.all([

@@ -47,7 +47,7 @@ const CALENDAR = new Intl.DateTimeFormat(LOCALE, {
 /** `YYYY-MM-DD`, wherever it is counted. */
 export const calendarDay = (text: string): string => CALENDAR.format(new Date(`${text}T00:00:00Z`));
 const dayAndYear = zoned({ day: "numeric", month: "short", year: "numeric" });
-const year = zoned({ year: "numeric" });
+export const year = zoned({ year: "numeric" });
 const whole = zoned({ dateStyle: "medium", timeStyle: "medium" });
 
 /** Short: the time for today, the day for this year. */

@@ -7,7 +7,7 @@ import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
-import { day, instant, when, whenExactly } from "#ui/dashboard/kit/format.ts";
+import { day, instant, when, whenExactly, year } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { NewKey } from "./new-key.tsx";
@@ -26,7 +26,7 @@ function Expiry({ at }: { at: string | null }) {
   if (left <= 0) return <Status code="Expired" tone="bad" />;
   const isSoon = left < SOON_MS;
   // The year where it is another one.
-  const text = instant(at).getFullYear() === new Date().getFullYear() ? day(instant(at)) : when(at);
+  const text = year(instant(at)) === year(new Date()) ? day(instant(at)) : when(at);
   return <time class={isSoon ? "keys-soon" : undefined} title={whenExactly(at)}>{text}</time>;
 }
 
