@@ -75,7 +75,7 @@ test("[DB610] [DB617] [DB657] the focus is not lost when a row goes, a dialog sh
     await page.keyboard.press("Enter");
     await page.getByLabel("Token").waitFor();
     await until(page, `document.activeElement.closest("dialog")`);
-    await page.getByRole("group", { name: "Your new key" }).and(page.locator(":focus")).waitFor();
+    await page.getByRole("heading", { name: "Your new key" }).and(page.locator(":focus")).waitFor();
     await page.keyboard.press("Escape");
     await until(page, `document.activeElement.textContent === "New key"`);
     const last = page.locator("main > p");

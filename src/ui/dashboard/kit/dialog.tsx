@@ -36,7 +36,7 @@ export function Dialog({ title, onClose, isWide = false, children }: {
         <h2>{title}</h2>
         <Button kind="quiet" icon="close" label="Close" onClick={onClose} />
       </header>
-      <div class="dialog-body" role="group" aria-label={title}>{children}</div>
+      <div class="dialog-body">{children}</div>
       <Notes at={place} />
     </dialog>
   );

@@ -23,8 +23,11 @@ function takenOut(from: Node, records: MutationRecord[]): MutationRecord | null 
   return found;
 }
 
+/** All of a dialog has neither role nor name to be read out: its heading does. */
+const PLACES = ":is(main, dialog) :not(.dialog-body)";
+
 const isPlace = (node: Node | null | undefined): node is HTMLElement =>
-  node instanceof HTMLElement && node.matches("main *, dialog *")
+  node instanceof HTMLElement && node.matches(PLACES)
   && node.checkVisibility() && !node.closest("[aria-hidden=true]");
 
 /** Not a control: what is being typed would press it. From here Tab goes to the next one. */
@@ -44,6 +47,7 @@ new MutationObserver((records) => {
   }
   const record = takenOut(last, records);
   const place = [record?.nextSibling, record?.target].find(isPlace)
+    ?? document.querySelector<HTMLElement>("dialog:modal h2")
     ?? document.querySelector<HTMLElement>("main h1") ?? document.querySelector("main");
   last = null;
   if (place) settle(place);
