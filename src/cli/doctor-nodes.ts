@@ -2,6 +2,7 @@
 // joins them.
 import { openWire } from "#app/wire.ts";
 import type { Config } from "#config/config.ts";
+import { LIMITS } from "#core/limits.ts";
 import { createLogger } from "#core/logger.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
 import { createSystem, wait } from "#core/system.ts";
@@ -15,8 +16,6 @@ export interface Finding {
   detail: string;
 }
 
-/** A clock farther off is told of, long before a start is refused for it. */
-const CLOCK_OFF_MS = 1000;
 const WIRE_MS = 3000;
 
 const counted = (things: number, what: string): string => `${things} ${what}`;
@@ -67,7 +66,7 @@ async function examineLag(config: Config, url: string): Promise<Finding[]> {
     || (secret !== null && secretMark(secret, "parley database") === begun);
   return [
     {
-      check: "clock", ok: offMs <= CLOCK_OFF_MS,
+      check: "clock", ok: offMs <= LIMITS.clockOffMsTold,
       detail: offMs === 0 ? "as the database's" : `${offMs} ms off the database's`,
     },
     {

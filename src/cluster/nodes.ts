@@ -3,7 +3,7 @@
 // runs out; what an earlier process left is recovered by the same code. Started by app.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
-import type { Instant, System } from "#core/system.ts";
+import { aheadMs, type Instant, type System } from "#core/system.ts";
 import type { Cluster, NodeView, Owned, Waiting } from "./cluster.ts";
 import { WireFault, type Wire } from "./wire.ts";
 
@@ -255,11 +255,13 @@ function createLook(options: NodesOptions & NodeWork, life: Life, lose: () => vo
   const { nodeId, store, system } = options;
   const { isAlone } = store;
   const bury = createBurial(options, life);
+  const compare = createClockWatch(options);
   return {
     beat: async () => {
       const startedMs = system.monotonicMs();
       const startedAt = system.now();
       const now = await store.clock();
+      compare(startedAt, now);
       const { state } = life;
       const leaseUntil = isAlone ? null : now + LIMITS.nodeLeaseMs * 1000;
       if (!isAlone && !await store.beat({
@@ -278,6 +280,19 @@ function createLook(options: NodesOptions & NodeWork, life: Life, lose: () => vo
       await takeUp(options, life, now);
       life.hasClock = life.state === "live" && await hasLease(options, life, "clock");
     },
+  };
+}
+
+/** Says that this machine's clock and the database's are apart, once until they are together. */
+function createClockWatch({ log, system }: NodesOptions) {
+  let isApart = false;
+  return (before: Instant, theirs: Instant): void => {
+    const offMs = aheadMs(before, theirs, system.now());
+    const wasApart = isApart;
+    isApart = Math.abs(offMs) > LIMITS.clockOffMsTold;
+    if (!isApart || wasApart) return;
+    log.warn({ ahead_ms: Math.round(offMs) }, "this machine's clock is not the database's: have NTP"
+      + " set it; a node does not start where it is more than a minute off");
   };
 }
 

@@ -5,7 +5,7 @@ import { rmSync } from "node:fs";
 import { afterEach, test } from "node:test";
 import { createNodes, type NodeStore } from "#cluster/nodes.ts";
 import type { Wire } from "#cluster/wire.ts";
-import { createLogger } from "#core/logger.ts";
+import { createLogger, type Logger } from "#core/logger.ts";
 import { nextTurn } from "#core/system.ts";
 import { createReader } from "#storage/engines/sqlite/reader.ts";
 import { storageOver } from "#storage/engines/sqlite/storage.ts";
@@ -58,12 +58,16 @@ function createWorld() {
     const system = createManualSystem();
     const storage = storageOver(reader, writer, nodeId);
     const own: Own = { isAway: false, isFar: false };
+    const warnings: number[] = [];
+    const warn = ({ ahead_ms }: { ahead_ms?: number }): void => {
+      if (ahead_ms !== undefined) warnings.push(ahead_ms);
+    };
     const nodes = createNodes({
-      nodeId, wire, system, log, self: { url: null },
+      nodeId, wire, system, log: { ...log, warn } as Logger, self: { url: null },
       store: { ...seen(storage.nodes, own), isAlone },
     });
     const machine = {
-      nodes, storage, system, own, recoveries: 0, lost: false, isDead: false,
+      nodes, storage, system, own, warnings, recoveries: 0, lost: false, isDead: false,
     };
     nodes.onLost(() => (machine.lost = true));
     machines.push(machine);
@@ -194,6 +198,23 @@ test("[ND52] a node whose wall clock was set forward goes on with its next beat;
   one.own.isAway = true;
   await world.pass(6 * SECOND);
   assert.deepEqual([one.nodes.holds(), one.lost], [false, true]);
+});
+
+test("[ND53] a node whose clock is more than a second off the database's says so once, until it is right again", async () => {
+  const world = createWorld();
+  const one = await world.join();
+  await world.pass(10 * SECOND);
+  one.system.step(900);
+  await world.pass(10 * SECOND);
+  assert.deepEqual(one.warnings, []);
+  one.system.step(SECOND);
+  await world.pass(10 * SECOND);
+  assert.deepEqual(one.warnings, [1900]);
+  one.system.step(-1900);
+  await world.pass(10 * SECOND);
+  one.system.step(-5 * SECOND);
+  await world.pass(10 * SECOND);
+  assert.deepEqual(one.warnings, [1900, -5000]);
 });
 
 test("[ND45] a node that knows of no other holds nothing while the database is away, and goes on after", async () => {

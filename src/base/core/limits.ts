@@ -309,6 +309,8 @@ export const LIMITS = {
   databaseTries: 10,
   /** Farther off the database's a machine's clock may not be. */
   clockOffMsMax: MINUTE_MS,
+  /** Farther off is told, and does no harm yet. */
+  clockOffMsTold: SECOND_MS,
   /** Rows, and characters of them, that a move has in memory. */
   moveRowsMax: 1000,
   moveCharsMax: 4 * 1024 * 1024,

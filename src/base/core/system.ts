@@ -118,3 +118,9 @@ export function secondsToNextDay(instant: Instant): number {
 export function utcDay(instant: Instant): string {
   return new Date(Math.floor(instant / 1000)).toISOString().slice(0, 10);
 }
+
+/** How far a clock is ahead of another that showed `theirs` between these two times of its own. */
+export function aheadMs(before: Instant, theirs: Instant, after: Instant): number {
+  if (before > theirs) return (before - theirs) / 1000;
+  return after < theirs ? (after - theirs) / 1000 : 0;
+}

@@ -3,7 +3,7 @@
 import { hash } from "node:crypto";
 import { MisconfiguredStart, StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { wait, type System } from "#core/system.ts";
+import { aheadMs, wait, type System } from "#core/system.ts";
 import { problemOfFacts, type Shared } from "./facts.ts";
 import { migrate } from "./migrations.ts";
 import { openSession, stateOf, type Session } from "./session.ts";
@@ -68,9 +68,7 @@ export async function clockOffMs({ sql }: Session, system: System): Promise<numb
   const before = system.now();
   const { now } = await sql.prepare<object, { now: number }>(
     `SELECT ${sql.dialect.clock} AS now`).one({});
-  const after = system.now();
-  if (before > now) return (before - now) / 1000;
-  return after < now ? (after - now) / 1000 : 0;
+  return aheadMs(before, now, system.now());
 }
 
 export async function openServer(
