@@ -141,13 +141,16 @@ export function tooLong(text: string, charsMax: number): string | null {
     { count: count(chars), max: count(charsMax) });
 }
 
+/** What a form does when its button, or Enter in a field, sends it: nothing of the browser's own. */
+export const sends = (send: () => void) => (event: Event): void => {
+  event.preventDefault();
+  send();
+};
+
 /** For a form whose text is sent by Enter; with Shift it begins a line. */
 export function sentByEnter(send: () => void): JSX.HTMLAttributes<HTMLFormElement> {
   return {
-    onSubmit: (event) => {
-      event.preventDefault();
-      send();
-    },
+    onSubmit: sends(send),
     onKeyDown: (event) => {
       if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
       if (!(event.target instanceof HTMLTextAreaElement)) return;
@@ -253,14 +256,13 @@ export function Form(props: {
 }) {
   const { onSubmit, submit, error, onCancel, needs, kind = "main", isWaiting = false } = props;
   const [isBusy, setBusy] = useState(false);
-  const send: JSX.SubmitEventHandler<HTMLFormElement> = (event) => {
-    event.preventDefault();
+  const send = (): void => {
     if (isBusy) return;
     setBusy(true);
     void onSubmit().finally(() => setBusy(false));
   };
   return (
-    <form onSubmit={send}>
+    <form onSubmit={sends(send)}>
       {props.children}
       {Boolean(error) && <p class="form-error" role="alert">{messageOf(error)}</p>}
       <div class="form-actions">

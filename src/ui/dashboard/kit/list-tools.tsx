@@ -8,7 +8,7 @@ import type { Rows } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData } from "#ui/dashboard/data/use-data.ts";
 import { asListed, type Listed } from "./chosen.tsx";
-import { Button, TextField, useWork } from "./controls.tsx";
+import { Button, sends, TextField, useWork } from "./controls.tsx";
 import { useToasts } from "./dialog.tsx";
 import { download, downloadCsv } from "./download.ts";
 import { instant } from "./format.ts";
@@ -117,12 +117,7 @@ function OpenViews({ list, fields, show }: ViewsProps) {
         </span>
       ))}
       <Needs right="answer">
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            run(() => save({ name, query }));
-          }}
-        >
+        <form onSubmit={sends(() => run(() => save({ name, query })))}>
           <TextField
             label="Save this view as" value={name} maxLength={80} onInput={setName}
             hint={query === ""

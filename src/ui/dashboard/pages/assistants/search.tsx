@@ -1,6 +1,6 @@
 // Finds a setting by its label, the API's name of it or what is said of it, and goes there.
 import { useId, useState } from "preact/hooks";
-import { TextField } from "#ui/dashboard/kit/controls.tsx";
+import { sends, TextField } from "#ui/dashboard/kit/controls.tsx";
 import type { Field } from "./draft.ts";
 import { tellings } from "./labels.ts";
 import type { SectionSpec } from "./section.ts";
@@ -58,10 +58,9 @@ export function SearchSettings({ sections, open }: {
   return (
     <form
       class="assistants-search" role="search" aria-label="Settings"
-      onSubmit={(event) => {
-        event.preventDefault();
+      onSubmit={sends(() => {
         if (found[0]) go(found[0]);
-      }}
+      })}
       onKeyDown={(event) => {
         if (event.key === "Escape") setText("");
       }}

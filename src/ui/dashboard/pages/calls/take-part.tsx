@@ -2,7 +2,7 @@
 // which a person has the call until it is handed back.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { Button, TextField, Toggle, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Button, sends, TextField, Toggle, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { startSpeaking, type SpeakState } from "./speaking.ts";
 import { t } from "#ui/dashboard/kit/texts.ts";
@@ -23,8 +23,7 @@ function Line({ label, action, done, send }: LineProps) {
   const [text, setText] = useState("");
   const [error, setError] = useState<unknown>(null);
   const { isBusy, run } = useWork(setError);
-  const submit = (event: Event): void => {
-    event.preventDefault();
+  const submit = (): void => {
     if (text.trim() === "") return;
     setError(null);
     run(async () => {
@@ -36,7 +35,7 @@ function Line({ label, action, done, send }: LineProps) {
   };
   const complaint = error ? fieldErrors(error).text ?? messageOf(error) : undefined;
   return (
-    <form class="calls-say" onSubmit={submit}>
+    <form class="calls-say" onSubmit={sends(submit)}>
       <TextField
         label={label} value={text} onInput={setText} maxLength={1000} error={complaint}
         autoComplete="off"

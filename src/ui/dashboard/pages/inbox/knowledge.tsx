@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
-import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Button, sends, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 
 const FOUND_MAX = 5;
@@ -40,12 +40,7 @@ export function Knowledge({ assistantUuid, asked, onChosen }: {
   return (
     <details class="inbox-knowledge">
       <summary>Look it up in the knowledge</summary>
-      <form
-        class="inbox-tools" aria-label="Knowledge" onSubmit={(event) => {
-          event.preventDefault();
-          search();
-        }}
-      >
+      <form class="inbox-tools" aria-label="Knowledge" onSubmit={sends(search)}>
         <TextField
           label="Question" hidesLabel value={question} onInput={setQuestion} autoComplete="off"
           maxLength={QUESTION_CHARS_MAX} placeholder={asked || "What is looked for"}

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { usePages } from "#ui/dashboard/data/rows.ts";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Button, sends, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page, Tabs } from "#ui/dashboard/kit/layout.tsx";
@@ -111,13 +111,7 @@ function Block({ add }: { add(given: Omit<Blocked, "created_at">): Promise<void>
     setError(null);
   };
   return (
-    <form
-      class="leads-block"
-      onSubmit={(event) => {
-        event.preventDefault();
-        work.run(save);
-      }}
-    >
+    <form class="leads-block" onSubmit={sends(() => work.run(save))}>
       <TextField
         label="Phone number" type="tel" required value={number} onInput={setNumber}
         placeholder="+15550100123" maxLength={64} autoComplete="off"

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { meanwhile, takenFault } from "#ui/dashboard/data/meanwhile.ts";
 import { useCampaigns } from "#ui/dashboard/data/lists.ts";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { SelectField, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { SelectField, sends, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import { LeaveGuard, UnsavedBar } from "#ui/dashboard/kit/unsaved.tsx";
@@ -137,10 +137,9 @@ export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): v
   return (
     <Card title="Change it" class="stack">
       <form
-        onSubmit={(event) => {
-          event.preventDefault();
+        onSubmit={sends(() => {
           if (isDirty) work.run(save);
-        }}
+        })}
       >
         <div class="form-row">
           <TextField

@@ -5,7 +5,7 @@ import type { paths } from "#client/client.ts";
 import { meanwhile, takenFault } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
-import { Button, Form, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Button, Form, sends, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { money, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Failure, Figure, Loaded } from "#ui/dashboard/kit/layout.tsx";
@@ -64,13 +64,7 @@ function TopUp({ found: { top_up: way } }: { found: Found }) {
   return (
     <div class="stack">
       {Boolean(error) && <Failure error={error} />}
-      <form
-        class="filters"
-        onSubmit={(event) => {
-          event.preventDefault();
-          pay();
-        }}
-      >
+      <form class="filters" onSubmit={sends(pay)}>
         {way === "checkout" && (
           <TextField label="Amount (USD)" value={amount} onInput={setAmount} />
         )}

@@ -8,7 +8,7 @@ import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useMe } from "#ui/dashboard/data/lists.ts";
 import { useData } from "#ui/dashboard/data/use-data.ts";
-import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { Button, SelectField, sends, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { money } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty } from "#ui/dashboard/kit/layout.tsx";
@@ -86,10 +86,7 @@ export function Buy() {
       <Card>
         <form
           class="numbers-search" role="search" aria-label="Numbers for sale"
-          onSubmit={(event) => {
-            event.preventDefault();
-            submit();
-          }}
+          onSubmit={sends(submit)}
         >
           <SelectField
             label="Country" value={search.country} options={SOLD_OPTIONS}

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { OwnNumber } from "#ui/dashboard/data/lists.ts";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { Button, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Button, sends, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { day, instant, money, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Facts, Notice } from "#ui/dashboard/kit/layout.tsx";
@@ -91,10 +91,9 @@ function Rename({ number, onChange }: Pick<Props, "number" | "onChange">) {
   return (
     <form
       class="numbers-rename"
-      onSubmit={(event) => {
-        event.preventDefault();
+      onSubmit={sends(() => {
         if (!isSame) work.run(save);
-      }}
+      })}
     >
       <TextField
         label="Name" value={nickname} onInput={setNickname} maxLength={NICKNAME_CHARS_MAX}
