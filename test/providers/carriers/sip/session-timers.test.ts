@@ -3,24 +3,44 @@ import assert from "node:assert/strict";
 import { after } from "node:test";
 import { test } from "#support/bounded-test.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { caughtUp, count, request } from "#support/sip-hops.ts";
-import { createExchange, listen, requestText, responseText, SDP } from "#support/sip-phones.ts";
+import { caughtUp, contactOf, count, inviteAt, request } from "#support/sip-hops.ts";
+import {
+  createExchange, listen, requestText, responseText, SDP, type Phone, type Wire,
+} from "#support/sip-phones.ts";
 
 const { phone, wire, close } = createExchange();
 after(close);
+
+const WITH_UPDATE = "Allow: INVITE, BYE, UPDATE";
+
+interface Answer {
+  terms: string;
+  /** What the far end may be sent later. */
+  allow?: string[];
+  /** How many INVITEs it has had before. */
+  number?: number;
+  offer?: () => string;
+}
+
+/** A call of ours that the far end has answered with these terms for its session. */
+async function answeredCall(
+  alice: Phone, far: Wire, { terms, allow = [WITH_UPDATE], number = 0, offer }: Answer,
+) {
+  const { received } = alice.call(far.peer, {}, offer);
+  const invite = await inviteAt(far, number);
+  far.say(alice.peer, responseText(invite, 200,
+    [contactOf(far), ...allow, `Session-Expires: ${terms}`], SDP("answer"), `tag${number}`));
+  await received.event("answered");
+  return { received, invite };
+}
 
 test("[SI49] a session is refreshed by whom it was agreed, or hung up when nobody does", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
   const answered = async (refresher: string, number: number) => {
-    const { received } = alice.call(far.peer);
-    const invite = request(await far.heard.event("INVITE", number));
+    const { received, invite } =
+      await answeredCall(alice, far, { terms: `90;refresher=${refresher}`, number });
     assert.equal(invite.headers.get("Session-Expires"), "1800");
-    far.say(alice.peer, responseText(invite, 200, [
-      `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`, "Allow: INVITE, BYE, UPDATE",
-      `Session-Expires: 90;refresher=${refresher}`,
-    ], SDP("answer"), `tag${number}`));
-    await received.event("answered");
     return received;
   };
   const ours = await answered("uac", 0);
@@ -50,12 +70,7 @@ test("[SI49] a session is refreshed by whom it was agreed, or hung up when nobod
 test("[SI140] [SI143] a refresh that is refused for now (500, 503) is tried again, as long as the session lasts", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
-  const { received } = alice.call(far.peer);
-  far.say(alice.peer, responseText(request(await far.heard.event("INVITE")), 200, [
-    `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`, "Allow: INVITE, BYE, UPDATE",
-    "Session-Expires: 180;refresher=uac",
-  ], SDP("answer")));
-  await received.event("answered");
+  const { received } = await answeredCall(alice, far, { terms: "180;refresher=uac" });
   system.advance(90_000);
   const refuse = async (number: number, status: number, extra: string[]) => {
     far.say(alice.peer,
@@ -81,12 +96,8 @@ test("[SI145] an UPDATE that is refused, whatever for, is followed by an INVITE"
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
   for (const [number, status] of [403, 400, 488, 401].entries()) {
-    const { received } = alice.call(far.peer);
-    far.say(alice.peer, responseText(request(await far.heard.event("INVITE", 2 * number)), 200, [
-      `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`, "Allow: INVITE, BYE, UPDATE",
-      "Session-Expires: 90;refresher=uac",
-    ], SDP("answer"), `tag${number}`));
-    await received.event("answered");
+    const { received } =
+      await answeredCall(alice, far, { terms: "90;refresher=uac", number: 2 * number });
     system.advance(45_000);
     far.say(alice.peer, responseText(request(await far.heard.event("UPDATE", number)), status));
     const again = request(await far.heard.event("INVITE", 2 * number + 1));
@@ -124,12 +135,7 @@ test("[SI50] a session interval that is too small is refused with 422, and ours 
 test("[SI146] an interval under 90 s that cannot be refused is kept to as it was named", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
-  const { received } = alice.call(far.peer);
-  far.say(alice.peer, responseText(request(await far.heard.event("INVITE")), 200, [
-    `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`, "Allow: INVITE, BYE, UPDATE",
-    "Session-Expires: 60;refresher=uac",
-  ], SDP("answer")));
-  await received.event("answered");
+  await answeredCall(alice, far, { terms: "60;refresher=uac" });
   // It hangs up after 40 s (RFC 4028 10).
   system.advance(30_000);
   const refresh = request(await far.heard.event("UPDATE"));
@@ -145,12 +151,9 @@ test("[SI146] an interval under 90 s that cannot be refused is kept to as it was
 test("[SI149] a refresh that collided with an offer of theirs says what was agreed on since", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
-  const { received } = alice.call(far.peer, {}, () => SDP("held"));
-  const invite = request(await far.heard.event("INVITE"));
-  far.say(alice.peer, responseText(invite, 200, [
-    `Contact: <sip:wire@127.0.0.1:${far.peer.port}>`, "Session-Expires: 90;refresher=uac",
-  ], SDP("answer")));
-  await received.event("answered");
+  await answeredCall(alice, far, {
+    terms: "90;refresher=uac", allow: [], offer: () => SDP("held"),
+  });
   system.advance(45_000);
   const refresh = request(await far.heard.event("INVITE", 1));
   far.say(alice.peer, responseText(refresh, 491));
