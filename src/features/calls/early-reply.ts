@@ -9,7 +9,6 @@ const CHARS_PER_TOKEN = 4;
 export interface Early {
   /** It is being heard. */
   goAhead(): void;
-  isUnheard(): boolean;
   /** Runs once it is heard, in the order it was asked for; never when it is not. */
   whenHeard(run: () => void): void;
   /** The same functions, none of which is called before. */
@@ -21,18 +20,13 @@ export interface Early {
 
 export function createEarly(signal: AbortSignal): Early {
   const { promise: heard, resolve, reject } = Promise.withResolvers<void>();
-  let isHeard = false;
   let chars = 0;
   let tokens = 0;
   // Whoever waits for it has this told by the turn itself.
   heard.catch(() => undefined);
   signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
   return {
-    goAhead: () => {
-      isHeard = true;
-      resolve();
-    },
-    isUnheard: () => !isHeard,
+    goAhead: resolve,
     whenHeard: (run) => void heard.then(run, () => undefined),
     holdBack: ({ offered, call }) => ({
       offered,

@@ -47,6 +47,15 @@ export async function reply(
   const abort = new AbortController();
   const early = ahead === null ? null : createEarly(abort.signal);
   call.turn = { number, abort, goAhead: early?.goAhead ?? (() => undefined) };
+  // What became of one that nobody hears says nothing of the call, nor of what it costs.
+  const note = (failure: string | null): void => {
+    const count = (): void => {
+      if (failure === null) call.replies.given += 1;
+      else call.replies.failure = failure;
+    };
+    if (early) early.whenHeard(count);
+    else count();
+  };
   let failed = false;
   try {
     await driveTurn({
@@ -63,13 +72,13 @@ export async function reply(
       },
       abort, limits, system,
     });
-    call.replies.given += 1;
+    note(null);
   } catch (error) {
     failed = abort.signal.reason !== UNWANTED;
-    if (failed && !early?.isUnheard()) {
-      call.replies.failure = error instanceof Error ? error.message : String(error);
+    if (failed) {
+      note(error instanceof Error ? error.message : String(error));
+      log.warn({ err: error, call_id: call.id }, "reply failed");
     }
-    if (failed) log.warn({ err: error, call_id: call.id }, "reply failed");
   }
   early?.onSettled((outcome, tokens) => options.observeEager(outcome, tokens));
   if (!call.isOver) media.send({ kind: "reply_end", callId: call.id, turn: number, failed });

@@ -46,6 +46,8 @@ export interface EvaluationOptions {
 export function createEvaluations(options: EvaluationOptions) {
   const { store, isOurs, evaluate, atOnceMax, bus, system, log } = options;
   const working = new Set<number>();
+  /** Over since the look under way began, which may have read them as due all the same. */
+  const over = new Set<number>();
   const closing = new AbortController();
   let waiting: (() => void)[] = [];
 
@@ -65,6 +67,7 @@ export function createEvaluations(options: EvaluationOptions) {
     work(due).then(
       () => {
         working.delete(due.id);
+        over.add(due.id);
         wake();
       },
       (error: unknown) => {
@@ -77,9 +80,10 @@ export function createEvaluations(options: EvaluationOptions) {
   const looks = createLooks(async () => {
     if (closing.signal.aborted) return;
     if (!isOurs()) return tellWaiting();
+    over.clear();
     for (const due of await store.due(2 * atOnceMax)) {
       if (working.size >= atOnceMax || closing.signal.aborted) return;
-      if (!working.has(due.id)) begin(due);
+      if (!working.has(due.id) && !over.has(due.id)) begin(due);
     }
   }, (error) => log.error({ err: error }, "evaluations could not be looked up"));
   const wake = looks.ask;

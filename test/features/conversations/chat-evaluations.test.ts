@@ -2,7 +2,11 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
+import { createMemoryBus } from "#events/bus.ts";
+import { createEvaluations } from "#features/conversations/evaluations.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
@@ -122,4 +126,53 @@ test("[CV129] a chat that ended is evaluated once, with or without a webhook: on
   assert.deepEqual(await recordOf(uuid, again), [{ happy: false }, null]);
   assert.equal(evaluations.length, asked + 2);
   await again.close();
+});
+
+test("[CV134] a look that was answered before an evaluation was stored does not have it done, and paid, again", async () => {
+  const chat = { id: 1, uuid: "u", accountId: 1, assistantId: 1, endedAt: 1 };
+  const reads: ((due: typeof chat[]) => void)[] = [];
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  const stored = Promise.withResolvers<void>();
+  let paid = 0;
+  const evaluations = createEvaluations({
+    store: {
+      due: () => new Promise((resolve) => reads.push(resolve)),
+      find: () => Promise.resolve({ isDue: false, values: {} }),
+      evaluated: () => {
+        stored.resolve();
+        return Promise.resolve([]);
+      },
+    },
+    isOurs: () => true,
+    evaluate: async () => {
+      paid += 1;
+      asked.resolve();
+      await answer.promise;
+      return { values: {}, error: null };
+    },
+    atOnceMax: 4, bus: createMemoryBus(), system: real, log: createLogger("silent"),
+  });
+  const read = async (due: typeof chat[]): Promise<void> => {
+    while (reads.length === 0) await setImmediate();
+    reads.shift()?.(due);
+  };
+  evaluations.start();
+  await read([chat]);
+  await asked.promise;
+  evaluations.wake();
+  // The second look has begun, and is answered from what was true then.
+  while (reads.length === 0) await setImmediate();
+  answer.resolve();
+  await stored.promise;
+  await setImmediate();
+  await read([chat]);
+  await read([]);
+  assert.equal(paid, 1);
+  // The chat went on, and has ended again.
+  evaluations.wake();
+  await read([{ ...chat, endedAt: 2 }]);
+  while (paid < 2) await setImmediate();
+  await read([]);
+  await evaluations.close();
 });
