@@ -177,3 +177,16 @@ test("[BL91] many groups are bounded: the dearest by name, the others as one", a
   assert.deepEqual([groups[50]?.isRest, groups[50]?.micros, groups[50]?.entries], [true, 110, 20]);
   await close();
 });
+
+test("[BL247] groups of equal cost have one order, whatever order the database finds them in", async () => {
+  const found = [7, 3, 12].map((key) => ({ key, micros: 10_000, entries: 1 }));
+  const costs = createCosts({
+    store: {
+      count: () => Promise.resolve(false), uncounted: () => Promise.resolve([]),
+      sum: () => Promise.resolve(found), names: () => Promise.resolve(new Map()),
+    },
+    modelName: () => null,
+  });
+  const { groups } = await costs.report(1, lastDays(0, 1), "model");
+  assert.deepEqual(groups.map(({ id }) => id), ["3", "7", "12"]);
+});

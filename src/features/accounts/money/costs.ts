@@ -130,8 +130,11 @@ async function sumDays(
     await nextTurn();
   }
   const found = [...sums.values()];
-  return by === "day" ? found : found.sort((a, b) => b.micros - a.micros);
+  return by === "day" ? found : found.sort(byDearest);
 }
+
+/** Equal sums in one order, whatever order the database found them in. */
+const byDearest = (a: Sum, b: Sum): number => b.micros - a.micros || (a.key < b.key ? -1 : 1);
 
 /** The dearest groups; the others as one. A day is no group among others. */
 function bounded(sums: Sum[], days: number): Sum[] {
