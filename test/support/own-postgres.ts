@@ -1,7 +1,7 @@
 // A PostgreSQL of one test's own, which may be stopped, started again and set up wrongly.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
@@ -19,6 +19,8 @@ export interface OwnPostgres {
   stop(): Promise<void>;
   /** On the same port. */
   start(): Promise<void>;
+  /** Likewise, as one that reads and is not promoted yet (`SELECT pg_promote()`). */
+  startAsStandby(): Promise<void>;
   /** While it runs; done when sessions that begin have it. */
   set(name: string, value: string): Promise<void>;
   close(): Promise<void>;
@@ -78,6 +80,12 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
   await start();
   return {
     url, query, stop, start, set,
+    startAsStandby: async () => {
+      const signal = join(data, "standby.signal");
+      writeFileSync(signal, "");
+      giveToPostgres(signal);
+      await start();
+    },
     close: async () => {
       await stop();
       rmSync(folder, { recursive: true, force: true });

@@ -29,7 +29,6 @@ interface ServerRow {
   version: number;
   encoding: string;
   pid: number;
-  is_standby: number;
 }
 
 /** What is wrong with the server, as one sentence; null: it will do. */
@@ -39,13 +38,11 @@ export async function problemOfServer(
   const { sql } = session;
   const server = await sql.prepare<object, ServerRow>(`
     SELECT CAST(current_setting('server_version_num') AS BIGINT) AS version,
-      current_setting('server_encoding') AS encoding, pg_backend_pid() AS pid,
-      pg_is_in_recovery() AS is_standby`).one({});
+      current_setting('server_encoding') AS encoding, pg_backend_pid() AS pid`).one({});
   if (server.version < VERSION_MIN) return `${named} leads to a PostgreSQL older than 15`;
   if (server.encoding !== "UTF8") {
     return `the database of ${named} has the encoding ${server.encoding}; it must be UTF8`;
   }
-  if (server.is_standby === 1) return `${named} leads to a standby, which takes no changes`;
   if (server.pid !== session.processId()) {
     return `${named} leads to a pooler; it must lead to PostgreSQL itself`;
   }

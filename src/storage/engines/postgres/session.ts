@@ -149,7 +149,7 @@ function createPipeline(
   };
 }
 
-/** Resolves once the server lets it in. */
+/** Resolves once a server that takes changes lets it in. */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { url, purpose } = options;
   const socket = new Socket();
@@ -167,6 +167,10 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   };
   try {
     await client.connect();
+    const { rows: [server] } = await client.query<{ is_standby: number }>(
+      "SELECT pg_is_in_recovery() AS is_standby");
+    // In a failover the name may lead to it before it is promoted: then it is worth asking again.
+    if (server?.is_standby === 1) throw new Error("it is a standby, which takes no changes");
   } catch (error) {
     lose(error as Error);
     throw error;
