@@ -149,6 +149,19 @@ function createPipeline(
   };
 }
 
+interface Told {
+  parameterName: string;
+  parameterValue: string;
+}
+
+/** What the server says of itself as it lets somebody in. */
+function settingsTold(client: Client): ReadonlyMap<string, string> {
+  const told = new Map<string, string>();
+  client.connection.on("parameterStatus", ({ parameterName, parameterValue }: Told) =>
+    told.set(parameterName, parameterValue));
+  return told;
+}
+
 /** Resolves once a server that takes changes lets it in. */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { url, purpose } = options;
@@ -166,11 +179,12 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     return { rows, changes: rowCount ?? 0 };
   };
   try {
+    const told = settingsTold(client);
     await client.connect();
-    const { rows: [server] } = await client.query<{ is_standby: number }>(
-      "SELECT pg_is_in_recovery() AS is_standby");
     // In a failover the name may lead to it before it is promoted: then it is worth asking again.
-    if (server?.is_standby === 1) throw new Error("it is a standby, which takes no changes");
+    if (told.get("in_hot_standby") === "on") {
+      throw new Error("it is a standby, which takes no changes");
+    }
   } catch (error) {
     lose(error as Error);
     throw error;
