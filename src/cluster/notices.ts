@@ -101,18 +101,18 @@ class Followed {
 export function createNotices(options: NoticesOptions): Notices {
   const { bus, wire } = options;
   const following = new Map<number, Followed>();
-  /** What others published: it does not go back to them. */
+  /** Notices of other nodes, which do not go back to them. */
   const foreign = new WeakSet<object>();
-  const reader = createCatchUp(options, foreign);
+  const reader = createCatchUp(options);
   const ends = [
-    bus.watch((events) => {
+    bus.watch((events, own) => {
       for (const { accountId, accountSequence } of events) {
         const followed = following.get(accountId);
         if (!followed) continue;
         followed.published(accountSequence);
         if (followed.hasGap) reader.ask(accountId, followed);
       }
-      if (wire) publish(wire, events.filter((event) => !foreign.has(event)));
+      if (wire) publish(wire, own);
     }),
     bus.onInterest(({ topic, accountId, isWatched }) => {
       if (accountId === null) return;
@@ -139,8 +139,7 @@ export function createNotices(options: NoticesOptions): Notices {
     const { events = [], newest = 0 } = decodeCommitted(data) ?? {};
     const fresh = (events as CommittedEvent[])
       .filter((event) => event.accountId === accountId && !followed.knows(event.accountSequence));
-    for (const event of fresh) foreign.add(event);
-    bus.publishCommitted(fresh);
+    bus.publishHeard(fresh);
     followed.newest = Math.max(followed.newest, newest);
     if (followed.hasGap) reader.ask(accountId, followed);
   };
@@ -160,7 +159,7 @@ export function createNotices(options: NoticesOptions): Notices {
 type Reader = ReturnType<typeof createCatchUp>;
 
 /** Publishes here, in order, what the log has and nobody was notified of. */
-function createCatchUp({ bus, events, system, log }: NoticesOptions, foreign: WeakSet<object>) {
+function createCatchUp({ bus, events, system, log }: NoticesOptions) {
   const working = new Set<Promise<void>>();
   const keep = (work: Promise<void>): void => {
     const kept = work
@@ -175,12 +174,11 @@ function createCatchUp({ bus, events, system, log }: NoticesOptions, foreign: We
       if (through === null || newest <= through) return;
       const found = await events.ofAccount(accountId, through, rows);
       const missed = found.filter(({ accountSequence }) => !followed.knows(accountSequence));
-      for (const event of missed) foreign.add(event);
       // What is past its retention is in no log.
       followed.reached(found.length < rows ? newest : through);
       for (const { accountSequence } of found) followed.published(accountSequence);
       followed.reached(found.at(-1)?.accountSequence ?? 0);
-      bus.publishCommitted(missed);
+      bus.publishHeard(missed);
     }
   };
   return {

@@ -10,6 +10,9 @@ import { createLogger } from "#core/logger.ts";
 import { nextTurn, type System } from "#core/system.ts";
 import { createMemoryBus, type EventBus } from "#events/bus.ts";
 import { accountTopic, conversationTopic, type CommittedEvent } from "#events/events.ts";
+import type { Assistant } from "#features/assistants/assistants.ts";
+import { createNotifications } from "#features/conversations/desk/notifications.ts";
+import type { Conversation } from "#features/conversations/records.ts";
 import { emptyWire } from "#support/cluster.ts";
 import { createLossyWires } from "#support/lossy-wires.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
@@ -193,4 +196,54 @@ test("[WI14] events too large for a message are announced by their numbers, and 
   await nextTurn();
   assert.deepEqual([b.heard, shared.reads()], [[1, 2], 1]);
   await Promise.all([a.notices.close(), b.notices.close()]);
+});
+
+/** To whom the node mails that somebody waits. */
+function notifying({ bus }: Pick<Node, "bus">, system: System) {
+  const sent: string[] = [];
+  createNotifications({
+    bus, system, log, publicUrl: null,
+    mailer: {
+      isSetUp: true, send: async ({ to }) => void sent.push(to), close: () => Promise.resolve(),
+    },
+    findConversation: async (uuid) =>
+      ({ uuid, accountId: ACCOUNT, assistantId: 1, variables: {} }) as Conversation,
+    findAssistant: async () => ({
+      id: 1, name: "Desk", settings: { desk: { notify_emails: ["ana@example.com"] } },
+    }) as unknown as Assistant,
+  });
+  return sent;
+}
+
+test("[ND54] of several nodes that hear that somebody waits, by the wire or from the log, the one that commits it notifies people", async () => {
+  const system = createManualSystem();
+  const wires = createLossyWires(system, () => 0.05);
+  wires.calm();
+  const shared = createLog();
+  const nodes = upTo(3).map(() => createNode(system, shared, wires.connect()));
+  const mails = nodes.map((node) => notifying(node, system));
+  const [first, ...others] = nodes as [Node, ...typeof nodes];
+  for (const { watch } of others) watch();
+  await nextTurn();
+  const waits = (): CommittedEvent => Object.assign(shared.commit("c", JSON.stringify({
+    type: "desk_changed", conversation_id: "c", desk: "waiting", reason: "asked",
+  })), { type: "desk_changed" });
+  first.bus.publishCommitted([waits()]);
+  await nextTurn();
+  wires.move();
+  await nextTurn();
+  // Its notice is lost: the others find it in the log.
+  first.bus.publishCommitted([waits()]);
+  await nextTurn();
+  wires.calm(false);
+  wires.move();
+  assert.equal(wires.underWay(), 0);
+  system.advance(LIMITS.foreignCommitPollMs);
+  await nextTurn();
+  system.advance(LIMITS.noticeGapMs);
+  await nextTurn();
+  await nextTurn();
+  assert.deepEqual(others.map(({ heard }) => heard), [[1, 2], [1, 2]]);
+  assert.deepEqual(mails.map(({ length }) => length), [2, 0, 0]);
+  for (const { notices } of nodes) await notices.close();
 });

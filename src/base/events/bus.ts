@@ -29,13 +29,15 @@ export interface EventBus {
    * the log.
    */
   publishCommitted(events: CommittedEvent[]): void;
+  /** The same for what another process has committed. */
+  publishHeard(events: CommittedEvent[]): void;
   /**
    * Returns an idempotent function that ends the subscription. Commits of other nodes are heard
    * where the account is named; absent, it is that of an account's topic.
    */
   subscribe(topic: Topic, listener: (notice: Notice) => void, accountId?: number): () => void;
   /** The listener is notified after events were published, whatever their topics. */
-  watch(listener: (events: readonly CommittedEvent[]) => void): () => void;
+  watch(listener: Watcher): () => void;
   /** The listener hears every notice of a topic that is no commit, before the topic's listeners. */
   tap(listener: (topic: Topic, notice: Notice) => void): () => void;
   /** The listener hears of the first listener of a topic, and of the end of the last. */
@@ -43,6 +45,9 @@ export interface EventBus {
   /** How many listen; bounds the watchers of a topic. */
   listeners(topic: Topic): number;
 }
+
+/** `own`: those of the events that this process has committed. */
+type Watcher = (events: readonly CommittedEvent[], own: readonly CommittedEvent[]) => void;
 
 interface Interest {
   topic: Topic;
@@ -61,7 +66,8 @@ interface Listened {
 
 export function createMemoryBus(): EventBus {
   const topics = new Map<Topic, Listened>();
-  const watchers = new Set<(events: readonly CommittedEvent[]) => void>();
+  const watchers = new Set<Watcher>();
+  const heard = new WeakSet<CommittedEvent>();
   const taps = new Set<(topic: Topic, notice: Notice) => void>();
   const curious = new Set<(interest: Interest) => void>();
   let waiting: CommittedEvent[] = [];
@@ -82,15 +88,21 @@ export function createMemoryBus(): EventBus {
       if (event.callId !== null) publish(callTopic(event.callId), notice);
       publish(accountTopic(event.accountId), notice);
     }
-    for (const watcher of [...watchers]) watcher(events);
+    const own = events.filter((event) => !heard.has(event));
+    for (const watcher of [...watchers]) watcher(events, own);
+  };
+  const publishCommitted: EventBus["publishCommitted"] = (events) => {
+    if (events.length === 0) return;
+    // A next tick runs after every promise the commit has settled was followed up.
+    if (waiting.length === 0) process.nextTick(publishWaiting);
+    waiting.push(...events);
   };
   return {
     publish,
-    publishCommitted: (events) => {
-      if (events.length === 0) return;
-      // A next tick runs after every promise the commit has settled was followed up.
-      if (waiting.length === 0) process.nextTick(publishWaiting);
-      waiting.push(...events);
+    publishCommitted,
+    publishHeard: (events) => {
+      for (const event of events) heard.add(event);
+      publishCommitted(events);
     },
     watch: (listener) => {
       watchers.add(listener);

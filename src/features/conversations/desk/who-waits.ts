@@ -77,8 +77,8 @@ export function reportWaiting<Recipient>(
     }
     await send({ data, accountId, assistant, conversation }, recipients);
   };
-  return bus.watch((events) => {
-    for (const event of events) {
+  return bus.watch((_, own) => {
+    for (const event of own) {
       const data = reportedIn(event);
       if (data) {
         report(event.accountId, data).catch((error: unknown) =>
