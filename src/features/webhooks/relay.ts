@@ -78,6 +78,11 @@ export function createRelay(options: RelayOptions): Relay {
         loop.timer = system.after(waitMs, () => begin(endpointId));
         return true;
       }
+      if (isUnprepared(head.delivery)) {
+        // Meanwhile it may be deleted, or become another node's: it is looked for anew.
+        if (!await prepare(options, head.delivery)) return true;
+        continue;
+      }
       await turns.take(() => sendHead(endpointId));
     }
     return true;
@@ -148,7 +153,7 @@ function createSending(options: RelayOptions, isOver: () => boolean) {
     /** It may have been removed or its endpoint changed while it waited its turn. */
     sendHead: async (endpointId: number): Promise<void> => {
       const head = isOver() ? null : await store.head(endpointId);
-      if (!head || !await isOurs(head) || isOver()) return;
+      if (!head || isUnprepared(head.delivery) || !await isOurs(head) || isOver()) return;
       await attempt(options, head.delivery, head.endpoint);
     },
   };
@@ -178,10 +183,8 @@ async function attempt(
   options: RelayOptions, delivery: Delivery, endpoint: Endpoint,
 ): Promise<void> {
   const { store, system } = options;
-  const prepared = await prepare(options, delivery);
-  if (prepared === null) return;
   const startedMs = system.monotonicMs();
-  const body = withRecording(options, delivery, prepared);
+  const body = withRecording(options, delivery);
   const reply = await options.outbound.request({
     url: endpoint.url,
     method: "POST",
@@ -200,23 +203,28 @@ async function attempt(
   options.observe(result.outcome, (system.monotonicMs() - startedMs) / 1000);
 }
 
+type Unprepared = Delivery & { conversationUuid: string };
+
+const isUnprepared = (delivery: Delivery): delivery is Unprepared =>
+  delivery.needsEvaluation && delivery.conversationUuid !== null;
+
 /**
- * The body, with what the model had to say; kept, so that every attempt says the same. Null: not
- * before the next start.
+ * Puts what the model had to say into the body; kept, so that every attempt says the same. False:
+ * not before the next start.
  */
 async function prepare(
-  { store, evaluationOf }: RelayOptions, delivery: Delivery,
-): Promise<string | null> {
-  if (!delivery.needsEvaluation || delivery.conversationUuid === null) return delivery.body;
-  const values = await evaluationOf(delivery.conversationUuid);
-  if (values === null) return null;
-  const body = completed(delivery.body, { extracted_variables: values });
-  await store.prepared({ accountId: delivery.accountId, deliveryId: delivery.id, body });
-  return body;
+  { store, evaluationOf }: RelayOptions,
+  { id: deliveryId, accountId, conversationUuid, body: before }: Unprepared,
+): Promise<boolean> {
+  const values = await evaluationOf(conversationUuid);
+  if (values === null) return false;
+  const body = completed(before, { extracted_variables: values });
+  await store.prepared({ accountId, deliveryId, body });
+  return true;
 }
 
 function withRecording(
-  { recordingUrl }: RelayOptions, { recordingFile }: Delivery, body: string,
+  { recordingUrl }: RelayOptions, { recordingFile, body }: Delivery,
 ): string {
   if (recordingFile === null) return body;
   return withRecordings(body, recordingFile, recordingUrl);

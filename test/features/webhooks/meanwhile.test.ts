@@ -1,0 +1,47 @@
+// What happens while a message waits or is on its way: it is deleted, its endpoint is changed.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startWebhookReceiver } from "#support/webhook-receiver.ts";
+
+const model = await startScriptedModel();
+const server = await startTestServer({
+  env: { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8", PARLEY_MODEL_URL: model.url },
+});
+const receiver = await startWebhookReceiver();
+after(async () => {
+  for (const one of [server, model, receiver]) await one.close();
+});
+
+test("[WH90] a conversation that is deleted while its webhook waits for the evaluation is told to nobody", async () => {
+  const evaluating = Promise.withResolvers<void>();
+  const evaluated = Promise.withResolvers<void>();
+  model.script(({ messages }) => {
+    const isEvaluation = String(messages[0]?.content).includes("evaluate finished");
+    if (!isEvaluation) return { tokens: ["Nine."] };
+    evaluating.resolve();
+    return { tokens: ["{\"happy\":true}"], hold: evaluated.promise };
+  });
+  const assistant = await newAssistant(server, {
+    status: "active", conversation_ended_webhook_url: `${receiver.url}/ended`,
+    post_call_evaluation: true,
+    post_call_schema: [{ name: "happy", type: "bool", description: "Were they happy?" }],
+  });
+  const talk = async (): Promise<string> => {
+    const uuid = await newConversation(server, assistant.uuid);
+    await server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "When?" } });
+    assert.equal((await server.call("POST", `/user/conversations/${uuid}/end`)).status, 200);
+    return uuid;
+  };
+  const first = await talk();
+  await evaluating.promise;
+  const { body } = await server.call("POST", "/user/conversations/bulk-delete", {
+    body: { conversation_ids: [first] },
+  });
+  assert.deepEqual(body.deleted, [first]);
+  const second = await talk();
+  evaluated.resolve();
+  await receiver.until(1);
+  assert.deepEqual(receiver.received.map((one) => one.body.conversation_id), [second]);
+});
