@@ -228,7 +228,7 @@ test("[ND17] an endpoint is sent to by one node, and what its last owner records
   assert.equal((await two.webhooks.head(endpoint.id))?.ownerId, one.nodeId());
   const sent = {
     accountId, deliveryId: delivery.id, outcome: "delivered" as const, nextAt: now, status: 200,
-    error: null, response: "", disables: null, now,
+    endpoint, error: null, response: "", disables: null, now,
   };
   await two.webhooks.record(sent);
   await bury();

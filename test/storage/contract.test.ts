@@ -362,7 +362,7 @@ for (const engine of ENGINES) {
       { accountId: stranger, deliveryId: delivery.id, body: "{}" });
     await storage.webhooks.record({
       accountId: stranger, deliveryId: delivery.id, outcome: "dead", nextAt: now, status: 500,
-      error: "x", response: null, disables: "x", now,
+      endpoint, error: "x", response: null, disables: "x", now,
     });
     assert.equal(await storage.webhooks.enqueue(
       { accountId: stranger, endpointId: endpoint.id, ...test }), null);

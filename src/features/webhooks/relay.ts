@@ -270,7 +270,7 @@ function judge(
   const response = reply.kind === "reply" ? wordsOf(reply) : null;
   const { id: deliveryId, accountId } = delivery;
   const base = {
-    accountId, deliveryId, status, response, disables: null, now, nextAt: now,
+    accountId, deliveryId, endpoint, status, response, disables: null, now, nextAt: now,
   };
   if (status !== null && status >= 200 && status < 300) {
     return { ...base, outcome: "delivered", error: null };

@@ -66,6 +66,8 @@ export interface Attempt {
   response: string | null;
   /** Disables the endpoint; what waits for it is dead. */
   disables: string | null;
+  /** As the attempt was made: of another address, or under another secret, it says nothing. */
+  endpoint: Pick<Endpoint, "url" | "secretVersion">;
   now: Instant;
 }
 

@@ -4,7 +4,7 @@ import type {
   Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
 } from "#features/webhooks/webhooks.ts";
 import { isFree, NOBODY, type AsNode } from "#storage/nodes/nodes.ts";
-import type { Reader, Sql } from "#storage/sql.ts";
+import type { Exists, Reader, Sql } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import { endpointsChanged } from "./outbox.ts";
 import type { WriterOf } from "#storage/writer.ts";
@@ -292,7 +292,7 @@ function deliveryCommands(sql: Sql) {
 }
 
 /** The receiver's JSON, else what it said as text. */
-function webhookResponse({ status, response }: Attempt): string {
+function webhookResponse({ status, response }: Pick<Attempt, "status" | "response">): string {
   try {
     const value = JSON.parse(response ?? "") as unknown;
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
@@ -339,7 +339,21 @@ function createRecord(sql: Sql): (attempt: AsNode<Attempt>) => Promise<void> {
     WHERE endpoint_id = @endpointId AND state = 'pending'`);
   const answer = sql.prepare(
     "UPDATE calls SET webhook_response = @json WHERE id = @callId AND account_id = @accountId");
-  return async (attempt) => {
+  const another = sql.prepare<object, Exists>(`
+    SELECT 1 FROM webhook_endpoints e JOIN webhook_deliveries d ON d.endpoint_id = e.id
+    WHERE d.id = @deliveryId AND d.account_id = @accountId
+      AND (e.url <> @url OR e.secret_version <> @secretVersion)`);
+  /** One that was changed meanwhile is tried as it is now, at once. */
+  const judged = async ({ endpoint, ...attempt }: AsNode<Attempt>) => {
+    const { accountId, deliveryId, outcome, now } = attempt;
+    const isOfAnother = outcome !== "delivered"
+      && await another.get({ accountId, deliveryId, ...endpoint }) !== undefined;
+    return isOfAnother
+      ? { ...attempt, isOfAnother, outcome: "retry" as const, nextAt: now, disables: null }
+      : { ...attempt, isOfAnother };
+  };
+  return async (given) => {
+    const { isOfAnother, ...attempt } = await judged(given);
     const { accountId, outcome, disables, now } = attempt;
     const state = outcome === "retry" ? "pending" : outcome;
     const row = await record.get({ ...attempt, state });
@@ -352,6 +366,7 @@ function createRecord(sql: Sql): (attempt: AsNode<Attempt>) => Promise<void> {
       await taken.run({ endpointId });
       return;
     }
+    if (isOfAnother) return;
     await failed.run({ endpointId, now });
     if (disables === null) return;
     await disable.run({ endpointId, disables, now });

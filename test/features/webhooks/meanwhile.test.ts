@@ -1,6 +1,8 @@
 // What happens while a message waits or is on its way: it is deleted, its endpoint is changed.
 import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
 import { after, test } from "node:test";
+import { askUntil } from "#support/asking.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
@@ -9,9 +11,9 @@ const model = await startScriptedModel();
 const server = await startTestServer({
   env: { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8", PARLEY_MODEL_URL: model.url },
 });
-const receiver = await startWebhookReceiver();
+const [receiver, other] = [await startWebhookReceiver(), await startWebhookReceiver()];
 after(async () => {
-  for (const one of [server, model, receiver]) await one.close();
+  for (const one of [server, model, receiver, other]) await one.close();
 });
 
 test("[WH90] a conversation that is deleted while its webhook waits for the evaluation is told to nobody", async () => {
@@ -44,4 +46,28 @@ test("[WH90] a conversation that is deleted while its webhook waits for the eval
   evaluated.resolve();
   await receiver.until(1);
   assert.deepEqual(receiver.received.map((one) => one.body.conversation_id), [second]);
+});
+
+test("[WH91] what the address of before says to a message on its way neither switches the endpoint off nor puts the message off", async () => {
+  for (const refused of [410, 500]) {
+    const asked = Promise.withResolvers<ServerResponse>();
+    receiver.answer((_, response) => asked.resolve(response));
+    const { key } = await server.newAccount();
+    const call: typeof server.call = (method, path, options) =>
+      server.call(method, path, { key, ...options });
+    const { body: { data: { id } } } = await call("POST", "/user/webhook-endpoints", {
+      body: { url: receiver.url, events: ["*"] },
+    });
+    await call("POST", `/user/webhook-endpoints/${id}/test`);
+    const response = await asked.promise;
+    await call("PUT", `/user/webhook-endpoints/${id}`, { body: { url: other.url } });
+    response.writeHead(refused).end();
+    const deliveries = async () =>
+      (await call("GET", `/user/webhook-deliveries?endpoint_id=${id}`)).body.data;
+    const [delivery] = await askUntil(deliveries, ([first]) => first.state !== "pending");
+    assert.deepEqual([delivery.state, delivery.attempts], ["delivered", 2]);
+    const endpoint = (await call("GET", `/user/webhook-endpoints/${id}`)).body.data;
+    assert.deepEqual([endpoint.status, endpoint.disabled_reason], ["active", null]);
+  }
+  assert.equal(other.received.length, 2);
 });
