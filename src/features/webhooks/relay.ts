@@ -88,15 +88,15 @@ export function createRelay(options: RelayOptions): Relay {
     return true;
   };
   const run = async (endpointId: number, loop: Loop): Promise<void> => {
-    loop.timer?.cancel();
-    loop.timer = null;
     loop.isRunning = true;
     try {
       let waits = true;
       do {
+        loop.timer?.cancel();
+        loop.timer = null;
         loop.isAsked = false;
         waits = await drain(endpointId, loop);
-      } while (loop.isAsked && !waits && !isClosing);
+      } while (loop.isAsked && !isClosing);
       if (!waits) loops.delete(endpointId);
     } catch (error) {
       // The disk has failed: nothing may be sent whose result cannot be kept.

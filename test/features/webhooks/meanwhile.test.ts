@@ -2,7 +2,13 @@
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { after, test } from "node:test";
+import { createLogger } from "#core/logger.ts";
+import { nextTurn } from "#core/system.ts";
+import { createRelay } from "#features/webhooks/relay.ts";
+import type { Delivery, Endpoint, Head, WebhookStore } from "#features/webhooks/webhooks.ts";
 import { askUntil } from "#support/asking.ts";
+import { loneCluster } from "#support/cluster.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
@@ -70,4 +76,49 @@ test("[WH91] what the address of before says to a message on its way neither swi
     assert.deepEqual([endpoint.status, endpoint.disabled_reason], ["active", null]);
   }
   assert.equal(other.received.length, 2);
+});
+
+test("[WH92] an endpoint that is hurried while its next message is read is sent it at once", async () => {
+  const system = createManualSystem();
+  const endpoint = { id: 1, accountId: 1, url: "https://hooks.example.com/" } as Endpoint;
+  const headAt = (nextAt: number): Head => ({
+    endpoint, ownerId: 1,
+    delivery: {
+      id: 1, accountId: 1, body: "{}", recordingFile: null, attempts: 1, nextAt,
+      lastStatus: 500, needsEvaluation: false,
+    } as Delivery,
+  });
+  const read = Promise.withResolvers<Head>();
+  const sent: string[] = [];
+  let heads = 0;
+  const relay = createRelay({
+    store: {
+      head: async () => {
+        heads += 1;
+        if (heads === 1) return read.promise;
+        return sent.length > 0 ? null : headAt(system.now());
+      },
+      waiting: async () => ({ endpointIds: [], newestId: 0 }),
+      record: async () => undefined,
+    } as unknown as WebhookStore,
+    outbound: {
+      request: async ({ url }) => {
+        sent.push(url);
+        return { kind: "reply", status: 200, headers: {}, body: Buffer.from("") };
+      },
+      close: async () => undefined,
+    },
+    node: loneCluster(), wakeOther: () => undefined, signingSecrets: () => [],
+    recordingUrl: (file) => file, evaluationOf: async () => ({}), retrySeconds: [3600, 3600],
+    attemptMs: 1000, atOnceMax: 1, observe: () => undefined, system, log: createLogger("silent"),
+  });
+  relay.wake(1);
+  await nextTurn();
+  relay.wake(1);
+  read.resolve(headAt(system.now() + 3_600_000_000));
+  await nextTurn();
+  await nextTurn();
+  assert.equal(sent.length, 1);
+  await relay.close();
+  assert.equal(system.pending(), 0);
 });
