@@ -62,11 +62,10 @@ export function createRelay(options: RelayOptions): Relay {
   const { store, system, log } = options;
   const loops = new Map<number, Loop>();
   const working = new Set<Promise<void>>();
-  const turns = createTurns(options.atOnceMax);
   let [newestId, isClosing] = [0, false];
 
   const isOver = (): boolean => isClosing || !options.node.holds();
-  const { isOurs, sendHead } = createSending(options, isOver);
+  const { isOurs, send } = createSending(options, isOver);
   /** Sends what may be sent to an endpoint; false: nothing waits for it here. */
   const drain = async (endpointId: number, loop: Loop): Promise<boolean> => {
     while (!isOver()) {
@@ -78,12 +77,7 @@ export function createRelay(options: RelayOptions): Relay {
         loop.timer = system.after(waitMs, () => begin(endpointId));
         return true;
       }
-      if (isUnprepared(head.delivery)) {
-        // Meanwhile it may be deleted, or become another node's: it is looked for anew.
-        if (!await prepare(options, head.delivery)) return true;
-        continue;
-      }
-      await turns.take(() => sendHead(endpointId));
+      if (!await send(head)) return true;
     }
     return true;
   };
@@ -140,6 +134,7 @@ export function createRelay(options: RelayOptions): Relay {
 
 function createSending(options: RelayOptions, isOver: () => boolean) {
   const { store, node: { nodeId }, wakeOther, system } = options;
+  const turns = createTurns(options.atOnceMax);
   /** Whether what waits is this node's to send; where it is another's, that one is woken. */
   const isOurs = async ({ delivery, endpoint, ownerId }: Head): Promise<boolean> => {
     const { id: endpointId, accountId } = endpoint;
@@ -148,13 +143,19 @@ function createSending(options: RelayOptions, isOver: () => boolean) {
     if (owner !== nodeId && delivery.nextAt <= system.now()) wakeOther(owner, endpointId);
     return owner === nodeId;
   };
+  /** It may have been removed or its endpoint changed while it waited its turn. */
+  const sendHead = async (endpointId: number): Promise<void> => {
+    const head = isOver() ? null : await store.head(endpointId);
+    if (!head || isUnprepared(head.delivery) || !await isOurs(head) || isOver()) return;
+    await attempt(options, head.delivery, head.endpoint);
+  };
   return {
     isOurs,
-    /** It may have been removed or its endpoint changed while it waited its turn. */
-    sendHead: async (endpointId: number): Promise<void> => {
-      const head = isOver() ? null : await store.head(endpointId);
-      if (!head || isUnprepared(head.delivery) || !await isOurs(head) || isOver()) return;
-      await attempt(options, head.delivery, head.endpoint);
+    /** Something else may be next after it. False: nothing is before the next start. */
+    send: async ({ delivery, endpoint }: Head): Promise<boolean> => {
+      if (isUnprepared(delivery)) return prepare(options, delivery);
+      await turns.take(() => sendHead(endpoint.id));
+      return true;
     },
   };
 }
