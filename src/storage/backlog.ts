@@ -1,10 +1,11 @@
 // What has been asked of a writer and is not answered yet: bounded, and one account has a share of
-// it, so that it cannot keep the others from writing. Used by the engines' writers.
+// it, so that it cannot keep the others from writing. Ends are taken however full it is: what has
+// begun bounds them, and nobody would ask for them again. Used by the engines' writers.
 import type { Lock } from "./locks.ts";
 
 interface Backlog {
   /** False: there is no room, and nothing was counted. */
-  enter(lock: Lock): boolean;
+  enter(lock: Lock, isEnd: boolean): boolean;
   /** Once for each that entered, when it is answered. */
   leave(lock: Lock): void;
 }
@@ -13,11 +14,11 @@ export function createBacklog(max: number): Backlog {
   const owned = new Map<number, number>();
   let all = 0;
   return {
-    enter: (lock) => {
-      if (all >= max) return false;
+    enter: (lock, isEnd) => {
+      if (!isEnd && all >= max) return false;
       if ("account" in lock) {
         const own = owned.get(lock.account) ?? 0;
-        if (own >= max / 2) return false;
+        if (!isEnd && own >= max / 2) return false;
         owned.set(lock.account, own + 1);
       }
       all += 1;

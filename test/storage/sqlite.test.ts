@@ -118,6 +118,18 @@ test("[SO13] every command runs under a lock: its account's, or one of what acco
   }
 });
 
+test("[SO62] the end of what has begun is taken however much waits to be written", async () => {
+  const place = testDataDir();
+  const writer = await startThreadWriter(place, 2);
+  const plan = (accountId: number) => writer.write("accounts.setPlan", { accountId, plan: "p" });
+  const asked = await Promise.allSettled([plan(1), plan(1), writer.write(
+    "calls.failTransfer", { accountId: 1, callId: 1, failureReason: "x", now: 1 })]);
+  assert.deepEqual(asked.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled"]);
+  assert.equal(await plan(1), false, "what was answered leaves room");
+  await writer.close();
+  rmSync(place, { recursive: true });
+});
+
 test("[SO15] one account fills half of the queue at most: what others write is still taken", async () => {
   const place = testDataDir();
   const writer = await startThreadWriter(place);

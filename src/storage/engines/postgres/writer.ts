@@ -289,7 +289,7 @@ export function createWriter(
       const failure = reach.failure();
       if (failure && !isPatient) return reject(failure);
       const lock = lockOf(command, args);
-      if (!backlog.enter(lock)) {
+      if (!backlog.enter(lock, isPatient)) {
         return reject(new Fault(503, "The server is overloaded.", { retryAfterS: 1 }));
       }
       lines.add(lock, {

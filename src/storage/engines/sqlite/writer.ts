@@ -10,7 +10,7 @@ import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { workerFile } from "#core/program.ts";
 import { createBatchRunner, type Outcome, type Request } from "./batch.ts";
-import type { AllCommands } from "#storage/commands.ts";
+import { PATIENT, type AllCommands } from "#storage/commands.ts";
 import { createBacklog } from "#storage/backlog.ts";
 import { lockOf } from "#storage/locks.ts";
 import type { Writer } from "#storage/writer.ts";
@@ -192,7 +192,7 @@ export async function startThreadWriter(
       new Promise((resolve, reject) => {
         if (disk.failure) return reject(disk.failure);
         const lock = lockOf(command, args);
-        if (!backlog.enter(lock)) {
+        if (!backlog.enter(lock, PATIENT.has(command))) {
           return reject(new Fault(503, "The server is overloaded.", { retryAfterS: 1 }));
         }
         const answered = (): void => backlog.leave(lock);
