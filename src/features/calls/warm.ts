@@ -18,6 +18,8 @@ type Options = CallingOptions;
 type Begun = Extract<
   Awaited<ReturnType<Options["calls"]["beginTransfer"]>>, { kind: "begun" }>;
 
+const TAKEN_OVER = "Somebody else has taken the call over.";
+
 /** A sentence: why the colleague is not called; null: it is being done. */
 export async function beginWarm(
   options: Options, call: LiveCall, tool: WarmTool,
@@ -43,6 +45,14 @@ export async function beginWarm(
     }),
   });
   if (begun.kind !== "begun") return begun.kind === "over" ? "The call is over." : begun.reason;
+  if (call.person?.isAlone) {
+    // Taken over meanwhile: whoever talks with the caller does not want it put on hold.
+    await calls.stepTransfer(call, {
+      number: begun.number, stage: "over", outcome: "failed", failureReason: TAKEN_OVER,
+      at: callNow(options, call),
+    });
+    return TAKEN_OVER;
+  }
   options.media.send({
     kind: "warm", callId: call.id, setup: setupOf(options, call, tool, { line, begun, chosen }),
   });
