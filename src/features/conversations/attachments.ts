@@ -25,7 +25,10 @@ export interface AttachmentStore {
   find(conversationId: number, ids: string[]): Promise<AttachmentBody[]>;
   /** Never sent and older than `before`, or of a conversation that is gone; with their accounts. */
   left(before: Instant, rows: number): Promise<{ accountId: number; id: string }[]>;
-  forget(args: { accountId: number; id: string }): Promise<void>;
+  /** Its file is to be removed from now on. False: it is none of those left any more. */
+  forget(
+    args: { accountId: number; id: string; before: Instant; now: Instant },
+  ): Promise<boolean>;
 }
 
 interface AttachmentOptions {
@@ -110,10 +113,6 @@ const createSight = (files: Pick<Files, "read">) => async (
 };
 
 export function createAttachments({ store, files, removals, system }: AttachmentOptions) {
-  const remove = async ({ accountId, id }: { accountId: number; id: string }): Promise<void> => {
-    await removals.remove(fileNameOf(id));
-    await store.forget({ accountId, id });
-  };
   return {
     /** Throws Fault 403 where the owner does not allow it. */
     assertAllowed: (assistant: Pick<Assistant, "settings">): void => {
@@ -165,7 +164,11 @@ export function createAttachments({ store, files, removals, system }: Attachment
     asModelSees: createSight(files),
     /** Removes what was never sent for a day, and what belongs to no conversation any more. */
     sweep: async (): Promise<void> => {
-      for (const one of await store.left(system.now() - DAY_MICROS, SWEEP_ROWS)) await remove(one);
+      const now = system.now();
+      const before = now - DAY_MICROS;
+      for (const one of await store.left(before, SWEEP_ROWS)) {
+        if (await store.forget({ ...one, before, now })) await removals.remove(fileNameOf(one.id));
+      }
     },
   };
 }

@@ -7,7 +7,13 @@ import { createUnwanted } from "#storage/removals.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
+/** Never sent and older than `before`, or of a conversation that is gone. */
+const IS_LEFT = `((sent_at IS NULL AND created_at < @before)
+  OR NOT EXISTS (SELECT 1 FROM conversations c
+    WHERE c.id = conversation_id AND c.type <> '${DELETED}'))`;
+
 type Added = Parameters<AttachmentStore["add"]>[0];
+type Forgotten = Parameters<AttachmentStore["forget"]>[0];
 
 export function createAttachmentStore(
   reader: Reader, writer: WriterOf<typeof attachmentCommands>,
@@ -16,11 +22,8 @@ export function createAttachmentStore(
     SELECT uuid AS id, name, type, bytes FROM attachments
     WHERE conversation_id = @conversationId AND uuid = @id`);
   const left = reader.prepare<object, { accountId: number; id: string }>(`
-    SELECT a.account_id AS "accountId", a.uuid AS id FROM attachments a
-    WHERE (a.sent_at IS NULL AND a.created_at < @before)
-      OR NOT EXISTS (SELECT 1 FROM conversations c
-        WHERE c.id = a.conversation_id AND c.type <> '${DELETED}')
-    ORDER BY a.id LIMIT (@rows + 0)`);
+    SELECT account_id AS "accountId", uuid AS id FROM attachments a
+    WHERE ${IS_LEFT} ORDER BY a.id LIMIT (@rows + 0)`);
   return {
     add: (args) => writer.write("attachments.add", args),
     find: async (conversationId, ids) => {
@@ -44,7 +47,7 @@ export function attachmentCommands(sql: Sql) {
     VALUES (@uuid, @accountId, @conversationId, @name, @type, @bytes, @now)`);
   const unwanted = createUnwanted(sql);
   const remove = sql.prepare(
-    "DELETE FROM attachments WHERE uuid = @id AND account_id = @accountId");
+    `DELETE FROM attachments WHERE uuid = @id AND account_id = @accountId AND ${IS_LEFT}`);
   return {
     "attachments.add": async (
       { accountId, conversationId, attachment, max, now }: Added,
@@ -55,8 +58,10 @@ export function attachmentCommands(sql: Sql) {
       await unwanted.forget([fileNameOf(uuid)]);
       return true;
     },
-    "attachments.forget": async (args: { accountId: number; id: string }): Promise<void> => {
-      await remove.run(args);
+    "attachments.forget": async (args: Forgotten): Promise<boolean> => {
+      if ((await remove.run(args)).changes === 0) return false;
+      await unwanted.note([fileNameOf(args.id)], args.now);
+      return true;
     },
   };
 }

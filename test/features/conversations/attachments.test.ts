@@ -5,8 +5,12 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
+import { createSystem } from "#core/system.ts";
+import { DAY_MICROS } from "#core/zones.ts";
+import { createAttachments, fileNameOf } from "#features/conversations/attachments.ts";
+import type { Files } from "#files/files.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
-import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
 import { faultOf, FILE_MB_MAX, FILES_MAX } from "#ui/attachments.ts";
 
 const model = await startScriptedModel();
@@ -196,4 +200,31 @@ test("[CV144] what is never sent is gone after a day, and what belongs to no con
   assert.equal(kept().includes(gone.id), false, "its conversation is not there");
   assert.equal(kept().includes(unsent), true, "it is young");
   assert.equal(kept().includes(sent), true);
+});
+
+test("[SO63] an attachment that is sent while those that never were are removed stays", async (t) => {
+  const uuid = await fresh();
+  const unsent = (await upload(uuid, PNG, "unsent.png")).body.attachment.id;
+  const late = (await upload(uuid, PNG, "late.png")).body.attachment.id;
+  const beside = await openBeside(server.dataDir);
+  t.after(() => beside.close());
+  const removed: string[] = [];
+  const system = createSystem();
+  const attachments = createAttachments({
+    store: beside.attachments, files: {} as Files,
+    removals: {
+      expect: async () => undefined,
+      remove: async (name) => {
+        removed.push(name);
+        if (name === fileNameOf(unsent)) await send(uuid, { message: "Here", attachments: [late] });
+      },
+    },
+    system: { ...system, now: () => system.now() + 2 * DAY_MICROS },
+  });
+  await attachments.sweep();
+  assert.ok(removed.includes(fileNameOf(unsent)));
+  assert.equal(removed.includes(fileNameOf(late)), false);
+  const { id } = await server.app.features.conversations.get(uuid);
+  const found = await beside.attachments.find(id, [unsent, late]);
+  assert.deepEqual(found.map((one) => one.id), [late]);
 });
