@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { createSecureContext, TLSSocket } from "node:tls";
 import { test } from "node:test";
 import pg from "pg";
 import { LIMITS } from "#core/limits.ts";
@@ -12,6 +13,7 @@ import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { askUntil } from "#support/asking.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { MAIN } from "#support/process.ts";
+import { selfSignedCertificate } from "#support/realtime-server.ts";
 import { testDataDir } from "#support/server.ts";
 
 const system = createSystem();
@@ -88,4 +90,21 @@ test("[SO25] a database that is not there or may forget what it answered keeps t
   assert.equal(nowhere.code, 69);
   assert.match(nowhere.said, /^parley: the database of PARLEY_DATABASE_URL is out of reach: [^\n]+$/);
   assert.ok(!nowhere.said.includes("secret"));
+});
+
+test("[SO70] sslmode=require checks who the database is, without a warning; what to do about an authority that is not known is said", async () => {
+  const secureContext = createSecureContext(await selfSignedCertificate());
+  const server = createServer((client) => {
+    client.on("error", () => undefined);
+    client.once("data", () => {
+      client.write("S");
+      new TLSSocket(client, { isServer: true, secureContext }).on("error", () => undefined);
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const { code, said } = await startedWith(`postgres://parley@127.0.0.1:${port}/parley?sslmode=require`);
+  assert.equal(code, 69);
+  assert.match(said, /^parley: the database of PARLEY_DATABASE_URL is out of reach: self-signed certificate \(NODE_EXTRA_CA_CERTS names a file of authorities to trust\)$/);
+  server.close();
 });

@@ -22,6 +22,8 @@ interface Prepared {
 const VERSION_MIN = 150_000;
 /** SQLSTATEs of a user or a database that is not there, or of a wrong password. */
 const REFUSED = /^(?:28|3D)/;
+/** What TLS fails with where nobody whom this machine trusts has signed the certificate. */
+const UNTRUSTED = /^(?:UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_)/;
 /** What a commit that is answered cannot do without. */
 const DURABLE = ["fsync", "full_page_writes", "synchronous_commit"];
 
@@ -79,8 +81,11 @@ export async function openServer(
     // One that is down comes back, and the program is to be started again; one that lets nobody in
     // under this URL will not.
     const Failure = REFUSED.test(stateOf(error) ?? "") ? MisconfiguredStart : StartFailure;
+    const { message, code = "" } = error as Error & { code?: string };
+    const advice = UNTRUSTED.test(code)
+      ? " (NODE_EXTRA_CA_CERTS names a file of authorities to trust)" : "";
     throw new Failure(
-      `the database of ${named} is out of reach: ${(error as Error).message}`, { cause: error });
+      `the database of ${named} is out of reach: ${message}${advice}`, { cause: error });
   }
 }
 

@@ -75,6 +75,11 @@ interface Query {
   values?: unknown[];
 }
 
+/** These modes of TLS check who the server is, as the driver has it today and says it may not. */
+const checking = (url: string): string => (url.includes("uselibpqcompat=")
+  ? url
+  : url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, "$1verify-full"));
+
 /** What is under way over a connection, and the end of it. */
 function createPipeline(
   client: Client, socket: Socket, { statementMs, system, onAnswer }: SessionOptions,
@@ -167,7 +172,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const { url, purpose } = options;
   const socket = new Socket();
   const client = new Client({
-    connectionString: url, pipeline: true, application_name: `parley ${purpose}`, keepAlive: true,
+    connectionString: checking(url), pipeline: true, application_name: `parley ${purpose}`, keepAlive: true,
     connectionTimeoutMillis: LIMITS.databaseGoneMs, options: settingsOf(options),
     stream: () => socket, types: PARSERS,
   });
