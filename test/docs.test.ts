@@ -1,6 +1,7 @@
 // The documentation is true where a program can tell: the table of settings, links, and the names
 // of files, folders and settings.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
@@ -58,4 +59,15 @@ test("[ST10] links of the docs lead somewhere, and files, folders and settings t
 
 test("[ST11] the README has at most 150 lines", () => {
   assert.ok(read("README.md").split("\n").length <= 151);
+});
+
+test("[ST28] what an image is made of is let into its build, whatever folder comes to the tree", () => {
+  /** Tests, benchmarks and what looks after the tree: nothing that runs or is packed. */
+  const leftOut = [".ci", ".dockerignore", ".gitignore", ".oxlintrc.json", "Dockerfile", "bench", "compose.yaml", "test"];
+  const letIn = [...read(".dockerignore").matchAll(/^!(.+)$/gm)].map(([, name = ""]) => name);
+  const tracked = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" });
+  const top = new Set(tracked.trim().split("\n").map((file) => file.split("/")[0] ?? ""));
+  assert.deepEqual([...letIn, ...leftOut].toSorted(), [...top].toSorted());
+  const { bin } = JSON.parse(read("package.json")) as { bin: { parley: string } };
+  assert.ok(read("Dockerfile").includes(`/node_modules/parley/${bin.parley}"`));
 });
