@@ -97,10 +97,13 @@ export interface CampaignStore {
     accountId: number; campaignId: number; reserveMinMicros: Micros; by: string | null;
     now: Instant;
   }): Promise<StartOutcome>;
-  /** Null when it does not run. Calls under way go on. */
+  /**
+   * Null when it does not run, or by now has another assistant than that one. Calls under way go
+   * on.
+   */
   stop(args: {
     accountId: number; campaignId: number; reason: CampaignReason; by: string | null;
-    note: string | null; now: Instant;
+    note: string | null; assistantId?: number; now: Instant;
   }): Promise<CommittedEvent[] | null>;
   /**
    * Puts up to `rows` leads whose last call ended so back in the queue, for one call more: those

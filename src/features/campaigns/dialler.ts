@@ -187,7 +187,7 @@ async function pass(
     const outcomes = await Promise.all(
       campaigns.map((campaign) => apart(
         claimOne(options, campaign, isOpen), { campaign_id: campaign.id })));
-    campaigns = campaigns.filter((campaign, index) => {
+    const due = campaigns.filter((campaign, index) => {
       const outcome = outcomes[index];
       if (outcome?.kind === "idle" && outcome.until !== null) {
         until = Math.min(until ?? Infinity, outcome.until);
@@ -195,6 +195,9 @@ async function pass(
       if (outcome?.kind === "claimed") turns.set(campaign.id, system.monotonicMs());
       return outcome?.kind === "claimed" || outcome?.kind === "again";
     });
+    // Read anew: whoever changes one is not to wait until all of its leads were looked at.
+    const now = due.length === 0 ? [] : await store.running();
+    campaigns = due.flatMap(({ id }) => now.find((one) => one.id === id) ?? []);
   }
   return until;
 }
@@ -208,7 +211,7 @@ async function claimOne(
   if (!assistant) {
     const events = await store.stop({
       accountId, campaignId: campaign.id, reason: "assistant_unavailable", by: null,
-      note: null, now: system.now(),
+      note: null, assistantId: campaign.assistantId, now: system.now(),
     }) ?? [];
     bus.publishCommitted(events);
     return { kind: "over", events };

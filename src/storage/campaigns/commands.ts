@@ -41,6 +41,7 @@ export function campaignCommands(sql: Sql) {
       const { reason, by, note, now } = args;
       const campaign = await rows.read(args);
       if (campaign?.status !== "in-progress") return null;
+      if (campaign.assistantId !== (args.assistantId ?? campaign.assistantId)) return null;
       return [await rows.change(campaign, "stopped", { reason, by, note }, now)];
     },
     "campaigns.retry": createRetry(sql, leads),
@@ -264,6 +265,8 @@ function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
   ): Promise<ClaimOutcome> => {
     const campaign = await rows.read({ accountId, campaignId });
     if (campaign?.status !== "in-progress") return over();
+    // It was changed since it was read.
+    if (campaign.assistantId !== assistant.id) return { kind: "again", events: [] };
     const { callsMade } = campaign;
     const until = pauseAt(campaign, now);
     if (until !== null) return { kind: "idle", until };

@@ -8,6 +8,7 @@ import { endOf, paceOf, periodsOf } from "#features/campaigns/figures.ts";
 import {
   campaignOf, createWorld, type Dialled, type Fate, type World,
 } from "#support/campaigns-by-clock.ts";
+import { assistantBody } from "#support/server.ts";
 
 const MINUTE = 60_000;
 /** Three minutes each on average: more than any plan needs. */
@@ -236,6 +237,34 @@ test("[CP27] a campaign that fails by a fault keeps no other from calling, and g
   failing = 0;
   await world.step(10_000);
   assert.deepEqual(called().slice(3), [broken.id, broken.id, broken.id]);
+  await world.close();
+});
+
+test("[CR466] a campaign whose assistant is changed while its leads are called goes on with the new one, and is not stopped where the old one is deleted", async () => {
+  const changed = Promise.withResolvers<void>();
+  const world = await createWorld({
+    startMs: NOON, fate: () => ({ fate: "human", seconds: 5 }),
+    onDial: ({ campaignId }) => {
+      if (world.dialled.length > 0) return;
+      const { campaigns, assistants } = world.features;
+      const { accountId } = world;
+      campaigns.update(accountId, campaignId, { assistantId: other.id })
+        .then(() => assistants.remove(accountId, world.assistant.id))
+        .then(() => changed.resolve(), changed.reject);
+    },
+  });
+  const other = await world.features.assistants.create(
+    world.accountId, assistantBody({ type: "outbound", status: "active" }) as never);
+  const { id } = await world.newCampaign();
+  for (let last = 1; last <= 3; last += 1) await world.addLead(id, `+1555010010${last}`);
+  await world.start(id);
+  await changed.promise;
+  await world.settle();
+  const { calls } = world.features;
+  const by = await Promise.all(world.dialled.map(async ({ callId }) =>
+    (await calls.findById(callId))?.assistantId));
+  assert.deepEqual(by, [world.assistant.id, other.id, other.id]);
+  assert.equal((await campaignOf(world, id)).status, "in-progress");
   await world.close();
 });
 
