@@ -20,7 +20,7 @@ export interface NewTurn {
 }
 
 interface Options {
-  store: Pick<ConversationStore, "beginTurn">;
+  store: Pick<ConversationStore, "beginTurn" | "outlook">;
   limits: Prices & { messagesMax: number };
 }
 
@@ -37,8 +37,11 @@ export async function askWhenFree(
 ): Promise<Asked> {
   const first = await askAndStore(options, turns, asked);
   if (first.outcome.kind !== "busy") return first;
-  await turns.elsewhere.free(asked.outlook.conversation.id);
-  return askAndStore(options, turns, asked);
+  const { outlook: { conversation: { id, uuid } }, turn: { idempotencyKey } } = asked;
+  await turns.elsewhere.free(id);
+  // More was said meanwhile, and spent: the model is asked when the turn has begun.
+  const outlook = await options.store.outlook(uuid, idempotencyKey) ?? asked.outlook;
+  return askAndStore(options, turns, { ...asked, outlook, isCovered: false });
 }
 
 /** The turn is on its way to the disk before its model is asked; refused, nobody is any more. */
