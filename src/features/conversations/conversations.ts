@@ -203,7 +203,8 @@ async function beginTurn(
     throw error;
   } finally {
     cover?.release();
-    turns.starting.delete(uuid);
+    // Whoever was next in line may be starting already.
+    if (turns.starting.get(uuid) === started.promise) turns.starting.delete(uuid);
     started.resolve();
   }
 }
