@@ -193,6 +193,8 @@ function createFace(
         return marks.heard(message.name ?? "", options.observePlayout);
       default: {
         const event = message.type === "words" ? words.receive(message) : legEventOf(message);
+        // A call may be given up while it is being opened.
+        isGone ||= event === LEFT;
         if (event) leg?.(event);
       }
     }

@@ -1,7 +1,7 @@
 // Web calls over a real socket and the real media thread, in the loopback speech: transcript,
 // record, money, recording, tickets, and what happens when either side goes away.
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { after, test } from "node:test";
 import { WebSocket } from "ws";
 import { LIMITS } from "#core/limits.ts";
@@ -129,6 +129,23 @@ test("[WC3] a ticket opens one call, for its own conversation, and nothing opens
   const caller = await WebCaller.open(server, conversation, await callTicket(server, conversation));
   caller.hangUp();
   assert.equal((await server.call("POST", `/conversations/${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}/call-ticket`)).status, 404);
+});
+
+test("[CR467] a web call that its page ends while it is being opened is over", async () => {
+  const { uuid } = await newAssistant(server, TALK);
+  const conversation = await newConversation(server, uuid);
+  const ticket = await callTicket(server, conversation);
+  const socket = new WebSocket(
+    `${server.url.replace("http", "ws")}/api/conversations/${conversation}/call?ticket=${ticket}`);
+  await once(socket, "open");
+  const types: string[] = [];
+  for (const type of ["start", "end"]) socket.send(JSON.stringify({ type }));
+  for await (const [data, isBinary] of on(socket, "message") as AsyncIterable<[Buffer, boolean]>) {
+    types.push(isBinary ? "sound" : (JSON.parse(data.toString("utf8")) as { type: string }).type);
+    if (types.includes("end") || types.includes("sound")) break;
+  }
+  socket.close();
+  assert.deepEqual([types[0], types.at(-1)], ["ready", "end"]);
 });
 
 test("[WC4] a call ends politely when the assistant says so, and hangs up by itself", async () => {
