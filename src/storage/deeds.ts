@@ -35,7 +35,7 @@ const DEEDS: Deeds = {
   "labels.update": ({ kind }, args) => (kind === "saved" ? args.groupId : null),
   "labels.remove": (done, args) => (done ? args.groupId : null),
   "tools.create": byId,
-  "tools.update": (done, { id }) => (done ? id : null),
+  "tools.update": (done, { id }) => (done === "updated" ? id : null),
   "tools.remove": (done, args) => (done ? args.toolId : null),
   "knowledgebases.create": byId,
   "knowledgebases.update": (done, args) => (done ? args.knowledgebaseId : null),

@@ -3,7 +3,7 @@ import type { JournalOutcome, ToolJournal } from "#features/tools/invocation.ts"
 import type { StoredTool, ToolCall, ToolParameter, ToolStore } from "#features/tools/tools.ts";
 import type { Instant } from "#core/system.ts";
 import { createDetacher } from "./assistants/assistants.ts";
-import type { Reader, Sql } from "./sql.ts";
+import type { Exists, Reader, Sql } from "./sql.ts";
 import type { WriterOf } from "./writer.ts";
 
 interface ToolRow {
@@ -79,7 +79,9 @@ export function toolCommands(sql: Sql) {
     UPDATE tools SET name = @name, description = @description, endpoint = @endpoint,
       method = @method, timeout_s = @timeoutS, headers = @sealedHeaders, schema = @schema,
       body_format = @bodyFormat, static_fields = @sealedFields, mcp = @mcp, updated_at = @updatedAt
-    WHERE id = @id AND account_id = @accountId`);
+    WHERE id = @id AND account_id = @accountId AND updated_at = @expectedUpdatedAt`);
+  const find = sql.prepare<object, Exists>(
+    "SELECT 1 FROM tools WHERE id = @id AND account_id = @accountId");
   const remove = sql.prepare("DELETE FROM tools WHERE id = @toolId AND account_id = @accountId");
   return {
     "tools.create": async (
@@ -90,8 +92,14 @@ export function toolCommands(sql: Sql) {
       const row = await insert.one(columnsOf(tool));
       return toolFromRow(row);
     },
-    "tools.update": async (tool: StoredTool): Promise<boolean> =>
-      (await change.run({ ...columnsOf(tool), id: tool.id })).changes > 0,
+    "tools.update": async (
+      { expectedUpdatedAt, ...tool }: Parameters<ToolStore["update"]>[0],
+    ): Promise<"updated" | "changed" | "not_found"> => {
+      const { id, accountId } = tool;
+      const { changes } = await change.run({ ...columnsOf(tool), id, expectedUpdatedAt });
+      if (changes > 0) return "updated";
+      return await find.get({ id, accountId }) === undefined ? "not_found" : "changed";
+    },
     "tools.remove": async (
       args: { accountId: number; toolId: number; now: Instant },
     ): Promise<boolean> => {

@@ -99,8 +99,10 @@ export interface ToolCall {
 export interface ToolStore {
   /** Null when the account has `toolsMax` already. */
   create(tool: Omit<StoredTool, "id">, toolsMax: number): Promise<StoredTool | null>;
-  /** False when the account has no such tool. */
-  update(tool: StoredTool): Promise<boolean>;
+  /** `changed`: it is not the one that was read any more. */
+  update(
+    tool: StoredTool & { expectedUpdatedAt: Instant },
+  ): Promise<"updated" | "changed" | "not_found">;
   /** Also takes it from every assistant. False when the account has no such tool. */
   remove(args: { accountId: number; toolId: number; now: Instant }): Promise<boolean>;
   find(accountId: number, toolId: number): Promise<StoredTool | null>;
@@ -161,22 +163,20 @@ export function createTools({ store, box, system, toolsMax }: ToolsOptions): Too
       throw new Fault(422, `You have reached your plan limit of ${most} mid call tools. `
         + "Please upgrade your plan to create more tools.");
     },
-    update: async (accountId, toolId, { headers, staticFields, ...changes }) => {
-      const stored = await store.find(accountId, toolId);
-      if (!stored) throw toolNotFound();
-      const before = secrets.opened(stored);
-      const tool: StoredTool = { ...stored, ...changes, updatedAt: system.now() };
-      // What is not sent stays sealed as it is, also where it cannot be opened now.
-      if (headers) {
-        const kept = headers.map((header) => unmasked(header, "name", before.headers));
-        tool.sealedHeaders = secrets.seal(stored, "headers", kept);
+    update: async (accountId, toolId, changes) => {
+      for (let attempt = 0; attempt < UPDATE_ATTEMPTS_MAX; attempt += 1) {
+        const stored = await store.find(accountId, toolId);
+        if (!stored) throw toolNotFound();
+        const { updatedAt: expectedUpdatedAt } = stored;
+        const updatedAt = Math.max(system.now(), expectedUpdatedAt + 1);
+        const tool = { ...changedTool(secrets, stored, changes), updatedAt };
+        const outcome = await store.update({ ...tool, expectedUpdatedAt });
+        if (outcome === "not_found") throw toolNotFound();
+        if (outcome === "updated") return secrets.opened(tool);
       }
-      if (staticFields) {
-        const kept = staticFields.map((field) => unmasked(field, "key", before.staticFields));
-        tool.sealedFields = secrets.seal(stored, "static_fields", kept);
-      }
-      if (!await store.update(tool)) throw toolNotFound();
-      return secrets.opened(tool);
+      throw new Fault(409, "The tool is being changed by others. Please try again.", {
+        retryAfterS: 1,
+      });
     },
     remove: async (accountId, toolId) => {
       if (!await store.remove({ accountId, toolId, now: system.now() })) throw toolNotFound();
@@ -192,6 +192,27 @@ export function createTools({ store, box, system, toolsMax }: ToolsOptions): Too
       return store.calls(accountId, toolId, TOOL_CALLS_SHOWN);
     },
   };
+}
+
+/** More change one tool at the same moment than ever will. */
+const UPDATE_ATTEMPTS_MAX = 32;
+
+function changedTool(
+  secrets: ReturnType<typeof createToolSecrets>, stored: StoredTool,
+  { headers, staticFields, ...changes }: Partial<ToolFields>,
+): StoredTool {
+  const before = secrets.opened(stored);
+  const tool: StoredTool = { ...stored, ...changes };
+  // What is not sent stays sealed as it is, also where it cannot be opened now.
+  if (headers) {
+    const kept = headers.map((header) => unmasked(header, "name", before.headers));
+    tool.sealedHeaders = secrets.seal(stored, "headers", kept);
+  }
+  if (staticFields) {
+    const kept = staticFields.map((field) => unmasked(field, "key", before.staticFields));
+    tool.sealedFields = secrets.seal(stored, "static_fields", kept);
+  }
+  return tool;
 }
 
 /** A secret that came back as its mask is the one that was there. */

@@ -80,6 +80,20 @@ async function turnWith(
   return { message: body.message as string, calls: body.function_calls as Call[], uuid };
 }
 
+test("[SO65] of two changes of a tool at the same moment both are kept", async () => {
+  const { id } = await newTool();
+  for (let turn = 1; turn <= 20; turn += 1) {
+    const wanted = { description: `Looks up, ${turn}`, timeout: 4 + turn };
+    const put = (body: object) => server.call("PUT", `/user/tools/${id}`, { body });
+    const answers = await Promise.all([
+      put({ description: wanted.description }), put({ timeout: wanted.timeout }),
+    ]);
+    assert.deepEqual(answers.map(({ status }) => status), [200, 200]);
+    const { description, timeout } = (await server.call("GET", `/user/tools/${id}`)).body;
+    assert.deepEqual({ description, timeout }, wanted);
+  }
+});
+
 test("[TL1] create answers 201 with the record; every field at fault is named at once", async () => {
   const { status, body } = await server.call("POST", "/user/tools", { body: toolBody() });
   assert.equal(status, 201);
