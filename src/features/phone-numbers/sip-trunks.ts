@@ -75,7 +75,10 @@ export type CreateTrunkOutcome =
 /** Each write is one transaction, of number and trunk together. */
 export interface SipTrunkStore {
   create(trunk: Omit<StoredSipTrunk, "id" | "ownerId">, trunksMax: number): Promise<CreateTrunkOutcome>;
-  update(trunk: StoredSipTrunk): Promise<"updated" | "exists" | "claimed" | "not_found">;
+  /** `changed`: it is not the one that was read any more. */
+  update(
+    trunk: StoredSipTrunk & { expectedUpdatedAt: Instant },
+  ): Promise<"updated" | "changed" | "exists" | "claimed" | "not_found">;
   /** Says whose the number is, in place of whoever's it was; false: there is no such account. */
   approve(args: { phoneNumber: string; accountId: number; now: Instant }): Promise<boolean>;
   /** The account the operator has given the number to; null: none. */
@@ -182,11 +185,23 @@ const withoutSecrets = (
 export const passwordPlace = (accountId: number, uuid: string): string =>
   `sip_trunks:${accountId}:${uuid}:password`;
 
+/** More change one trunk at the same moment than ever will. */
+const UPDATE_ATTEMPTS_MAX = 32;
+
 /** Passwords of the account's trunk, sealed and opened. */
 function createVault(box: SecretBox) {
+  const seal = (accountId: number, uuid: string, password: string): string =>
+    box.seal(password, passwordPlace(accountId, uuid));
   return {
-    seal: (accountId: number, uuid: string, password: string): string =>
-      box.seal(password, passwordPlace(accountId, uuid)),
+    seal,
+    changed: (
+      stored: StoredSipTrunk, { password, ...rest }: Partial<SipTrunkFields>,
+    ): StoredSipTrunk => {
+      const sealedPassword = password === undefined
+        ? stored.sealedPassword
+        : seal(stored.accountId, stored.uuid, password);
+      return { ...stored, ...rest, sealedPassword };
+    },
     open: ({ uuid, sealedPassword, ownerId: _, ...trunk }: StoredSipTrunk): SipTrunk =>
       ({ ...trunk, password: box.open(sealedPassword, passwordPlace(trunk.accountId, uuid)) }),
   };
@@ -311,20 +326,25 @@ export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
       return withoutSecrets(outcome.trunk);
     },
     update: async (accountId, id, changes, errors) => {
-      const stored = await find(accountId, id);
-      const found = findErrors({ ...stored, ...changes }, changes, errors, mayReach);
-      if (Object.keys(found).length > 0) throw refusal(found);
-      const { password, ...rest } = changes;
-      const sealedPassword = password === undefined
-        ? stored.sealedPassword
-        : vault.seal(accountId, stored.uuid, password);
-      const next = settled({ ...stored, ...rest, sealedPassword, updatedAt: system.now() });
-      const outcome = await store.update(next).catch(failing(log, "update"));
-      if (outcome === "not_found") throw notFound();
-      if (outcome === "exists") throw exists();
-      if (outcome === "claimed") throw claimed();
-      await changed(id);
-      return withoutSecrets(next);
+      for (let attempt = 0; attempt < UPDATE_ATTEMPTS_MAX; attempt += 1) {
+        const stored = await find(accountId, id);
+        const found = findErrors({ ...stored, ...changes }, changes, errors, mayReach);
+        if (Object.keys(found).length > 0) throw refusal(found);
+        const { updatedAt: expectedUpdatedAt } = stored;
+        const updatedAt = Math.max(system.now(), expectedUpdatedAt + 1);
+        const next = settled({ ...vault.changed(stored, changes), updatedAt });
+        const outcome = await store.update({ ...next, expectedUpdatedAt })
+          .catch(failing(log, "update"));
+        if (outcome === "not_found") throw notFound();
+        if (outcome === "exists") throw exists();
+        if (outcome === "claimed") throw claimed();
+        if (outcome === "changed") continue;
+        await changed(id);
+        return withoutSecrets(next);
+      }
+      throw new Fault(409, "The SIP trunk is being changed by others. Please try again.", {
+        retryAfterS: 1,
+      });
     },
     removed: changed,
     all,

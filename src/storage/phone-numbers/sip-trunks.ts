@@ -131,11 +131,12 @@ export function sipTrunkCommands(sql: Sql) {
       return { kind: "created", trunk: { ...trunk, id, ownerId: null } };
     },
     "sipTrunks.update": async (
-      trunk: StoredSipTrunk,
-    ): Promise<"updated" | "exists" | "claimed" | "not_found"> => {
+      { expectedUpdatedAt, ...trunk }: StoredSipTrunk & { expectedUpdatedAt: Instant },
+    ): Promise<"updated" | "changed" | "exists" | "claimed" | "not_found"> => {
       const columns = { ...columnsOf(trunk), id: trunk.id };
-      if ((await same.all(columns)).some(({ id }) => id !== trunk.id)) return "exists";
       const before = await byId.get(columns);
+      if (before && trunkFromRow(before).updatedAt !== expectedUpdatedAt) return "changed";
+      if ((await same.all(columns)).some(({ id }) => id !== trunk.id)) return "exists";
       // What was stored before another claimed it may still be renamed.
       if (before && isOtherClaim(trunkFromRow(before), trunk) && await isClaimed(trunk)) {
         return "claimed";

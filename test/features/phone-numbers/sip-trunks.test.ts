@@ -52,6 +52,20 @@ test("[SC197] the codecs of a trunk: stored in their order, each once, known one
   assert.deepEqual((await carrier.findByNumberId(Number(id)))!.codecs, ["g722"]);
 });
 
+test("[SO66] of two changes of a SIP trunk at the same moment both are kept, the password too", async () => {
+  const { key } = await server.newAccount();
+  const { id } = await newTrunk(server, { phone_number: "+493090182011" }, key);
+  for (let turn = 1; turn <= 20; turn += 1) {
+    const nickname = `Desk ${turn}`;
+    const password = `a long password ${turn}`;
+    const put = (body: object) => server.call("PUT", `${TRUNKS}/${id}`, { key, body });
+    const answers = await Promise.all([put({ sip_password: password }), put({ nickname })]);
+    assert.deepEqual(answers.map(({ status }) => status), [200, 200]);
+    const trunk = await carrier.findByNumberId(Number(id));
+    assert.deepEqual([trunk?.password, trunk?.nickname], [password, nickname]);
+  }
+});
+
 test("[PN40] a trunk is a number of type sip; its password is sealed and never on the wire", async () => {
   const { key } = await server.newAccount();
   const sent = trunkBody({
