@@ -50,8 +50,11 @@ export function createEvaluations(options: EvaluationOptions) {
   const over = new Set<number>();
   const closing = new AbortController();
   let waiting: (() => void)[] = [];
+  /** How often those who wait were told to look again. */
+  let told = 0;
 
   const tellWaiting = (): void => {
+    told += 1;
     const notified = waiting;
     waiting = [];
     for (const notify of notified) notify();
@@ -94,8 +97,11 @@ export function createEvaluations(options: EvaluationOptions) {
     /** The values, once none is due; null: the server stops first. */
     valuesOf: async (uuid: string): Promise<Record<string, unknown> | null> => {
       while (!closing.signal.aborted) {
+        const before = told;
         const { isDue, values } = await store.find(uuid);
         if (!isDue) return values;
+        // What was read may be from before the end that nobody here waited for yet.
+        if (told !== before) continue;
         await new Promise<void>((resolve) => {
           waiting.push(resolve);
           // What another node is at is asked for again with the next look.

@@ -6,7 +6,7 @@ import { setImmediate } from "node:timers/promises";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createMemoryBus } from "#events/bus.ts";
-import { createEvaluations } from "#features/conversations/evaluations.ts";
+import { createEvaluations, type EvaluationStore } from "#features/conversations/evaluations.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
@@ -128,37 +128,53 @@ test("[CV129] a chat that ended is evaluated once, with or without a webhook: on
   await again.close();
 });
 
+const CHAT = { id: 1, uuid: "u", accountId: 1, assistantId: 1, endedAt: 1 };
+
+/** Evaluations over a store that answers when the test says, as a database at a distance does. */
+function evaluationsOver(
+  store: Pick<EvaluationStore, "due" | "find">,
+  { evaluate, stored = () => undefined }: { evaluate(): Promise<void>; stored?: () => void },
+) {
+  return createEvaluations({
+    store: {
+      ...store,
+      evaluated: () => {
+        stored();
+        return Promise.resolve([]);
+      },
+    },
+    evaluate: async () => {
+      await evaluate();
+      return { values: {}, error: null };
+    },
+    isOurs: () => true, atOnceMax: 4, bus: createMemoryBus(), system: real,
+    log: createLogger("silent"),
+  });
+}
+
 test("[CV134] a look that was answered before an evaluation was stored does not have it done, and paid, again", async () => {
-  const chat = { id: 1, uuid: "u", accountId: 1, assistantId: 1, endedAt: 1 };
-  const reads: ((due: typeof chat[]) => void)[] = [];
+  const reads: ((due: typeof CHAT[]) => void)[] = [];
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();
   const stored = Promise.withResolvers<void>();
   let paid = 0;
-  const evaluations = createEvaluations({
-    store: {
-      due: () => new Promise((resolve) => reads.push(resolve)),
-      find: () => Promise.resolve({ isDue: false, values: {} }),
-      evaluated: () => {
-        stored.resolve();
-        return Promise.resolve([]);
-      },
-    },
-    isOurs: () => true,
+  const evaluations = evaluationsOver({
+    due: () => new Promise((resolve) => reads.push(resolve)),
+    find: () => Promise.resolve({ isDue: false, values: {} }),
+  }, {
     evaluate: async () => {
       paid += 1;
       asked.resolve();
       await answer.promise;
-      return { values: {}, error: null };
     },
-    atOnceMax: 4, bus: createMemoryBus(), system: real, log: createLogger("silent"),
+    stored: stored.resolve,
   });
-  const read = async (due: typeof chat[]): Promise<void> => {
+  const read = async (due: typeof CHAT[]): Promise<void> => {
     while (reads.length === 0) await setImmediate();
     reads.shift()?.(due);
   };
   evaluations.start();
-  await read([chat]);
+  await read([CHAT]);
   await asked.promise;
   evaluations.wake();
   // The second look has begun, and is answered from what was true then.
@@ -166,13 +182,43 @@ test("[CV134] a look that was answered before an evaluation was stored does not 
   answer.resolve();
   await stored.promise;
   await setImmediate();
-  await read([chat]);
+  await read([CHAT]);
   await read([]);
   assert.equal(paid, 1);
   // The chat went on, and has ended again.
   evaluations.wake();
-  await read([{ ...chat, endedAt: 2 }]);
+  await read([{ ...CHAT, endedAt: 2 }]);
   while (paid < 2) await setImmediate();
   await read([]);
+  await evaluations.close();
+});
+
+test("[CV135] a webhook that asks for an evaluation just before it is stored, and is answered just after, has it", async () => {
+  let isDue = true;
+  const [evaluated, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const stored = Promise.withResolvers<void>();
+  let reads = 0;
+  const evaluations = evaluationsOver({
+    due: () => Promise.resolve(isDue ? [CHAT] : []),
+    find: async () => {
+      const read = { isDue, values: { happy: true } };
+      reads += 1;
+      if (reads === 1) await late.promise;
+      return read;
+    },
+  }, {
+    evaluate: () => evaluated.promise,
+    stored: () => {
+      isDue = false;
+      stored.resolve();
+    },
+  });
+  evaluations.start();
+  const values = evaluations.valuesOf(CHAT.uuid);
+  evaluated.resolve();
+  await stored.promise;
+  await setImmediate();
+  late.resolve();
+  assert.deepEqual(await values, { happy: true });
   await evaluations.close();
 });
