@@ -45,6 +45,8 @@ const TALK = `
 .item > .quiet { margin: -1px; }
 .item > .quiet + * { margin-top: 0; }
 .item ul, .item ol { padding-inline-start: 22px; }
+/* Deeper ones would leave their words no width. */
+.item li li li :is(ul, ol) { padding-inline-start: 4px; list-style-position: inside; }
 .item a { color: var(--strong); text-decoration: underline; }
 .item code { font: 0.875em/1.45 ui-monospace, Consolas, monospace; }
 .item pre { overflow-x: auto; white-space: pre; overflow-wrap: normal; }

@@ -348,3 +348,21 @@ test("[DB653] a table of a reply is scrolled within its message, its words whole
     })()`), { scrolls: true, listScrolls: false, isApart: true, isBroken: false });
   });
 });
+
+test("[DB660] lists in lists, twelve deep, stay within their message, with room for their words", { skip }, async () => {
+  const deep = Array.from({ length: 12 }, (_, at) => `${"   ".repeat(at)}1. Step ${at} of all`).join("\n");
+  model.script(() => ({ tokens: [deep] }));
+  const { uuid } = await newAssistant(server, { name: "Steps" });
+  const talk = await newConversation(server, uuid);
+  await server.call("POST", `/conversations/${talk}/messages`, { body: { message: "How?" } });
+  await withDashboard(async ({ page, go }) => {
+    await page.setViewportSize({ width: 320, height: 640 });
+    await go(`/conversations/${talk}`);
+    const items = page.locator(".markdown li");
+    await items.nth(11).waitFor();
+    const widths = await items.evaluateAll((all) => all.map((item) =>
+      item.getBoundingClientRect().right > item.closest(".markdown")!.getBoundingClientRect().right
+        ? 0 : item.clientWidth));
+    assert.ok(Math.min(...widths) > 60, String(widths));
+  });
+});

@@ -64,6 +64,21 @@ test("[WG254] a table of many columns is scrolled, its words whole", { skip }, a
   });
 });
 
+test("[WG255] lists in lists, twelve deep, stay within their message, with room for their words", { skip }, async () => {
+  const deep = Array.from({ length: 12 }, (_, at) => `${"   ".repeat(at)}1. Step ${at} of all`).join("\n");
+  model.script(() => ({ tokens: [deep] }));
+  await withWidget({ context: { viewport: { width: 320, height: 640 } } }, async (seen) => {
+    await open(seen);
+    await seen.say("How?");
+    await isAnswered(seen);
+    const widths = await seen.log.locator("li").evaluateAll((items) => items.map((item) =>
+      item.getBoundingClientRect().right > item.closest(".item")!.getBoundingClientRect().right
+        ? 0 : item.clientWidth));
+    assert.equal(widths.length, 12);
+    assert.ok(Math.min(...widths) > 60, String(widths));
+  });
+});
+
 test("[WG210] no hostile text becomes markup, an address of a script or a request", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const hostile = [
