@@ -1,6 +1,6 @@
 // Nobody is there to answer: when somebody will be, and how the visitor wants to be reached then.
 // Part of the panel's bundle.
-import { make } from "./elements.ts";
+import { make, sends } from "./elements.ts";
 import type { Away, Wish } from "./api.ts";
 import type { Actions } from "./view.ts";
 import type { Talk } from "./store.ts";
@@ -62,8 +62,7 @@ export function createCallback({ callback }: Pick<Actions, "callback">, say: Say
     cancel.focus();
   };
   cancel.addEventListener("click", close);
-  element.addEventListener("submit", (event) => {
-    event.preventDefault();
+  sends(element, () => {
     const wanted = given();
     word.textContent = "";
     if (wanted.phone === "" && wanted.email === "") {

@@ -8,7 +8,7 @@ import { createAnnouncer } from "./announce.ts";
 import { createAttaching } from "./attaching.ts";
 import { awayOf, createCallback, sayAway } from "./away.ts";
 import { canBeHeard, windowOf } from "./calling.ts";
-import { icon, ICONS, make } from "./elements.ts";
+import { icon, ICONS, make, sends } from "./elements.ts";
 import { dress } from "./dress.ts";
 import { createForm } from "./form.ts";
 import { createLog } from "./log.ts";
@@ -118,10 +118,7 @@ function listen(parts: Parts, actions: Actions): void {
     // Held down since it pressed the button whose place the box has taken.
     if (!event.repeat) submit();
   });
-  say.addEventListener("submit", (event) => {
-    event.preventDefault();
-    submit();
-  });
+  sends(say, submit);
   panel.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !isComposing(event)) actions.close();
   });

@@ -11,6 +11,18 @@ export function make<Name extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/**
+ * Has the form's button, and by it Enter in its fields, send what is filled in. Not its `submit`: a
+ * frame that may send no forms never tells of it.
+ */
+export function sends(form: HTMLFormElement, send: () => void): void {
+  form.addEventListener("click", (event) => {
+    if (!(event.target instanceof Element) || !event.target.closest("button:not([type])")) return;
+    event.preventDefault();
+    if (form.reportValidity()) send();
+  });
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Drawn on 24 by 24 in the text's colour. */

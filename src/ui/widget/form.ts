@@ -1,5 +1,5 @@
 // The questions before a conversation: their answers become its variables.
-import { make } from "./elements.ts";
+import { make, sends } from "./elements.ts";
 import type { Settings } from "./api.ts";
 import { fieldsOf, type Field, type Options } from "./options.ts";
 import type { Say } from "./texts.ts";
@@ -25,8 +25,7 @@ export function createForm(
 ) {
   const element = make("form", { class: "ask" });
   let controls: { field: Field; control: ReturnType<typeof control> }[] = [];
-  element.addEventListener("submit", (event) => {
-    event.preventDefault();
+  sends(element, () => {
     submit(Object.fromEntries(controls.map(filled).filter(([, value]) => value !== "")));
   });
   return {

@@ -1,5 +1,5 @@
 // How the chat was, asked when it is over: one to five, and words if somebody has some.
-import { make } from "./elements.ts";
+import { make, sends } from "./elements.ts";
 import type { Actions } from "./view.ts";
 import type { Say } from "./texts.ts";
 
@@ -19,8 +19,7 @@ export function createOpinion({ score: give, skip }: Pick<Actions, "score" | "sk
     make("fieldset", {}, title, make("div", { class: "scores" },
       ...choices.map(({ input, score }) => make("label", {}, input, make("span", {}, score))))),
     comment, make("div", { class: "row" }, send, no));
-  element.addEventListener("submit", (event) => {
-    event.preventDefault();
+  sends(element, () => {
     const chosen = choices.find(({ input }) => input.checked);
     if (!chosen) return;
     give(Number(chosen.score), comment.value.trim());

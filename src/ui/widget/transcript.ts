@@ -1,5 +1,5 @@
 // Asking for the chat by e-mail. Opened from the menu; part of the panel's bundle.
-import { make } from "./elements.ts";
+import { make, sends } from "./elements.ts";
 import type { Actions } from "./view.ts";
 import type { Say } from "./texts.ts";
 
@@ -18,8 +18,7 @@ export function createTranscript({ transcript }: Pick<Actions, "transcript">, sa
     element.hidden = true;
   };
   cancel.addEventListener("click", close);
-  element.addEventListener("submit", (event) => {
-    event.preventDefault();
+  sends(element, () => {
     const to = email.value.trim();
     send.disabled = true;
     word.textContent = "";

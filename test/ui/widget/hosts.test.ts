@@ -193,6 +193,24 @@ test("[WG239] what is typed in the widget is no shortcut of the page, and a prin
   });
 });
 
+test("[WG256] in a frame that may send no forms the questions are answered and messages sent", { skip, timeout }, async () => {
+  await withWidget({
+    headers: { "content-security-policy": "sandbox allow-scripts allow-same-origin" },
+    attributes: { "data-fields": JSON.stringify([{ name: "name", label: "Name", required: true }]) },
+  }, async (seen) => {
+    model.script(() => ({ tokens: ["Fine."] }));
+    await seen.launcher.click();
+    const name = seen.page.getByRole("textbox", { name: "Name" });
+    await name.press("Enter");
+    assert.equal(await name.evaluate((input) => input.matches(":focus:invalid")), true);
+    await name.fill("Ana");
+    await name.press("Enter");
+    await seen.box.fill("How are you?");
+    await seen.page.getByRole("button", { name: "Send" }).click();
+    await seen.log.getByText("Fine.").waitFor();
+  });
+});
+
 test("[WG242] on a page that enlarges all of itself the widget is within the window", { skip, timeout }, async () => {
   for (const viewport of [{ width: 1280, height: 720 }, { width: 400, height: 600 }]) {
     await withWidget({ ...LAX, context: { viewport } }, async (seen) => {
