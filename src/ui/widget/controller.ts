@@ -55,7 +55,6 @@ function createState(
     isOffline: false,
     uploads: 0,
     fileProblem: "",
-    unread: 0,
     typingUntil: 0,
     call: noCall(),
     keep: () => memory.save(state.talk, !isBehind),
@@ -169,8 +168,7 @@ function createActions(
   return {
     ...createOpinions(state, session, api, showNow),
     open: () => {
-      state.unread = 0;
-      state.set({ ...state.talk, isOpen: true });
+      state.set({ ...state.talk, isOpen: true, unread: 0 });
       showNow();
       void session.begin();
     },

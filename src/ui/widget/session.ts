@@ -69,7 +69,7 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
     let next = state.talk;
     for (const frame of frames) next = apply(next, frame);
     const came = frames.filter(({ message }) => message && message.role !== "user").length;
-    if (!next.isOpen) state.unread += came;
+    if (!next.isOpen) next = { ...next, unread: next.unread + came };
     if (came > 0 && next.hasSound && (!next.isOpen || document.hidden)) chime();
     for (const { type, by, message } of frames) {
       if (type === "typing_started" && by?.role === "operator") {

@@ -114,7 +114,7 @@ export function createShell(parts: ShellParts): View {
     }
     dressed = talk.settings;
     last = { ...shown };
-    count(shown.unread);
+    count(talk.unread);
     greeting.draw(shown);
     launcher.ariaBusy = String(talk.isOpen && panel === null);
     launcher.hidden = talk.isOpen && panel !== null;

@@ -65,6 +65,8 @@ export interface Talk extends Desk {
   isScored: boolean;
   hasSound: boolean;
   isOpen: boolean;
+  /** Messages that came while the panel was closed. */
+  unread: number;
   variables: Record<string, string> | null;
   draft: string;
 }
@@ -73,7 +75,7 @@ export const EMPTY: Talk = {
   settings: null, conversation: null, after: "0", items: [], pending: null, problem: "",
   isUnreached: false, hasEnded: false, isOpen: false, variables: null, draft: "", desk: "assistant",
   attached: [], place: null, face: null, away: null, hasCallback: false,
-  person: null, isClosing: false, isScored: false, hasSound: false,
+  person: null, isClosing: false, isScored: false, hasSound: false, unread: 0,
 };
 
 /** A new conversation; how the panel stands is kept. */

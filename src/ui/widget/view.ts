@@ -54,8 +54,6 @@ export interface Shown {
   uploads: number;
   /** Why the last file is not there; empty: it is. */
   fileProblem: string;
-  /** Messages that came while the panel was closed. */
-  unread: number;
   /** Until when the person was last known to type, by the page's clock. */
   typingUntil: number;
   call: CallState;

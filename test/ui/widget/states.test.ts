@@ -133,7 +133,7 @@ test("[WG31] with the model switched off messages are taken, none is waited for,
   });
 });
 
-test("[WG204] a visitor asks for a person, sees who joins and what they write, also while the chat is closed", { skip, timeout }, async () => {
+test("[WG204] [WG257] a visitor asks for a person, sees who joins and what they write, also while the chat is closed", { skip, timeout }, async () => {
   const { accounts } = server.app.features;
   const { token: ana } = await accounts.createKey(server.accountId, "Ana");
   await withWidget({ settings: { desk: { visitor_may_ask: true } } }, async (seen) => {
@@ -157,7 +157,9 @@ test("[WG204] a visitor asks for a person, sees who joins and what they write, a
     await desk("messages", { message: "Are you there?" });
     await desk("messages", { message: "Hello?" });
     await until(page, `document.querySelector("assistant-chat").shadowRoot.querySelector(".launcher").dataset.unread === "2"`);
+    // [WG257]
     await page.reload();
+    await launcher.and(page.locator('[data-unread="2"]')).waitFor();
     await launcher.click();
     await log.getByText("Are you there?").waitFor();
     await desk("hand-back");
