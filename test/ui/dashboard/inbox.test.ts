@@ -364,3 +364,19 @@ test("[DB354] two operators and three visitors in their browsers: queue, claim, 
   ]);
   for (const { page } of visitors) await page.context().close();
 });
+
+test("[DB661] what could not be loaded of a conversation is said on its page and in the inbox, and had by a press", { skip }, async () => {
+  const uuid = await begin("Uma");
+  for (const path of ["/conversations", "/inbox"]) {
+    await withDashboard(async ({ page, go }) => {
+      const row = `**/user/conversations/${uuid}`;
+      await page.route(row, (route) => route.fulfill({ status: 500 }));
+      await go(`${path}/${uuid}`);
+      await page.locator("main").getByRole("alert").waitFor();
+      await page.unroute(row);
+      await button(page, "Try again").click();
+      await page.getByRole("heading", { name: "Uma" }).waitFor();
+      assert.equal(await page.locator("main").getByRole("alert").count(), 0);
+    });
+  }
+});

@@ -37,6 +37,7 @@ function OneConversation({ uuid }: { uuid: string }) {
   const answers = useRecord(uuid);
   const [isSuggesting, setSuggesting] = useState(false);
   const { talk, lostAt, error } = watch;
+  const failure = error ?? summary.error;
   const row = summary.value?.data ?? null;
   return (
     <Page
@@ -54,7 +55,9 @@ function OneConversation({ uuid }: { uuid: string }) {
           The connection is lost. This is as of {timeOfDay(lostAt)}; what was missed follows.
         </Notice>
       )}
-      {Boolean(error) && <Failure error={error} />}
+      {Boolean(failure) && (
+        <Failure error={failure} retry={error ? undefined : summary.reload} />
+      )}
       {talk?.hasEnded && <Notice>The conversation has ended.</Notice>}
       {!(error && !talk) && (
         <div class="grid main-aside">

@@ -31,14 +31,16 @@ interface PlaceProps {
 export function Place({ uuid, me, onChanged }: PlaceProps) {
   const api = useApi();
   const watch = useWatch(uuid);
-  const { value, error } = useData(`conversations/${uuid}/row`, () =>
+  const { value, error, reload } = useData(`conversations/${uuid}/row`, () =>
     unwrap(api.GET("/user/conversations/{uuid}", { params: { path: { uuid } } })),
   ["desk_changed"]);
   const row = value?.data ?? null;
   const { talk, lostAt } = watch;
   useReading(uuid, talk?.items.length ?? 0);
   const failure = watch.error ?? error;
-  if (failure && !(talk && row)) return <Card><Failure error={failure} /></Card>;
+  if (failure && !(talk && row)) {
+    return <Card><Failure error={failure} retry={watch.error ? undefined : reload} /></Card>;
+  }
   return (
     <div class="inbox-place">
       <Card title={row ? nameOf(row) : "…"} actions={<a class="inbox-back" href="#/inbox">Queue</a>}>
