@@ -292,7 +292,7 @@ test("[DB432] a setting is found by its label, the API's name or its hint, and o
   });
 });
 
-test("[DB265] office hours, the questions before a chat, words and pictures are set in the editor, and a secret for signed visitors is shown once", { skip, timeout }, async () => {
+test("[DB265] [DB662] office hours, the questions before a chat, words and pictures are set in the editor, and a secret for signed visitors is shown once", { skip, timeout }, async () => {
   const { id } = await newAssistant(server);
   const settings = async () => (await server.call("GET", `/user/assistant/${id}`)).body as {
     desk: { office_hours: object | null }; widget_settings: Record<string, unknown>;
@@ -304,6 +304,7 @@ test("[DB265] office hours, the questions before a chat, words and pictures are 
     await people.getByRole("switch", { name: "People are there at certain hours" }).click();
     await people.getByLabel("Monday").fill("09:00-12:00, 13:00-25:00");
     await people.getByLabel("Saturday").fill("10:00-12:00");
+    await people.getByLabel("Time zone").selectOption("Asia/Tokyo"); // [DB662]
     await people.getByLabel("What visitors read outside of them").fill("Back soon.");
     const widget = section(page, "Widget");
     await widget.getByRole("switch", { name: "Asks something before the chat" }).click();
@@ -325,7 +326,8 @@ test("[DB265] office hours, the questions before a chat, words and pictures are 
     await save.click();
     await save.waitFor({ state: "detached" });
     const { desk, widget_settings: stored } = await settings();
-    const office = desk.office_hours as { hours: Record<string, unknown>; message: string };
+    const office = desk.office_hours as { hours: Record<string, unknown>; [name: string]: unknown };
+    assert.equal(office.time_zone, "Asia/Tokyo");
     assert.deepEqual(office.hours.monday, [{ from: "09:00", to: "12:00" }, { from: "13:00", to: "17:00" }]);
     assert.deepEqual(office.hours.saturday, [{ from: "10:00", to: "12:00" }]);
     assert.equal(office.message, "Back soon.");

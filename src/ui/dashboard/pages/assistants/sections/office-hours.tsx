@@ -1,8 +1,9 @@
 // When people are there to answer an assistant's visitors: hours of each weekday in one line,
 // holidays, and what is said outside of them.
 import { useState } from "preact/hooks";
-import { TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { SelectField, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
+import { zoneOptions } from "#ui/dashboard/kit/zone.ts";
 import type { Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
@@ -13,6 +14,7 @@ type Periods = NonNullable<Office["hours"]["monday"]>;
 
 const WEEK: Office["hours"] = Object.fromEntries(
   WEEKDAYS.slice(0, 5).map((day) => [day, [{ from: "09:00", to: "17:00" }]]));
+const ASSISTANTS = { value: "", label: "The assistant’s" };
 const MESSAGE_CHARS_MAX = 500;
 
 const spelt = (periods: Periods | undefined): string =>
@@ -39,9 +41,9 @@ export function OfficeHours({ value, errors, onInput }: {
       />
       {value && (
         <>
-          <TextField
-            label="Time zone" value={value.time_zone ?? ""} placeholder="Europe/Berlin"
-            hint="Empty: the assistant's" error={errorOf("time_zone")}
+          <SelectField
+            label="Time zone" value={value.time_zone ?? ""} error={errorOf("time_zone")}
+            options={[ASSISTANTS, ...zoneOptions(value.time_zone ?? "")]}
             onInput={(zone) => onInput({ ...value, time_zone: zone === "" ? null : zone })}
           />
           {WEEKDAYS.map((day) => (
