@@ -5,8 +5,9 @@ import { csvLine } from "#core/csv.ts";
 import { isDay } from "#core/days.ts";
 import { inOneLine, minutesOf, money, moneyExactly, words } from "#ui/dashboard/kit/format.ts";
 import { filled, t } from "#ui/dashboard/kit/texts.ts";
-import { today } from "#ui/dashboard/kit/zone.ts";
+import { showIn, today } from "#ui/dashboard/kit/zone.ts";
 import { createSay } from "#ui/widget/texts.ts";
+import { periodLabels } from "#ui/dashboard/pages/campaigns/words.ts";
 import { labelsOf } from "#ui/dashboard/pages/overview/range.ts";
 
 test("[DB460] money has one form, cents, and what is less than a cent is not shown as nothing", () => {
@@ -40,6 +41,11 @@ test("[DB647] hours that a clock runs through twice are told apart in charts", (
   assert.deepEqual(labelsOf(points, "hour", "Europe/Berlin"), [
     `${day}, 01:00`, `${day}, 02:00 GMT+2`, `${day}, 02:00 GMT+1`, `${day}, 03:00`,
   ]);
+  const hours = ["00:00", "01:00", "02:00"].map((time) => ({ start: `2025-10-26T${time}:00Z` }));
+  Object.assign(globalThis, { localStorage: { setItem: () => undefined } });
+  showIn("Europe/Berlin");
+  assert.deepEqual(periodLabels(hours, "hour", "UTC").map((label) => label.replace(/^.+, /, "")),
+    ["02:00 AM GMT+2", "02:00 AM GMT+1", "03:00 AM"]);
   const west = ["01:00", "01:00"].map((time) => ({ date: `2025-11-02T${time}` }));
   assert.match(String(labelsOf(west, "hour", "America/New_York")), /01:00 EDT,.* 01:00 EST$/);
 });

@@ -40,6 +40,7 @@ export function instant(text: string): Date {
 }
 
 export const timeOfDay = zoned({ hour: "2-digit", minute: "2-digit" });
+export const timeAndZone = zoned({ hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
 export const day = zoned({ day: "numeric", month: "short" });
 const CALENDAR = new Intl.DateTimeFormat(LOCALE, {
   day: "numeric", month: "short", timeZone: "UTC",

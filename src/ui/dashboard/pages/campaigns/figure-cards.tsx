@@ -1,17 +1,14 @@
 // A campaign's figures: who is being called now, rates, cost, pace and end, charts over time, and
 // the leads that failed by reason.
-import { dayAt } from "#core/zones.ts";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
 import type { Data } from "#ui/dashboard/data/use-data.ts";
 import { Chart } from "#ui/dashboard/kit/chart.tsx";
-import {
-  calendarDay, count, day, duration, instant, money, timeOfDay, when, whenExactly,
-} from "#ui/dashboard/kit/format.ts";
+import { count, duration, instant, money, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Figure, Loaded, Status } from "#ui/dashboard/kit/layout.tsx";
 import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { outcomeWords } from "#ui/dashboard/pages/leads/outcome-words.ts";
 import { failedOf, percent, type Figures, type Width } from "./figures.ts";
-import { useClock } from "./words.ts";
+import { periodLabels, useClock } from "./words.ts";
 
 const share = (value: number | null): string => (value === null ? "–" : percent(value));
 
@@ -83,20 +80,13 @@ function Called(called: Figures["calling"][number]) {
   );
 }
 
-/** Days are those of the campaign's calendar, wherever times are shown. */
-const labelOf = (by: Width, zone: string) => ({ start }: { start: string }): string => {
-  const at = instant(start);
-  return by === "day"
-    ? calendarDay(dayAt(at.getTime() * 1000, zone)) : `${day(at)}, ${timeOfDay(at)}`;
-};
-
 export function ChartsCard({ data, by, onWidth, campaign }: {
   data: Data<Figures>; by: Width; onWidth(by: Width): void; campaign: Campaign;
 }) {
   const hasGoal = campaign.goal_completion_variable !== null;
   const periods = data.value?.periods ?? [];
   if ((data.value?.totals.calls ?? 0) === 0) return null;
-  const labels = periods.map(labelOf(by, campaign.timezone));
+  const labels = periodLabels(periods, by, campaign.timezone);
   const rate = (of: (period: Figures["periods"][number]) => [part: number, whole: number]) =>
     periods.map((period) => {
       const [part, whole] = of(period);

@@ -1,8 +1,10 @@
 // What a campaign's settings and states mean, in words.
 import { useEffect, useReducer } from "preact/hooks";
+import { dayAt } from "#core/zones.ts";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
-import { instant } from "#ui/dashboard/kit/format.ts";
+import { calendarDay, day, instant, timeAndZone, timeOfDay } from "#ui/dashboard/kit/format.ts";
 import { LOCALE } from "#ui/dashboard/kit/texts.ts";
+import type { Width } from "./figures.ts";
 
 export const WEEKDAYS = [
   "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
@@ -36,6 +38,18 @@ export const whenWords = (campaign: Campaign): string =>
 export function pausedUntil(campaign: Campaign, now: Date): Date | null {
   const until = campaign.paused_until ? instant(campaign.paused_until) : null;
   return until && until > now ? until : null;
+}
+
+/**
+ * Days are those of the campaign's calendar, wherever times are shown. The hour that a clock runs
+ * through twice says each time by which zone.
+ */
+export function periodLabels(periods: { start: string }[], by: Width, zone: string): string[] {
+  const starts = periods.map(({ start }) => instant(start));
+  if (by === "day") return starts.map((at) => calendarDay(dayAt(at.getTime() * 1000, zone)));
+  const labels = starts.map((at) => `${day(at)}, ${timeOfDay(at)}`);
+  return starts.map((start, at) => labels[at] === labels[at - 1] || labels[at] === labels[at + 1]
+    ? `${day(start)}, ${timeAndZone(start)}` : labels[at] ?? "");
 }
 
 /** Why it was stopped, for whoever may start it again. */
