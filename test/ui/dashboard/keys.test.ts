@@ -45,11 +45,14 @@ test("[DB542] [DB655] [DB658] the last day of a key ends, and its year is, where
   }, { key, context: { timezoneId: "America/New_York" } });
 });
 
-test("[DB610] [DB617] [DB657] the focus is not lost when a row goes, a dialog shows something else or a button is busy", { skip }, async () => {
+test("[DB610] [DB617] [DB657] [DB663] the focus is not lost when a row goes, a dialog shows something else or a button is busy", { skip }, async () => {
   const { key } = await server.newAccount();
   for (const name of ["first", "second", "third"]) {
     await server.call("POST", "/user/api-keys", { key, body: { name } });
   }
+  await server.call("POST", "/user/template-sets", {
+    key, body: { template: "survey", timezone: "UTC", test_call: false },
+  });
   await withDashboard(async ({ page, go }) => {
     const button = (name: string) => page.getByRole("button", { name, exact: true });
     const press = async (name: string): Promise<void> => {
@@ -86,5 +89,16 @@ test("[DB610] [DB617] [DB657] the focus is not lost when a row goes, a dialog sh
     await press("Save");
     await page.getByText("Saved.", { exact: true }).waitFor();
     await until(page, `document.activeElement.textContent === "Save"`);
+    // [DB663]
+    await go("/templates");
+    await press("Remove all of it");
+    await page.getByRole("heading", { name: "Remove all that" }).waitFor();
+    await page.locator("dialog dialog .dialog-body").evaluate((body) => {
+      const part = document.createElement("button");
+      body.append(part);
+      part.focus();
+      requestAnimationFrame(() => part.remove());
+    });
+    await page.getByRole("heading", { name: "Remove all that" }).and(page.locator(":focus")).waitFor();
   }, { key });
 });

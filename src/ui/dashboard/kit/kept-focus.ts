@@ -47,7 +47,7 @@ new MutationObserver((records) => {
   }
   const record = takenOut(last, records);
   const place = [record?.nextSibling, record?.target].find(isPlace)
-    ?? document.querySelector<HTMLElement>("dialog:modal h2")
+    ?? [...document.querySelectorAll<HTMLElement>("dialog:modal > header > h2")].at(-1)
     ?? document.querySelector<HTMLElement>("main h1") ?? document.querySelector("main");
   last = null;
   if (place) settle(place);
