@@ -255,14 +255,9 @@ export function Form(props: {
   isWaiting?: boolean;
 }) {
   const { onSubmit, submit, error, onCancel, needs, kind = "main", isWaiting = false } = props;
-  const [isBusy, setBusy] = useState(false);
-  const send = (): void => {
-    if (isBusy) return;
-    setBusy(true);
-    void onSubmit().finally(() => setBusy(false));
-  };
+  const { isBusy, run } = useWork();
   return (
-    <form onSubmit={sends(send)}>
+    <form onSubmit={sends(() => run(onSubmit))}>
       {props.children}
       {Boolean(error) && <p class="form-error" role="alert">{messageOf(error)}</p>}
       <div class="form-actions">
@@ -275,8 +270,8 @@ export function Form(props: {
   );
 }
 
-/** A button whose work may fail; failures go to `onError`. */
-export function useWork(onError: (error: unknown) => void): {
+/** One work at a time; failures go to `onError`, where the work does not take them itself. */
+export function useWork(onError?: (error: unknown) => void): {
   isBusy: boolean; run(work: () => Promise<unknown>): void;
 } {
   const [isBusy, setBusy] = useState(false);
@@ -285,7 +280,7 @@ export function useWork(onError: (error: unknown) => void): {
     run: (work) => {
       if (isBusy) return;
       setBusy(true);
-      work().catch(onError).finally(() => setBusy(false));
+      void work().catch(onError).finally(() => setBusy(false));
     },
   };
 }
