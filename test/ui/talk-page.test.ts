@@ -319,6 +319,26 @@ test("[UI7] the page is readable in light and dark, large enough for a thumb, an
   });
 });
 
+test("[UI138] in a window of 320 by 256 px the keypad comes into view, and the focus lies below none of the buttons that stay", { skip }, async () => {
+  await withPage(async (page) => {
+    await page.setViewportSize({ width: 320, height: 256 });
+    await press(page, "Start the call");
+    await page.locator("#keys").click();
+    const isSeen = (one: string): Promise<boolean> => page.locator(one).evaluate((key) => {
+      const { left, top, width, height } = key.getBoundingClientRect();
+      return document.elementFromPoint(left + width / 2, top + height / 2) === key;
+    });
+    assert.deepEqual(await Promise.all(["1", "9"].map((digit) => isSeen(`[value="${digit}"]`))),
+      [true, true]);
+    await page.evaluate("scrollTo(0, 0)");
+    await page.locator("#log").focus();
+    for (let digit = 1; digit <= 9; digit += 1) {
+      await page.keyboard.press("Tab");
+      assert.equal(await isSeen(":focus"), true, String(digit));
+    }
+  });
+});
+
 test("[UI8] the page may load nothing from elsewhere and run nothing written into it", async () => {
   const { headers } = await fetch(`${server.url}/talk/00000000-0000-4000-8000-000000000000`);
   const policy = headers.get("content-security-policy") ?? "";

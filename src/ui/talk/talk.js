@@ -74,6 +74,7 @@ function showPath(name) {
 function showKeypad(on) {
   keypad.hidden = !on;
   keys.setAttribute("aria-expanded", String(on));
+  if (on) keypad.scrollIntoView({ block: "nearest" });
 }
 
 function setMuted(on) {
