@@ -11,6 +11,7 @@ import {
   SessionContext, unwrap, type Session,
 } from "./data/session.tsx";
 import { useMe } from "./data/lists.ts";
+import { hearTabs, tellTabs } from "./data/tabs.ts";
 import { useNow } from "./data/use-now.ts";
 import { useDeskCount } from "./data/desk-count.ts";
 import { endPush } from "./data/push.ts";
@@ -56,9 +57,6 @@ interface SignedIn {
   /** Where the account's stream was, for a member; null: not known, or a key's. */
   position: string | null;
 }
-
-/** Tabs of one browser have one cookie: who signs out in one is out in all. */
-const SIGNED_OUT = "parley-signed-out";
 
 const isJoining = (): boolean => location.hash.startsWith("#/join/");
 
@@ -131,9 +129,10 @@ function useOpened(
   const isMember = isIn && apiKey === null;
   useEffect(() => {
     if (!isMember) return;
-    const tabs = new BroadcastChannel(SIGNED_OUT);
-    tabs.onmessage = leave;
-    return () => tabs.close();
+    return hearTabs((who) => {
+      const known = knownMember();
+      if (who === null || (known !== undefined && known !== who)) leave();
+    });
   }, [isMember]);
   return useMemo(() => {
     if (!isIn) return null;
@@ -144,21 +143,22 @@ function useOpened(
       void Promise.allSettled([endPush(api)])
         .then(() => (apiKey === null ? askPage("POST", "/auth/logout") : null)).then(leave, leave)
         .then(() => {
-          if (apiKey !== null) return;
-          const tabs = new BroadcastChannel(SIGNED_OUT);
-          tabs.postMessage(null);
-          tabs.close();
+          if (apiKey === null) tellTabs(null);
         });
     };
     return { api, signOut };
   }, [isIn, apiKey]);
 }
 
+/** Undefined: nobody, or who it is has not been told yet. */
+const knownMember = (): number | undefined =>
+  (entryOf("me").value as { user: { id: number } | null } | null)?.user?.id;
+
 /** Whether who has signed in again is who was there before. */
 async function isSamePerson({ api }: Session): Promise<boolean> {
-  const before = entryOf("me").value as { user: { id: number } | null } | null;
+  const before = knownMember();
   const now = await unwrap(api.GET("/user/me")).catch(() => null);
-  return before?.user !== undefined && before.user?.id === now?.user?.id;
+  return before !== undefined && before === now?.user?.id;
 }
 
 /** Covers all that is shown, dialogs too, of which nothing is lost. */
@@ -181,6 +181,10 @@ function SignInAgain(props: Omit<Parameters<typeof SignIn>[0], "isAgain">) {
 
 function Rightful({ children }: { children: ComponentChildren }) {
   const { value } = useMe();
+  const who = value?.user?.id;
+  useEffect(() => {
+    if (who !== undefined) tellTabs(who);
+  }, [who]);
   if (value) showIn(value.time_zone);
   // Times that stand on the page already are drawn again in another zone.
   return (

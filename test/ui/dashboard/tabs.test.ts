@@ -1,13 +1,14 @@
 // The dashboard in many tabs of one browser, which has six connections to a server without HTTP/2.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { WebSocket } from "playwright-core";
+import type { Page, WebSocket } from "playwright-core";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
+import { memberOf, PASSWORD } from "#support/members.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
-const { server, withDashboard, close } = await startDashboard();
+const { server, browser, withDashboard, close } = await startDashboard();
 after(close);
 
 /** More than there are connections, each with two streams: the account's and its conversation's. */
@@ -85,4 +86,33 @@ test("[DB564] a stream that has nothing to say stays: the server is asked whethe
     }
     assert.equal(opened.length, 1);
   });
+});
+
+test("[DB664] who signs in as somebody else in one tab is that one in all of them, and finds nothing of who was there", { skip }, async () => {
+  const { key } = await server.newAccount();
+  const ana = await memberOf(server, "builder", server.key);
+  const ben = await memberOf(server, "builder", key);
+  const context = await browser!.newContext();
+  const signIn = async (email: string): Promise<Page> => {
+    const page = await context.newPage();
+    await page.goto(`${server.url}/livez`);
+    await page.evaluate(`fetch("/api/auth/login", {
+      method: "POST", headers: { "content-type": "application/json" },
+      body: ${JSON.stringify(JSON.stringify({ email, password: PASSWORD, remember: false }))},
+    })`);
+    await page.goto(`${server.url}/#/tools/new`);
+    await page.getByTitle(email).waitFor();
+    return page;
+  };
+  const first = await signIn(ana.email);
+  const name = first.getByRole("textbox", { name: "Name" });
+  await name.fill("secret_of_ana");
+  const same = await signIn(ana.email);
+  assert.equal(await name.inputValue(), "secret_of_ana");
+  await same.close();
+  await signIn(ben.email);
+  await first.getByTitle(ben.email).waitFor();
+  await first.getByText("Live", { exact: true }).waitFor();
+  assert.equal(await name.inputValue(), "");
+  await context.close();
 });
