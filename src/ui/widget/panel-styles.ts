@@ -77,6 +77,7 @@ form.opinion {
   display: grid; gap: 10px; padding: 12px 16px; border-top: 1px solid var(--line);
   padding-bottom: max(12px, env(safe-area-inset-bottom));
 }
+form.opinion, form.mail { min-height: 0; overflow-y: auto; }
 .opinion fieldset { margin: 0; padding: 0; border: 0; }
 .opinion legend { padding: 0 0 8px; font-weight: 600; }
 .opinion .scores, .opinion .row { display: flex; gap: 8px; }
@@ -110,9 +111,15 @@ header { order: -2; }
 .clip { flex: none; padding: 0; }
 form.mail {
   display: grid; gap: 10px; padding: 12px 16px; border-top: 1px solid var(--line);
-  min-height: 0; overflow-y: auto;
 }
 header, .notice, form.say { flex: none; }
+/* In a low window what is being filled in has all there is; the log keeps its place without height. */
+@media (max-height: 24rem) {
+  .panel:has(form:is(.mail, .opinion):not([hidden])) :is(.desk, form.say) { display: none; }
+  .panel:has(form:is(.mail, .opinion):not([hidden])) .log {
+    flex: none; height: 0; padding-block: 0; visibility: hidden;
+  }
+}
 .desk.away p { flex-basis: 100%; }
 .mail label { display: grid; gap: 4px; font-weight: 600; }
 .mail input { font-weight: 400; }

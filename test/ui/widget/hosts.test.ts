@@ -245,6 +245,36 @@ test("[WG252] [WG253] where the window has become low, by a keyboard or at 400 %
   });
 });
 
+test("[WG258] in a window of 320 by 256 px what is asked in the chat is scrolled, with room for a field and its label", { skip, timeout }, async () => {
+  const settings = { desk: {
+    visitor_may_ask: true, office_hours: { hours: {}, message: "Nobody is here.", callback: true },
+  } };
+  const context = { viewport: { width: 320, height: 256 } };
+  await withWidget({ settings, context }, async (seen) => {
+    const { page, panel } = seen;
+    const press = (name: string): Promise<void> => page.getByRole("button", { name }).click();
+    const roomIn = (form: string): Promise<number> => panel.locator(form).evaluate((element) => {
+      const { top, bottom } = element.getBoundingClientRect();
+      const isScrolled = getComputedStyle(element).overflowY === "auto";
+      return isScrolled && bottom <= innerHeight ? bottom - top : 0;
+    });
+    await open(seen);
+    await press("Talk to a person");
+    await press("Leave how to reach you");
+    assert.ok(await roomIn("form.mail:not([hidden])") > 100);
+    await press("Cancel");
+    await seen.say("Hello");
+    await isAnswered(seen);
+    assert.equal(await seen.log.evaluate(({ scrollTop, scrollHeight, clientHeight }) =>
+      scrollHeight - scrollTop - clientHeight < 2), true);
+    await press("More");
+    await press("New conversation");
+    assert.ok(await roomIn("form.opinion") > 100);
+    await press("No, thank you");
+    await seen.box.waitFor();
+  });
+});
+
 test("[WG243] [WG248] [UI136] [UI137] the widget's letters, and the talk page's, are as large as the browser is told, whatever the page does with its own", { skip, timeout }, async () => {
   await withWidget({ ...LAX }, async (seen, uuid) => {
     await seen.page.addStyleTag({ content: "html { font-size: 62.5% }" });
