@@ -1,6 +1,8 @@
 // The dashboard's pages of tools in a real browser: created, changed without showing a secret,
 // tried against a real endpoint, deleted.
 import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
@@ -336,4 +338,14 @@ test("[DB644] the test chat of an assistant whose model calls no tools says so, 
     await page.getByText("Nothing here is charged.").waitFor();
     await warning.waitFor({ state: "detached" });
   });
+});
+
+test("[DB665] no browser fills the password it has saved for the dashboard into a secret of something else", () => {
+  const folder = join(import.meta.dirname, "../../../src/ui/dashboard/pages");
+  const fields = globSync("**/*.tsx", { cwd: folder }).flatMap((file) =>
+    readFileSync(join(folder, file), "utf8").match(/<TextField\s[^<]*?type="password"[^<]*/g) ?? []);
+  assert.ok(fields.length > 4);
+  // Browsers pass over `off` where a password is asked for.
+  const filled = fields.filter((field) => !/autoComplete="(new|current)-password"/.test(field));
+  assert.deepEqual(filled, []);
 });

@@ -41,7 +41,7 @@ export function ImportMcp({ onRead }: { onRead(fields: ToolFields): void }) {
             error={fieldErrors(error).endpoint}
           />
           <TextField
-            label="Authorization" type="password" autoComplete="off" value={secret}
+            label="Authorization" type="password" autoComplete="new-password" value={secret}
             onInput={setSecret} placeholder="Bearer …" hint="Where it asks for one; kept sealed"
           />
         </Form>

@@ -85,7 +85,7 @@ function Headers({ fields, errors, onChange }: FormProps) {
             placeholder="Authorization" onInput={(name) => replace(at, { ...header, name })}
           />
           <TextField
-            label="Value" type="password" autoComplete="off" value={header.value}
+            label="Value" type="password" autoComplete="new-password" value={header.value}
             error={errors[`headers.${at}.value`]}
             placeholder={header.stored === "" ? "Secret" : "Stored; write to replace it"}
             onInput={(value) => replace(at, { ...header, value })}

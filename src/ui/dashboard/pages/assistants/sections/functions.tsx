@@ -101,7 +101,7 @@ function MemberField({ member, value, name, error, onInput }: {
     case "secret":
       return (
         <TextField
-          {...field} type="password" autoComplete="off" value={text} onInput={onInput}
+          {...field} type="password" autoComplete="new-password" value={text} onInput={onInput}
         />
       );
     case "area":
