@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { LIMITS } from "#core/limits.ts";
 import { createLogger } from "#core/logger.ts";
 import { nextTurn } from "#core/system.ts";
 import { createMemoryBus } from "#events/bus.ts";
@@ -217,4 +218,23 @@ test("[EV94] a reply's words that were there before its question was published c
   await nextTurn();
   talk.askAnswered("At nine");
   assert.deepEqual(frames.map(({ type }) => type), ["message_added", "reply_start", "reply_delta"]);
+});
+
+test("[EV97] a long log that answers at once, and a reader that keeps up, leave others their turn after each page", async () => {
+  const talk = createTalk();
+  const count = LIMITS.replayPageRows * 4;
+  while (talk.events.length < count) talk.ask();
+  let turn = 0;
+  const read: number[] = [];
+  const source: StreamSource = {
+    ...atOnce(talk),
+    after: async (sequence, rows) => {
+      read.push(turn);
+      return talk.events.slice(sequence, sequence + rows);
+    },
+  };
+  const { frames } = watch(talk, source, { sequence: 0, chars: 0 });
+  for (; frames.length < count && turn < count; turn += 1) await nextTurn();
+  assert.equal(frames.length, count);
+  assert.deepEqual(read, [...new Set(read)], "two pages were read in one turn");
 });

@@ -151,6 +151,24 @@ test("[SO61] no statement looks through all turns, messages, calls, leads or del
   assert.deepEqual([...looked], []);
 });
 
+test("[SO62] a page of conversations or of the audit log begins where it is asked for, whatever is before it", async () => {
+  const place = testDataDir();
+  const db = openWriter(place, { migrate: true });
+  const { createSearchCommands: commands, createSearchIndex: index } =
+    await import("#storage/engines/sqlite/search.ts");
+  const pages = [...await textsOf(createSqliteSql(db), commands, index)].filter((text) =>
+    text.includes("@before") && /ORDER BY (c\.id|number) DESC LIMIT/.test(text));
+  const plans = pages.map((text) => {
+    const parameters = [...text.matchAll(/@([A-Za-z]+)/g)].map(([, name]) => [name, 1]);
+    return db.prepare<[object], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`)
+      .all(Object.fromEntries(parameters)).map(({ detail }) => detail).join("\n");
+  });
+  db.close();
+  rmSync(place, { recursive: true });
+  assert.equal(plans.length, 2);
+  for (const plan of plans) assert.match(plan, /account_id=\? AND (id|number)<\?/);
+});
+
 test("[SO22] a parameter has one number wherever it is named; quoted text stays", () => {
   assert.deepEqual(
     translate("SELECT '@a', x FROM t WHERE y = +@b AND (@rows + 0) > @b AND z = 'it''s @c'"),

@@ -5,7 +5,7 @@
 import { assertNever } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
-import type { System, Timer } from "#core/system.ts";
+import { nextTurn, type System, type Timer } from "#core/system.ts";
 import type { EventBus, Notice } from "#events/bus.ts";
 import type { CommittedData, CommittedEvent, Topic } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
@@ -298,6 +298,8 @@ export class Session {
       }
       if (this.#position.sequence >= newest) break;
       await this.#flush();
+      // A file answers at once: a reader that keeps up would have everybody else wait.
+      if (events.length === LIMITS.replayPageRows) await nextTurn();
     }
     if (!this.#isOver) {
       this.#gatherLive();

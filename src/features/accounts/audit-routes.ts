@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { csvLine } from "#core/csv.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 import { LIMITS } from "#core/limits.ts";
-import { isoMicros } from "#core/system.ts";
+import { isoMicros, nextTurn } from "#core/system.ts";
 import { auditTopic, type CommittedEvent } from "#events/events.ts";
 import { listOf, Moment } from "#http/answers.ts";
 import { json, type ByteStream, type Reply } from "#http/exchange.ts";
@@ -125,7 +125,7 @@ function entryLine(entry: AuditEntry): string {
   ]);
 }
 
-/** As much at a time as the client takes. */
+/** As much at a time as the client takes; others have their turn between two pages. */
 function fileOf(
   audit: AuditLog, accountId: number, filter: AuditFilter, format: "csv" | "jsonl",
 ): Reply {
@@ -135,17 +135,19 @@ function fileOf(
   const write = async (stream: ByteStream): Promise<void> => {
     let before: number | null = null;
     let isOpen = true;
-    stream.onClose(() => (isOpen = false));
+    let goOn = (): void => undefined;
+    stream.onDrain(() => goOn());
+    stream.onClose(() => {
+      isOpen = false;
+      goOn();
+    });
     if (format === "csv") stream.write(`${HEAD}\n`);
     while (isOpen) {
       const rows: AuditEntry[] = await audit.page(accountId, filter, before, LIMITS.replayPageRows);
       before = rows.at(-1)?.number ?? null;
-      const drained = Promise.withResolvers<void>();
-      stream.onDrain(drained.resolve);
-      stream.onClose(drained.resolve);
       const isTaken = stream.write(rows.map((row) => `${line(row)}\n`).join(""));
       if (rows.length < LIMITS.replayPageRows) return stream.end();
-      if (!isTaken) await drained.promise;
+      await (isTaken ? nextTurn() : new Promise<void>((resolve) => (goOn = resolve)));
     }
   };
   return {

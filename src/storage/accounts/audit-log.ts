@@ -75,7 +75,10 @@ const FILTER = `account_id = +@accountId
   AND (CAST(@objectId AS TEXT) IS NULL OR object_id = @objectId)
   AND (CAST(@from AS BIGINT) IS NULL OR created_at >= @from)
   AND (CAST(@to AS BIGINT) IS NULL OR created_at < @to)
-  AND (CAST(@before AS BIGINT) IS NULL OR number < @before)`;
+  AND number < +@before`;
+
+/** Behind every entry. */
+const LAST = Number.MAX_SAFE_INTEGER;
 
 /** Every action of a group where it ends in a dot; else that action alone, all in small letters. */
 const patternOf = (action: string): string =>
@@ -101,7 +104,7 @@ export function createAuditStore(
     ORDER BY created_at LIMIT (@rows + 0)`);
   return {
     page: async (accountId, filter, before, rows) => (await page.all(
-      { accountId, ...parametersOf(filter), before, rows })).map(entryFromRow),
+      { accountId, ...parametersOf(filter), before: before ?? LAST, rows })).map(entryFromRow),
     after: async (accountId, number, rows) =>
       (await after.all({ accountId, after: number, rows })).map(entryFromRow),
     newest: async (accountId) => (await newest.get({ accountId }))?.number ?? 0,

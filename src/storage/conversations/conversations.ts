@@ -101,7 +101,7 @@ function createLists(
   const list = reader.prepare<object, SummaryRow & LastRow>(`
     ${SUMMARIES(LAST)}
     LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages WHERE conversation_id = c.id)
-    WHERE c.account_id = @accountId AND (CAST(@before AS BIGINT) = 0 OR c.id < @before)
+    WHERE c.account_id = @accountId AND c.id < +@before
       AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
       AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
       AND (CAST(@externalIdentifier AS TEXT) IS NULL OR c.external_identifier = @externalIdentifier)
@@ -116,7 +116,7 @@ function createLists(
     },
     list: async (accountId, filter: ConversationFilter, before, rows) => (await list.all({
       accountId,
-      before,
+      before: before || Number.MAX_SAFE_INTEGER,
       rows,
       type: filter.type ?? null,
       assistantId: filter.assistantId ?? null,

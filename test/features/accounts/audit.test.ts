@@ -4,6 +4,10 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { createParser } from "eventsource-parser";
+import { LIMITS } from "#core/limits.ts";
+import { nextTurn } from "#core/system.ts";
+import { auditRoutes } from "#features/accounts/audit-routes.ts";
+import type { ByteStream } from "#http/exchange.ts";
 import { memberOf } from "#support/members.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { newAssistant, startTestServer, testDataDir } from "#support/server.ts";
@@ -111,6 +115,37 @@ test("[AU322] it is read in pages and by filter, and exported whole, without for
   const jsonl = await server.call("GET", "/user/audit?format=jsonl", { key });
   const parsed = String(jsonl.body).trimEnd().split("\n").map((line) => JSON.parse(line) as Entry);
   assert.deepEqual(parsed.map(({ number }) => number), numbers);
+});
+
+test("[AU335] a long audit log that its reader takes as fast as it comes leaves others their turn after each page", async () => {
+  const rows = LIMITS.replayPageRows;
+  const numbers = Array.from({ length: rows * 3 + 1 }, (_, index) => rows * 3 + 1 - index);
+  let turn = 0;
+  const read: number[] = [];
+  const audit = {
+    page: async (_: number, _filter: object, before: number | null) => {
+      read.push(turn);
+      return numbers.filter((number) => before === null || number < before).slice(0, rows)
+        .map((number) => ({
+          number, actor: { kind: "key", id: "key:1", name: "" }, action: "tool.create",
+          object: null, details: {}, address: null, createdAt: 0,
+        }));
+    },
+  };
+  const [list] = auditRoutes({ audit } as unknown as Parameters<typeof auditRoutes>[0]);
+  const reply = await list?.handle({
+    caller: { accountId: 1 }, query: { format: "jsonl" },
+  } as never) as { stream(stream: ByteStream): void };
+  let written = "";
+  let isOver = false;
+  reply.stream({
+    write: (text) => (written += String(text)) !== "",
+    end: () => (isOver = true), abort: () => assert.fail("broken off"),
+    onDrain: () => undefined, onClose: () => undefined,
+  });
+  for (; !isOver && turn < numbers.length; turn += 1) await nextTurn();
+  assert.equal(written.trimEnd().split("\n").length, numbers.length);
+  assert.deepEqual(read, [...new Set(read)], "two pages were read in one turn");
 });
 
 test("[AU323] it is a stream of numbered events, resumed without gap or repeat", async () => {
