@@ -91,6 +91,7 @@ async function assemble(
     trustedProxies: config.PARLEY_TRUSTED_PROXIES,
     uploadsMax: config.PARLEY_UPLOADS_MAX,
     log,
+    every: (intervalMs, run) => system.every(intervalMs, run),
     newRequestId: () => system.uuid(),
     renderError: (error, request) => renderFault(toFault(error, log, request), "message"),
   });

@@ -178,6 +178,9 @@ export const LIMITS = {
   deltaCoalesceMs: 16,
   heartbeatMs: 15 * SECOND_MS,
   stalledReaderMs: 10 * SECOND_MS,
+  /** Between two offers of what the reader of a file has not taken yet. */
+  downloadOfferMs: 4 * SECOND_MS,
+  stalledDownloadMs: 5 * MINUTE_MS,
   socketBufferBytesMax: 256 * 1024,
   socketFrameBytesMax: 64 * 1024,
   replayPageRows: 100,

@@ -2,12 +2,14 @@
 // raw response after it was aborted or ended: uWebSockets.js throws, in async code fatally.
 import type { HttpResponse as RawResponse } from "uWebSockets.js";
 import { LIMITS } from "#core/limits.ts";
+import type { System, Timer } from "#core/system.ts";
 import type { ByteStream, HeaderMap, HttpRequest, Reply } from "./exchange.ts";
 
 /** Taken this way because an import of node:http loads the undici inside Node, too: 40 ms, 5 MB. */
 const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
 export interface ExchangeOptions {
+  every: System["every"];
   renderError(error: unknown, request: HttpRequest | null): Reply;
 }
 
@@ -42,6 +44,8 @@ export class Exchange {
   /** What was not taken of it, and how much of it is before that. */
   #rest: Uint8Array = NOTHING;
   #restAt = 0;
+  /** From when something was not taken at once. */
+  #offering: Timer | null = null;
 
   constructor(raw: RawResponse, options: ExchangeOptions) {
     this.#raw = raw;
@@ -129,11 +133,7 @@ export class Exchange {
       return reply.stream(this.#stream());
     }
     this.#bytes = bytes ?? null;
-    raw.onWritable((offset) => {
-      if (!this.#sendRest(raw, offset)) return false;
-      this.#guard(() => this.#drainCallback?.());
-      return true;
-    });
+    raw.onWritable((offset) => this.#goOn(raw, offset));
     raw.cork(() => {
       this.#writeHead(raw, reply.status, reply.contentType, reply.headers);
       // Starts inside the cork, so that the head and the first frames leave in one packet.
@@ -202,8 +202,38 @@ export class Exchange {
     else if (!flowing) {
       this.#rest = part;
       this.#restAt = before;
+      this.#offering ??= this.#offerAgain();
     }
     return flowing;
+  }
+
+  /**
+   * uWebSockets.js gives a reader up that takes no third of what the system holds for it within ten
+   * seconds of the last offer: one that pauses, or plays as it comes.
+   */
+  #offerAgain(): Timer {
+    let takenAt = 0;
+    let stalledMs = 0;
+    return this.#options.every(LIMITS.downloadOfferMs, () => {
+      const raw = this.#raw;
+      if (!raw) return;
+      const offset = raw.getWriteOffset();
+      stalledMs = this.#rest.length > 0 && offset === takenAt
+        ? stalledMs + LIMITS.downloadOfferMs
+        : 0;
+      takenAt = offset;
+      if (stalledMs < LIMITS.stalledDownloadMs) raw.cork(() => void this.#goOn(raw, offset));
+      else {
+        raw.close();
+        this.#finish();
+      }
+    });
+  }
+
+  #goOn(raw: RawResponse, offset: number): boolean {
+    if (!this.#sendRest(raw, offset)) return false;
+    this.#guard(() => this.#drainCallback?.());
+    return true;
   }
 
   /** `offset`: how much of the body is out. False: some of it still waits. */
@@ -221,6 +251,7 @@ export class Exchange {
     this.#raw = null;
     if (this.#closed) return;
     this.#closed = true;
+    this.#offering?.cancel();
     for (const callback of this.#closeCallbacks.splice(0)) this.#guard(callback);
   }
 }

@@ -14,6 +14,7 @@ import { makeRoomForHeaders } from "#config/library.ts";
 import { Fault, fieldFault, MisconfiguredStart, StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
 import { framingFault, isFramingFault } from "./errors.ts";
 import { createAddressReader, createSchemeReader } from "./address.ts";
 import { Exchange } from "./response.ts";
@@ -34,6 +35,7 @@ interface HttpServerOptions {
   /** Files that may arrive at a time. */
   uploadsMax: number;
   log: Logger;
+  every: System["every"];
   newRequestId(): string;
   /** Renders whatever a handler threw; must not throw itself. */
   renderError(error: unknown, request: HttpRequest | null): Reply;
@@ -263,6 +265,7 @@ function createOpener(
     const paramCount = (route.pattern.match(/:/g) ?? []).length;
     return (raw: RawResponse, req: RawRequest): void => {
       const exchange = new Exchange(raw, {
+        every: options.every,
         renderError: route.refuse ?? options.renderError,
       });
       try {

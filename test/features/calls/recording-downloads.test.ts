@@ -7,8 +7,12 @@ import { get, request, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { buffer } from "node:stream/consumers";
+import { connect } from "node:net";
+import { LIMITS } from "#core/limits.ts";
 import { createLogger } from "#core/logger.ts";
-import { createHttpServer } from "#http/server.ts";
+import { nextTurn, type System } from "#core/system.ts";
+import { createHttpServer, type HttpServer } from "#http/server.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
 const dataDir = testDataDir();
@@ -101,11 +105,61 @@ test("[CR521] the last bytes of a recording; what became another file meanwhile 
     [200, String(sound.length), etag]);
 });
 
-test("[CR364] a file that is at its end before its reader is comes whole; one that is shorter than was said breaks off", async () => {
-  const answers = createHttpServer({
-    tls: null, trustedProxies: [], uploadsMax: 1, log: createLogger("silent"),
-    newRequestId: () => "1", renderError: () => ({ status: 500, json: {} }),
+const createAnswers = ({ every }: System): HttpServer => createHttpServer({
+  tls: null, trustedProxies: [], uploadsMax: 1, log: createLogger("silent"), every,
+  newRequestId: () => "1", renderError: () => ({ status: 500, json: {} }),
+});
+
+test("[CR522] a reader that takes a little at a time is offered the rest again and again; one that takes nothing for minutes is given up", async () => {
+  const system = createManualSystem();
+  const answers = createAnswers(system);
+  const closed = Promise.withResolvers<void>();
+  let at = 0;
+  answers.route({
+    method: "GET", pattern: "/slow", bodyBytesMax: 0,
+    handle: () => ({
+      status: 200, contentType: "audio/wav", bytes: sound.length,
+      stream: (stream) => {
+        const write = (): void => {
+          while (at < sound.length && stream.write(sound.subarray(at, at += 16 * 1024)));
+        };
+        stream.onDrain(write);
+        stream.onClose(closed.resolve);
+        write();
+      },
+    }),
   });
+  /** Resolves to how much was taken once nothing more is. */
+  const taken = async (): Promise<number> => {
+    const before = at;
+    for (let turn = 0; turn < 100; turn += 1) await nextTurn();
+    return at === before && at > 0 ? at : taken();
+  };
+  const socket = connect(await answers.listen("127.0.0.1", 0), "127.0.0.1");
+  const parts: Buffer[] = [];
+  socket.pause();
+  socket.on("data", (part) => void parts.push(part));
+  socket.write("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  await taken();
+  // Less than what the system waits for before it says that there is room again.
+  socket.resume();
+  while (parts.reduce((sum, { length }) => sum + length, 0) < 400_000) await nextTurn();
+  socket.pause();
+  const before = await taken();
+  system.advance(LIMITS.downloadOfferMs);
+  assert.ok(await taken() > before, "nothing was offered");
+  system.advance(LIMITS.stalledDownloadMs + 2 * LIMITS.downloadOfferMs);
+  await closed.promise;
+  socket.resume();
+  await once(socket, "close");
+  const all = Buffer.concat(parts);
+  const body = all.subarray(all.indexOf("\r\n\r\n") + 4);
+  assert.ok(body.length < sound.length && body.equals(sound.subarray(0, body.length)));
+  answers.close();
+});
+
+test("[CR364] a file that is at its end before its reader is comes whole; one that is shorter than was said breaks off", async () => {
+  const answers = createAnswers(createManualSystem());
   const at = (path: string, bytes: number): void => answers.route({
     method: "GET", pattern: path, bodyBytesMax: 0,
     handle: () => ({
