@@ -9,7 +9,7 @@ import { StartFailure, StorageFailure } from "#core/faults.ts";
 import { indexMessages } from "#features/conversations/desk/inbox.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
-import { nextTurn, wait, type Timer } from "#core/system.ts";
+import { nextTurn, wait } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 import { renderFault, toFault } from "#http/errors.ts";
 import { listeningOrigin } from "#core/networks.ts";
@@ -22,6 +22,7 @@ import { createHostedLines } from "./hosted-carriers.ts";
 import { mount, type Mounted, type Parts } from "./mount.ts";
 import { leaveMark, nodeBefore } from "./node-mark.ts";
 import { watchOpenFiles } from "./open-files.ts";
+import { createRounds } from "./rounds.ts";
 import { openWire } from "./wire.ts";
 
 /** Where the server is reached once it listens. */
@@ -162,23 +163,13 @@ interface Timers {
   settled(): Promise<void>;
 }
 
-/** Work that comes round by the clock, each kind of it once at a time. */
 function startTimers({ config, log, system, storage, nodes, features, server }: Parts): Timers {
   const { accounts, calls, conversations, delivery, phoneNumbers, voice } = features;
   const rows = LIMITS.retentionRowsMax;
   const daysAgo = (days: number): number => system.now() - days * DAY_MICROS;
-  const underWay = new Map<string, Promise<void>>();
-  const every = (ms: number, what: string, run: () => Promise<unknown>): Timer =>
-    system.every(ms, () => {
-      if (storage.failure() || underWay.has(what)) return;
-      const work = run().then(
-        () => void underWay.delete(what),
-        (error: unknown) => {
-          underWay.delete(what);
-          log.error({ err: error }, `${what} failed`);
-        });
-      underWay.set(what, work);
-    });
+  const { every, settled } = createRounds({
+    system, log, isHalted: () => storage.failure() !== null,
+  });
   const forAll: typeof every = (ms, what, run) =>
     every(ms, what, async () => nodes.hasClock() && run());
   const timers = [
@@ -209,7 +200,7 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
   ];
   return {
     cancel: () => timers.forEach((timer) => timer.cancel()),
-    settled: async () => void await Promise.all(underWay.values()),
+    settled,
   };
 }
 
