@@ -8,8 +8,9 @@ import {
 import { basename, join } from "node:path";
 import { test } from "node:test";
 import Database from "better-sqlite3";
+import { nextTurn } from "#core/system.ts";
 import { backupDatabase } from "#storage/engines/sqlite/backup.ts";
-import { databasePath, lockDataDir } from "#storage/engines/sqlite/database.ts";
+import { databasePath, lockDataDir, openWriter } from "#storage/engines/sqlite/database.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { isOverPostgres } from "#support/engines.ts";
 import { startEndpoint } from "#support/endpoint.ts";
@@ -78,6 +79,30 @@ test("[CL4] a backup made while the server runs restores elsewhere with a clean 
   assert.equal(verified.ok, true);
   await server.close();
   for (const dir of [target, other]) rmSync(dir, { recursive: true });
+});
+
+test("[CL112] a backup ends however often the server commits meanwhile, and has what was there when it began", async () => {
+  const dir = testDataDir();
+  const db = openWriter(dir, { migrate: true });
+  db.exec("CREATE TABLE ballast (bytes BLOB); INSERT INTO ballast VALUES (zeroblob(4000000))");
+  db.exec("CREATE TABLE commits (number INTEGER)");
+  const copy = join(dir, "copy.db");
+  let isOver = false;
+  const backup = backupDatabase(dir, copy).finally(() => (isOver = true));
+  const commit = db.prepare("INSERT INTO commits VALUES (1)");
+  const commitsMax = 500;
+  let commits = 0;
+  for (; !isOver && commits < commitsMax; commits += 1) {
+    commit.run();
+    await nextTurn();
+  }
+  await backup;
+  db.close();
+  assert.ok(commits < commitsMax, "it began anew with each commit");
+  const copied = new Database(copy, { readonly: true });
+  assert.equal(copied.prepare("SELECT count(*) FROM commits").pluck().get(), 0);
+  copied.close();
+  rmSync(dir, { recursive: true });
 });
 
 test("[CL5] restore keeps the database it replaces and refuses a damaged backup", async () => {

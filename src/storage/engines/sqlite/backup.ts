@@ -57,6 +57,10 @@ export async function backupDatabase(dataDir: string, target: string): Promise<v
   rmSync(partial, { force: true });
   const db = openForInspection(databasePath(dataDir));
   try {
+    // What is read in a transaction stays as it was: else each commit of the server meanwhile has
+    // SQLite begin the copy anew, and one of a busy server never ends.
+    db.exec("BEGIN");
+    schemaVersion(db);
     await db.backup(partial);
   } finally {
     db.close();
