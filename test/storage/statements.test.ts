@@ -112,7 +112,7 @@ const MAY_LOOK_THROUGH_ALL = {
   "WITH billed AS": "the ledger is verified whole",
   "INSERT INTO": "only where a key were changed would its references be looked for",
   "DELETE FROM webhook_endpoints": "an endpoint goes once",
-  "SELECT a.account_id AS \"accountId\", a.uuid AS id FROM attachments": "a sweep",
+  "SELECT account_id AS \"accountId\", uuid AS id FROM attachments": "a sweep",
   "SELECT id, \"accountId\" FROM ( SELECT id, account_id": "the oldest events, bounded",
 };
 

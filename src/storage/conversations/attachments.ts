@@ -22,8 +22,8 @@ export function createAttachmentStore(
     SELECT uuid AS id, name, type, bytes FROM attachments
     WHERE conversation_id = @conversationId AND uuid = @id`);
   const left = reader.prepare<object, { accountId: number; id: string }>(`
-    SELECT account_id AS "accountId", uuid AS id FROM attachments a
-    WHERE ${IS_LEFT} ORDER BY a.id LIMIT (@rows + 0)`);
+    SELECT account_id AS "accountId", uuid AS id FROM attachments
+    WHERE ${IS_LEFT} ORDER BY id LIMIT (@rows + 0)`);
   return {
     add: (args) => writer.write("attachments.add", args),
     find: async (conversationId, ids) => {
