@@ -151,7 +151,7 @@ test("[SO61] no statement looks through all turns, messages, calls, leads or del
   assert.deepEqual([...looked], []);
 });
 
-test("[SO62] a page of conversations or of the audit log begins where it is asked for, whatever is before it", async () => {
+test("[SO71] a page of conversations or of the audit log begins where it is asked for, whatever is before it", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const { createSearchCommands: commands, createSearchIndex: index } =
