@@ -177,6 +177,8 @@ function listenForSignals(system: System): { first: Promise<void>; second: Promi
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
+  // Unheard, it has Node open its debugger to everybody on the machine.
+  process.on("SIGUSR1", () => undefined);
   return { first: first.promise, second: second.promise };
 }
 

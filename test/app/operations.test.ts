@@ -10,6 +10,7 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { auditBeside } from "#support/beside.ts";
 import { aboutTheFile, isOverPostgres } from "#support/engines.ts";
+import { freePorts } from "#support/free-ports.ts";
 import { engineEnv, MAIN, startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
@@ -156,6 +157,21 @@ test("[OP4] the lock file names every optional package it needs and no install s
   assert.doesNotMatch(text, /"resolved": "(?!scripts\/bundled")/, "no registry hosts");
   // npm would run node-gyp for any package with a binding.gyp, whatever the lock file says.
   assert.match(readFileSync(join(import.meta.dirname, "../../.npmrc"), "utf8"), /^ignore-scripts=true$/m);
+});
+
+test("[OP183] SIGUSR1 opens no debugger", async () => {
+  const port = await freePorts();
+  const dataDir = testDataDir();
+  const { process: child, url } = await startProcess(
+    dataDir, { NODE_OPTIONS: `--inspect-port=${port}` });
+  child.kill("SIGUSR1");
+  for (let look = 0; look < 50; look += 1) {
+    assert.equal((await fetch(`${url}/livez`)).status, 200);
+    await assert.rejects(fetch(`http://127.0.0.1:${port}/json`));
+  }
+  child.kill("SIGTERM");
+  await once(child, "exit");
+  rmSync(dataDir, { recursive: true });
 });
 
 test("[OP5] [OP181] SIGTERM, also twice at once, lets a reply in flight finish, refuses new ones and tells watchers to come back", async () => {
