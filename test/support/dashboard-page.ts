@@ -217,6 +217,12 @@ export async function seriousOf(page: Page): Promise<string[]> {
 export const overhangOf = async (page: Page): Promise<number> =>
   Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
 
+/** Headings of columns that are wider than their column, once the width of now is drawn. */
+export const cutHeadings = (page: Page): Promise<unknown> => page.evaluate(
+  `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))).then(() =>
+    [...document.querySelectorAll(".list th")]
+      .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent))`);
+
 async function look(page: Page): Promise<void> {
   for (const { viewport, colorScheme } of LOOKS) {
     await page.setViewportSize(viewport);
@@ -224,6 +230,7 @@ async function look(page: Page): Promise<void> {
     const what = `${viewport.width} px, ${colorScheme}`;
     const overhang = await overhangOf(page);
     assert.ok(overhang <= 0, `${what}: ${overhang} px wider than the screen`);
+    assert.deepEqual(await cutHeadings(page), [], `${what}: headings that are cut`);
     assert.deepEqual((await seriousOf(page)).map((one) => `${what}: ${one}`), []);
   }
   await page.setViewportSize(SCREENS[0]);

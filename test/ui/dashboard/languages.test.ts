@@ -8,6 +8,7 @@ import type { Page } from "playwright-core";
 import { keysOfDashboard, languages, problemsOf, readCatalog } from "#scripts/texts.ts";
 import { translatable } from "#ui/translatable.ts";
 import { noBrowser, openBrowser } from "#support/browser.ts";
+import { cutHeadings } from "#support/dashboard-page.ts";
 import { dataRoot } from "#support/data-folder.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
@@ -191,6 +192,26 @@ test("[DB445] the page people talk from is read in the visitor's language", { sk
   await page.getByText("Bereit, wenn Sie es sind").waitFor();
   assert.equal(await page.evaluate("document.documentElement.lang"), "de");
   await context.close();
+});
+
+test("[DB666] no heading of a column is cut, whatever its language", { skip, timeout }, async () => {
+  assert.ok(browser);
+  const { id, uuid } = await newAssistant(server, { type: "inbound", status: "active" });
+  await newConversation(server, uuid);
+  await server.call("POST", "/user/try_call", { body: { assistant_id: id } });
+  for (const locale of ["de", "es", "fr"]) {
+    const context = await browser.newContext({ locale, viewport: { width: 1280, height: 800 } });
+    const page = await context.newPage();
+    await page.goto(server.url);
+    await page.evaluate(`sessionStorage.setItem("parley-api-key", ${JSON.stringify(server.key)})`);
+    for (const path of ["/conversations", "/calls"]) {
+      await page.goto(`${server.url}/#${path}`);
+      await page.reload();
+      await page.locator(".list tbody a").first().waitFor();
+      assert.deepEqual(await cutHeadings(page), [], `${locale} ${path}`);
+    }
+    await context.close();
+  }
 });
 
 const DIALOGS = [

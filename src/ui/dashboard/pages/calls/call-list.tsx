@@ -40,9 +40,9 @@ const COLUMNS: Column<CallRecord>[] = [
   },
   { title: "Direction", cell: ({ type }) => typeWords(type), priority: 3, grow: 1.2 },
   { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.3 },
-  { title: "Status", priority: 2, cell: ({ status }) => <Status code={status} />, grow: 2.05 },
+  { title: "Status", priority: 2, cell: ({ status }) => <Status code={status} />, grow: 1.85 },
   {
-    title: "Duration", align: "end", priority: 2, grow: 0.95,
+    title: "Duration", align: "end", priority: 2, grow: 1.15,
     cell: ({ status, duration: seconds }) => isLive(status) ? "–" : duration(seconds),
   },
   {

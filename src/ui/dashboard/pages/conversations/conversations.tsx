@@ -63,25 +63,25 @@ const lastWords = ({ last_message: last }: Listed): string => last ? inOneLine(l
 const COLUMNS: Column<Listed>[] = [
   { title: "Customer", grow: 2, cell: (row, has) => <Customer row={row} has={has} /> },
   {
-    title: "Last words", priority: 2, grow: 1.8,
+    title: "Last words", priority: 2, grow: 1.4,
     cell: (row) => <span class="last-words">{lastWords(row)}</span>,
   },
   {
-    title: "Last change", grow: 1.45,
+    title: "Last change", grow: 1.3,
     cell: ({ updated_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
   {
-    title: "Assistant", priority: 2, grow: 1.5,
+    title: "Assistant", priority: 2, grow: 1.35,
     cell: ({ assistant_name: name, type }) => <TwoLines main={name} sub={typeName(type)} />,
   },
-  { title: "State", priority: 2, grow: 2.2, cell: stateOf },
+  { title: "State", priority: 2, grow: 2.1, cell: stateOf },
   {
-    title: "Rating", priority: 3, grow: 0.8, align: "end",
+    title: "Rating", priority: 3, grow: 1.25, align: "end",
     cell: ({ satisfaction }) => satisfaction ? `${satisfaction.score} of 5` : "–",
   },
   {
     title: "Messages", cell: ({ message_count: messages }) => count(messages), align: "end",
-    priority: 3, grow: 1.05,
+    priority: 3, grow: 1.4,
   },
   {
     title: "Cost", cell: ({ total_cost: cost }) => money(cost), align: "end", priority: 3, grow: 1,
