@@ -142,7 +142,8 @@ function warnOfModel(
 
 /** After so long the process ends as it is. */
 function longestStopMs(config: Config): number {
-  const callsMs = config.PARLEY_CALL_DRAIN_SECONDS * 1000 + LIMITS.callGoodbyeMs;
+  const callsMs =
+    config.PARLEY_CALL_DRAIN_SECONDS * 1000 + LIMITS.callGoodbyeMs + LIMITS.callEndMs;
   return Math.max(config.PARLEY_DRAIN_SECONDS * 1000, callsMs) + LIMITS.shutdownMarginMs;
 }
 

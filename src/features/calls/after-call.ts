@@ -14,15 +14,18 @@ export interface AfterCall {
   finish(callId: number): Promise<void>;
   /** Looks for calls that nobody is at, and finishes them one after another. */
   look(): void;
+  /** Breaks off evaluations under way, for the next start or another node to make. */
+  leave(): void;
 }
 
 export function createAfterCall(options: CallingOptions): AfterCall {
   const { toFinish, system, log } = options;
   const working = new Map<number, Promise<void>>();
+  const leaving = new AbortController();
   const finish = (callId: number): Promise<void> => {
     const known = working.get(callId);
     if (known) return known;
-    const work = finishCall(options, callId).then(
+    const work = finishCall(options, callId, leaving.signal).then(
       () => void working.delete(callId),
       (error: unknown) => {
         // Whatever else it is would be so again, at the price of another evaluation.
@@ -39,11 +42,13 @@ export function createAfterCall(options: CallingOptions): AfterCall {
       if (!working.has(callId)) await finish(callId).catch(failed);
     }
   }, failed);
-  return { finish, look: looks.ask };
+  return { finish, look: looks.ask, leave: () => leaving.abort() };
 }
 
 /** What fails is noted, the call is finished all the same. */
-async function finishCall(options: CallingOptions, callId: number): Promise<void> {
+async function finishCall(
+  options: CallingOptions, callId: number, signal: AbortSignal,
+): Promise<void> {
   const { calls, findAssistant, evaluate, system } = options;
   const call = await calls.findById(callId);
   // Others may have come first.
@@ -52,8 +57,10 @@ async function finishCall(options: CallingOptions, callId: number): Promise<void
   const kept = Promise.race([keepAll(options, call), wait(system, LIMITS.recordingPutMs)]);
   const assistant = await findAssistant(call.accountId, call.assistantId);
   const { values, error } = assistant
-    ? await evaluate(assistant, await calls.transcript(callId))
+    ? await evaluate(assistant, await calls.transcript(callId), signal)
     : { values: {}, error: "The assistant was deleted." };
+  // What was cut short is due still.
+  if (signal.aborted) return;
   await kept;
   await calls.finish(call, { evaluation: values, evaluationError: error });
 }

@@ -70,7 +70,7 @@ const WEB_RATE = 16_000;
 export function createCalling(options: CallingOptions): Calling {
   const { media, calls, capacity, system, log } = options;
   const live = new Map<number, LiveCall>();
-  const { finish, look: lookForEnded } = createAfterCall(options);
+  const { finish, look: lookForEnded, leave } = createAfterCall(options);
   capacity.count(() => live.values());
   const keep = (what: string, work: Promise<unknown>): void => {
     work.catch((error: unknown) => log.error({ err: error }, `${what} failed`));
@@ -134,7 +134,7 @@ export function createCalling(options: CallingOptions): Calling {
       capacity.close();
       if (waitMs > 0) await untilOver(options, live, waitMs);
       isStopping = true;
-      await sayGoodbye(options, live);
+      await sayGoodbye(options, live).then(leave);
       await Promise.all([...live.values()].map((call) => end(call, "server_restarted")));
     },
   };
