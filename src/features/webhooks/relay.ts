@@ -44,7 +44,7 @@ interface Relay {
   wake(endpointId: number | null): void;
   /** Finds what was written elsewhere or left by a node that is gone. */
   look(): void;
-  /** No attempt begins any more; resolves once those under way are recorded. */
+  /** No attempt begins any more; resolves once those under way are recorded or broken off. */
   close(): Promise<void>;
 }
 
@@ -63,9 +63,10 @@ export function createRelay(options: RelayOptions): Relay {
   const loops = new Map<number, Loop>();
   const working = new Set<Promise<void>>();
   let [newestId, isClosing] = [0, false];
+  const leaving = new AbortController();
 
   const isOver = (): boolean => isClosing || !options.node.holds();
-  const { isOurs, send } = createSending(options, isOver);
+  const { isOurs, send } = createSending(options, isOver, leaving.signal);
   /** Sends what may be sent to an endpoint; false: nothing waits for it here. */
   const drain = async (endpointId: number, loop: Loop): Promise<boolean> => {
     while (!isOver()) {
@@ -93,9 +94,10 @@ export function createRelay(options: RelayOptions): Relay {
       } while (loop.isAsked && !isClosing);
       if (!waits) loops.delete(endpointId);
     } catch (error) {
+      loops.delete(endpointId);
+      if (leaving.signal.aborted) return;
       // The disk has failed: nothing may be sent whose result cannot be kept.
       log.error({ err: error, endpoint_id: endpointId }, "webhooks of an endpoint have stopped");
-      loops.delete(endpointId);
     } finally {
       loop.isRunning = false;
     }
@@ -126,13 +128,21 @@ export function createRelay(options: RelayOptions): Relay {
     close: async () => {
       isClosing = true;
       for (const { timer } of loops.values()) timer?.cancel();
-      await looks.settled();
-      await Promise.all(working);
+      await looks.settled().then(() => ended(working, leaving, system));
     },
   };
 }
 
-function createSending(options: RelayOptions, isOver: () => boolean) {
+/** A receiver that answers later gets its message again, under the same id, from the next start. */
+async function ended(
+  working: ReadonlySet<Promise<void>>, leaving: AbortController, system: System,
+): Promise<void> {
+  const late = system.after(LIMITS.answersMs, () => leaving.abort());
+  await Promise.all(working);
+  late.cancel();
+}
+
+function createSending(options: RelayOptions, isOver: () => boolean, signal: AbortSignal) {
   const { store, node: { nodeId }, wakeOther, system } = options;
   const turns = createTurns(options.atOnceMax);
   /** Whether what waits is this node's to send; where it is another's, that one is woken. */
@@ -147,7 +157,7 @@ function createSending(options: RelayOptions, isOver: () => boolean) {
   const sendHead = async (endpointId: number): Promise<void> => {
     const head = isOver() ? null : await store.head(endpointId);
     if (!head || isUnprepared(head.delivery) || !await isOurs(head) || isOver()) return;
-    await attempt(options, head.delivery, head.endpoint);
+    await attempt(options, head, signal);
   };
   return {
     isOurs,
@@ -181,7 +191,7 @@ function createTurns(max: number): { take(work: () => Promise<void>): Promise<vo
 }
 
 async function attempt(
-  options: RelayOptions, delivery: Delivery, endpoint: Endpoint,
+  options: RelayOptions, { delivery, endpoint }: Head, signal: AbortSignal,
 ): Promise<void> {
   const { store, system } = options;
   const startedMs = system.monotonicMs();
@@ -198,7 +208,7 @@ async function attempt(
     totalMs: options.attemptMs,
     bytesMax: LIMITS.webhookResponseBytesMax,
     isCut: true,
-  });
+  }, signal);
   const result = judge(options, delivery, endpoint, reply);
   await store.record(result);
   options.observe(result.outcome, (system.monotonicMs() - startedMs) / 1000);
