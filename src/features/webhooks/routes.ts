@@ -29,6 +29,8 @@ const HOOK = "https://example.com/hooks/parley";
 const Url = {
   ...HttpUrl("The url must be a valid URL."), ...about("Where events are sent to.", HOOK),
 };
+const DISABLED =
+  "Disabled: nothing is sent; what happens meanwhile is in the list of deliveries, `dead`, to be replayed.";
 const EVENT_TYPES_MAX = 50;
 const EventTypes = Type.Array(
   Type.String({ pattern: "^(\\*|[a-z_]{1,64})$" }), {
@@ -42,7 +44,7 @@ const EndpointSchema = Type.Object({
   assistant_id: Nullable(Type.Integer(about("Whose webhook it is; null: the account's.", 1))),
   url: Type.String(about("Where it is sent to.", HOOK)),
   events: Type.Array(Type.String(), about("Types of events that are sent; `*`: all.", ["*"])),
-  status: literals(["active", "disabled"], "Disabled: nothing is sent; events wait."),
+  status: literals(["active", "disabled"], DISABLED),
   disabled_reason: Nullable(Type.String(about(
     "Why it was disabled; null: it was not, or by you.", "It failed for five days."))),
   secret: Type.String(about(
@@ -178,8 +180,7 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       body: Type.Object({
         url: Type.Optional(Url),
         events: Type.Optional(EventTypes),
-        status: Type.Optional(literals(
-          ["active", "disabled"] as const, "Disabled: nothing is sent; events wait.")),
+        status: Type.Optional(literals(["active", "disabled"] as const, DISABLED)),
       }),
       responses: { 200: { description: "The endpoint", schema: OneEndpoint } },
       handle: async ({ caller, id, body }) => {
