@@ -92,6 +92,20 @@ interface NewEvent {
   now: Instant;
 }
 
+/** The conversation of what its account alone receives about it, which goes when that does. */
+function conversationIn(data: CommittedData): string | null {
+  switch (data.type) {
+    case "note_added":
+    case "callback_requested":
+    case "callback_done":
+    case "conversation_evaluated":
+    case "reply_failure_explained":
+      return data.conversation_id;
+    default:
+      return null;
+  }
+}
+
 /**
  * Inserts one event, whose sequence numbers the caller has drawn from its own rows, and what
  * webhooks report it.
@@ -99,9 +113,9 @@ interface NewEvent {
 export function createEventAppender(sql: Sql): (event: NewEvent) => Awaitable<CommittedEvent> {
   const insert = sql.prepare(`
     INSERT INTO events (account_id, account_sequence, conversation_id, call_id, sequence, type, data,
-      created_at, ledger_number, lead_id)
+      created_at, ledger_number, lead_id, about_conversation)
     VALUES (@accountId, @accountSequence, @conversationId, @callId, @sequence, @type, @json, @now,
-      @ledgerNumber, @leadId)`);
+      @ledgerNumber, @leadId, @about)`);
   const enqueue = createEnqueue(sql);
   return ({ accountId, accountSequence, conversation, call, ledgerNumber, data, now }) => {
     const sequence = conversation?.sequence ?? call?.sequence ?? 0;
@@ -118,6 +132,7 @@ export function createEventAppender(sql: Sql): (event: NewEvent) => Awaitable<Co
       now,
       ledgerNumber: ledgerNumber ?? null,
       leadId: data.type === "lead_status_changed" ? data.lead_id : null,
+      about: conversation === null ? conversationIn(data) : null,
     });
     return chain(inserted, (id) => {
       const event: CommittedEvent = {

@@ -166,9 +166,14 @@ export function createAttachments({ store, files, removals, system }: Attachment
     sweep: async (): Promise<void> => {
       const now = system.now();
       const before = now - DAY_MICROS;
-      for (const one of await store.left(before, SWEEP_ROWS)) {
-        if (await store.forget({ ...one, before, now })) await removals.remove(fileNameOf(one.id));
-      }
+      let found;
+      do {
+        found = await store.left(before, SWEEP_ROWS);
+        for (const one of found) {
+          const isGone = await store.forget({ ...one, before, now });
+          if (isGone) await removals.remove(fileNameOf(one.id));
+        }
+      } while (found.length === SWEEP_ROWS);
     },
   };
 }

@@ -7,10 +7,9 @@ import { createUnwanted } from "#storage/removals.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
-/** Never sent and older than `before`, or of a conversation that is gone. */
-const IS_LEFT = `((sent_at IS NULL AND created_at < @before)
-  OR NOT EXISTS (SELECT 1 FROM conversations c
-    WHERE c.id = conversation_id AND c.type <> '${DELETED}'))`;
+/** Never sent and older than `before`, as those of a deleted conversation are from then on. */
+const IS_LEFT = "sent_at IS NULL AND created_at < @before";
+export const LET_GO = "UPDATE attachments SET sent_at = NULL, created_at = 0 WHERE conversation_id = @id";
 
 type Added = Parameters<AttachmentStore["add"]>[0];
 type Forgotten = Parameters<AttachmentStore["forget"]>[0];
@@ -23,7 +22,7 @@ export function createAttachmentStore(
     WHERE conversation_id = @conversationId AND uuid = @id`);
   const left = reader.prepare<object, { accountId: number; id: string }>(`
     SELECT account_id AS "accountId", uuid AS id FROM attachments
-    WHERE ${IS_LEFT} ORDER BY id LIMIT (@rows + 0)`);
+    WHERE ${IS_LEFT} ORDER BY created_at LIMIT (@rows + 0)`);
   return {
     add: (args) => writer.write("attachments.add", args),
     find: async (conversationId, ids) => {
@@ -44,7 +43,9 @@ export function attachmentCommands(sql: Sql) {
     "SELECT count(*) AS count FROM attachments WHERE conversation_id = @conversationId");
   const insert = sql.prepare(`
     INSERT INTO attachments (uuid, account_id, conversation_id, name, type, bytes, created_at)
-    VALUES (@uuid, @accountId, @conversationId, @name, @type, @bytes, @now)`);
+    VALUES (@uuid, @accountId, @conversationId, @name, @type, @bytes,
+      CASE WHEN EXISTS (SELECT 1 FROM conversations
+        WHERE id = @conversationId AND type <> '${DELETED}') THEN CAST(@now AS BIGINT) ELSE 0 END)`);
   const unwanted = createUnwanted(sql);
   const remove = sql.prepare(
     `DELETE FROM attachments WHERE uuid = @id AND account_id = @accountId AND ${IS_LEFT}`);

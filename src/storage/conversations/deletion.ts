@@ -3,6 +3,7 @@
 import type { BulkStore, Deleted, Labelled } from "#features/conversations/bulk.ts";
 import { createNoteAudit } from "#storage/accounts/audit-log.ts";
 import { IS_LIVE } from "#storage/calls/rows.ts";
+import { LET_GO } from "./attachments.ts";
 import { DELETED } from "./rows.ts";
 import { createAccountSequence, createEventAppender } from "#storage/events.ts";
 import type { SearchCommands } from "#storage/search/search.ts";
@@ -34,20 +35,10 @@ function createRemoval(sql: Sql, search: SearchCommands) {
       data = @data
     WHERE conversation_id = @id`);
   // The account alone received notes, callbacks, why replies failed and what an evaluation found,
-  // under no conversation. They are looked for where there are any, from the conversation's first
-  // event on.
+  // under no conversation.
   const blankOwn = sql.prepare(`
-    UPDATE events SET type = 'conversation_deleted', data = @data
-    WHERE account_id = @accountId AND conversation_id IS NULL
-      AND account_sequence > coalesce(
-        (SELECT min(account_sequence) FROM events WHERE conversation_id = @id), 0)
-      AND type IN ('note_added', 'callback_requested', 'callback_done', 'conversation_evaluated',
-        'reply_failure_explained')
-      AND data LIKE '%"conversation_id":"' || @uuid || '"%'
-      AND (EXISTS (SELECT 1 FROM conversation_notes WHERE conversation_id = @id)
-        OR EXISTS (SELECT 1 FROM callbacks WHERE conversation_id = @id)
-        OR EXISTS (SELECT 1 FROM events WHERE conversation_id = @id AND type = 'reply_failed')
-        OR EXISTS (SELECT 1 FROM conversations WHERE id = @id AND evaluation IS NOT NULL))`);
+    UPDATE events SET type = 'conversation_deleted', data = @data, about_conversation = NULL
+    WHERE about_conversation = @uuid AND +account_id = @accountId`);
   // What is not sent by now is not sent any more: it says what is to be forgotten.
   const removeDeliveries = sql.prepare(`
     DELETE FROM webhook_deliveries WHERE conversation_uuid = @uuid
@@ -61,7 +52,7 @@ function createRemoval(sql: Sql, search: SearchCommands) {
   const parts = PARTS.map((table) =>
     sql.prepare(`DELETE FROM ${table} WHERE conversation_id = @id`));
   // The ledger's entries name the turns, and no id may come again: rows stay, and say nothing.
-  const emptied = [`
+  const emptied = [LET_GO, `
     UPDATE messages SET content = '', function_calls = NULL, author = NULL, idempotency_key = NULL,
       rating = NULL, attachments = NULL
     WHERE conversation_id = @id`, `

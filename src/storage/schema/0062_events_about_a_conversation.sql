@@ -1,0 +1,15 @@
+-- What the account alone received about a conversation is found by it when the conversation is
+-- deleted: its own events were looked through one by one, all since the conversation began.
+ALTER TABLE events ADD COLUMN about_conversation TEXT;
+-- only sqlite
+UPDATE events SET about_conversation = substr(data, instr(data, '"conversation_id":"') + 19, 36)
+  WHERE conversation_id IS NULL AND type IN ('note_added', 'callback_requested', 'callback_done',
+    'conversation_evaluated', 'reply_failure_explained');
+-- end
+-- only postgres
+UPDATE events SET about_conversation = substring(data FROM '"conversation_id":"([^"]+)"')
+  WHERE conversation_id IS NULL AND type IN ('note_added', 'callback_requested', 'callback_done',
+    'conversation_evaluated', 'reply_failure_explained');
+-- end
+CREATE INDEX events_about_conversation ON events (about_conversation)
+  WHERE about_conversation IS NOT NULL;
