@@ -286,7 +286,7 @@ for (const engine of ENGINES) {
     });
     const makes = [...groups, async () => {
       const { id: knowledgebaseId } = await storage.knowledgebases.create(named);
-      await storage.knowledgebases.remove({ accountId, knowledgebaseId, now });
+      await storage.knowledgebases.remove({ accountId, knowledgebaseId, rows: 100, now });
       return knowledgebaseId;
     }];
     for (const make of makes) assert.ok(await make() < await make());

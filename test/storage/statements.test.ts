@@ -111,8 +111,6 @@ const GROWING = new Set([
 const MAY_LOOK_THROUGH_ALL = {
   "WITH billed AS": "the ledger is verified whole",
   "INSERT INTO": "only where a key were changed would its references be looked for",
-  "DELETE FROM webhook_endpoints": "an endpoint goes once",
-  "SELECT account_id AS \"accountId\", uuid AS id FROM attachments": "a sweep",
   "SELECT id, \"accountId\" FROM ( SELECT id, account_id": "the oldest events, bounded",
 };
 
@@ -167,6 +165,36 @@ test("[SO71] a page of conversations or of the audit log begins where it is aske
   rmSync(place, { recursive: true });
   assert.equal(plans.length, 2);
   for (const plan of plans) assert.match(plan, /account_id=\? AND (id|number)<\?/);
+});
+
+test("[SO92] what an account received about a conversation, what an endpoint has and what is past its time is found without a look at the rest", async () => {
+  const place = testDataDir();
+  const db = openWriter(place, { migrate: true });
+  const { createSearchCommands: commands, createSearchIndex: index } =
+    await import("#storage/engines/sqlite/search.ts");
+  const texts = [...await textsOf(createSqliteSql(db), commands, index)];
+  const planOf = (mark: RegExp): string => {
+    const text = texts.find((one) => mark.test(one));
+    assert.ok(text, String(mark));
+    const parameters = [...text.matchAll(/@([A-Za-z]+)/g)].map(([, name]) => [name, 1]);
+    return db.prepare<[object], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`)
+      .all(Object.fromEntries(parameters)).map(({ detail }) => detail).join("\n");
+  };
+  const plans = [
+    planOf(/UPDATE events SET type = 'conversation_deleted', data = @data/),
+    planOf(/DELETE FROM webhook_deliveries WHERE id IN \(/),
+    planOf(/finished_at < @/),
+  ];
+  const { kept } = db.prepare<[], { kept: number }>(`
+    SELECT count(*) AS kept FROM pragma_index_list('webhook_deliveries') l
+    JOIN pragma_index_info(l.name) i ON i.seqno = 0 AND i.name = 'endpoint_id'
+    WHERE l.partial = 0`).get() ?? { kept: 0 };
+  db.close();
+  rmSync(place, { recursive: true });
+  assert.match(plans[0] ?? "", /events_about_conversation \(about_conversation=\?\)/);
+  assert.match(plans[1] ?? "", /\(endpoint_id=\?\)/);
+  assert.match(plans[2] ?? "", /\(state=\? AND finished_at.*finished_at</);
+  assert.equal(kept, 1, "the rows that a foreign key takes along");
 });
 
 test("[SO22] a parameter has one number wherever it is named; quoted text stays", () => {

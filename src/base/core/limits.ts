@@ -146,6 +146,8 @@ export const LIMITS = {
   extractorJobsMax: 100,
   extractorIdleMs: MINUTE_MS,
   chunksPerWrite: 100,
+  /** Chunks of documents that are deleted in one transaction. */
+  chunksGonePerWrite: 200,
   documentsAtOnceMax: 3,
   passagesPerSearchMax: 4,
   /** What an owner who tries a search gets to see. */
@@ -225,6 +227,8 @@ export const LIMITS = {
   webhookResponseBytesMax: 64 * 1024,
   webhookResponseCharsMax: 4096,
   webhooksAtOnceMax: 32,
+  /** Deliveries of an endpoint that are deleted with it in one transaction. */
+  deliveriesPerWrite: 500,
   /** An endpoint that has taken nothing for so long is disabled. */
   webhookFailingMs: 5 * 24 * 60 * MINUTE_MS,
   webhookRetryAfterSMax: 24 * 60 * 60,
@@ -325,7 +329,9 @@ export const LIMITS = {
   sweepAccountsMax: 64,
   eventRetentionDays: 30,
   retentionSweepMs: 10 * MINUTE_MS,
-  retentionRowsMax: 5000,
+  /** Rows that a sweep removes in one transaction, and how long it then lets others write. */
+  retentionRowsMax: 500,
+  retentionPauseMs: 20,
   checkpointMs: 30 * SECOND_MS,
   balanceMailSweepMs: 30 * SECOND_MS,
   balanceMailRows: 100,

@@ -177,15 +177,18 @@ interface DocumentRef {
   documentId: number;
 }
 
+/** Removes so many chunks; what they are of goes with the last of them. */
+interface Step { accountId: number; rows: number; now: Instant }
+/** Documents that are gone by this step; `isGone`: so is all of it, else it has chunks left. */
+export interface RemoveOutcome { isGone: boolean; gone: Document[] }
+
 export interface KnowledgebaseStore {
   create(args: Naming & { accountId: number; now: Instant }): Promise<Knowledgebase>;
   update(
     args: Partial<Naming> & { accountId: number; knowledgebaseId: number; now: Instant },
   ): Promise<Knowledgebase | null>;
   /** Also its documents, and the reference of every assistant. Null: no such knowledgebase. */
-  remove(args: {
-    accountId: number; knowledgebaseId: number; now: Instant;
-  }): Promise<Document[] | null>;
+  remove(args: Step & { knowledgebaseId: number }): Promise<RemoveOutcome | null>;
   find(accountId: number, knowledgebaseId: number): Promise<Knowledgebase | null>;
   list(accountId: number): Promise<Knowledgebase[]>;
 
@@ -202,9 +205,7 @@ export interface KnowledgebaseStore {
   readAgain(args: DocumentRef & { isDue: boolean; now: Instant }): Promise<ChangeOutcome>;
   /** Websites whose time to be read again has come, of all accounts. */
   due(now: Instant, rows: number): Promise<Document[]>;
-  removeDocument(
-    args: { accountId: number; documentId: number; now: Instant },
-  ): Promise<Document | null>;
+  removeDocument(args: Step & { documentId: number }): Promise<RemoveOutcome | null>;
   findDocument(
     accountId: number, knowledgebaseId: number, documentId: number,
   ): Promise<Document | null>;
@@ -291,6 +292,7 @@ export interface Knowledgebases {
 }
 
 const DOCUMENTS_PER_KNOWLEDGEBASE_MAX = 1000;
+const GONE = { rows: LIMITS.chunksGonePerWrite };
 
 export const knowledgebaseNotFound = (): Fault => new Fault(404, "Knowledgebase not found.");
 const beingRead = (): Fault =>
@@ -350,9 +352,8 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
       return saved;
     },
     remove: async (accountId, knowledgebaseId) => {
-      const gone = await store.remove({ accountId, knowledgebaseId, now: system.now() });
-      if (!gone) throw knowledgebaseNotFound();
-      gone.forEach(options.forget);
+      const some = (now: Instant) => store.remove({ ...GONE, accountId, knowledgebaseId, now });
+      if (!await removeAll(options, some)) throw knowledgebaseNotFound();
     },
     get,
     list: (accountId) => store.list(accountId),
@@ -380,13 +381,22 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
     chunks: ({ id }, offset, rows) => store.chunks(id, offset, rows),
     removeDocument: async (accountId, knowledgebaseId, documentId) => {
       await getDocument(accountId, knowledgebaseId, documentId);
-      const gone = await store.removeDocument({ accountId, documentId, now: system.now() });
-      if (!gone) throw documentNotFound();
-      options.forget(gone);
+      const some = (now: Instant) => store.removeDocument({ ...GONE, accountId, documentId, now });
+      if (!await removeAll(options, some)) throw documentNotFound();
     },
     getDocument,
     documents: async (account, id) => store.documents((await get(account, id)).id),
   };
+}
+
+/** So that no charge waits behind a large text; false: there was nothing from the beginning. */
+async function removeAll(
+  { system, forget }: KnowledgebasesOptions, some: (now: Instant) => Promise<RemoveOutcome | null>,
+): Promise<boolean> {
+  let done = await some(system.now());
+  if (!done) return false;
+  for (; done; done = done.isGone ? null : await some(system.now())) done.gone.forEach(forget);
+  return true;
 }
 
 /** Fault 422 where it is not of the type that can be changed so. */

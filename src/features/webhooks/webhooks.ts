@@ -103,8 +103,12 @@ export interface WebhookStore {
     accountId: number; endpointId: number; url?: string | undefined; events?: string[] | undefined;
     status?: Endpoint["status"] | undefined; rotates?: boolean; now: Instant;
   }): Promise<Endpoint | null>;
-  /** False: there is none, or it belongs to an assistant. */
-  deleteEndpoint(args: { accountId: number; endpointId: number }): Promise<boolean>;
+  /**
+   * Disables it and removes so many of its deliveries; it goes with the last. Null: there is none,
+   * or it belongs to an assistant.
+   */
+  deleteEndpoint(args: { accountId: number; endpointId: number; rows: number }):
+    Promise<{ isGone: boolean } | null>;
   delivery(accountId: number, deliveryId: number): Promise<Delivery | null>;
   deliveries(
     accountId: number, filter: DeliveryFilter, offset: number, rows: number,
@@ -205,7 +209,9 @@ function createEndpoints({ store, system, wake, endpointsMax }: WebhooksOptions)
       if ((await get(accountId, endpointId)).purpose !== "account") {
         throw new Fault(422, "The webhook of an assistant is switched off at the assistant.");
       }
-      await store.deleteEndpoint({ accountId, endpointId });
+      const rows = LIMITS.deliveriesPerWrite;
+      const some = () => store.deleteEndpoint({ accountId, endpointId, rows });
+      for (let done = await some(); done?.isGone === false; done = await some());
     },
     test: async (accountId: number, endpointId: number): Promise<Delivery> => {
       await get(accountId, endpointId);

@@ -105,6 +105,26 @@ export function createChunkWrites(sql: Sql, search: SearchCommands) {
   return writes;
 }
 
+/**
+ * Removes so many chunks of a document, the last first, and returns how many there were; it goes
+ * with the last of them, where there were fewer.
+ */
+export function createDocumentRemoval(sql: Sql, chunks: ChunkWrites) {
+  const parts = ["document_texts", "document_sites"].map((table) =>
+    sql.prepare(`DELETE FROM ${table} WHERE document_id = @documentId`));
+  const remove = sql.prepare("DELETE FROM documents WHERE id = @documentId");
+  const unwanted = createUnwanted(sql);
+  return async (row: DocumentRow, rows: number, now: Instant): Promise<number> => {
+    const { id: documentId } = row;
+    const end = await chunks.next(documentId);
+    await chunks.remove(documentId, Math.max(0, end - rows));
+    if (end >= rows) return rows;
+    for (const part of [...parts, remove]) await part.run({ documentId });
+    await unwanted.note(filesOf(documentFromRow(row).source), now);
+    return end;
+  };
+}
+
 type Finder = Statement<object, KnowledgebaseRow>;
 
 /** Rows and steps the commands of documents share. */
@@ -183,13 +203,10 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
       ignore_robots = @ignoreRobots, reread_hours = @rereadHours, next_read_at = @nextReadAt, updated_at = @now
     WHERE id = @documentId AND account_id = @accountId`);
   const forgetSite = sql.prepare("DELETE FROM document_sites WHERE document_id = @documentId");
-  const remove = sql.prepare("DELETE FROM documents WHERE id = @documentId");
-  const texts = {
-    put: sql.prepare(`
-      INSERT INTO document_texts (document_id, text) VALUES (@documentId, @text)
-      ON CONFLICT (document_id) DO UPDATE SET text = excluded.text`),
-    remove: sql.prepare("DELETE FROM document_texts WHERE document_id = @documentId"),
-  };
+  const remove = createDocumentRemoval(sql, chunks);
+  const putText = sql.prepare(`
+    INSERT INTO document_texts (document_id, text) VALUES (@documentId, @text)
+    ON CONFLICT (document_id) DO UPDATE SET text = excluded.text`);
   return {
     "documents.create": async (args: AsNode<NewDocument>) => {
       const knowledgebase = await findKnowledgebase.get(args);
@@ -201,7 +218,7 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
       });
       await steps.keepFile(args.source);
       const row = await steps.find.one({ accountId: args.accountId, documentId });
-      if (args.text !== undefined) await texts.put.run({ documentId, text: args.text });
+      if (args.text !== undefined) await putText.run({ documentId, text: args.text });
       const events = [await steps.publish(row, args.now)];
       return { kind: "created" as const, document: documentFromRow(row), events };
     },
@@ -215,7 +232,7 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
       if (text === undefined) {
         return { kind: "saved" as const, document: documentFromRow(named), events: [] };
       }
-      await texts.put.run({ documentId: row.id, text });
+      await putText.run({ documentId: row.id, text });
       return { kind: "saved" as const, ...await steps.readAgain(named, args) };
     },
     "documents.readAgain": async (args: AsNode<Args<"readAgain">>) => {
@@ -226,16 +243,12 @@ export function documentCommands(sql: Sql, chunks: ChunkWrites, findKnowledgebas
       if (!args.isDue) await forgetSite.run({ documentId: row.id });
       return { kind: "saved" as const, ...await steps.readAgain(row, args) };
     },
-    "documents.remove": async (args: Args<"removeDocument">): Promise<Document | null> => {
+    "documents.remove": async (args: Args<"removeDocument">) => {
       const row = await steps.find.get(args);
       if (!row) return null;
-      await chunks.remove(row.id);
-      await texts.remove.run({ documentId: row.id });
-      await forgetSite.run({ documentId: row.id });
-      await remove.run({ documentId: row.id });
-      await steps.letGoOfFile(row, args.now);
       await steps.touch(row);
-      return documentFromRow(row);
+      const isGone = await remove(row, args.rows, args.now) < args.rows;
+      return { isGone, gone: isGone ? [documentFromRow(row)] : [] };
     },
     ...readingCommands(sql, chunks, steps),
   };

@@ -1,22 +1,22 @@
 // Knowledgebases with their documents in the database; those themselves are in documents.ts, their
 // searchable chunks in passages.ts.
 import type { KnownPage } from "#features/knowledgebases/extraction.ts";
-import {
-  filesOf, type Document, type Knowledgebase, type KnowledgebaseStore,
+import type {
+  Document, Knowledgebase, KnowledgebaseStore, RemoveOutcome,
 } from "#features/knowledgebases/knowledgebases.ts";
 import type { Instant } from "#core/system.ts";
 import { createDetacher } from "#storage/assistants/assistants.ts";
-import { createChunkWrites, documentCommands, IS_DUE } from "./documents.ts";
+import { createChunkWrites, createDocumentRemoval, documentCommands, IS_DUE } from "./documents.ts";
 import {
   documentFromRow, knowledgebaseFromRow, type DocumentRow, type KnowledgebaseRow,
 } from "./rows.ts";
 import { isFree } from "#storage/nodes/nodes.ts";
 import { createPassages } from "./passages.ts";
-import { createUnwanted } from "#storage/removals.ts";
 import type { SearchCommands, SearchIndex } from "#storage/search/search.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
+type Args<Name extends keyof KnowledgebaseStore> = Parameters<KnowledgebaseStore[Name]>[0];
 type NamingArgs = { name?: string; description?: string | null; accountId: number; now: Instant };
 
 const KNOWLEDGEBASE = `SELECT k.*,
@@ -40,20 +40,11 @@ export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
     WHERE id = @knowledgebaseId AND account_id = @accountId`);
   const remove = sql.prepare(
     "DELETE FROM knowledgebases WHERE id = @knowledgebaseId AND account_id = @accountId");
-  const documents = sql.prepare<object, DocumentRow>(
-    "SELECT * FROM documents WHERE knowledgebase_id = @knowledgebaseId ORDER BY id");
-  const removeTexts = sql.prepare(`
-    DELETE FROM document_texts WHERE document_id IN (
-      SELECT id FROM documents
-      WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId)`);
-  const removeSites = sql.prepare(`
-    DELETE FROM document_sites WHERE document_id IN (
-      SELECT id FROM documents
-      WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId)`);
-  const removeDocuments = sql.prepare(
-    "DELETE FROM documents WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId");
+  const firstDocument = sql.prepare<object, DocumentRow>(`
+    SELECT * FROM documents WHERE knowledgebase_id = @knowledgebaseId AND account_id = @accountId
+    ORDER BY id LIMIT 1`);
   const chunks = createChunkWrites(sql, search);
-  const unwanted = createUnwanted(sql);
+  const removeDocument = createDocumentRemoval(sql, chunks);
   const detach = createDetacher(sql);
   return {
     "knowledgebases.create": async (args: Required<NamingArgs>): Promise<Knowledgebase> => {
@@ -67,19 +58,18 @@ export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
       await change.run({ ...args, name, description });
       return knowledgebaseFromRow(await find.one(args));
     },
-    "knowledgebases.remove": async (
-      args: { accountId: number; knowledgebaseId: number; now: Instant },
-    ): Promise<Document[] | null> => {
+    "knowledgebases.remove": async (args: Args<"remove">): Promise<RemoveOutcome | null> => {
       if (!await find.get(args)) return null;
-      const gone = (await documents.all(args)).map(documentFromRow);
-      for (const { id } of gone) await chunks.remove(id);
-      await unwanted.note(gone.flatMap(({ source }) => filesOf(source)), args.now);
-      await removeTexts.run(args);
-      await removeSites.run(args);
-      await removeDocuments.run(args);
       await detach.knowledgebase(args.accountId, args.knowledgebaseId, args.now);
+      const gone: Document[] = [];
+      let left = args.rows;
+      for (let row = await firstDocument.get(args); row; row = await firstDocument.get(args)) {
+        left -= await removeDocument(row, left, args.now);
+        if (left <= 0) return { isGone: false, gone };
+        gone.push(documentFromRow(row));
+      }
       await remove.run(args);
-      return gone;
+      return { isGone: true, gone };
     },
     ...documentCommands(sql, chunks, find),
   };

@@ -136,9 +136,7 @@ export function createWebhookStore(
     `SELECT count(*) AS total FROM webhook_deliveries d WHERE ${MATCHES}`);
   const finished = reader.prepare<object, { id: number; accountId: number }>(`
     SELECT id, account_id AS "accountId" FROM webhook_deliveries
-    WHERE finished_at IS NOT NULL
-      AND finished_at < CASE WHEN state = 'delivered'
-        THEN CAST(@deliveredBefore AS BIGINT) ELSE CAST(@deadBefore AS BIGINT) END
+    WHERE state = @state AND finished_at IS NOT NULL AND finished_at < @before
     ORDER BY finished_at LIMIT (@rows + 0)`);
   const head = reader.prepare<object, DeliveryRow>(`
     ${DELIVERY} WHERE d.endpoint_id = +@endpointId AND d.state = 'pending' ORDER BY d.id LIMIT 1`);
@@ -178,10 +176,13 @@ export function createWebhookStore(
     take: (args) => writer.write("webhooks.take", args),
     record: (attempt) => writer.write("webhooks.record", attempt),
     prepared: (args) => writer.write("webhooks.prepared", args),
-    trim: async (args) => {
-      const trimmed = await perAccount(await finished.all(args), (accountId, own) =>
+    trim: async ({ deliveredBefore, deadBefore, rows }) => {
+      const due = await finished.all({ state: "delivered", before: deliveredBefore, rows });
+      const left = rows - due.length;
+      due.push(...await finished.all({ state: "dead", before: deadBefore, rows: left }));
+      const trimmed = await perAccount(due, (accountId, own) =>
         writer.write("webhooks.trim", { accountId, ids: own.map(({ id }) => id) }));
-      return trimmed.reduce((sum, rows) => sum + rows, 0);
+      return trimmed.reduce((sum, count) => sum + count, 0);
     },
   };
 }
@@ -218,11 +219,18 @@ function endpointCommands(sql: Sql) {
       secret_version = secret_version + @rotates,
       rotated_at = CASE WHEN @rotates = 1 THEN @now ELSE rotated_at END, updated_at = @now
     WHERE id = @endpointId AND account_id = @accountId RETURNING *`);
+  // Those behind the first wait for it alone.
   const hurry = sql.prepare(`
-    UPDATE webhook_deliveries SET next_at = @now WHERE endpoint_id = @endpointId AND state = 'pending'`);
-  const remove = sql.prepare(`
-    DELETE FROM webhook_endpoints
+    UPDATE webhook_deliveries SET next_at = @now WHERE id = (
+      SELECT min(id) FROM webhook_deliveries
+      WHERE endpoint_id = @endpointId AND state = 'pending')`);
+  const disable = sql.prepare(`
+    UPDATE webhook_endpoints SET status = 'disabled', disabled_reason = 'being deleted'
     WHERE id = @endpointId AND account_id = @accountId AND purpose = 'account'`);
+  const removeSome = sql.prepare(`
+    DELETE FROM webhook_deliveries WHERE id IN (
+      SELECT id FROM webhook_deliveries WHERE endpoint_id = @endpointId LIMIT (@rows + 0))`);
+  const remove = sql.prepare("DELETE FROM webhook_endpoints WHERE id = @endpointId");
   return {
     "webhooks.createEndpoint": async (args: Args<"createEndpoint">): Promise<Endpoint | null> => {
       if (((await count.get(args))?.endpoints ?? 0) >= args.max) return null;
@@ -245,9 +253,13 @@ function endpointCommands(sql: Sql) {
       if (row?.status === "active") await hurry.run(args);
       return row ? endpointFromRow(row) : null;
     },
-    "webhooks.deleteEndpoint": async (args: Args<"deleteEndpoint">): Promise<boolean> => {
+    "webhooks.deleteEndpoint": async (args: Args<"deleteEndpoint">) => {
       endpointsChanged(sql);
-      return (await remove.run(args)).changes > 0;
+      // Nothing is sent meanwhile.
+      if ((await disable.run(args)).changes === 0) return null;
+      const isGone = (await removeSome.run(args)).changes < args.rows;
+      if (isGone) await remove.run(args);
+      return { isGone };
     },
   };
 }

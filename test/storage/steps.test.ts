@@ -1,0 +1,80 @@
+// What is large goes step by step, so that nobody's charge waits behind it, and whoever asks again
+// after a crash in between finds the rest. Asked through the storage port of every engine.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { after, test } from "node:test";
+import { createWorld, ENGINES, PRICE, system } from "#support/contract-world.ts";
+import { testDataDir } from "#support/server.ts";
+
+for (const engine of ENGINES.filter(({ skip }) => !skip)) {
+  const place = testDataDir();
+  const storage = await engine.open(place);
+  const world = createWorld(storage);
+  after(async () => {
+    await storage.close();
+    rmSync(place, { recursive: true, force: true });
+  });
+
+  test(`[SO90] ${engine.name}: an endpoint is deleted with so many of its deliveries at once, and sends nothing meanwhile`, async () => {
+    const { accountId } = await world.newConversation(PRICE);
+    const now = system.now();
+    const create = (url: string) =>
+      storage.webhooks.createEndpoint({ accountId, url, events: ["*"], max: 9, now });
+    const [endpoint, other] = [await create("https://a.example"), await create("https://b.example")];
+    assert.ok(endpoint && other);
+    for (const { id: endpointId } of [endpoint, endpoint, endpoint, other]) {
+      await storage.webhooks.enqueue({ accountId, endpointId, type: "test", body: {}, now });
+    }
+    const left = (endpointId: number) =>
+      storage.webhooks.countDeliveries(accountId, { endpointId });
+    const args = { accountId, endpointId: endpoint.id, rows: 2 };
+    assert.deepEqual(await storage.webhooks.deleteEndpoint(args), { isGone: false });
+    assert.equal(await left(endpoint.id), 1);
+    assert.equal((await storage.webhooks.endpoint(accountId, endpoint.id))?.status, "disabled");
+    assert.deepEqual(await storage.webhooks.deleteEndpoint(args), { isGone: true });
+    assert.equal(await storage.webhooks.endpoint(accountId, endpoint.id), null);
+    assert.equal(await storage.webhooks.deleteEndpoint(args), null);
+    assert.deepEqual([await left(endpoint.id), await left(other.id)], [0, 1]);
+  });
+
+  test(`[SO91] ${engine.name}: a knowledgebase and a document are deleted with so many of their chunks at once, the last first`, async () => {
+    const { accountId } = await world.newConversation(PRICE);
+    const now = system.now();
+    const { id: knowledgebaseId } =
+      await storage.knowledgebases.create({ accountId, name: "K", description: null, now });
+    const read = async (name: string): Promise<number> => {
+      const made = await storage.knowledgebases.createDocument({
+        accountId, knowledgebaseId, name, description: null, type: "text", source: {}, text: name,
+        rereadHours: null, documentsMax: 9, now,
+      } as never);
+      assert.ok(made.kind === "created");
+      const documentId = made.document.id;
+      const chunks = [1, 2, 3].map((page) =>
+        ({ headings: [], text: `${name} ${page}`, page, url: null }));
+      await storage.knowledgebases.addChunks({ accountId, documentId, position: 0, chunks });
+      await storage.knowledgebases.finishReading({
+        accountId, documentId, now, outcome: { kind: "active", pages: 1, characters: 9 },
+      } as never);
+      return documentId;
+    };
+    const ids = [await read("first"), await read("second"), await read("third")];
+    const [documentId = 0, second] = ids;
+    const texts = async (id = documentId) =>
+      (await storage.knowledgebases.chunks(id, 0, 9)).items.map(({ text }) => text);
+    const one = { accountId, documentId, rows: 2, now };
+    const begun = await storage.knowledgebases.removeDocument(one);
+    assert.deepEqual([begun?.isGone, begun?.gone], [false, []]);
+    assert.deepEqual(await texts(), ["first 1"]);
+    const ended = await storage.knowledgebases.removeDocument(one);
+    assert.deepEqual([ended?.isGone, ended?.gone.map(({ id }) => id)], [true, [documentId]]);
+    assert.equal(await storage.knowledgebases.removeDocument(one), null);
+
+    const step = () => storage.knowledgebases.remove({ accountId, knowledgebaseId, rows: 4, now });
+    const half = await step();
+    assert.deepEqual([half?.isGone, half?.gone.map(({ id }) => id)], [false, [second]]);
+    assert.deepEqual(await texts(ids[2]), ["third 1", "third 2"]);
+    const rest = await step();
+    assert.deepEqual([rest?.isGone, rest?.gone.map(({ id }) => id)], [true, [ids[2]]]);
+    assert.deepEqual([await step(), await texts(ids[2])], [null, []]);
+  });
+}
