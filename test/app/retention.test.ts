@@ -1,0 +1,40 @@
+// What is past its time goes, however much of it there is.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { LIMITS } from "#core/limits.ts";
+import { nextTurn } from "#core/system.ts";
+import { databasePath, openForInspection, openWriter } from "#storage/engines/sqlite/database.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
+import { startTestServer, testDataDir } from "#support/server.ts";
+
+const EVENTS = 6000;
+const TURNS_MAX = 20_000;
+
+test("[OP184] a sweep removes all that is past its time, step by step, and goes on at the next", async (context) => {
+  const dataDir = testDataDir();
+  const system = createManualSystem();
+  const server = await startTestServer({ dataDir, system, env: { PARLEY_DATABASE_URL: "" } });
+  context.after(() => server.close());
+  const db = openWriter(dataDir, { migrate: false });
+  db.exec("DELETE FROM events");
+  db.prepare(`
+    INSERT INTO events (account_id, account_sequence, sequence, created_at, type, data)
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${EVENTS})
+    SELECT id, 1000000 + i, 0, i, 'ai_toggled', '{}' FROM n, accounts LIMIT ${EVENTS}`).run();
+  db.close();
+  const reader = openForInspection(databasePath(dataDir));
+  context.after(() => reader.close());
+  const left = reader.prepare<[], { left: number }>(
+    `SELECT count(*) AS left FROM events WHERE created_at <= ${EVENTS}`);
+  const count = (): number => left.get()?.left ?? -1;
+  assert.equal(count(), EVENTS);
+  system.advance(LIMITS.retentionSweepMs);
+  const seen = new Set<number>();
+  for (let turn = 0; count() > 0 && turn < TURNS_MAX; turn += 1) {
+    await nextTurn();
+    seen.add(count());
+    system.advance(LIMITS.retentionPauseMs);
+  }
+  assert.equal(count(), 0);
+  assert.ok(seen.size >= EVENTS / LIMITS.retentionRowsMax - 1, `${seen.size} steps were seen`);
+});
