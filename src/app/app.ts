@@ -182,7 +182,7 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
   const timers = [
     forAll(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
     every(LIMITS.historyKeptMs, "messages kept for turns", async () => conversations.forgetQuiet()),
-    forAll(LIMITS.attachmentSweepMs, "attachment sweep", features.attachments.sweep),
+    retain("attachment sweep", features.attachments.sweep),
     forAll(LIMITS.messageIndexMs, "message index", () => indexMessages(storage.inbox, system)),
     forAll(LIMITS.balanceMailSweepMs, "mails of balances", features.balanceMails.sweep),
     forAll(LIMITS.costCountMs, "costs", features.costs.sweep),

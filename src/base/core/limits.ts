@@ -70,7 +70,6 @@ export const LIMITS = {
   /** What a model is shown of them with each reply, the newest. */
   attachmentsSeenMax: 4,
   attachmentsSeenBytesMax: 12 * 1024 * 1024,
-  attachmentSweepMs: 60 * MINUTE_MS,
   /** Where an assistant's widget settings do not say. */
   widgetRememberDays: 7,
   widgetRememberDaysMax: 365,

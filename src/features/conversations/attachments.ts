@@ -38,7 +38,6 @@ interface AttachmentOptions {
   system: System;
 }
 
-const SWEEP_ROWS = 500;
 const NAME_CHARS_MAX = 120;
 const HEAD_BYTES = 16;
 
@@ -163,17 +162,15 @@ export function createAttachments({ store, files, removals, system }: Attachment
     },
     asModelSees: createSight(files),
     /** Removes what was never sent for a day, and what belongs to no conversation any more. */
-    sweep: async (): Promise<void> => {
+    sweep: async (rows: number = LIMITS.retentionRowsMax): Promise<number> => {
       const now = system.now();
       const before = now - DAY_MICROS;
-      let found;
-      do {
-        found = await store.left(before, SWEEP_ROWS);
-        for (const one of found) {
-          const isGone = await store.forget({ ...one, before, now });
-          if (isGone) await removals.remove(fileNameOf(one.id));
-        }
-      } while (found.length === SWEEP_ROWS);
+      const found = await store.left(before, rows);
+      for (const one of found) {
+        const isGone = await store.forget({ ...one, before, now });
+        if (isGone) await removals.remove(fileNameOf(one.id));
+      }
+      return found.length;
     },
   };
 }
