@@ -12,11 +12,13 @@ interface Audit {
 /** Every account, over one snapshot. */
 export async function auditLedger(ledger: LedgerReader): Promise<Audit> {
   const audit: Audit = { accounts: 0, entries: 0, problems: [] };
+  // There may be more than a call takes arguments.
+  const add = (problems: string[]): void => void (audit.problems = audit.problems.concat(problems));
   await ledger.audit(async (totals, entries, openMicros) => {
     audit.accounts += 1;
     audit.entries += totals.ledgerEntries;
-    audit.problems.push(...await auditAccount(totals, entries, openMicros));
+    add(await auditAccount(totals, entries, openMicros));
   });
-  audit.problems.push(...await ledger.strayReferences());
+  add(await ledger.strayReferences());
   return audit;
 }
