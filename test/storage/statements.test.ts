@@ -197,6 +197,23 @@ test("[SO92] what an account received about a conversation, what an endpoint has
   assert.equal(kept, 1, "the rows that a foreign key takes along");
 });
 
+test("[SO85] the books are compared by joins: no list is looked through for each entry", {
+  skip: withoutPostgres,
+}, async () => {
+  const texts = await textsOf(createSql(nobody), createSearchCommands, createSearchIndex);
+  const database = await databaseAt(`books ${process.pid}`);
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  const books = [...texts].filter((text) => text.startsWith("WITH billed"));
+  const plans = await Promise.all(books.map(async (text) =>
+    (await client.query<{ "QUERY PLAN": string }>(`EXPLAIN ${translate(text).text}`)).rows
+      .map((row) => row["QUERY PLAN"]).join("\n")));
+  await client.end();
+  await database.drop();
+  assert.equal(plans.length, 2);
+  for (const plan of plans) assert.doesNotMatch(plan, /SubPlan/);
+});
+
 test("[SO22] a parameter has one number wherever it is named; quoted text stays", () => {
   assert.deepEqual(
     translate("SELECT '@a', x FROM t WHERE y = +@b AND (@rows + 0) > @b AND z = 'it''s @c'"),
