@@ -54,6 +54,22 @@ export function perSession<T>(prepare: (sql: Sql) => T): (sql: Sql) => T {
   };
 }
 
+/**
+ * A statement that may look through much of what an account has. It is read as a snapshot is, on a
+ * connection that nothing waits for which is answered at once.
+ */
+export function aside<P extends object, Row>(reader: Reader, text: string): {
+  get(parameters: P): Promise<Row | undefined>;
+  all(parameters: P): Promise<Row[]>;
+} {
+  const statement = perSession((sql) => sql.prepare<P, Row>(text));
+  statement(reader);
+  return {
+    get: (parameters) => reader.snapshot(async (sql) => statement(sql).get(parameters)),
+    all: (parameters) => reader.snapshot(async (sql) => statement(sql).all(parameters)),
+  };
+}
+
 /** Whether a row is there; the statement selects `1`. */
 export type Exists = { readonly 1: number };
 

@@ -22,7 +22,7 @@ const nobody = (): Promise<never> => Promise.reject(new Error("nothing is asked 
 
 /** What stores and commands prepare over such an engine, what they ask in snapshots included. */
 async function textsOf(
-  over: Sql, commands: (sql: Sql) => SearchCommands, index: (sql: Sql) => SearchIndex,
+  over: Sql, commands: (sql: Sql) => SearchCommands, index: (reader: Reader) => SearchIndex,
 ): Promise<Set<string>> {
   const texts = new Set<string>();
   const empty = {
@@ -42,7 +42,7 @@ async function textsOf(
     write: nobody, failure: () => null, isRefusing: () => false, close: () => Promise.resolve(),
   };
   const stores = storesOver(
-    { ...reader, close: () => Promise.resolve() }, writer, index(recording));
+    { ...reader, close: () => Promise.resolve() }, writer, index(reader));
   const page = { page: 1, perPage: 1 };
   const scope = { accountId: 1, assistantId: null, from: 0, to: 1 };
   await Promise.all([
@@ -212,6 +212,26 @@ test("[SO85] the books are compared by joins: no list is looked through for each
   await database.drop();
   assert.equal(plans.length, 2);
   for (const plan of plans) assert.doesNotMatch(plan, /SubPlan/);
+});
+
+test("[SO87] deliveries of a call and those that wait, and a thing's ledger entries, are found by an index of theirs", async () => {
+  const place = testDataDir();
+  const db = openWriter(place, { migrate: true });
+  const { createSearchCommands: commands, createSearchIndex: index } =
+    await import("#storage/engines/sqlite/search.ts");
+  const texts = await textsOf(createSqliteSql(db), commands, index);
+  const counts = [...texts].filter((text) => /^SELECT count.* (webhook_deliveries d|ledger) WHERE/.test(text));
+  const used = counts.map((text) => {
+    const parameters = [...text.matchAll(/@([A-Za-z]+)/g)].map(([, name]) => [name, 1]);
+    const plan = db.prepare<[object], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`)
+      .all(Object.fromEntries(parameters)).map(({ detail }) => detail).join();
+    return /^SEARCH (?:d|ledger) USING (?:COVERING )?INDEX (\w+)/.exec(plan)?.[1] ?? plan;
+  });
+  db.close();
+  rmSync(place, { recursive: true });
+  for (const name of [
+    "webhook_deliveries_of_call", "webhook_deliveries_pending", "sqlite_autoindex_ledger_1",
+  ]) assert.ok(used.includes(name), `${name} is not used: ${used.join("; ")}`);
 });
 
 test("[SO22] a parameter has one number wherever it is named; quoted text stays", () => {

@@ -3,7 +3,7 @@ import type {
   Actor, AuditEntry, AuditFilter, AuditNote, AuditStore,
 } from "#features/accounts/audit.ts";
 import type { Instant } from "#core/system.ts";
-import type { Reader, Sql } from "#storage/sql.ts";
+import { aside, type Reader, type Sql } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
@@ -92,7 +92,7 @@ const parametersOf = ({ actorId, action, objectId, from, to }: AuditFilter) => (
 export function createAuditStore(
   reader: Reader, writer: WriterOf<typeof auditCommands>,
 ): AuditStore {
-  const page = reader.prepare<object, Row>(`
+  const page = aside<object, Row>(reader, `
     SELECT ${ENTRY} FROM audit_log WHERE ${FILTER} ORDER BY number DESC LIMIT (@rows + 0)`);
   const after = reader.prepare<object, Row>(`
     SELECT ${ENTRY} FROM audit_log WHERE account_id = +@accountId AND number > @after

@@ -7,7 +7,7 @@ import type { LedgerKind } from "#features/accounts/money/ledger.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import { DELETED } from "#storage/conversations/rows.ts";
-import type { Reader, Sql } from "#storage/sql.ts";
+import { aside, type Reader, type Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
 interface Counted {
@@ -151,7 +151,7 @@ const COLUMNS: Record<CostDimension, string> = {
   kind: "kind",
 };
 
-const sumBy = (reader: Reader, by: CostDimension) => reader.prepare<object, CostRow>(`
+const sumBy = (reader: Reader, by: CostDimension) => aside<object, CostRow>(reader, `
   SELECT ${COLUMNS[by]} AS key, sum(micros) AS micros, sum(entries) AS entries FROM costs
   WHERE account_id = @accountId AND at >= @from AND at < @to GROUP BY ${COLUMNS[by]}`);
 

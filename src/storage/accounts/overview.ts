@@ -1,5 +1,5 @@
-// An account's figures by day in SQLite, read on the main thread. Every query is of a range of one
-// account's time index, so that it costs what happened in the range and no more.
+// An account's figures by day, read as snapshots are. Every query is of a range of one account's
+// time index, so that it costs what happened in the range and no more.
 import type {
   DayFigures, OverviewScope, OverviewStore, Spend, TurnTimes,
 } from "#features/accounts/overview/overview.ts";
@@ -96,7 +96,7 @@ async function figuresOf(sql: Sql, scope: OverviewScope): Promise<DayFigures> {
 }
 
 export function createOverviewStore(reader: Reader): OverviewStore {
-  const reads = overviewReads(reader);
+  const { messages } = overviewReads(reader);
   return {
     present: async (scope) => reader.snapshot(async (sql) => {
       const row = await overviewReads(sql).account.get(scope);
@@ -110,15 +110,17 @@ export function createOverviewStore(reader: Reader): OverviewStore {
           }
         : null;
     }),
-    figures: (scope) => figuresOf(reader, scope),
+    figures: (scope) => reader.snapshot((sql) => figuresOf(sql, scope)),
     callTurns: async (scope, rows) => {
-      const found = await readsOf(reads, scope).turns.all({ ...scope, rows });
+      const found = await reader.snapshot(async (sql) =>
+        readsOf(overviewReads(sql), scope).turns.all({ ...scope, rows }));
       return found.map(({ turns }) => JSON.parse(turns) as TurnTimes[]);
     },
     conversations: async (scope, rows) =>
-      (await readsOf(reads, scope).newest.all({ ...scope, rows })).map(({ id }) => id),
+      (await reader.snapshot(async (sql) =>
+        readsOf(overviewReads(sql), scope).newest.all({ ...scope, rows }))).map(({ id }) => id),
     replyTimes: async (conversationId, rows) => {
-      const newestFirst = await reads.messages.all({ conversationId, rows });
+      const newestFirst = await messages.all({ conversationId, rows });
       return newestFirst.flatMap(({ role, created_at: at }, index) => {
         const asked = newestFirst[index + 1];
         return role === "assistant" && asked?.role === "user" ? [(at - asked.created_at) / 1000] : [];

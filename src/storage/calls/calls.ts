@@ -9,7 +9,7 @@ import {
 } from "./rows.ts";
 import { patternOf } from "#storage/search/found.ts";
 import { isFree, NOBODY } from "#storage/nodes/nodes.ts";
-import { perSession, together, type Exists, type Reader, type Sql } from "#storage/sql.ts";
+import { aside, perSession, together, type Exists, type Reader, type Sql } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import type { callCommands } from "./commands.ts";
 import type { WriterOf } from "#storage/writer.ts";
@@ -62,9 +62,9 @@ async function snapshotOf(sql: Sql, row: CallRow): Promise<CallSnapshot> {
 
 export function createCallStore(reader: Reader, writer: WriterOf<typeof callCommands>): CallStore {
   const { find, live, entries } = snapshotReads(reader);
-  const list = reader.prepare<object, CallRow>(
+  const list = aside<object, CallRow>(reader,
     `${CALL} WHERE ${MATCHES} ORDER BY c.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
-  const count = reader.prepare<object, { calls: number }>(
+  const count = aside<object, { calls: number }>(reader,
     `SELECT count(*) AS calls FROM calls c WHERE ${MATCHES}`);
   const elsewhere = reader.prepare<object, Exists>(`
     SELECT 1 FROM calls WHERE id = @callId AND ended_at IS NULL AND node_id <> @nodeId

@@ -4,7 +4,7 @@ import type { CampaignReason } from "#events/events.ts";
 import type { LeadStatus } from "#features/leads/leads.ts";
 import { IS_FINAL } from "#storage/calls/rows.ts";
 import { createFigureReads, createZoneReads } from "./figures.ts";
-import type { Reader } from "#storage/sql.ts";
+import { aside, type Reader } from "#storage/sql.ts";
 import type { campaignCommands } from "./commands.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
@@ -76,7 +76,7 @@ export function createCampaignStore(
     "SELECT * FROM campaigns WHERE account_id = @accountId ORDER BY id");
   const running = reader.prepare<object, CampaignRow>(
     "SELECT * FROM campaigns WHERE status = 'in-progress' ORDER BY id");
-  const counts = reader.prepare<object, { status: LeadStatus; leads: number }>(`
+  const counts = aside<object, { status: LeadStatus; leads: number }>(reader, `
     SELECT status, count(*) AS leads FROM leads
     WHERE campaign_id = @campaignId AND main_id IS NULL GROUP BY status`);
   const unsettled = reader.prepare<object, { accountId: number; leadId: number }>(`

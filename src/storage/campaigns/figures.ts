@@ -11,7 +11,7 @@ import type { CommittedEvent } from "#events/events.ts";
 import type { LeadRows } from "#storage/leads/commands.ts";
 import { STATES } from "#storage/leads/views.ts";
 import { leadFromRow, type LeadRow } from "#storage/leads/leads.ts";
-import type { Reader, Sql } from "#storage/sql.ts";
+import { aside, type Reader, type Sql } from "#storage/sql.ts";
 
 /** More than a campaign may call at a time. */
 const CALLING_MAX = 50;
@@ -80,7 +80,7 @@ export function createFigureReads(reader: Reader): CampaignStore["figures"] {
   const slots = reader.prepare<object, FigureRow & { slot: number }>(`
     SELECT * FROM campaign_figures WHERE campaign_id = @campaignId AND slot >= @from
     ORDER BY slot`);
-  const states = reader.prepare<object, StateCount & { outcome: string }>(STATES);
+  const states = aside<object, StateCount & { outcome: string }>(reader, STATES);
   const due = reader.prepare<object, { leads: number }>(`
     SELECT count(*) AS leads FROM leads WHERE campaign_id = @campaignId
       AND next_try_at <= @now AND next_try_at IS NOT NULL AND main_id IS NULL`);

@@ -14,7 +14,7 @@ import { createFound } from "#storage/search/found.ts";
 import type { messageSearchCommands } from "#storage/search/message-search.ts";
 import { isFree, NOBODY } from "#storage/nodes/nodes.ts";
 import type { SearchIndex } from "#storage/search/search.ts";
-import type { Exists, Reader } from "#storage/sql.ts";
+import { aside, type Exists, type Reader } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import type { OpenTurn, turnCommands } from "./turns.ts";
 import type { Writer, WriterOf } from "#storage/writer.ts";
@@ -98,7 +98,7 @@ function createLists(
   const summaries = SUMMARIES();
   const summary = reader.prepare<object, SummaryRow>(`
     ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);
-  const list = reader.prepare<object, SummaryRow & LastRow>(`
+  const list = aside<object, SummaryRow & LastRow>(reader, `
     ${SUMMARIES(LAST)}
     LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages WHERE conversation_id = c.id)
     WHERE c.account_id = @accountId AND c.id < +@before

@@ -13,7 +13,7 @@ import { createBeside, type Beside } from "./inbox-rows.ts";
 import type { messageSearchCommands } from "#storage/search/message-search.ts";
 import type { readingCommands } from "./reading.ts";
 import type { SearchIndex } from "#storage/search/search.ts";
-import type { Exists, Reader, Sql } from "#storage/sql.ts";
+import { aside, type Exists, type Reader, type Sql } from "#storage/sql.ts";
 import type { Writer } from "#storage/writer.ts";
 
 type InboxCommands = ReturnType<typeof deskCommands> & ReturnType<typeof inboxCommands>
@@ -59,7 +59,7 @@ function createPage(
   reader: Reader, writer: InboxWriter, search: SearchIndex,
 ): InboxStore["page"] {
   const found = createFound(reader, writer, search);
-  const prepare = (queue: Queue) => reader.prepare<object, Row>(`
+  const prepare = (queue: Queue) => aside<object, Row>(reader, `
     ${SUMMARIES(`${LAST}, ${SINCE} AS since, r.read_at AS person_read_at,
       c.visitor_read_at`)}
     LEFT JOIN conversation_reads r ON r.conversation_id = c.id AND r.person = @holderId
@@ -86,7 +86,7 @@ function createPage(
 export function createInboxStore(
   reader: Reader, writer: InboxWriter, search: SearchIndex,
 ): InboxStore {
-  const counts = reader.prepare<object, Record<Queue, number>>(`
+  const counts = aside<object, Record<Queue, number>>(reader, `
     SELECT
       (SELECT count(*) FROM conversations c WHERE c.account_id = @accountId
         AND c.desk <> 'assistant' AND c.desk = 'waiting') AS waiting,

@@ -4,7 +4,7 @@ import type {
   BlockedNumber, Lead, LeadFilter, LeadOutcome, LeadStatus, LeadStore, Variables, WholeLead,
 } from "#features/leads/leads.ts";
 import { createLeadViews, LEAD, type WholeRow } from "./views.ts";
-import type { Exists, Reader } from "#storage/sql.ts";
+import { aside, type Exists, type Reader } from "#storage/sql.ts";
 import type { leadCommands } from "./commands.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
@@ -80,16 +80,16 @@ export function createLeadStore(reader: Reader, writer: WriterOf<typeof leadComm
   const find = reader.prepare<object, WholeRow>(`${LEAD} WHERE l.id = @leadId`);
   const contacts = reader.prepare<object, LeadRow>(
     "SELECT * FROM leads WHERE main_id = @leadId ORDER BY position");
-  const list = reader.prepare<object, WholeRow>(
+  const list = aside<object, WholeRow>(reader,
     `${LEAD} WHERE ${MATCHES} ORDER BY l.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
-  const count = reader.prepare<object, { leads: number }>(
+  const count = aside<object, { leads: number }>(reader,
     `SELECT count(*) AS leads FROM leads l WHERE ${MATCHES}`);
   const campaign = reader.prepare<object, Exists>(
     "SELECT 1 FROM campaigns WHERE id = @campaignId AND account_id = @accountId");
-  const blocked = reader.prepare<object, BlockedRow>(`
+  const blocked = aside<object, BlockedRow>(reader, `
     SELECT * FROM blocked_numbers WHERE account_id = +@accountId
     ORDER BY created_at DESC, phone_number LIMIT (@rows + 0) OFFSET (@offset + 0)`);
-  const countBlocked = reader.prepare<object, { numbers: number }>(
+  const countBlocked = aside<object, { numbers: number }>(reader,
     "SELECT count(*) AS numbers FROM blocked_numbers WHERE account_id = @accountId");
   const views = createLeadViews(reader);
   const whole = async (row: WholeRow): Promise<WholeLead> => ({

@@ -4,7 +4,7 @@ import type {
   Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
 } from "#features/webhooks/webhooks.ts";
 import { isFree, NOBODY, type AsNode } from "#storage/nodes/nodes.ts";
-import type { Exists, Reader, Sql } from "#storage/sql.ts";
+import { aside, type Exists, type Reader, type Sql } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import { endpointsChanged } from "./outbox.ts";
 import type { WriterOf } from "#storage/writer.ts";
@@ -89,11 +89,48 @@ const deliveryFromRow = (row: DeliveryRow): Delivery => ({
 
 const DELIVERY = `SELECT d.*, e.url FROM webhook_deliveries d
   JOIN webhook_endpoints e ON e.id = d.endpoint_id`;
-const MATCHES = `d.account_id = @accountId
-  AND (CAST(@state AS TEXT) IS NULL OR d.state = @state)
-  AND (CAST(@type AS TEXT) IS NULL OR d.type = @type)
-  AND (CAST(@endpointId AS BIGINT) IS NULL OR d.endpoint_id = @endpointId)
-  AND (CAST(@callId AS BIGINT) IS NULL OR d.call_id = @callId)`;
+const OF_TYPE = "(CAST(@type AS TEXT) IS NULL OR d.type = @type)";
+const OF_ENDPOINT = "(CAST(@endpointId AS BIGINT) IS NULL OR d.endpoint_id = @endpointId)";
+const IN_STATE = "(CAST(@state AS TEXT) IS NULL OR d.state = @state)";
+/** What is asked for most, and what is few among all, each along an index of its own. */
+const MATCHES = {
+  all: "d.account_id = @accountId",
+  ofCall: `d.call_id = @callId AND +d.account_id = @accountId
+    AND ${IN_STATE} AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
+  pending: `d.state = 'pending' AND +d.account_id = @accountId AND d.endpoint_id IN (
+      SELECT id FROM webhook_endpoints WHERE account_id = @accountId)
+    AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
+  others: `d.account_id = @accountId AND ${IN_STATE} AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
+};
+
+function matchesOf({ state, type, endpointId, callId }: DeliveryFilter): keyof typeof MATCHES {
+  if (callId !== undefined) return "ofCall";
+  if (state === "pending") return "pending";
+  return [state, type, endpointId].every((one) => one === undefined) ? "all" : "others";
+}
+
+function createPages(reader: Reader): Pick<WebhookStore, "countDeliveries" | "deliveries"> {
+  const readsOf = (matches: string) => ({
+    // What is passed over is looked at in the index alone.
+    list: aside<object, DeliveryRow>(reader, `
+      ${DELIVERY} WHERE d.id IN (
+        SELECT d.id FROM webhook_deliveries d WHERE ${matches}
+        ORDER BY d.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0))
+      ORDER BY d.id DESC`),
+    count: aside<object, { total: number }>(
+      reader, `SELECT count(*) AS total FROM webhook_deliveries d WHERE ${matches}`),
+  });
+  const reads = {
+    all: readsOf(MATCHES.all), ofCall: readsOf(MATCHES.ofCall),
+    pending: readsOf(MATCHES.pending), others: readsOf(MATCHES.others),
+  };
+  return {
+    deliveries: async (accountId, filter, offset, rows) => (await reads[matchesOf(filter)].list
+      .all({ ...parametersOf(accountId, filter), offset, rows })).map(deliveryFromRow),
+    countDeliveries: async (accountId, filter) =>
+      (await reads[matchesOf(filter)].count.get(parametersOf(accountId, filter)))?.total ?? 0,
+  };
+}
 
 const parametersOf = (accountId: number, filter: DeliveryFilter) => ({
   accountId,
@@ -130,10 +167,6 @@ export function createWebhookStore(
     FROM webhook_endpoints WHERE id = @endpointId`);
   const delivery = reader.prepare<object, DeliveryRow>(
     `${DELIVERY} WHERE d.id = @deliveryId AND d.account_id = @accountId`);
-  const deliveries = reader.prepare<object, DeliveryRow>(
-    `${DELIVERY} WHERE ${MATCHES} ORDER BY d.id DESC LIMIT @rows OFFSET @offset`);
-  const count = reader.prepare<object, { total: number }>(
-    `SELECT count(*) AS total FROM webhook_deliveries d WHERE ${MATCHES}`);
   const finished = reader.prepare<object, { id: number; accountId: number }>(`
     SELECT id, account_id AS "accountId" FROM webhook_deliveries
     WHERE state = @state AND finished_at IS NOT NULL AND finished_at < @before
@@ -154,12 +187,7 @@ export function createWebhookStore(
       const row = await delivery.get({ accountId, deliveryId });
       return row ? deliveryFromRow(row) : null;
     },
-    deliveries: async (accountId, filter, offset, rows) => {
-      const found = await deliveries.all({ ...parametersOf(accountId, filter), offset, rows });
-      return found.map(deliveryFromRow);
-    },
-    countDeliveries: async (accountId, filter) =>
-      (await count.get(parametersOf(accountId, filter)))?.total ?? 0,
+    ...createPages(reader),
     replay: (args) => writer.write("webhooks.replay", args),
     enqueue: (args) => writer.write("webhooks.enqueue", args),
     waiting: createWaiting(reader),

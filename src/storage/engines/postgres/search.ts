@@ -5,7 +5,7 @@ import { stemmer } from "stemmer";
 import { LIMITS } from "#core/limits.ts";
 import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/search/message-search.ts";
 import type { Hit, SearchCommands, SearchIndex } from "#storage/search/search.ts";
-import { together, type Sql } from "#storage/sql.ts";
+import { aside, together, type Reader, type Sql } from "#storage/sql.ts";
 import { termsOf, wordsOf } from "#storage/search/words.ts";
 
 /** PostgreSQL keeps this many places of a word, and words up to 2 KB. */
@@ -161,10 +161,10 @@ function createVectors(sql: Sql) {
   };
 }
 
-export function createSearchIndex(sql: Sql): SearchIndex {
-  const byWords = sql.prepare<object, Hit>(BY_WORDS);
-  const vectorsOf = createVectors(sql);
-  const byMessage = sql.prepare<object, { id: number }>(`
+export function createSearchIndex(reader: Reader): SearchIndex {
+  const byWords = reader.prepare<object, Hit>(BY_WORDS);
+  const vectorsOf = createVectors(reader);
+  const byMessage = aside<object, { id: number }>(reader, `
     SELECT DISTINCT conversation_id AS id FROM (
       SELECT conversation_id FROM message_index WHERE words @@ CAST(@match AS tsquery)
       ORDER BY message_id DESC LIMIT (@rows + 0)

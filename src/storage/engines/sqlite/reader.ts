@@ -1,8 +1,9 @@
-// Reads of the embedded engine, on the caller's thread over two connections of their own: one for
-// single statements, one for snapshots, so that a transaction held open makes no other read stale.
+// Reads of the embedded engine, over two connections of their own: one for single statements on the
+// caller's thread, one for snapshots, so that a transaction held open makes no other read stale.
 // Opened by storage.ts.
-import type { Reader, Sql } from "#storage/sql.ts";
+import type { Awaitable, Reader, Sql } from "#storage/sql.ts";
 import { openReader, type Db } from "./database.ts";
+import { createThreadReading } from "./reading.ts";
 import { createSql } from "./sql.ts";
 
 export interface SqliteReader extends Reader {
@@ -10,17 +11,28 @@ export interface SqliteReader extends Reader {
   close(): Promise<void>;
 }
 
-/** Over two connections, or one where nothing else reads meanwhile. */
-export function readerOver(single: Db, moment: Db): SqliteReader {
-  const sql = createSql(moment);
-  const begin = moment.prepare("BEGIN");
-  const commit = moment.prepare("COMMIT");
+/** A connection for snapshots; it answers in the order it is asked. */
+export interface Moments {
+  sql: Sql;
+  exec(text: "BEGIN" | "COMMIT"): Awaitable<void>;
+  close(): Awaitable<void>;
+}
+
+const momentsOver = (db: Db): Moments => ({
+  sql: createSql(db),
+  exec: (text) => void db.exec(text),
+  close: () => {
+    if (db.open) db.close();
+  },
+});
+
+function reading(single: Db, moments: Moments): SqliteReader {
   const inTransaction = async <T>(read: (sql: Sql) => Promise<T>): Promise<T> => {
-    begin.run();
+    await moments.exec("BEGIN");
     try {
-      return await read(sql);
+      return await read(moments.sql);
     } finally {
-      commit.run();
+      await moments.exec("COMMIT");
     }
   };
   let last: Promise<unknown> = Promise.resolve();
@@ -35,10 +47,18 @@ export function readerOver(single: Db, moment: Db): SqliteReader {
     close: async () => {
       if (single.open) single.close();
       await last;
-      if (moment.open) moment.close();
+      await moments.close();
     },
   };
 }
 
+/** Over two connections, or one where nothing else reads meanwhile. */
+export const readerOver = (single: Db, moment: Db): SqliteReader =>
+  reading(single, momentsOver(moment));
+
 export const createReader = (dataDir: string): SqliteReader =>
   readerOver(openReader(dataDir), openReader(dataDir));
+
+/** Snapshots are read in a thread: what they look through keeps nobody waiting here. */
+export const createThreadReader = (dataDir: string): SqliteReader =>
+  reading(openReader(dataDir), createThreadReading(dataDir));

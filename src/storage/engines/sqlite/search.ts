@@ -1,7 +1,7 @@
 // The search index in SQLite: FTS5 with BM25 for words, sqlite-vec for meaning.
 import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/search/message-search.ts";
 import { bytesOf, type Hit, type SearchCommands, type SearchIndex } from "#storage/search/search.ts";
-import type { Sql } from "#storage/sql.ts";
+import { aside, type Reader, type Sql } from "#storage/sql.ts";
 import { indexable, termsOf } from "#storage/search/words.ts";
 
 /** The token that marks every entry of a knowledgebase. */
@@ -24,21 +24,21 @@ function messageMatchOf(accountId: number, query: string): string | null {
   return [`"${accountScope(accountId)}"`, ...all].join(" AND ");
 }
 
-export function createSearchIndex(sql: Sql): SearchIndex {
+export function createSearchIndex(reader: Reader): SearchIndex {
   // The join on the knowledgebase is what keeps tenants apart; the scope token makes it fast.
-  const byWords = sql.prepare<object, Hit>(`
+  const byWords = reader.prepare<object, Hit>(`
     SELECT c.id, -bm25(chunk_index, 0.0, 2.0, 1.0) AS score FROM chunk_index i
     JOIN chunks c ON c.id = i.rowid JOIN documents d ON d.id = c.document_id
     WHERE chunk_index MATCH @match AND c.knowledgebase_id = @knowledgebaseId
       AND c.position < d.found_until
     ORDER BY score DESC, c.id LIMIT @rows`);
-  const byMeaning = sql.prepare<object, Hit>(`
+  const byMeaning = reader.prepare<object, Hit>(`
     SELECT c.id, 1 - vec_distance_cosine(v.vector, @vector) AS score FROM chunk_vectors v
     JOIN chunks c ON c.id = v.chunk_id JOIN documents d ON d.id = c.document_id
     WHERE v.knowledgebase_id = @knowledgebaseId AND v.model = @model
       AND length(v.vector) = length(@vector) AND c.position < d.found_until
     ORDER BY score DESC, c.id LIMIT @rows`);
-  const byMessage = sql.prepare<object, { id: number }>(`
+  const byMessage = aside<object, { id: number }>(reader, `
     SELECT DISTINCT m.conversation_id AS id FROM (
       SELECT rowid FROM message_index WHERE message_index MATCH @match
       ORDER BY rowid DESC LIMIT (@rows + 0)

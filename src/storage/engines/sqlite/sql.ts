@@ -4,14 +4,14 @@ import type { Sql, Statement } from "#storage/sql.ts";
 import type { Db } from "./database.ts";
 import { createSearchCommands } from "./search.ts";
 
-const NAMES = /@(\w+)/g;
+export const NAMES = /@(\w+)/g;
 const LISTS = /json_each\(@(\w+)\)/g;
 
 /**
  * Brings the values a text names into the order it names them: bound by place they cost the driver
  * half of what they cost by name. SQLite binds no arrays: lists are handed over as JSON.
  */
-function valuesOf(text: string): (parameters: object) => unknown[] {
+export function valuesOf(text: string): (parameters: object) => unknown[] {
   const lists = new Set([...text.matchAll(LISTS)].map(([, name]) => name));
   const named = [...text.matchAll(NAMES)].map(([, name = ""]) => ({ name, isList: lists.has(name) }));
   return (parameters) => named.map(({ name, isList }) => {
@@ -19,6 +19,12 @@ function valuesOf(text: string): (parameters: object) => unknown[] {
     return isList ? JSON.stringify(value) : value;
   });
 }
+
+export const DIALECT: Sql["dialect"] = {
+  among: (column, list) => `${column} IN (SELECT value FROM json_each(${list}))`,
+  clock: "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+  skipLocked: "",
+};
 
 /** Statements are compiled when they first run: a server at rest has needed few of the hundreds. */
 export function createSql(db: Db): Sql {
@@ -41,11 +47,7 @@ export function createSql(db: Db): Sql {
         insert: (parameters) => Number(prepared().run(values(parameters)).lastInsertRowid),
       };
     },
-    dialect: {
-      among: (column, list) => `${column} IN (SELECT value FROM json_each(${list}))`,
-      clock: "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
-      skipLocked: "",
-    },
+    dialect: DIALECT,
   };
 }
 

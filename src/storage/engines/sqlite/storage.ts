@@ -4,18 +4,20 @@ import type { Storage } from "#storage/storage.ts";
 import { storesOver } from "#storage/stores.ts";
 import type { AllCommands } from "#storage/commands.ts";
 import type { Writer } from "#storage/writer.ts";
-import { createReader, type SqliteReader } from "./reader.ts";
+import { createReader, createThreadReader, type SqliteReader } from "./reader.ts";
 import { createSearchIndex } from "./search.ts";
 import { createInlineWriter } from "./writer.ts";
 
-/** `inline`: writes on the caller's thread (the CLI); else by the writer's thread (the server). */
+/** `inline`: all of it on the caller's thread (the CLI); else with threads (the server). */
 export async function openStorage(
   dataDir: string, writing: "inline" | Promise<Writer<AllCommands>>,
 ): Promise<Storage> {
-  const writer: Writer<AllCommands> = writing === "inline"
-    ? createInlineWriter(dataDir)
-    : await writing;
-  return storageOver(createReader(dataDir), writer);
+  if (writing === "inline") {
+    const writer = createInlineWriter(dataDir);
+    return storageOver(createReader(dataDir), writer);
+  }
+  const writer = await writing;
+  return storageOver(createThreadReader(dataDir), writer);
 }
 
 /** The stores over what reads and what writes. */
