@@ -7,6 +7,7 @@ import type { Warning } from "#features/assistants/warnings.ts";
 import { fieldFault, Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Micros } from "#core/money.ts";
+import { pageOf } from "#core/paging.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { accountTopic, callTopic, type Author } from "#events/events.ts";
@@ -68,12 +69,10 @@ function createReads(store: CallStore) {
       return call;
     },
     findById: (callId: number): Promise<Call | null> => store.findById(callId),
-    page: async (
-      accountId: number, filter: CallFilter, { page, perPage }: { page: number; perPage: number },
-    ) => ({
-      items: await store.list(accountId, filter, (page - 1) * perPage, perPage),
-      total: await store.count(accountId, filter),
-    }),
+    page: (
+      accountId: number, filter: CallFilter, place: { page: number; perPage: number },
+    ) => pageOf(place, (offset, rows) => store.list(accountId, filter, offset, rows),
+      () => store.count(accountId, filter)),
     live: (accountId: number): Promise<Call[]> => store.live(accountId),
     snapshot: (callId: number) => store.snapshot(callId),
     liveSnapshot: (accountId: number) => store.liveSnapshot(accountId),

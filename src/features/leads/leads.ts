@@ -2,6 +2,7 @@
 // Who is called when is decided by features/campaigns.
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { pageOf } from "#core/paging.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { accountTopic, type CommittedEvent } from "#events/events.ts";
@@ -267,12 +268,10 @@ export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions)
       bus.publishCommitted(outcome.events);
       onQueueChange();
     },
-    page: async (
-      accountId: number, filter: LeadFilter, { page, perPage }: { page: number; perPage: number },
-    ) => ({
-      items: await store.list(accountId, filter, (page - 1) * perPage, perPage),
-      total: await store.count(accountId, filter),
-    }),
+    page: (
+      accountId: number, filter: LeadFilter, place: { page: number; perPage: number },
+    ) => pageOf(place, (offset, rows) => store.list(accountId, filter, offset, rows),
+      () => store.count(accountId, filter)),
     block: async (
       accountId: number, phoneNumber: string, reason: string | null,
     ): Promise<Blocking> => {

@@ -4,6 +4,7 @@
 import { createHmac } from "node:crypto";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { pageOf } from "#core/paging.ts";
 import { isoMicros, type Instant, type System } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 
@@ -228,14 +229,10 @@ function createEndpoints({ store, system, wake, endpointsMax }: WebhooksOptions)
 function createDeliveries({ store, system, wake }: WebhooksOptions) {
   const missing = (): Fault => new Fault(404, "Webhook delivery not found");
   return {
-    deliveries: async (
-      accountId: number,
-      filter: DeliveryFilter,
-      { page, perPage }: { page: number; perPage: number },
-    ) => ({
-      items: await store.deliveries(accountId, filter, (page - 1) * perPage, perPage),
-      total: await store.countDeliveries(accountId, filter),
-    }),
+    deliveries: (
+      accountId: number, filter: DeliveryFilter, place: { page: number; perPage: number },
+    ) => pageOf(place, (offset, rows) => store.deliveries(accountId, filter, offset, rows),
+      () => store.countDeliveries(accountId, filter)),
     /** Throws Fault 404. */
     delivery: async (accountId: number, deliveryId: number): Promise<Delivery> => {
       const delivery = await store.delivery(accountId, deliveryId);

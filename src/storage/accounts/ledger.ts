@@ -270,8 +270,8 @@ const BILLED_TURNS = `WITH billed AS MATERIALIZED (
   UNION ALL SELECT 'number-purchase:' || uuid, price_micros FROM number_purchases
   WHERE state = 'completed')`;
 // EXCEPT sorts both sides. A join with computed references would look through all of them for each
-// entry: SQLite does not reckon with an index of its own being worth it. PostgreSQL would do so with
-// a list beside an OR, so calls are asked about on their own.
+// entry: SQLite does not reckon with an index of its own being worth it. PostgreSQL would, with a
+// list beside an OR, so calls are asked about on their own.
 const UNBILLED_ENTRIES = `${BILLED_TURNS}
   SELECT reference FROM (
     SELECT reference, -amount_micros FROM ledger
@@ -347,16 +347,29 @@ const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFil
   kind: kind ?? null,
   reference: reference && !reference.isPrefix ? reference.text : null,
   prefix: reference?.isPrefix ? reference.text : null,
+  least: reference?.text ?? null,
+  beyond: reference ? `${reference.text}\u{10FFFF}` : null,
   from: from ?? null,
   to: to ?? null,
 });
 
-const statementReads = perSession((sql) => ({
+/** Few at most, found by name: all that a conversation was charged begins with `turn:17.`. */
+const OF_THING = `reference >= @least AND reference < @beyond AND +${MATCHES}`;
+
+const isOfThing = ({ reference }: EntryFilter): boolean =>
+  reference !== undefined && (!reference.isPrefix || reference.text.endsWith("."));
+
+const pageReads = (sql: Sql, matches: string) => ({
   list: sql.prepare<object, LedgerRow>(`
-    SELECT * FROM ledger WHERE ${MATCHES}
+    SELECT * FROM ledger WHERE ${matches}
     ORDER BY number DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`),
   count: sql.prepare<object, { entries: number }>(
-    `SELECT count(*) AS entries FROM ledger WHERE ${MATCHES}`),
+    `SELECT count(*) AS entries FROM ledger WHERE ${matches}`),
+});
+
+const statementReads = perSession((sql) => ({
+  along: pageReads(sql, MATCHES),
+  ofThing: pageReads(sql, OF_THING),
   account: sql.prepare<object, AccountRow>(`
     SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
     FROM accounts WHERE id = @accountId`),
@@ -369,7 +382,8 @@ export function createStatementStore(reader: Reader): StatementStore {
   const entries = reader.prepare<object, LedgerRow>(ENTRIES);
   return {
     page: (accountId, filter, offset, rows) => reader.snapshot(async (sql) => {
-      const { list, count, account } = statementReads(sql);
+      const { along, ofThing, account } = statementReads(sql);
+      const { list, count } = isOfThing(filter) ? ofThing : along;
       const parameters = parametersOf(accountId, filter);
       // All of them are counted already; the commonest request should not do it again.
       const isAll = Object.keys(filter).length === 0;

@@ -1,0 +1,12 @@
+// Pages that are asked for by number, with how many there are in all.
+
+/** All that match are counted only where the page does not tell: a count looks at each of them. */
+export async function pageOf<Item>(
+  { page, perPage }: { page: number; perPage: number },
+  list: (offset: number, rows: number) => Promise<Item[]>, count: () => Promise<number>,
+): Promise<{ items: Item[]; total: number }> {
+  const offset = (page - 1) * perPage;
+  const items = await list(offset, perPage);
+  const isLast = items.length < perPage && (items.length > 0 || offset === 0);
+  return { items, total: isLast ? offset + items.length : await count() };
+}
