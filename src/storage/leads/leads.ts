@@ -80,8 +80,11 @@ export function createLeadStore(reader: Reader, writer: WriterOf<typeof leadComm
   const find = reader.prepare<object, WholeRow>(`${LEAD} WHERE l.id = @leadId`);
   const contacts = reader.prepare<object, LeadRow>(
     "SELECT * FROM leads WHERE main_id = @leadId ORDER BY position");
-  const list = aside<object, WholeRow>(reader,
-    `${LEAD} WHERE ${MATCHES} ORDER BY l.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
+  const list = aside<object, WholeRow>(reader, `
+    ${LEAD} WHERE l.id IN (
+      SELECT l.id FROM leads l WHERE ${MATCHES}
+      ORDER BY l.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0))
+    ORDER BY l.id DESC`);
   const count = aside<object, { leads: number }>(reader,
     `SELECT count(*) AS leads FROM leads l WHERE ${MATCHES}`);
   const campaign = reader.prepare<object, Exists>(
