@@ -183,7 +183,8 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
     forAll(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
     every(LIMITS.historyKeptMs, "messages kept for turns", async () => conversations.forgetQuiet()),
     retain("attachment sweep", features.attachments.sweep),
-    forAll(LIMITS.messageIndexMs, "message index", () => indexMessages(storage.inbox, system)),
+    forAll(LIMITS.messageIndexMs, "message index", () =>
+      indexMessages(storage.inbox, system, () => isOver)),
     forAll(LIMITS.balanceMailSweepMs, "mails of balances", features.balanceMails.sweep),
     forAll(LIMITS.costCountMs, "costs", features.costs.sweep),
     every(LIMITS.keyLastUsedFlushMs, "key use flush", accounts.flushKeyUses),

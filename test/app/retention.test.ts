@@ -1,8 +1,9 @@
 // What is past its time goes, however much of it there is.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { indexMessages } from "#features/conversations/desk/inbox.ts";
 import { LIMITS } from "#core/limits.ts";
-import { nextTurn } from "#core/system.ts";
+import { createSystem, keepAwake, nextTurn } from "#core/system.ts";
 import { databasePath, openForInspection, openWriter } from "#storage/engines/sqlite/database.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
@@ -37,4 +38,18 @@ test("[OP184] a sweep removes all that is past its time, step by step, and goes 
   }
   assert.equal(count(), 0);
   assert.ok(seen.size >= EVENTS / LIMITS.retentionRowsMax - 1, `${seen.size} steps were seen`);
+});
+
+test("[OP185] a server that stops does not wait until all messages are in the index", async (context) => {
+  let steps = 0;
+  const store = {
+    indexMessages: (rows: number) => {
+      steps += 1;
+      return steps < 9 ? Promise.resolve(rows) : Promise.reject(new Error("it goes on"));
+    },
+  };
+  const awake = keepAwake();
+  context.after(() => awake.cancel());
+  await indexMessages(store, createSystem(), () => steps === 3);
+  assert.equal(steps, 3);
 });

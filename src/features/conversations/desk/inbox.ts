@@ -117,15 +117,15 @@ const CANNED_REPLIES_MAX = 500;
 
 export type Inbox = ReturnType<typeof createInbox>;
 
-/** Indexes whatever is not, batch by batch, with time for other writes in between. */
+/** Indexes whatever is not, batch by batch, with time for others in between, until it is over. */
 export async function indexMessages(
-  store: Pick<InboxStore, "indexMessages">, system: System,
+  store: Pick<InboxStore, "indexMessages">, system: System, isOver = (): boolean => false,
 ): Promise<number> {
   let all = 0;
   for (;;) {
     const indexed = await store.indexMessages(LIMITS.messageIndexRows);
     all += indexed;
-    if (indexed < LIMITS.messageIndexRows) return all;
+    if (indexed < LIMITS.messageIndexRows || isOver()) return all;
     await wait(system, LIMITS.messageIndexPauseMs);
   }
 }
