@@ -97,7 +97,7 @@ const MATCHES = {
   all: "d.account_id = @accountId",
   ofCall: `d.call_id = @callId AND +d.account_id = @accountId
     AND ${IN_STATE} AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
-  // By its second column, too, the index of those that wait is better than the one of all.
+  // The second column has SQLite prefer the index of those that wait to the one of all.
   pending: `d.state = 'pending' AND d.id > 0 AND +d.account_id = @accountId AND d.endpoint_id IN (
       SELECT id FROM webhook_endpoints WHERE account_id = @accountId)
     AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
