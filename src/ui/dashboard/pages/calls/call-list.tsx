@@ -30,17 +30,17 @@ const CHANGES = ["call_created", "call_status_changed", "call_ended", "call_dele
 const COLUMNS: Column<CallRecord>[] = [
   { title: "Customer", grow: 2.3, cell: (call, has) => <Customer call={call} hasStatus={has("Status")} /> },
   {
-    title: "Last words", priority: 3, grow: 1.5,
+    title: "Last words", priority: 3, grow: 1.35,
     cell: ({ transcript_entries: entries }) =>
       <span class="last-words">{entries.findLast(({ text }) => text !== "")?.text ?? "–"}</span>,
   },
   {
-    title: "Started", grow: 1.45, priority: 2,
+    title: "Started", grow: 1.4, priority: 2,
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
   { title: "Direction", cell: ({ type }) => typeWords(type), priority: 3, grow: 1.2 },
-  { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.3 },
-  { title: "Status", priority: 2, cell: ({ status }) => <Status code={status} />, grow: 1.85 },
+  { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.2 },
+  { title: "Status", priority: 2, cell: ({ status }) => <Status code={status} />, grow: 2.1 },
   {
     title: "Duration", align: "end", priority: 2, grow: 1.15,
     cell: ({ status, duration: seconds }) => isLive(status) ? "–" : duration(seconds),
