@@ -67,10 +67,10 @@ interface Listened {
 export function createMemoryBus(): EventBus {
   const topics = new Map<Topic, Listened>();
   const watchers = new Set<Watcher>();
-  const heard = new WeakSet<CommittedEvent>();
   const taps = new Set<(topic: Topic, notice: Notice) => void>();
   const curious = new Set<(interest: Interest) => void>();
   let waiting: CommittedEvent[] = [];
+  const heard = new Set<CommittedEvent>();
   const publish: EventBus["publish"] = (topic, notice) => {
     if (notice.kind !== "committed") for (const tap of taps) tap(topic, notice);
     const listened = topics.get(topic);
@@ -82,13 +82,14 @@ export function createMemoryBus(): EventBus {
   const publishWaiting = (): void => {
     const events = waiting.sort((a, b) => a.id - b.id || a.accountSequence - b.accountSequence);
     waiting = [];
+    const own = heard.size === 0 ? events : events.filter((event) => !heard.has(event));
+    heard.clear();
     for (const event of events) {
       const notice: Notice = { kind: "committed", event };
       if (event.conversationId !== null) publish(conversationTopic(event.conversationId), notice);
       if (event.callId !== null) publish(callTopic(event.callId), notice);
       publish(accountTopic(event.accountId), notice);
     }
-    const own = events.filter((event) => !heard.has(event));
     for (const watcher of [...watchers]) watcher(events, own);
   };
   const publishCommitted: EventBus["publishCommitted"] = (events) => {
@@ -98,8 +99,7 @@ export function createMemoryBus(): EventBus {
     waiting.push(...events);
   };
   return {
-    publish,
-    publishCommitted,
+    publish, publishCommitted,
     publishHeard: (events) => {
       for (const event of events) heard.add(event);
       publishCommitted(events);

@@ -1,6 +1,7 @@
 // Assistants: record, store port, and the use cases of creating, changing and finding them. What a
 // setting may be is in settings.ts, what settings may be together in rules.ts. A deleted assistant
 // is found by nobody; its row stays for the conversations and calls that name it.
+import { changing } from "#core/changing.ts";
 import { Fault, type FieldErrors } from "#core/faults.ts";
 import type { SecretBox } from "#core/secrets.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -167,8 +168,6 @@ type Judged = AssistantOptions & { keys: ReturnType<typeof createCalcomKeys> };
 
 /** Bounds the lists that have no pages. */
 const ASSISTANTS_PER_ACCOUNT_MAX = 1000;
-/** A change loses its race only to changes that won theirs. */
-const UPDATE_ATTEMPTS_MAX = 32;
 
 const notFound = (): Fault => new Fault(404, "Assistant not found");
 const refusal = (errors: FieldErrors): Fault => new Fault(422, "Validation failed", { errors });
@@ -374,7 +373,7 @@ async function changeAssistant(
   schemaErrors: FieldErrors = {},
 ): Promise<Assistant> {
   const { store, system } = options;
-  for (let attempt = 0; attempt < UPDATE_ATTEMPTS_MAX; attempt += 1) {
+  return changing("assistant", async () => {
     const current = await store.find(accountId, assistantId);
     if (!current) throw notFound();
     const { columns, settings } = await changed(options, current, given, schemaErrors);
@@ -386,15 +385,12 @@ async function changeAssistant(
       case "updated":
         return { ...current, ...columns, settings, updatedAt: outcome.updatedAt };
       case "changed":
-        break;
+        return null;
       case "not_found":
         throw notFound();
       default:
         throw refusedFault(outcome);
     }
-  }
-  throw new Fault(409, "The assistant is being changed by others. Please try again.", {
-    retryAfterS: 1,
   });
 }
 

@@ -1,6 +1,7 @@
 // SIP trunks: numbers of the account's own telephone system. Records, store port, what their owner
 // does with them, and what the SIP carrier asks. A trunk is one with its number: it has its id, and
 // giving the number up (phone-numbers.ts) is deleting the trunk.
+import { changing } from "#core/changing.ts";
 import { Fault, StorageFailure, type FieldErrors } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { SecretBox } from "#core/secrets.ts";
@@ -185,9 +186,6 @@ const withoutSecrets = (
 export const passwordPlace = (accountId: number, uuid: string): string =>
   `sip_trunks:${accountId}:${uuid}:password`;
 
-/** More change one trunk at the same moment than ever will. */
-const UPDATE_ATTEMPTS_MAX = 32;
-
 /** Passwords of the account's trunk, sealed and opened. */
 function createVault(box: SecretBox) {
   const seal = (accountId: number, uuid: string, password: string): string =>
@@ -325,27 +323,22 @@ export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
       await changed(outcome.trunk.id);
       return withoutSecrets(outcome.trunk);
     },
-    update: async (accountId, id, changes, errors) => {
-      for (let attempt = 0; attempt < UPDATE_ATTEMPTS_MAX; attempt += 1) {
-        const stored = await find(accountId, id);
-        const found = findErrors({ ...stored, ...changes }, changes, errors, mayReach);
-        if (Object.keys(found).length > 0) throw refusal(found);
-        const { updatedAt: expectedUpdatedAt } = stored;
-        const updatedAt = Math.max(system.now(), expectedUpdatedAt + 1);
-        const next = settled({ ...vault.changed(stored, changes), updatedAt });
-        const outcome = await store.update({ ...next, expectedUpdatedAt })
-          .catch(failing(log, "update"));
-        if (outcome === "not_found") throw notFound();
-        if (outcome === "exists") throw exists();
-        if (outcome === "claimed") throw claimed();
-        if (outcome === "changed") continue;
-        await changed(id);
-        return withoutSecrets(next);
-      }
-      throw new Fault(409, "The SIP trunk is being changed by others. Please try again.", {
-        retryAfterS: 1,
-      });
-    },
+    update: (accountId, id, changes, errors) => changing("SIP trunk", async () => {
+      const stored = await find(accountId, id);
+      const found = findErrors({ ...stored, ...changes }, changes, errors, mayReach);
+      if (Object.keys(found).length > 0) throw refusal(found);
+      const { updatedAt: expectedUpdatedAt } = stored;
+      const updatedAt = Math.max(system.now(), expectedUpdatedAt + 1);
+      const next = settled({ ...vault.changed(stored, changes), updatedAt });
+      const outcome = await store.update({ ...next, expectedUpdatedAt })
+        .catch(failing(log, "update"));
+      if (outcome === "not_found") throw notFound();
+      if (outcome === "exists") throw exists();
+      if (outcome === "claimed") throw claimed();
+      if (outcome === "changed") return null;
+      await changed(id);
+      return withoutSecrets(next);
+    }),
     removed: changed,
     all,
     approvedAccount: store.approvedAccount,

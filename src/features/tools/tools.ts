@@ -1,5 +1,6 @@
 // Mid-call tools: HTTP endpoints of an account that its assistants may call while they answer.
 // Records, store port, rules. What happens when one is called is in invocation.ts.
+import { changing } from "#core/changing.ts";
 import { Fault } from "#core/faults.ts";
 import { MASK, type SecretBox } from "#core/secrets.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -163,21 +164,16 @@ export function createTools({ store, box, system, toolsMax }: ToolsOptions): Too
       throw new Fault(422, `You have reached your plan limit of ${most} mid call tools. `
         + "Please upgrade your plan to create more tools.");
     },
-    update: async (accountId, toolId, changes) => {
-      for (let attempt = 0; attempt < UPDATE_ATTEMPTS_MAX; attempt += 1) {
-        const stored = await store.find(accountId, toolId);
-        if (!stored) throw toolNotFound();
-        const { updatedAt: expectedUpdatedAt } = stored;
-        const updatedAt = Math.max(system.now(), expectedUpdatedAt + 1);
-        const tool = { ...changedTool(secrets, stored, changes), updatedAt };
-        const outcome = await store.update({ ...tool, expectedUpdatedAt });
-        if (outcome === "not_found") throw toolNotFound();
-        if (outcome === "updated") return secrets.opened(tool);
-      }
-      throw new Fault(409, "The tool is being changed by others. Please try again.", {
-        retryAfterS: 1,
-      });
-    },
+    update: (accountId, toolId, changes) => changing("tool", async () => {
+      const stored = await store.find(accountId, toolId);
+      if (!stored) throw toolNotFound();
+      const { updatedAt: expectedUpdatedAt } = stored;
+      const updatedAt = Math.max(system.now(), expectedUpdatedAt + 1);
+      const tool = { ...changedTool(secrets, stored, changes), updatedAt };
+      const outcome = await store.update({ ...tool, expectedUpdatedAt });
+      if (outcome === "not_found") throw toolNotFound();
+      return outcome === "updated" ? secrets.opened(tool) : null;
+    }),
     remove: async (accountId, toolId) => {
       if (!await store.remove({ accountId, toolId, now: system.now() })) throw toolNotFound();
     },
@@ -193,9 +189,6 @@ export function createTools({ store, box, system, toolsMax }: ToolsOptions): Too
     },
   };
 }
-
-/** More change one tool at the same moment than ever will. */
-const UPDATE_ATTEMPTS_MAX = 32;
 
 function changedTool(
   secrets: ReturnType<typeof createToolSecrets>, stored: StoredTool,
