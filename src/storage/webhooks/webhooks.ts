@@ -244,7 +244,8 @@ function endpointCommands(sql: Sql) {
       status = coalesce(@status, status),
       disabled_reason = CASE WHEN CAST(@status AS TEXT) IS NULL
         THEN disabled_reason ELSE @reason END,
-      failing_since = CASE WHEN @status = 'active' THEN NULL ELSE failing_since END,
+      failing_since = CASE WHEN @status = 'active' OR url <> coalesce(@url, url)
+        THEN NULL ELSE failing_since END,
       secret_version = secret_version + @rotates,
       rotated_at = CASE WHEN @rotates = 1 THEN @now ELSE rotated_at END, updated_at = @now
     WHERE id = @endpointId AND account_id = @accountId RETURNING *`);

@@ -78,6 +78,21 @@ test("[WH91] what the address of before says to a message on its way neither swi
   assert.equal(other.received.length, 2);
 });
 
+test("[WH100] an endpoint with another address is failing since that address failed", async () => {
+  receiver.answer((_, response) => response.writeHead(500).end());
+  const { body: { data: { id } } } = await server.call("POST", "/user/webhook-endpoints", {
+    body: { url: receiver.url, events: ["*"] },
+  });
+  const read = async () => (await server.call("GET", `/user/webhook-endpoints/${id}`)).body.data;
+  const change = async (body: object) =>
+    (await server.call("PUT", `/user/webhook-endpoints/${id}`, { body })).body.data.failing_since;
+  await server.call("POST", `/user/webhook-endpoints/${id}/test`);
+  const { failing_since: since } = await askUntil(read, (one) => one.failing_since !== null);
+  assert.equal(await change({ url: receiver.url, events: ["*"] }), since, "the same address");
+  assert.equal(await change({ url: `${receiver.url}/moved` }), null);
+  await server.call("DELETE", `/user/webhook-endpoints/${id}`);
+});
+
 test("[WH92] an endpoint that is hurried while its next message is read is sent it at once", async () => {
   const system = createManualSystem();
   const endpoint = { id: 1, accountId: 1, url: "https://hooks.example.com/" } as Endpoint;
