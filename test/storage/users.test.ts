@@ -13,7 +13,7 @@ const by: By = { actor: { kind: "key", id: "key:1", name: "Key" }, address: "192
 const OWNER = { userId: null, role: "owner" as const };
 
 for (const engine of ENGINES) {
-  const name = `[AU324] ${engine.name}: members and the audit log are the same on every engine`;
+  const name = `[AU324][ND70] ${engine.name}: members and the audit log are the same on every engine`;
   test(name, { skip: engine.skip ?? false }, async (context) => {
     const place = testDataDir();
     const storage = await engine.open(place);
@@ -84,9 +84,12 @@ for (const engine of ENGINES) {
     const close = (userId: number) => users.closeSession(
       { accountId: own, userId, sessionId: session?.sessionId ?? 0, by, now });
     assert.deepEqual([await close(ana.user.id), await close(ben.user.id)], [false, true]);
-    await users.link({
-      accountId: own, userId: ben.user.id, subject: { issuer: "i", subject: "s" }, by, now });
+    const link = (subject: string) => users.link({
+      accountId: own, userId: ben.user.id, subject: { issuer: "i", subject }, by, now });
+    // Two people of one address, and one of them in two tabs.
+    assert.deepEqual(await Promise.all(["s", "t", "s"].map(link)), [true, false, true]);
     assert.equal((await users.findBySubject({ issuer: "i", subject: "s" }))?.id, ben.user.id);
+    assert.equal(await users.findBySubject({ issuer: "i", subject: "t" }), null);
     const reset = await invite(own, "ben@example.org", "admin", ben.user.id);
     assert.ok(reset.kind === "invited");
     const used = { accountId: own, invitationId: reset.invitation.id, name: "x", passwordHash: "n",
@@ -98,6 +101,7 @@ for (const engine of ENGINES) {
       accountId: own, userId: ben.user.id, manager: OWNER, by, now,
     })).kind, "changed");
     assert.equal(await users.findByEmail("ben@example.org"), null);
+    assert.equal(await link("s"), false, "a member that is gone");
     const again = await users.add({
       accountId: own, email: "ben@example.org", role: "viewer", name: "Ben", passwordHash: null,
       subject: { issuer: "i", subject: "s" }, address: "a", now,

@@ -154,7 +154,8 @@ function createSetPassword(sql: Sql, members: Members) {
 function sessionCommands(sql: Sql, members: Members) {
   const link = sql.prepare(`
     UPDATE users SET issuer = @issuer, subject = @subject
-    WHERE id = @userId AND account_id = @accountId`);
+    WHERE id = @userId AND account_id = @accountId AND removed_at IS NULL
+      AND (subject IS NULL OR (issuer = @issuer AND subject = @subject))`);
   const seen = sql.prepare(
     "UPDATE users SET seen_at = @now WHERE id = @userId AND account_id = @accountId");
   const insert = sql.prepare(`
@@ -170,9 +171,10 @@ function sessionCommands(sql: Sql, members: Members) {
     WHERE id = @sessionId AND user_id = @userId AND account_id = @accountId`);
   return {
     "users.setPassword": createSetPassword(sql, members),
-    "users.link": async (args: ArgsOf<"link">): Promise<void> => {
-      await link.run({ ...args, ...args.subject });
+    "users.link": async (args: ArgsOf<"link">): Promise<boolean> => {
+      if ((await link.run({ ...args, ...args.subject })).changes === 0) return false;
       await members.note(args, "member.link", member(args.userId), { issuer: args.subject.issuer });
+      return true;
     },
     "users.openSession": async (args: NewSession): Promise<number | null> => {
       const row = await members.find(args.accountId, args.userId);

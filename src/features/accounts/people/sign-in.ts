@@ -241,8 +241,7 @@ async function recognise(
     if (known.isLinked) return null;
     const { accountId, id: userId } = known;
     const by: By = { actor: actorOf(known), address };
-    await store.link({ accountId, userId, subject, by, now });
-    return known;
+    return await store.link({ accountId, userId, subject, by, now }) ? known : null;
   }
   const name = claims.name?.trim() || email;
   const person = { name, passwordHash: null, subject, address, now };

@@ -126,9 +126,10 @@ export interface UserStore {
   setPassword(args: {
     accountId: number; userId: number; passwordHash: string; by: By; now: Instant;
   }): Promise<void>;
+  /** False: the member is gone, or somebody else's at the provider by now. */
   link(args: {
     accountId: number; userId: number; subject: Subject; by: By; now: Instant;
-  }): Promise<void>;
+  }): Promise<boolean>;
   /** Null: the member is gone, or has another password by now. */
   openSession(args: NewSession): Promise<number | null>;
   /** False where the member has none like that. */
