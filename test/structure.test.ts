@@ -43,7 +43,7 @@ const ROOMS: [room: RegExp, may: RegExp][] = [
   [/^src\/storage\//, /^src\/(?:base|cluster|features)\/|^src\/storage\/engines\/sqlite\/database\.ts$/],
   [/^src\/features\/calls\/hosted\//, new RegExp(
     String.raw`^src/(?:base|engine|features|providers/carriers)/|^src/providers/speech/port\.ts$`
-      + String.raw`|^src/edge/http/(?:exchange|route|errors|answers)\.ts$`)],
+      + String.raw`|^src/(?:edge/http/(?:exchange|route|errors|answers)|cluster/cluster)\.ts$`)],
   [FACE, new RegExp(String.raw`^src/(?:base|edge|engine|features|providers)/`
     + String.raw`|^src/(?:files/files|cluster/cluster)\.ts$`)],
   [/^src\/features\//, new RegExp(String.raw`^src/(?:base|engine|features)/|^src/(?:${PORTS})`)],

@@ -72,12 +72,11 @@ async function assemble(
   const { config, log, system } = options;
   const opensFiles = openFiles(options);
   opened.push(opensFiles);
-  const [storage, hosted, places] = await Promise.all([
-    opening, createHostedLines(options), opensFiles,
-  ]);
+  const [storage, places] = await Promise.all([opening, opensFiles]);
   const wiring = openWire(options, storage.databaseId);
   opened.push(wiring);
   const wire = await wiring;
+  const hosted = await createHostedLines({ ...options, wire });
   const self = selfOf(config);
   const nodes = createNodes({
     nodeId: await join(storage, self, options), store: storage.nodes, wire, self, system, log,

@@ -1,5 +1,7 @@
 // Composition of hosted carriers: which of them the operator has an account at, by the settings.
 // Called by app.ts.
+import { shareOffers } from "#cluster/offers.ts";
+import type { Wire } from "#cluster/wire.ts";
 import { createHosted, type Hosted } from "#features/calls/hosted/hosted.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
@@ -64,15 +66,18 @@ async function asteriskOf(
 }
 
 export async function createHostedLines(
-  { config, system, log }: { config: Config; system: System; log: Logger },
+  { config, wire, system, log }: {
+    config: Config; wire: Wire | null; system: System; log: Logger;
+  },
 ): Promise<HostedLines> {
+  const offers = wire ? shareOffers({ wire, log }) : undefined;
   const nodeUrl = config.PARLEY_NODE_URL;
   const publicUrl = config.PARLEY_PUBLIC_URL ?? nodeUrl;
   const lines = new Map<HostedAccount, Hosted>();
   const asterisk = await asteriskOf(config, system, log);
   if (asterisk) {
     // Nothing of it goes by our public address.
-    lines.set("asterisk", createHosted({ carrier: asterisk, publicUrl: "", system, log }));
+    lines.set("asterisk", createHosted({ carrier: asterisk, publicUrl: "", offers, system, log }));
   }
   for (const carrier of await accountsOf(config, system)) {
     if (!carrier) continue;
@@ -84,7 +89,7 @@ export async function createHostedLines(
     if (!(nodeUrl ?? publicUrl).startsWith("https:")) {
       log.warn(`${nodeUrl ? "PARLEY_NODE_URL" : "PARLEY_PUBLIC_URL"} is not https: ${vendor} brings the sound of calls to no such address`);
     }
-    lines.set(account, createHosted({ carrier, publicUrl, nodeUrl, system, log }));
+    lines.set(account, createHosted({ carrier, publicUrl, nodeUrl, offers, system, log }));
   }
   return lines;
 }

@@ -104,3 +104,18 @@ export interface SharedCalls {
   listen(callId: number, onAudio: OnAudio, over: () => void): Promise<(() => void) | null>;
   persons: SharedPersons;
 }
+
+/** What a carrier is answered that asks what to do with a call. */
+export interface OfferReply {
+  status: number;
+  contentType: string;
+  body: string;
+}
+
+/** Calls that carriers bring, of all nodes, by what is the same whenever a call is brought. */
+export interface SharedOffers {
+  /** What another node answers, or has answered; null: none has it, or none is reached. */
+  find(key: string): Promise<OfferReply | null>;
+  /** This node answers it, until the result is called. */
+  take(key: string, reply: Promise<OfferReply>): () => void;
+}

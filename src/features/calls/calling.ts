@@ -228,10 +228,10 @@ function dialHosted(
 
 function answerHosted(
   options: CallingOptions, { leg, carrier: { account: carrier } }: Hosted,
-  { arrival: { to, from }, join }: { arrival: HostedArrival; join: Parameters<Receive>[1] },
+  { arrival, join }: { arrival: HostedArrival; join: Parameters<Receive>[1] },
   place: Place,
 ): ReturnType<Receive> {
-  const arrived = { to, from, trunkId: null, sourceAddress: null };
+  const arrived = { ...arrival, trunkId: null, sourceAddress: null };
   return admit(options, arrived, async ({ call: begun, assistant, secondsMax, facts }) => {
     const call = await withInboundVariables(options, begun, assistant);
     const face = join(partyOf(options, call));

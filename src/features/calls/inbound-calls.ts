@@ -25,6 +25,8 @@ interface Arrival {
   trunkId: number | null;
   /** Null: a hosted carrier brings it, its signature checked. */
   sourceAddress: string | null;
+  /** Whatever else has it is the same call, which the carrier brings again; absent: each is one. */
+  key?: string;
 }
 
 export interface Admitted {
@@ -77,22 +79,31 @@ export async function admit(
       // The plan's calls at a time are the lines there are: the next caller hears they are busy.
       return refuse(begun.status === 429 ? "busy" : "unavailable", begun.message);
     }
-    return await open(begun);
+    if (!begun.replayed) return await open(begun);
+    if (begun.call.endedAt !== null) return refuse("unavailable", "the call is over");
+    throw new Fault(503, "Another server has the call.", { retryAfterS: 1 });
   } finally {
     leave();
   }
 }
 
 async function begin(
-  { calls, factsOf }: InboundOptions, { from }: Arrival, assistant: Assistant, number: string,
-): Promise<Admitted | Fault> {
+  { calls, factsOf }: InboundOptions, { from, key }: Arrival, assistant: Assistant,
+  number: string,
+): Promise<Admitted & { replayed: boolean } | Fault> {
   const facts = await factsOf(assistant);
-  try {
-    const { call, secondsMax } = await calls.begin({
+  const beginAs = async (idempotencyKey?: string): ReturnType<Calls["begin"]> => {
+    const begun = await calls.begin({
       assistant, type: "inbound", conversationUuid: null, assistantPhone: number,
-      customerPhone: from, variables: {},
+      customerPhone: from, variables: {}, idempotencyKey: idempotencyKey ?? null,
     });
-    return { call, assistant, secondsMax, facts };
+    const { id, answeredAt, endReason } = begun.call;
+    // Its server died before anybody answered: it rings on, and is taken anew.
+    const isLeft = begun.replayed && answeredAt === null && endReason === "server_restarted";
+    return isLeft ? beginAs(`${idempotencyKey} after ${id}`) : begun;
+  };
+  try {
+    return { ...await beginAs(key), assistant, facts };
   } catch (error) {
     if (error instanceof Fault) return error;
     throw error;

@@ -7,6 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { wait, type System } from "#core/system.ts";
 import { isE164 } from "#core/values.ts";
+import type { SharedOffers } from "#cluster/cluster.ts";
 import type { Socket, SocketHandlers } from "#http/exchange.ts";
 import type { CallReport, HostedCalls, Join, WebhookReply } from "#providers/carriers/hosted/port.ts";
 import { rateOfDialect } from "#providers/carriers/hosted/dialects.ts";
@@ -29,6 +30,8 @@ interface HostedOptions {
   publicUrl: string;
   /** As a carrier reaches this node, where its calls are; absent: by `publicUrl`. */
   nodeUrl?: string | null;
+  /** Absent: there are no other nodes. */
+  offers?: SharedOffers | undefined;
   system: System;
   log: Logger;
 }
@@ -42,6 +45,8 @@ export interface HostedArrival {
   to: string;
   /** Null: withheld, or no telephone. */
   from: string | null;
+  /** Whatever else has it is the same call. */
+  key: string;
 }
 
 /** Answers a call that came in by `join`, or says why not. */
@@ -187,20 +192,23 @@ export function createHosted(options: HostedOptions): Hosted {
 /** The offer is settled already, or there is nothing to say. */
 export const NO_REPLY: WebhookReply = { status: 204, contentType: "text/plain", body: "" };
 
-function createOffers({ carrier, log }: HostedOptions, registry: Registry): Hosted["offer"] {
+function createOffers({ carrier, log, offers }: HostedOptions, registry: Registry): Hosted["offer"] {
   const answers = new Map<string, Promise<WebhookReply>>();
-  const decide = async (report: CallReport, receive: Receive): Promise<WebhookReply> => {
-    const { callId: id, to, from } = report;
+  const keyOf = (id: string): string => `offer ${carrier.account} ${id}`;
+  const decide = async (
+    { callId: id, to, from }: CallReport, receive: Receive, forget: () => void,
+  ): Promise<WebhookReply> => {
     const begun: Entry[] = [];
-    const cause = await receive({ to: to ?? "", from: telephoneOf(from) }, (party) => {
-      const entry = registry.begin(party, "inbound", () => answers.delete(id));
+    const arrival = { to: to ?? "", from: telephoneOf(from), key: keyOf(id) };
+    const cause = await receive(arrival, (party) => {
+      const entry = registry.begin(party, "inbound", forget);
       begun.push(entry);
       return entry.call.face;
     });
     const [entry] = begun;
     if (cause !== null || !entry) {
       entry?.call.face.over("carrier_failed");
-      answers.delete(id);
+      forget();
       return carrier.refuse(id, REASONS[cause ?? "unavailable"]).catch((error: unknown) => {
         log.warn({ err: error, carrier_call_id: id }, "a call could not be refused");
         // Asks to be asked again.
@@ -215,13 +223,34 @@ function createOffers({ carrier, log }: HostedOptions, registry: Registry): Host
       return NO_REPLY;
     });
   };
+  const answerHere = (report: CallReport, receive: Receive): Promise<WebhookReply> => {
+    const { callId: id } = report;
+    const { promise, resolve, reject } = Promise.withResolvers<WebhookReply>();
+    const withdraw = offers?.take(keyOf(id), promise);
+    const forget = (): void => {
+      answers.delete(id);
+      withdraw?.();
+    };
+    decide(report, receive, forget).then(resolve, (error: unknown) => {
+      forget();
+      reject(error as Error);
+    });
+    return promise;
+  };
+  const answer = async (report: CallReport, receive: Receive): Promise<WebhookReply> => {
+    const { callId: id } = report;
+    const there = await offers?.find(keyOf(id)) ?? null;
+    if (there === null) return answerHere(report, receive);
+    answers.delete(id);
+    return there;
+  };
   return (report, receive) => {
     const known = answers.get(report.callId);
     if (known) return known;
-    const answer = decide(report, receive);
-    answers.set(report.callId, answer);
-    answer.catch(() => answers.delete(report.callId));
-    return answer;
+    const answered = answer(report, receive);
+    answers.set(report.callId, answered);
+    answered.catch(() => answers.delete(report.callId));
+    return answered;
   };
 }
 

@@ -211,6 +211,11 @@ async function inAProcess() {
   };
   return {
     rest, call, emulator,
+    /** The carrier asks what to do with a call. */
+    bring: async (CallSid: string, To: string): Promise<string> => {
+      const form = { CallSid, CallStatus: "ringing", Direction: "inbound", From: CUSTOMER, To };
+      return (await postSigned(`${door.url}/carriers/twilio/voice`, form)).text;
+    },
     kill: async () => {
       await end("SIGKILL");
       running = await startProcess(dataDir, env);
@@ -223,8 +228,8 @@ async function inAProcess() {
   };
 }
 
-test("[TW79] a process that dies leaves failed calls, charged rightly; what still rings is hung up", async (context) => {
-  const { rest, call, emulator, kill, close } = await inAProcess();
+test("[TW79][ND72] a process that dies leaves failed calls, charged rightly; what still rings is hung up", async (context) => {
+  const { rest, call, emulator, bring, kill, close } = await inAProcess();
   context.after(close);
   const number = newNumber();
   rest.numbers.push(number);
@@ -244,6 +249,7 @@ test("[TW79] a process that dies leaves failed calls, charged rightly; what stil
   const ringing = await dial(1);
   const phone = await phoneAt({ document: talked.document, callSid: talked.sid });
   await phone.hears("Hi there.");
+  const lost = await bring("CA7", number);
   await kill();
   await phone.closed();
   const recordOf = async ({ id }: { id: number }) => call(`/user/calls/${id}`);
@@ -260,6 +266,14 @@ test("[TW79] a process that dies leaves failed calls, charged rightly; what stil
   await late.closed();
   assert.equal(late.closedWith?.code, 4500);
   assert.equal((await recordOf(ringing)).status, "failed");
+  const again = await bring("CA7", number);
+  assert.notEqual(again, lost);
+  const caller = await phoneAt({ document: again, callSid: "CA7" });
+  await caller.hears("Hi there.");
+  caller.hangUp();
+  const { data } = await call("/user/calls?type=inbound") as { data: { status: string }[] };
+  assert.equal(data.length, 2);
+  assert.equal(data[1]?.status, "failed");
 });
 
 test("[TW80] a server that stops hangs up", async () => {

@@ -1,0 +1,32 @@
+// Calls that hosted carriers bring, while a node answers or has them: a carrier that asks again
+// reaches any node, and is answered there as it was first. Made in app/hosted-carriers.ts.
+import { hash } from "node:crypto";
+import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
+import type { OfferReply, SharedOffers } from "./cluster.ts";
+import { createQuestions } from "./questions.ts";
+import { WireFault, type Wire } from "./wire.ts";
+
+/** Asked of the node that answers the call. */
+type OfferFamily = { reply: { body: object; answer: OfferReply } };
+
+/** The carrier's ids hold whatever it likes. */
+const subjectOf = (key: string): string => hash("sha256", key);
+
+export function shareOffers({ wire, log }: { wire: Wire; log: Logger }): SharedOffers {
+  const questions = createQuestions<OfferFamily>({
+    of: "offer", waitMs: { reply: LIMITS.askPlaceMs }, wire, log,
+  });
+  return {
+    find: async (key) => {
+      try {
+        return await questions.ask(subjectOf(key), "reply", {});
+      } catch (error) {
+        // The record of the call decides then.
+        if (error instanceof WireFault) return null;
+        throw error;
+      }
+    },
+    take: (key, reply) => questions.answer(subjectOf(key), { reply: () => reply }),
+  };
+}
