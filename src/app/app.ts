@@ -261,6 +261,8 @@ async function stop(
   server.stopListening();
   timers.cancel();
   await Promise.all([ifStored(log, nodes.drain()), features.dialler.close()]);
+  // Whoever has the clock evaluates chats: those that are being evaluated here would be paid twice.
+  const handsOver = features.delivery.evaluated().then(() => ifStored(log, nodes.giveClock()));
   if (!storage.failure()) await ifStored(log, features.phoneNumbers.sipTrunks.leave());
   await Promise.all([
     features.conversations.drain(config.PARLEY_DRAIN_SECONDS * 1000), features.voice.close(),
@@ -276,7 +278,7 @@ async function stop(
   await Promise.all([
     features.closeToolThreads(), features.knowledge.close(), features.delivery.close(),
     features.phoneNumbers.close(), features.recordings.close(), timers.settled(), notices.close(),
-    features.mailer.close(),
+    features.mailer.close(), handsOver,
   ]);
   features.others?.close();
   features.notifications.close();

@@ -101,6 +101,7 @@ export function createDelivery(options: DeliveryOptions) {
     look: async (): Promise<void> => wake(),
     /** What nodes that are gone had to send is this node's to take. */
     lookAll: (): void => relay.look(),
+    evaluated: evaluations.settled,
     close: async () => {
       for (const end of ends) end();
       wake = () => undefined;

@@ -92,6 +92,8 @@ export interface Nodes extends Cluster {
   start(work: NodeWork): Promise<void>;
   /** Nothing new is begun here; others know with the next beat. */
   drain(): Promise<void>;
+  /** Others may have the clock: after `drain`, once what it began here is over. */
+  giveClock(): Promise<void>;
   /** Nothing is owned any more. Idempotent. */
   leave(): Promise<void>;
 }
@@ -164,7 +166,9 @@ export function createNodes(options: NodesOptions): Nodes {
       if (isAlone || !round) return;
       round.begin();
       await round.settled();
-      await store.giveLeaseBack("clock");
+    },
+    giveClock: async () => {
+      if (!isAlone && !life.isLost) await store.giveLeaseBack("clock");
     },
     leave: async () => {
       if (life.state === "gone") return;

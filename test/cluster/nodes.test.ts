@@ -400,6 +400,9 @@ test("[ND11] a node that drains says so, gives the clock away and is gone when i
   const two = await world.join();
   await one.nodes.drain();
   await world.pass(4 * SECOND);
+  assert.deepEqual([one.nodes.hasClock(), two.nodes.hasClock()], [false, false], "till it is over");
+  await one.nodes.giveClock();
+  await world.pass(4 * SECOND);
   assert.deepEqual(two.nodes.alive().map(({ draining }) => draining), [true, false]);
   assert.deepEqual([one.nodes.hasClock(), two.nodes.hasClock()], [false, true]);
   await one.nodes.leave();

@@ -49,6 +49,7 @@ export function createEvaluations(options: EvaluationOptions) {
   /** Over since the look under way began, which may have read them as due all the same. */
   const over = new Set<number>();
   const closing = new AbortController();
+  const underWay = new Set<Promise<void>>();
   let waiting: (() => void)[] = [];
   /** How often those who wait were told to look again. */
   let told = 0;
@@ -67,7 +68,7 @@ export function createEvaluations(options: EvaluationOptions) {
   };
   const begin = (due: DueEvaluation): void => {
     working.add(due.id);
-    work(due).then(
+    const begun = work(due).then(
       () => {
         working.delete(due.id);
         over.add(due.id);
@@ -78,14 +79,18 @@ export function createEvaluations(options: EvaluationOptions) {
         if (error instanceof StorageFailure) working.delete(due.id);
         log.error({ err: error, conversation_id: due.uuid }, "a chat could not be evaluated");
       },
-    ).finally(tellWaiting);
+    ).finally(() => {
+      underWay.delete(begun);
+      tellWaiting();
+    });
+    underWay.add(begun);
   };
   const looks = createLooks(async () => {
     if (closing.signal.aborted) return;
     if (!isOurs()) return tellWaiting();
     over.clear();
     for (const due of await store.due(2 * atOnceMax)) {
-      if (working.size >= atOnceMax || closing.signal.aborted) return;
+      if (working.size >= atOnceMax || closing.signal.aborted || !isOurs()) return;
       if (!working.has(due.id) && !over.has(due.id)) begin(due);
     }
   }, (error) => log.error({ err: error }, "evaluations could not be looked up"));
@@ -109,6 +114,11 @@ export function createEvaluations(options: EvaluationOptions) {
         });
       }
       return null;
+    },
+    /** Once they are no longer this node's to begin: resolves when it is at none any more. */
+    settled: async (): Promise<void> => {
+      await looks.settled();
+      await Promise.all(underWay);
     },
     close: async (): Promise<void> => {
       closing.abort(new Error("the server is stopping"));
