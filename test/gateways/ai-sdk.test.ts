@@ -68,6 +68,32 @@ test("[PR13] useChat's transport holds a chat with a conversation, a message cha
   assert.equal(await balanceOf(key), 4.98);
 });
 
+test("[CV148] a message whose reply is asked for as the AI SDK's stream keeps its files, and is the same one by any way", async () => {
+  const { key, uuid, id } = await fresh();
+  await server.call("PUT", `/user/assistant/${id}`, {
+    key, body: { widget_settings: { attachments: true } },
+  });
+  const conversation = await newConversation(server, uuid);
+  const path = `/conversations/${conversation}`;
+  const form = new FormData();
+  form.set("file", new Blob(["%PDF-1.7 a bill"]), "bill.pdf");
+  const left = await fetch(`${server.url}/api${path}/attachments`, { method: "POST", body: form });
+  const { attachment } = await left.json() as { attachment: { id: string } };
+  const attachments = [attachment.id];
+  const headers = { "Idempotency-Key": "k" };
+  const send = (query: string, body: object) =>
+    server.call("POST", `${path}/messages${query}`, { body, headers });
+  assert.equal((await send("?protocol=ai-sdk", { message: "Seen?", attachments })).status, 200);
+  const again = await send("", { message: "Seen?", attachments });
+  assert.equal(again.headers.get("idempotency-replayed"), "true");
+  const { body: { history } } = await server.call("GET", path);
+  assert.deepEqual(history[1].attachments, [attachment]);
+  assert.equal((await send("?protocol=ai-sdk", { message: " " })).status, 422);
+  const chat = { messages: [{ id: "m", role: "user", parts: [{ type: "text", text: "Hi" }] }] };
+  const refused = await send("?protocol=ai-sdk", { ...chat, attachments });
+  assert.deepEqual([refused.status, refused.body.message], [422, "The messages may not have files."]);
+});
+
 test("[PR14] the body alone, the header and a plain message speak it too; else JSON stays", async () => {
   const { uuid } = await fresh();
   const conversation = await newConversation(server, uuid);

@@ -223,10 +223,10 @@ function sendRoute(options: ConversationRouteOptions): Route {
       const key = readIdempotencyKey(http.headers["idempotency-key"]);
       const ui = uiMessages.read(http, body);
       const { attachments: ids = [] } = body;
-      const text = ui?.text ?? requiredText(body.message, ids.length > 0);
+      const text = requiredText(ui ? ui.text : body.message, ids.length > 0);
       const conversation = await conversations.get(uuid);
       await access.assertMaySend(uuid);
-      const files = ui ? [] : await attachments.named(conversation, ids);
+      const files = await attachments.named(conversation, ids);
       const stream = access.streamOf(conversation);
       if (ui || wantsEvents(http)) streams.assertRoom(stream);
       const idempotencyKey = key ?? ui?.key ?? null;

@@ -40,7 +40,8 @@ function readMessage(body: object): ProtocolMessage {
     return { text: String(body.message), key: null, regenerates: false };
   }
   const last = readChat(body).messages.findLast(({ role }) => role === "user");
-  if (last?.parts.some(({ type }) => type === "file")) {
+  const named = "attachments" in body && (body.attachments as unknown[]).length > 0;
+  if (named || last?.parts.some(({ type }) => type === "file")) {
     throw fieldFault("messages", "The messages may not have files.");
   }
   const text = (last?.parts ?? []).map((part) => part.type === "text" ? part.text ?? "" : "").join("");
