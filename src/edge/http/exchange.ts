@@ -25,8 +25,6 @@ export interface MultipartForm {
   fields: Readonly<Record<string, string>>;
   /** The part named `file`; on disk under a random name. `tooLarge`: it was cut at its bound. */
   file: { path: string; name: string; bytes: number; tooLarge: boolean } | null;
-  /** Removes the file; whoever does not keep it has to. */
-  discard(): void;
 }
 
 export type HeaderMap = Record<string, string>;

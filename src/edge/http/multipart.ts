@@ -109,7 +109,7 @@ export function createMultipartReader(
         if (failure) throw failure;
         // As when a path is appended to a form, or an object that became its name.
         if (fields.file) throw fieldFault("file", NO_FILE);
-        return { fields, file, discard: abort };
+        return { fields, file };
       } catch (error) {
         abort();
         throw error;

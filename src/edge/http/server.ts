@@ -163,7 +163,10 @@ function readForm(
   exchange: Exchange,
   contentType: string,
   upload: NonNullable<HttpRoute["upload"]>,
-  options: { uploadsMax: number; newName(): string; done(form: MultipartForm): void },
+  options: {
+    uploadsMax: number; newName(): string; handle: HttpRoute["handle"];
+    done(form: MultipartForm, handle: HttpRoute["handle"]): void;
+  },
 ): Take {
   const bytesMax = upload.fileBytesMax + LIMITS.multipartOverheadBytesMax;
   if (uploadsUnderWay >= options.uploadsMax) {
@@ -171,10 +174,20 @@ function readForm(
   }
   const reader = createMultipartReader(contentType, { ...upload, newName: options.newName });
   uploadsUnderWay += 1;
+  let isAtWork = false;
   exchange.onFinish(() => {
     uploadsUnderWay -= 1;
-    reader.abort();
+    if (!isAtWork) reader.abort();
   });
+  /** Whoever keeps the file has it to the end, also where the client leaves meanwhile. */
+  const handle: HttpRoute["handle"] = async (request) => {
+    isAtWork = true;
+    try {
+      return await options.handle(request);
+    } finally {
+      reader.abort();
+    }
+  };
   let bytes = 0;
   let refused = false;
   return (chunk, isLast) => {
@@ -187,7 +200,8 @@ function readForm(
     }
     reader.write(chunk);
     if (!isLast) return;
-    reader.end().then(options.done, (error: unknown) => exchange.fail(error));
+    reader.end().then(
+      (form) => options.done(form, handle), (error: unknown) => exchange.fail(error));
   };
 }
 
@@ -281,7 +295,8 @@ function createOpener(
             readForm(exchange, contentType, upload, {
               uploadsMax: options.uploadsMax,
               newName: options.newRequestId,
-              done: (form) => run(exchange, { ...request, form }, route.handle, underWay),
+              handle: route.handle,
+              done: (form, handle) => run(exchange, { ...request, form }, handle, underWay),
             }));
         }
         if (Number(request.headers["content-length"] ?? 0) > route.bodyBytesMax) {
