@@ -139,17 +139,11 @@ type ActiveTrunk = SipTrunk & { registerS: number | null };
 interface SipTrunkPort {
   /** All accounts' trunks; one whose password cannot be opened is left out and logged. */
   listActive(): Promise<ActiveTrunk[]>;
-  findByNumberId(id: number): Promise<SipTrunk | null>;
   /**
    * The handler receives the ids of trunks after a commit that changed or deleted them; it never
    * rejects, and whoever made the change waits for it.
    */
   onChange(handler: (ids: number[]) => Promise<void>): () => void;
-  /**
-   * Whether the server may send to the IP address. Asked again about every address a trunk's name
-   * resolves to, and about literal ones before each use: what is allowed may have changed since.
-   */
-  mayReach(address: string): boolean;
 }
 
 interface SipTrunkOptions {
@@ -207,7 +201,7 @@ function createVault(box: SecretBox) {
 
 /** The trunks of all accounts, kept in memory until one changes, and the carrier's view of them. */
 function createRoster(
-  { store, log, mayReach, nodes, system }: SipTrunkOptions, vault: ReturnType<typeof createVault>,
+  { store, log, nodes, system }: SipTrunkOptions, vault: ReturnType<typeof createVault>,
 ) {
   const handlers = new Set<(ids: number[]) => Promise<void>>();
   const owners = createTrunkOwners(store, nodes, system);
@@ -233,15 +227,10 @@ function createRoster(
   };
   const carrier: SipTrunkPort = {
     listActive: async () => (await all()).map(opened).filter((trunk) => trunk !== null),
-    findByNumberId: async (id) => {
-      const stored = (await all()).find((trunk) => trunk.id === id);
-      return stored ? opened(stored) : null;
-    },
     onChange: (handler) => {
       handlers.add(handler);
       return () => void handlers.delete(handler);
     },
-    mayReach,
   };
   const tell = async (ids: number[]): Promise<void> =>
     void await Promise.all([...handlers].map((handler) => handler(ids)));

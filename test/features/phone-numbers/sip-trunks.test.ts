@@ -18,6 +18,9 @@ const server = await startTestServer({
 after(() => server.close());
 const { carrier } = server.app.features.phoneNumbers.sipTrunks;
 
+const activeTrunk = async (id: unknown) =>
+  (await carrier.listActive()).find((trunk) => trunk.id === Number(id));
+
 /** Runs it with what the carrier is told meanwhile. */
 async function toldDuring(work: () => Promise<unknown>): Promise<number[]> {
   const told: number[] = [];
@@ -49,7 +52,7 @@ test("[SC197] the codecs of a trunk: stored in their order, each once, known one
   assert.deepEqual(stored, ["opus", "pcma", "g722"]);
   const changed = await server.call("PUT", `${TRUNKS}/${id}`, { key, body: { sip_codecs: ["g722"] } });
   assert.deepEqual((changed.body.data as { sip_codecs: string[] }).sip_codecs, ["g722"]);
-  assert.deepEqual((await carrier.findByNumberId(Number(id)))!.codecs, ["g722"]);
+  assert.deepEqual((await activeTrunk(id))!.codecs, ["g722"]);
 });
 
 test("[SO66] of two changes of a SIP trunk at the same moment both are kept, the password too", async () => {
@@ -61,7 +64,7 @@ test("[SO66] of two changes of a SIP trunk at the same moment both are kept, the
     const put = (body: object) => server.call("PUT", `${TRUNKS}/${id}`, { key, body });
     const answers = await Promise.all([put({ sip_password: password }), put({ nickname })]);
     assert.deepEqual(answers.map(({ status }) => status), [200, 200]);
-    const trunk = await carrier.findByNumberId(Number(id));
+    const trunk = await activeTrunk(id);
     assert.deepEqual([trunk?.password, trunk?.nickname], [password, nickname]);
   }
 });
@@ -105,7 +108,7 @@ test("[PN40] a trunk is a number of type sip; its password is sealed and never o
       id, phone_number: "+493090182005", country_code: "DE", type_label: "SIP", is_available: true,
     }]);
   }
-  assert.equal((await carrier.findByNumberId(id))!.password, TRUNK_PASSWORD);
+  assert.equal((await activeTrunk(id))!.password, TRUNK_PASSWORD);
   const stored = "SELECT password FROM sip_trunks WHERE phone_number_id = @id";
   const [row] = await rowsBeside<{ password: string }>(server.dataDir, stored, { id });
   assert.match(String(row?.password), /^v1\./);
@@ -236,7 +239,7 @@ test("[PN43] PUT changes what is sent; switching to auth clears the list of addr
   // The list is gone for good.
   const back = await put({ inbound_authorization_type: "ip" });
   assert.deepEqual(back.body.errors, { allowed_inbound_ips: [AT_LEAST_ONE] });
-  assert.equal((await carrier.findByNumberId(id))!.password, TRUNK_PASSWORD);
+  assert.equal((await activeTrunk(id))!.password, TRUNK_PASSWORD);
   const moved = await put({
     sip_password: "new one", phone_number: "+12015550123", country_code: "US", nickname: "",
     sip_calling_format: "national",
@@ -245,7 +248,7 @@ test("[PN43] PUT changes what is sent; switching to auth clears the list of addr
     [moved.body.data.phone_number, moved.body.data.nickname, moved.body.data.inbound_trunk_id],
     ["+12015550123", null, inboundId]);
   assert.equal(moved.body.data.created_at, createdAt);
-  assert.equal((await carrier.findByNumberId(id))!.password, "new one");
+  assert.equal((await activeTrunk(id))!.password, "new one");
   // One rule of two fields holds whichever of them is sent.
   const extension = await put({ sip_trunk_type: "extension", phone_number: "1001" });
   assert.equal(extension.body.data.phone_number, "1001");
@@ -266,7 +269,7 @@ test("[PN44] deleting the number deletes the trunk and takes it from assistants 
   const told = await toldDuring(async () => {
     const { status, body } = await server.call("DELETE", `/user/phone-numbers/${id}`, { key });
     assert.deepEqual([status, body], [200, { message: "Phone number deleted successfully." }]);
-    assert.equal(await carrier.findByNumberId(id), null);
+    assert.equal(await activeTrunk(id), undefined);
   });
   assert.deepEqual(told, [id]);
   const gone = await server.call("GET", `${TRUNKS}/${id}`, { key });
@@ -304,14 +307,10 @@ test("[PN45] addresses: names and IP addresses in their plain form; private ones
   const PRIVATE = ["SIP server address is in a network this server may not reach."];
   for (const address of ["192.168.1.5", "127.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1"]) {
     assert.deepEqual(await refusedOf(address), PRIVATE, address);
-    assert.equal(carrier.mayReach(address), false, address);
   }
   for (const address of ["10.1.2.3", "198.51.101.7", "localhost"]) {
     assert.equal(await refusedOf(address), null, address);
   }
-  assert.equal(carrier.mayReach("10.1.2.3"), true);
-  // A name is judged by what it resolves to, when it does.
-  assert.equal(carrier.mayReach("localhost"), false);
   const trunk = await newTrunk(server);
   const { status, body } = await server.call(
     "PUT", `${TRUNKS}/${trunk.id}`, { body: { sip_address: "192.168.1.5" } });
