@@ -58,9 +58,7 @@ const spoken = (text: string, voice: string, rate: number): Promise<Int16Array> 
 
 /** As a line at 8 kHz passes it on. */
 function throughMulaw(pcm: Int16Array): Int16Array {
-  const codes = new Uint8Array(pcm.length);
-  encodeG711(LAWS.PCMU, pcm, codes, 0);
-  return Int16Array.from(codes, (code) => LAWS.PCMU.samples[code] ?? 0);
+  return Int16Array.from(encodeG711(LAWS.PCMU, pcm), (code) => LAWS.PCMU.samples[code] ?? 0);
 }
 
 function listen(rate: number) {

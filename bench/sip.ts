@@ -76,9 +76,7 @@ async function speakQuestion(): Promise<Uint8Array> {
   }, QUESTION, resolve));
   await voices.close();
   clearInterval(alive);
-  const bytes = Buffer.alloc(pcm?.length ?? 0);
-  encodeG711(LAWS.PCMU, pcm ?? new Int16Array(0), bytes, 0);
-  return bytes;
+  return Buffer.from(encodeG711(LAWS.PCMU, pcm ?? new Int16Array(0)));
 }
 
 interface Measured {

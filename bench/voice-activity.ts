@@ -133,9 +133,7 @@ function under(sound: Sound, kind: string, levelDb: number, noise: Pcm | null, s
 
 /** As a telephone line brings it. */
 function overLine(pcm: Pcm): Pcm {
-  const bytes = Buffer.alloc(pcm.length);
-  encodeG711(LAWS.PCMU, pcm, bytes, 0);
-  return Int16Array.from(bytes, (code) => LAWS.PCMU.samples[code] ?? 0);
+  return Int16Array.from(encodeG711(LAWS.PCMU, pcm), (code) => LAWS.PCMU.samples[code] ?? 0);
 }
 
 async function detect(vad: Vad, pcm: Pcm): Promise<boolean[]> {

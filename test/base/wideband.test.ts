@@ -25,10 +25,8 @@ function material(quieter: number): Int16Array {
 }
 
 test("[SN20] G.722 is what spandsp makes of the same sound, to the bit, both ways", () => {
-  const coded = new Uint8Array(16_000);
-  createG722Encoder().encode(material(0), coded, 0);
-  assert.equal(sha(coded), "04f217c7f7f5cdee6d5d9329e205cdad5ec2a26e6d8a43a9e1582ba3928bd7ed");
-  createG722Encoder().encode(material(2), coded, 0);
+  assert.equal(sha(createG722Encoder().encode(material(0))), "04f217c7f7f5cdee6d5d9329e205cdad5ec2a26e6d8a43a9e1582ba3928bd7ed");
+  const coded = createG722Encoder().encode(material(2));
   assert.equal(sha(coded), "80301f4a24e2a88a087dcacd7cda30745ead14351bfd0d29c63a7025c1d891f4");
   // Quieter: where the loudest is cut off, spandsp lets it wrap around.
   assert.equal(sha(bytesOf(createG722Decoder().decode(coded))), "790149f9536c2d0271479c4380dab7999e688fae4c66424e3667a64069848cf6");
@@ -39,9 +37,7 @@ const heardIn = async (codec: "g722" | "opus", hz: number): Promise<number> => {
   const [encoder, decoder] = [createG722Encoder(), createG722Decoder()];
   const through = (frame: Int16Array): Int16Array => {
     if (codec === "opus") return opus.decode(opus.encode(frame))!;
-    const bytes = new Uint8Array(160);
-    encoder.encode(frame, bytes, 0);
-    return decoder.decode(bytes);
+    return decoder.decode(encoder.encode(frame));
   };
   const sine = sineOf(hz, 16_000, 2);
   const heard = Int16Array.from(Array.from({ length: 100 }, (_, at) =>

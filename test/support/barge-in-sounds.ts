@@ -183,9 +183,7 @@ async function television(speak: Speak, voices: string[], first: number): Promis
 
 /** As mu-law brings it. */
 function overTheLine(pcm: Pcm): Pcm {
-  const bytes = Buffer.alloc(pcm.length);
-  encodeG711(LAWS.PCMU, pcm, bytes, 0);
-  return Int16Array.from(bytes, (code) => LAWS.PCMU.samples[code] ?? 0);
+  return Int16Array.from(encodeG711(LAWS.PCMU, pcm), (code) => LAWS.PCMU.samples[code] ?? 0);
 }
 
 export async function createBargeInSounds(): Promise<BargeInSound[]> {

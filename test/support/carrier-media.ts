@@ -1,7 +1,7 @@
 // One call on the media socket of each hosted carrier, in the messages of its documentation: what
 // the carrier sends, what that means, and what it has to be sent.
-import { encodeClientState } from "#providers/carriers/hosted/dialect-table.ts";
-import type { CarrierFrame, DialectName } from "#providers/carriers/hosted/dialects.ts";
+import { encodeClientState, type DialectName } from "#providers/carriers/hosted/dialect-table.ts";
+import type { CarrierFrame } from "#providers/carriers/hosted/dialects.ts";
 
 /** Codes of mu-law and what they are worth, from ITU-T G.711: extremes, both zeros, one between. */
 const MU_CODES = Buffer.from([0x00, 0x80, 0x7f, 0xff, 0x55]);

@@ -33,9 +33,7 @@ export class MulawFarEnd {
 
   /** Speaks, from the next frame on. */
   say(pcm: Int16Array): void {
-    const codes = new Uint8Array(pcm.length);
-    encodeG711(LAWS.PCMU, pcm, codes, 0);
-    this.#line = codes;
+    this.#line = encodeG711(LAWS.PCMU, pcm);
   }
 
   /** The next 20 ms of what is said, in base64. */

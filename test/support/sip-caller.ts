@@ -85,7 +85,7 @@ export async function openTalker(): Promise<Talker> {
     fate: () => "sent",
     say: (pcm) => {
       const codes = new Uint8Array(Math.ceil(pcm.length / FRAME) * FRAME).fill(SILENCE);
-      encodeG711(LAWS.PCMU, pcm, codes, 0);
+      codes.set(encodeG711(LAWS.PCMU, pcm));
       const all = new Uint8Array(waiting.length + codes.length);
       all.set(waiting);
       all.set(codes, waiting.length);

@@ -3,8 +3,8 @@
 // the sound; the names of the steps are the recommendation's. Used by calls over SIP (codecs.ts).
 
 interface G722Encoder {
-  /** An even number of samples at 16 kHz into half as many bytes of `target`, from `at` on. */
-  encode(pcm: Int16Array, target: Uint8Array, at: number): void;
+  /** One byte for each two samples at 16 kHz. */
+  encode(pcm: Int16Array): Uint8Array;
 }
 
 interface G722Decoder {
@@ -171,7 +171,8 @@ export function createG722Encoder(): G722Encoder {
   const high = new Band("high");
   const mirror = new Mirror();
   return {
-    encode: (pcm, target, at) => {
+    encode: (pcm) => {
+      const bytes = new Uint8Array(pcm.length >> 1);
       for (let index = 0; index + 1 < pcm.length; index += 2) {
         mirror.push(pcm[index] ?? 0, pcm[index + 1] ?? 0);
         const lower = clip(((mirror.even + mirror.odd) >> 14) - low.estimate);
@@ -180,8 +181,9 @@ export function createG722Encoder(): G722Encoder {
         const two = codeHigh(upper, high.step);
         low.adapt(six >> 2, (low.step * (FOUR_BITS[six >> 2] ?? 0)) >> 15);
         high.adapt(two, (high.step * (TWO_BITS[two] ?? 0)) >> 15);
-        target[at + (index >> 1)] = (two << 6) | six;
+        bytes[index >> 1] = (two << 6) | six;
       }
+      return bytes;
     },
   };
 }

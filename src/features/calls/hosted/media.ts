@@ -4,9 +4,8 @@ import { assertNever } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { Socket, SocketHandlers } from "#http/exchange.ts";
-import {
-  openCodec, type CarrierFrame, type DialectName,
-} from "#providers/carriers/hosted/dialects.ts";
+import type { DialectName } from "#providers/carriers/hosted/dialect-table.ts";
+import { openCodec, type CarrierFrame } from "#providers/carriers/hosted/dialects.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
 import { dtmfTone, DtmfSender } from "#providers/carriers/sip/media/telephone-event.ts";
 import type { Pcm } from "#providers/speech/port.ts";

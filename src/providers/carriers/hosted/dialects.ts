@@ -10,8 +10,6 @@ import {
   type WireEncoding,
 } from "./dialect-table.ts";
 
-export type { DialectName } from "./dialect-table.ts";
-
 export const DIALECT_LIMITS = {
   /** A message longer than this is ignored; the longest meant is 100 KB of sound in base64. */
   messageCharsMax: 256 * 1024,
@@ -112,10 +110,8 @@ function decode(bytes: Uint8Array, encoding: WireEncoding): Int16Array {
 
 /** A copy: what is sent may outlive the frame it is made of. */
 function encode(pcm: Pcm, encoding: WireEncoding): Uint8Array {
-  const bytes = new Uint8Array(pcm.length * BYTES_PER_SAMPLE[encoding]);
-  if (encoding === "PCM16") bytes.set(new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength));
-  else encodeG711(LAWS[encoding], pcm, bytes, 0);
-  return bytes;
+  if (encoding !== "PCM16") return encodeG711(LAWS[encoding], pcm);
+  return new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength).slice();
 }
 
 type Format = { kind: "usable"; encoding: WireEncoding } | { kind: "unusable"; format: string };

@@ -6,7 +6,7 @@
 import type { ProviderError } from "#core/faults.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
-import type { DialectName } from "./dialects.ts";
+import type { DialectName } from "./dialect-table.ts";
 
 /** The addresses a call's sound and reports go to. */
 export interface Join {

@@ -3,10 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { createChunkOrder, REORDER_CHUNKS } from "#providers/carriers/hosted/chunk-order.ts";
-import { DIALECTS } from "#providers/carriers/hosted/dialect-table.ts";
-import {
-  DIALECT_LIMITS, openCodec, type CarrierFrame, type DialectName,
-} from "#providers/carriers/hosted/dialects.ts";
+import { DIALECTS, type DialectName } from "#providers/carriers/hosted/dialect-table.ts";
+import { DIALECT_LIMITS, openCodec, type CarrierFrame } from "#providers/carriers/hosted/dialects.ts";
 import { LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { json, LITTLE_ENDIAN, media, PCM, STORIES } from "#support/carrier-media.ts";
 

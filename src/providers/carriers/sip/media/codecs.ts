@@ -36,11 +36,7 @@ function g711(codec: "PCMU" | "PCMA"): Coder {
     codec,
     rate: 8000,
     clockRate: CODECS[codec].clockRate,
-    encode: (pcm) => {
-      const bytes = new Uint8Array(pcm.length);
-      encodeG711(law, pcm, bytes, 0);
-      return bytes;
-    },
+    encode: (pcm) => encodeG711(law, pcm),
     decode: (payload) => Int16Array.from(payload, (code) => law.samples[code] ?? 0),
     memory: null,
     close: () => undefined,
@@ -54,11 +50,7 @@ function g722(): Coder {
     codec: "G722",
     rate: 16_000,
     clockRate: CODECS.G722.clockRate,
-    encode: (pcm) => {
-      const bytes = new Uint8Array(pcm.length >> 1);
-      encoder.encode(pcm, bytes, 0);
-      return bytes;
-    },
+    encode: (pcm) => encoder.encode(pcm),
     decode: (payload) => decoder.decode(payload),
     memory: FORGETFUL,
     close: () => undefined,

@@ -63,10 +63,11 @@ export const LAWS = {
   },
 };
 
-/** Writes one byte a sample into `target` from `at` on. */
-export function encodeG711(law: Law, pcm: Int16Array, target: Uint8Array, at: number): void {
-  const { codes } = law;
+/** One byte a sample. */
+export function encodeG711({ codes }: Law, pcm: Int16Array): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(pcm.length);
   for (let index = 0; index < pcm.length; index += 1) {
-    target[at + index] = codes[(pcm[index] ?? 0) & 0xffff] ?? 0;
+    bytes[index] = codes[(pcm[index] ?? 0) & 0xffff] ?? 0;
   }
+  return bytes;
 }
