@@ -76,12 +76,6 @@ export class SipHeaders {
     return this;
   }
 
-  remove(name: string): this {
-    const key = keyOf(name);
-    this.#list = this.#list.filter((entry) => entry.key !== key);
-    return this;
-  }
-
   /** The first value only, such as the topmost Via. */
   removeFirst(name: string): this {
     const key = keyOf(name);
