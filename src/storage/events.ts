@@ -151,16 +151,14 @@ export function createEventAppender(sql: Sql): (event: NewEvent) => Awaitable<Co
   };
 }
 
-/** Draws the next `count` sequence numbers of an account; returns the last. */
-export function createAccountSequence(
-  sql: Sql,
-): (accountId: number, count: number) => Awaitable<number> {
-  const advance = sql.prepare<object, { last: number }>(`
-    UPDATE accounts SET event_sequence = event_sequence + @count WHERE id = @accountId
-    RETURNING event_sequence AS last`);
-  return (accountId, count) => chain(advance.get({ accountId, count }), (row) => {
+/** Draws the next sequence number of an account. */
+export function createAccountSequence(sql: Sql): (accountId: number) => Awaitable<number> {
+  const advance = sql.prepare<object, { sequence: number }>(`
+    UPDATE accounts SET event_sequence = event_sequence + 1 WHERE id = @accountId
+    RETURNING event_sequence AS sequence`);
+  return (accountId) => chain(advance.get({ accountId }), (row) => {
     if (!row) throw new Error("an event needs an existing account");
-    return row.last;
+    return row.sequence;
   });
 }
 

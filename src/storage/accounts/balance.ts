@@ -52,7 +52,7 @@ export function createBalanceWatch(sql: Sql): (moved: Moved) => Promise<Committe
     const events: CommittedEvent[] = [];
     for (const thresholdMicros of crossedAlerts(amountsMicros, beforeMicros, balanceMicros)) {
       events.push(await append({
-        accountId, accountSequence: await nextAccountSequence(accountId, 1), conversation: null,
+        accountId, accountSequence: await nextAccountSequence(accountId), conversation: null,
         data: {
           type: "balance_low", balance: dollarsFromMicros(balanceMicros),
           threshold: dollarsFromMicros(thresholdMicros),

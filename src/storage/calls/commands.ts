@@ -108,7 +108,7 @@ function createAddTranscript(sql: Sql, rows: CallRows) {
         author: author ? JSON.stringify(author) : null,
         functionCalls: functionCalls.length > 0 ? JSON.stringify(functionCalls) : null,
       }),
-      rows.nextAccountSequence(accountId, 1),
+      rows.nextAccountSequence(accountId),
     );
     return [await rows.append({
       accountId,

@@ -39,7 +39,7 @@ function createDelete(sql: Sql, rows: CallRows) {
     await emptyToolCalls.run({ accountId, first: `call:${callId}.`, end: `call:${callId}/` });
     const event = await rows.append({
       accountId,
-      accountSequence: await rows.nextAccountSequence(accountId, 1),
+      accountSequence: await rows.nextAccountSequence(accountId),
       conversation: null,
       data,
       now,

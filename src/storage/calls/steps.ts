@@ -64,7 +64,7 @@ export function createCallRows(sql: Sql) {
     if (!drawn) throw new Error("an event needs an existing call");
     return append({
       accountId: call.accountId,
-      accountSequence: await nextAccountSequence(call.accountId, 1),
+      accountSequence: await nextAccountSequence(call.accountId),
       conversation: null,
       call: { id: call.id, sequence: drawn.sequence },
       data,

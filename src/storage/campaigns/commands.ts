@@ -74,7 +74,7 @@ function createCampaignRows(sql: Sql) {
     now: Instant,
   ): Promise<CommittedEvent> => append({
     accountId: campaign.accountId,
-    accountSequence: await nextAccountSequence(campaign.accountId, 1),
+    accountSequence: await nextAccountSequence(campaign.accountId),
     conversation: null,
     data: {
       type: "campaign_status_changed",

@@ -36,7 +36,7 @@ function createAppend(sql: Sql) {
     type: "callback_requested" | "callback_done", accountId: number, uuid: string,
     callback: Callback, now: Instant,
   ): Promise<CommittedEvent> => append({
-    accountId, accountSequence: await nextAccountSequence(accountId, 1), conversation: null,
+    accountId, accountSequence: await nextAccountSequence(accountId), conversation: null,
     data: { type, conversation_id: uuid, callback: callbackItem(callback) }, now,
   });
 }

@@ -160,7 +160,7 @@ function createPublishRefused(sql: Sql) {
     await note(args);
     return [await append({
       accountId,
-      accountSequence: await nextAccountSequence(accountId, 1),
+      accountSequence: await nextAccountSequence(accountId),
       // The account alone receives this: visitors read the conversation's own log.
       conversation: null,
       data: {

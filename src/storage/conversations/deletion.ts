@@ -100,7 +100,7 @@ function createDelete(sql: Sql, search: SearchCommands) {
       await remove({ id: found.id, accountId, uuid, data: JSON.stringify(data) });
       done.deleted.push(uuid);
       done.events.push(await append({
-        accountId, accountSequence: await nextAccountSequence(accountId, 1), conversation: null,
+        accountId, accountSequence: await nextAccountSequence(accountId), conversation: null,
         data, now,
       }));
       await note({

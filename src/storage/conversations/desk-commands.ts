@@ -132,7 +132,7 @@ function createNote(sql: Sql) {
     });
     const event = await append({
       accountId,
-      accountSequence: await nextAccountSequence(accountId, 1),
+      accountSequence: await nextAccountSequence(accountId),
       conversation: null,
       data: { type: "note_added", conversation_id: uuid, note_id: noteId, author, text },
       now,

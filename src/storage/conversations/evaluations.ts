@@ -79,7 +79,7 @@ export function evaluationCommands(sql: Sql) {
       if (changes === 0) return [];
       return [await append({
         accountId,
-        accountSequence: await nextAccountSequence(accountId, 1),
+        accountSequence: await nextAccountSequence(accountId),
         // Told to the account alone: visitors read the conversation's own log.
         conversation: null,
         data: {

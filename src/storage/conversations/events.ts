@@ -22,7 +22,7 @@ export function createConversationAppender(sql: Sql): AppendEvent {
     if (!row) throw new Error("an event needs an existing conversation");
     return append({
       accountId,
-      accountSequence: await nextAccountSequence(accountId, 1),
+      accountSequence: await nextAccountSequence(accountId),
       conversation: { id, uuid, sequence: row.sequence },
       data,
       now,

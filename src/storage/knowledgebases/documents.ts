@@ -151,7 +151,7 @@ function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
       const knowledgebase = await findKnowledgebase.get({ accountId, knowledgebaseId });
       return append({
         accountId,
-        accountSequence: await nextSequence(accountId, 1),
+        accountSequence: await nextSequence(accountId),
         conversation: null,
         data: {
           type: "document_status_changed", knowledgebase_id: knowledgebaseId, document_id: row.id,

@@ -37,7 +37,7 @@ function createChange(sql: Sql) {
     });
     return append({
       accountId: lead.accountId,
-      accountSequence: await nextAccountSequence(lead.accountId, 1),
+      accountSequence: await nextAccountSequence(lead.accountId),
       conversation: null,
       data: {
         type: "lead_status_changed",

@@ -59,7 +59,7 @@ function createNumberRows(sql: Sql) {
     data: PhoneNumberEvent, now: Instant, paid?: Parameters<AppendPaid>[0],
   ): Promise<CommittedEvent> => {
     const { type, ...members } = data;
-    const numbers = paid ?? { accountSequence: await nextAccountSequence(account_id, 1) };
+    const numbers = paid ?? { accountSequence: await nextAccountSequence(account_id) };
     return append({
       accountId: account_id,
       ...numbers,
