@@ -84,8 +84,8 @@ export interface Costs {
 
 export function createCosts({ store, modelName }: CostOptions): Costs {
   /** Whether nothing is left. */
-  const catchUp = async (accountId: number, steps: number): Promise<boolean> => {
-    for (let step = 0; step < steps; step += 1) {
+  const catchUp = async (accountId: number): Promise<boolean> => {
+    for (let step = 0; step < STEPS_BEFORE_ANSWER; step += 1) {
       if (!await store.count(accountId, ROWS_PER_STEP)) return true;
       await nextTurn();
     }
@@ -93,15 +93,15 @@ export function createCosts({ store, modelName }: CostOptions): Costs {
   };
   return {
     report: async (accountId, days, by) => {
-      const isComplete = await catchUp(accountId, STEPS_BEFORE_ANSWER);
+      const isComplete = await catchUp(accountId);
       const found = await sumDays(store, accountId, days, by);
       const kept = bounded(found, days.length);
       return { isComplete, groups: await named({ store, modelName }, accountId, by, kept) };
     },
-    catchUp: async (accountId) => void await catchUp(accountId, STEPS_BEFORE_ANSWER),
+    catchUp: async (accountId) => void await catchUp(accountId),
     sweep: async () => {
       for (const accountId of await store.uncounted(ACCOUNTS_PER_SWEEP)) {
-        while (!await catchUp(accountId, STEPS_BEFORE_ANSWER)) await nextTurn();
+        while (!await catchUp(accountId)) await nextTurn();
       }
     },
   };

@@ -74,7 +74,8 @@ export function openForInspection(path: string): Db {
 }
 
 /** Each migration in a transaction of its own; a crash in between is taken up at the next start. */
-function migrate(db: Db, migrations = shippedMigrations("sqlite")): void {
+function migrate(db: Db): void {
+  const migrations = shippedMigrations("sqlite");
   const newest = migrations.at(-1)?.version ?? 0;
   refuseNewer(schemaVersion(db), newest);
   for (const migration of migrations) {

@@ -62,12 +62,8 @@ export function usePages<T>(
   }), [pages, version, reload]);
 }
 
-/** `load` gives the page behind a cursor; null: the first. After an event the list begins anew. */
-export function useCursor<T>(
-  key: string,
-  load: LoadBehind<T>,
-  changedBy: readonly string[] = [],
-): Rows<T> {
+/** `load` gives the page behind a cursor; null: the first. */
+export function useCursor<T>(key: string, load: LoadBehind<T>): Rows<T> {
   const [version, changed] = useReducer((count: number) => count + 1, 0);
   const loader = useRef(load);
   loader.current = load;
@@ -78,7 +74,6 @@ export function useCursor<T>(
     return () => pages.close();
   }, [pages]);
   const reload = useCallback(() => pages.reload(), [pages]);
-  useReloads(changedBy, reload);
   useRetry(pages.error, reload);
   return useMemo(() => ({
     count: pages.rows?.length ?? null,

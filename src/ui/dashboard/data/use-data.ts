@@ -72,16 +72,14 @@ export function useFresh<T>(
 }
 
 /** One reload for a burst of events. */
-export function useReloads(
-  changedBy: readonly string[], reload: () => void, gatherMs = GATHER_MS,
-): void {
+export function useReloads(changedBy: readonly string[], reload: () => void): void {
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
   const hear = useCallback(() => {
     timer.current ??= setTimeout(() => {
       timer.current = null;
       reload();
-    }, gatherMs);
-  }, [reload, gatherMs]);
+    }, GATHER_MS);
+  }, [reload]);
   useEvents(changedBy, hear);
   useEffect(() => () => {
     if (timer.current !== null) clearTimeout(timer.current);
