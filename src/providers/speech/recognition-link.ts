@@ -8,7 +8,7 @@ import { jsonOf } from "#core/values.ts";
 import { errorText, recordOf } from "#providers/models/openai-reply.ts";
 import type { Pieces } from "./pieces.ts";
 import type { Pcm, TranscriberStream } from "./port.ts";
-import { VendorSocket, type VendorSocketLimits } from "./vendor-socket.ts";
+import { VendorSocket } from "./vendor-socket.ts";
 
 /** Audio kept while there is no connection; older audio is dropped. What is replayed fits in. */
 export const BACKLOG_MS = 40_000;
@@ -28,7 +28,6 @@ export interface RecogniserOptions {
   model: string;
   system: System;
   log: Logger;
-  limits?: Partial<VendorSocketLimits>;
 }
 
 interface RecognitionLinkOptions extends Omit<RecogniserOptions, "model" | "url"> {
@@ -134,7 +133,7 @@ export class RecognitionLink {
 
   #connect(url: URL): void {
     if (this.#isClosed) return;
-    const { headers, keepAlive, key, limits, system, vendor } = this.#options;
+    const { headers, keepAlive, key, system, vendor } = this.#options;
     const { decode = jsonOf, onMessage } = this.#options;
     this.#socket = new VendorSocket({
       vendor,
@@ -143,7 +142,7 @@ export class RecognitionLink {
       key,
       system,
       ...(keepAlive ? { keepAlive } : {}),
-      limits: { messageBytesMax: MESSAGE_BYTES_MAX, sendBytesMax: SEND_BYTES_MAX, ...limits },
+      limits: { messageBytesMax: MESSAGE_BYTES_MAX, sendBytesMax: SEND_BYTES_MAX },
     }, {
       onOpen: () => this.#opened(),
       onText: (text) => {

@@ -4,7 +4,7 @@
 import type { SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { localeOf } from "#providers/speech/locales.ts";
 import { RequestedSpeech } from "#providers/speech/requested-speech.ts";
-import { createVendorHttp, type VendorHttpLimits } from "#providers/speech/vendor-http.ts";
+import { createVendorHttp } from "#providers/speech/vendor-http.ts";
 
 const VENDOR = "Azure";
 const DEFAULT_VOICES = {
@@ -22,7 +22,6 @@ interface AzureVoiceOptions {
   /** Base such as `https://westeurope.tts.speech.microsoft.com`. */
   url: string;
   key: string | null;
-  limits?: Partial<VendorHttpLimits>;
 }
 
 const escaped = (text: string): string =>
@@ -41,7 +40,7 @@ function ssmlOf(text: string, { gender, language, speed, voice }: SynthesisOptio
     + "</voice></speak>";
 }
 
-export function createAzureVoice({ key, limits, url }: AzureVoiceOptions): Synthesizer {
+export function createAzureVoice({ key, url }: AzureVoiceOptions): Synthesizer {
   const http = createVendorHttp({
     vendor: VENDOR, url, key,
     headers: {
@@ -50,7 +49,6 @@ export function createAzureVoice({ key, limits, url }: AzureVoiceOptions): Synth
       "user-agent": "Parley",
       ...(key === null ? {} : { "ocp-apim-subscription-key": key }),
     },
-    ...(limits ? { limits } : {}),
   });
   return {
     name: VENDOR,

@@ -11,7 +11,7 @@ import { SoundToModel } from "#providers/speech/model-sound.ts";
 import type {
   Pcm, SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
 } from "#providers/speech/port.ts";
-import { assertKey, socketUrl, VendorSocket, type VendorSocketLimits } from "#providers/speech/vendor-socket.ts";
+import { assertKey, socketUrl, VendorSocket } from "#providers/speech/vendor-socket.ts";
 import { audioMessage, RATE_IN, readMessage, setupOf, type GeminiMessage } from "./gemini-live-wire.ts";
 import { GeminiTurns } from "./gemini-turns.ts";
 
@@ -28,7 +28,6 @@ interface GeminiLiveOptions {
   model: string;
   system: System;
   log: Logger;
-  limits?: Partial<VendorSocketLimits>;
 }
 
 export function createGeminiLive(args: GeminiLiveOptions): SpeechToSpeech {
@@ -115,10 +114,9 @@ class GeminiSession implements SpeechToSpeechSession {
   }
 
   #connect(): VendorSocket {
-    const { key, limits, model, system } = this.#args;
+    const { key, model, system } = this.#args;
     const socket: VendorSocket = new VendorSocket({
       vendor: VENDOR, url: liveUrl(this.#args), headers: {}, key, system,
-      ...(limits ? { limits } : {}),
     }, {
       onOpen: () => {
         const name = this.#options.model ?? model;

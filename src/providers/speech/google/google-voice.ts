@@ -6,7 +6,7 @@ import { ProviderError } from "#core/faults.ts";
 import { localeOf } from "#providers/speech/locales.ts";
 import type { SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { RequestedSpeech } from "#providers/speech/requested-speech.ts";
-import { createVendorHttp, type VendorHttpLimits } from "#providers/speech/vendor-http.ts";
+import { createVendorHttp } from "#providers/speech/vendor-http.ts";
 
 const VENDOR = "Google";
 const WAV_SIGN = "RIFF";
@@ -20,7 +20,6 @@ interface GoogleVoiceOptions {
   /** Base such as `https://texttospeech.googleapis.com`. */
   url: string;
   key: string | null;
-  limits?: Partial<VendorHttpLimits>;
 }
 
 const requestOf = (text: string, options: SynthesisOptions): object => {
@@ -45,11 +44,10 @@ function samplesOf(bytes: Buffer): Buffer {
   return at < 0 ? Buffer.alloc(0) : bytes.subarray(at + WAV_DATA_BYTES);
 }
 
-export function createGoogleVoice({ key, limits, url }: GoogleVoiceOptions): Synthesizer {
+export function createGoogleVoice({ key, url }: GoogleVoiceOptions): Synthesizer {
   const http = createVendorHttp({
     vendor: VENDOR, url, key,
     headers: key === null ? {} : { "x-goog-api-key": key },
-    ...(limits ? { limits } : {}),
   });
   return {
     name: VENDOR,

@@ -15,7 +15,7 @@ import {
 import type {
   Pcm, SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
 } from "#providers/speech/port.ts";
-import { assertKey, socketUrl, VendorSocket, type VendorSocketLimits } from "#providers/speech/vendor-socket.ts";
+import { assertKey, socketUrl, VendorSocket } from "#providers/speech/vendor-socket.ts";
 
 /** From the connection to the settings being taken. */
 const READY_MS = 10_000;
@@ -31,9 +31,6 @@ interface OpenAiRealtimeOptions {
   model: string;
   system: System;
   log: Logger;
-  /** What turns the person's speech into text; null: what the server offers. */
-  transcriptionModel?: string | null;
-  limits?: Partial<VendorSocketLimits>;
 }
 
 export function createOpenAiRealtime(args: OpenAiRealtimeOptions): SpeechToSpeech {
@@ -72,7 +69,7 @@ class RealtimeSession implements SpeechToSpeechSession {
     options: SpeechToSpeechOptions,
     publish: (event: SpeechToSpeechEvent) => void,
   ) {
-    const { key, limits, log, system } = args;
+    const { key, log, system } = args;
     this.#args = args;
     this.#options = options;
     this.#publish = (event) => {
@@ -93,7 +90,6 @@ class RealtimeSession implements SpeechToSpeechSession {
       headers: key === null ? {} : { authorization: `Bearer ${key}` },
       key,
       system,
-      ...(limits ? { limits } : {}),
     }, {
       onOpen: () => this.#opened(),
       onText: (text) => this.#read(text),
@@ -179,8 +175,7 @@ class RealtimeSession implements SpeechToSpeechSession {
 
   #created({ dialect, transcriptionModel }: Extract<RealtimeEvent, { kind: "created" }>): void {
     if (this.#isReady) return;
-    const wanted = this.#args.transcriptionModel ?? transcriptionModel;
-    this.#wire = { dialect, transcriptionModel: wanted };
+    this.#wire = { dialect, transcriptionModel };
     const session = this.#settings(this.#wire);
     this.#socket.send(
       JSON.stringify({ type: "session.update", event_id: SETTINGS_EVENT, session }));
