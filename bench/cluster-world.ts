@@ -112,7 +112,7 @@ function familyCpu(pid: number): number {
     .reduce((sum, name) => sum + ticksOf(name), 0) / 100;
 }
 
-export interface Grown extends Side {
+interface Grown extends Side {
   /** One more node, as settings say. */
   grow(env?: Record<string, string>): Promise<Started>;
   query<Row extends object>(text: string): Promise<Row[]>;

@@ -35,7 +35,7 @@ interface DefaultStep {
   mib_per_call: number;
 }
 
-export interface DefaultSpeech {
+interface DefaultSpeech {
   steps: DefaultStep[];
   mib_before: number;
   /** What is held once the last call is over. */

@@ -28,7 +28,7 @@ const STAGES = [
 ] as const;
 type Turn = Record<(typeof STAGES)[number], number | null>;
 
-export interface PhoneFigures {
+interface PhoneFigures {
   calls: number;
   turns: number;
   /** Questions that were not answered between their end and the next question. */

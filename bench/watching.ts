@@ -132,7 +132,7 @@ export function openFilesMax(): number {
 }
 
 /** `Received` of all since it was last asked. */
-export interface Forked {
+interface Forked {
   began(): void;
   report(): Promise<Received>;
   stop(): Promise<void>;

@@ -9,9 +9,9 @@ import { CODES, SENTENCES, wordsOf } from "#ui/codes.ts";
 import { hasTexts, translatable } from "#ui/translatable.ts";
 
 const ROOT = join(import.meta.dirname, "..");
-export const CATALOGS = join(ROOT, "data/dashboard-texts");
+const CATALOGS = join(ROOT, "data/dashboard-texts");
 
-export type Catalog = Record<string, string | Record<string, string>>;
+type Catalog = Record<string, string | Record<string, string>>;
 /** Keys with the file they are first found in and, for counted things, the form for one. */
 type Keys = Map<string, { file: string; one: string | null }>;
 

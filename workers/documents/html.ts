@@ -19,7 +19,7 @@ const LINES = new Set(["td", "th", "li"]);
 const HEADING = /^h([1-6])$/;
 const VOID = new Set(["br", "hr", "img", "input", "meta", "link", "wbr", "source", "area", "col"]);
 
-export interface Page {
+interface Page {
   list: BlockList;
   title: string;
   /** As written, in order. */

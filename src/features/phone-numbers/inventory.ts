@@ -4,8 +4,6 @@ import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 
-export type { HostedAccount };
-
 export interface NewStock {
   /** E.164. */
   phoneNumber: string;

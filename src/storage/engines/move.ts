@@ -6,7 +6,7 @@ import type { LedgerReader } from "#storage/accounts/ledger.ts";
 import { openArrival, type Arrival } from "./postgres/arriving.ts";
 import { openDeparture, type Departure } from "./sqlite/leaving.ts";
 
-export interface Moved {
+interface Moved {
   tables: { table: string; rows: number }[];
   accounts: number;
   /** How many the ledger has. */

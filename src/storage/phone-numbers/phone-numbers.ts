@@ -1,7 +1,8 @@
 // Phone numbers, their purchases and the operator's stock in SQLite: reads for the main thread. The
 // writes are in commands.ts.
+import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { InboundStore } from "#features/phone-numbers/inbound-routing.ts";
-import type { HostedAccount, NumberInventory, StockedNumber } from "#features/phone-numbers/inventory.ts";
+import type { NumberInventory, StockedNumber } from "#features/phone-numbers/inventory.ts";
 import type {
   OwnedNumberStore, PhoneNumber, PhoneNumberType,
 } from "#features/phone-numbers/phone-numbers.ts";

@@ -5,7 +5,7 @@ import type { System } from "#core/system.ts";
 import { factsOf } from "./facts.ts";
 import { clockOffMs, openServer } from "./server.ts";
 
-export interface Standby {
+interface Standby {
   name: string;
   /** `streaming` is as it should be. */
   state: string;
@@ -14,7 +14,7 @@ export interface Standby {
   lagBytes: number;
 }
 
-export interface ServerFindings {
+interface ServerFindings {
   version: string;
   clockOffMs: number;
   /** Null: no node has started on it yet. */

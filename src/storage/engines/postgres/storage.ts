@@ -12,7 +12,7 @@ import { createSearchIndex } from "./search.ts";
 import { prepareDatabase } from "./server.ts";
 import { createWriter } from "./writer.ts";
 
-export interface PostgresOptions {
+interface PostgresOptions {
   url: string;
   writesMax: number;
   /** For one piece of work: one connection for each purpose. */
