@@ -5,6 +5,7 @@
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
+import { OneOf } from "#core/schema.ts";
 import type { System, Timer } from "#core/system.ts";
 import { PASSING_TYPES, type EventBus, type Notice } from "#events/bus.ts";
 import type { CommittedEvent, Topic } from "#events/events.ts";
@@ -43,7 +44,7 @@ const Committed = Type.Object({
 });
 const Passing = Type.Object({
   topic: Type.String(),
-  type: Type.Union(PASSING_TYPES.map((type) => Type.Literal(type))),
+  type: OneOf(PASSING_TYPES),
   members: Type.Object({}, { additionalProperties: true }),
 });
 const decodeCommitted = decoderOf(Committed);

@@ -8,6 +8,7 @@ import { whyUnread } from "./disk.ts";
 import { microsFromDecimal, type Micros } from "./money.ts";
 import { programFile } from "./program.ts";
 import { isCountry } from "./numbering-plans.ts";
+import { OneOf } from "./schema.ts";
 
 /** The plan of accounts that were given none, and of those whose plan is not in the list. */
 export const DEFAULT_PLAN = "self-hosted";
@@ -25,7 +26,7 @@ const PriceRows = Type.Record(
 
 const CarrierRateRows = Type.Array(Type.Object({
   carrier: Type.Optional(Type.String()),
-  direction: Type.Optional(Type.Union([Type.Literal("inbound"), Type.Literal("outbound")])),
+  direction: Type.Optional(OneOf(["inbound", "outbound"])),
   prefix: Type.Optional(Type.String({ pattern: "^\\+[0-9]{0,15}$" })),
   per_minute: Type.Number({ minimum: 0, maximum: 1000 }),
 }, { additionalProperties: false }));

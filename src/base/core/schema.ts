@@ -38,6 +38,10 @@ export function shownFor(schema: TSchema): TSchema | undefined {
 export const Nullable = <T extends TSchema>(schema: T, options: SchemaOptions = {}) =>
   Type.Union([schema, Type.Null()], options);
 
+export const OneOf = <const T extends string>(
+  values: readonly T[], options: SchemaOptions = {},
+) => Type.Union(values.map((value) => Type.Literal(value)), options);
+
 /** Turns a spelling clients use into the one the schema describes; must not throw on anything. */
 type Prepare = (value: unknown) => unknown;
 

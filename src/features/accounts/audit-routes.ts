@@ -1,7 +1,7 @@
 // The wire of the audit log: in pages, as a file, and as it grows.
 import { Type, type Static } from "@sinclair/typebox";
 import { csvLine } from "#core/csv.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isoMicros, nextTurn } from "#core/system.ts";
 import { auditTopic, type CommittedEvent } from "#events/events.ts";
@@ -34,9 +34,8 @@ const FILTER = {
 };
 const QUERY = Type.Object({
   ...FILTER,
-  format: Type.Optional(Type.Union([
-    Type.Literal("json"), Type.Literal("csv"), Type.Literal("jsonl"),
-  ], about("csv and jsonl (one entry a line) answer all that matches, as a file.", "json"))),
+  format: Type.Optional(OneOf(["json", "csv", "jsonl"], about(
+    "csv and jsonl (one entry a line) answer all that matches, as a file.", "json"))),
   per_page: Type.Optional(Type.Integer({
     minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT, ...about("Rows on a page."),
   })),

@@ -3,7 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import type { ClusterAtAGlance, NodeAtAGlance } from "#cluster/cluster.ts";
 import { Fault } from "#core/faults.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { Moment } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -25,7 +25,7 @@ const NodeSchema = Type.Object({
     "Where this node alone is reached; null: it has no address of its own.",
     "https://node1.example.org")),
   version: Type.String(about("The program's version there.", "0.1.0")),
-  state: Type.Union([Type.Literal("live"), Type.Literal("draining"), Type.Literal("dead")], about(
+  state: OneOf(["live", "draining", "dead"], about(
     "`draining`: it ends what it has and begins nothing; `dead`: others take up what it had.",
     "live")),
   is_this: Type.Boolean(about("Whether it is the node that answers.", true)),

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { msOfMoment } from "#core/days.ts";
 import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
-import { about, Nullable } from "#core/schema.ts";
+import { about, Nullable, OneOf } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { isoMicros, type Instant, type System } from "#core/system.ts";
 import { accountTopic, type Author } from "#events/events.ts";
@@ -75,7 +75,7 @@ const EXPIRES = about(
 const NewKey = Type.Object({
   name: KEY.name,
   scopes: Type.Optional(
-    Type.Array(Type.Union([Type.Literal("read"), Type.Literal("write")]), {
+    Type.Array(OneOf(["read", "write"]), {
       minItems: 1, uniqueItems: true,
       ...about("What the key may do; left out: both.", ["read"]),
     })),

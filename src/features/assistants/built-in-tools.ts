@@ -2,7 +2,7 @@
 // flat objects that differ by `type`; the wire shows them as `{type, data}`, accepted too.
 import { Type, type Static, type TProperties } from "@sinclair/typebox";
 import {
-  about, HttpUrl, named, Nullable, prepared, TimeZone, withMessage,
+  about, HttpUrl, named, Nullable, OneOf, prepared, TimeZone, withMessage,
 } from "#core/schema.ts";
 import { MASK } from "#core/secrets.ts";
 
@@ -35,8 +35,7 @@ const Dialled = (description: string) => Type.String({
 });
 
 const choice = <T extends string>(values: readonly [T, ...T[]], description: string) =>
-  Type.Optional(Type.Union(
-    values.map((value) => Type.Literal(value)), { default: values[0], ...about(description) }));
+  Type.Optional(OneOf(values, { default: values[0], ...about(description) }));
 
 /** Reads `{type, data: {...}}` as the flat object it stands for. */
 function flat(value: unknown): unknown {

@@ -6,8 +6,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readPlans, type Plan, type Plans } from "#core/price-lists.ts";
 import { programFile } from "#core/program.ts";
-import { Nullable } from "#core/schema.ts";
-import { FillerConfig, Id, MODES, oneOf, type AssistantSettings, type Mode } from "./settings.ts";
+import { Nullable, OneOf } from "#core/schema.ts";
+import { FillerConfig, Id, MODES, type AssistantSettings, type Mode } from "./settings.ts";
 
 const Text = Type.String({ minLength: 1 });
 
@@ -31,12 +31,12 @@ const VoiceRow = Type.Object({
   name: Text,
   /** Null: speaks any language. */
   language_id: Nullable(Id()),
-  gender: oneOf(["male", "female"] as const),
+  gender: OneOf(["male", "female"]),
   accent: Nullable(Text),
   age: Nullable(Text),
   /** Null: no one provider's; whichever speaks picks its nearest. */
   synthesizer_provider_id: Nullable(Id()),
-  modes: Type.Array(oneOf(MODES), { minItems: 1, uniqueItems: true }),
+  modes: Type.Array(OneOf(MODES), { minItems: 1, uniqueItems: true }),
   /** What a vendor calls it, by the vendor's code. */
   codes: Type.Record(Type.String(), Type.String()),
 });

@@ -2,13 +2,12 @@
 // documentation and the plural some clients use.
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { IdOf, MessageSchema, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT } from "#http/pagination.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { COLORS, type Group, type Groups, type GroupUseCases } from "./groups.ts";
-import { oneOf } from "./settings.ts";
 
 interface Kind {
   useCases: GroupUseCases;
@@ -26,7 +25,7 @@ const Name = Type.String({
   pattern: "\\S", maxLength: NAME_CHARS_MAX,
   ...about("What it is called; no two in the account are called the same.", "Berlin"),
 });
-const Color = Nullable(oneOf(COLORS, about("Its colour in lists; null: none.", "teal")));
+const Color = Nullable(OneOf(COLORS, about("Its colour in lists; null: none.", "teal")));
 const OptionalColor = Type.Optional(Color);
 const CreateBody = Type.Object({ name: Name, color: OptionalColor });
 const ChangeBody = Type.Object({ name: Type.Optional(Name), color: OptionalColor });

@@ -2,7 +2,7 @@
 // bare arrays.
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { IdOf, listOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, publicRoute, type Route } from "#http/route.ts";
@@ -11,7 +11,7 @@ import type { AssignableNumber, Assistants } from "./assistants.ts";
 import type { VoiceAvailability } from "./capabilities.ts";
 import type { Catalogs, SpeechProvider, Voice } from "./catalogs.ts";
 import type { ModelType } from "./rules.ts";
-import { ASSISTANT_TYPES, Id, MODES, oneOf } from "./settings.ts";
+import { ASSISTANT_TYPES, Id, MODES } from "./settings.ts";
 import type { VoicePreviews } from "./voice-previews.ts";
 
 interface LookupRouteOptions {
@@ -85,7 +85,7 @@ const PhoneNumberItem = Type.Object({
 });
 
 const VoiceQuery = Type.Object({
-  mode: Type.Optional(oneOf(MODES, about("Only voices for assistants of this mode."))),
+  mode: Type.Optional(OneOf(MODES, about("Only voices for assistants of this mode."))),
   language_id: Type.Optional(Id(about("Only voices that speak this language.", 1))),
   synthesizer_provider_id: Type.Optional(Id(about("Only voices of this provider.", 1))),
   gender: Type.Optional(Type.String({ maxLength: 50, ...about("Only such voices.", "female") })),
@@ -99,12 +99,12 @@ const LanguageQuery = Type.Object({
   language_id: Type.Optional(Id(about("Only those that can do this language.", 1))),
 });
 const ModelQuery = Type.Object({
-  type: Type.Optional(oneOf(["llm", "multimodal", "dualplex"], {
+  type: Type.Optional(OneOf(["llm", "multimodal", "dualplex"], {
     default: "llm", ...about("Language models, or speech models of the mode."),
   })),
 });
 const NumberQuery = Type.Object({
-  type: Type.Optional(oneOf(ASSISTANT_TYPES, about("The type of the assistant it is for."))),
+  type: Type.Optional(OneOf(ASSISTANT_TYPES, about("The type of the assistant it is for."))),
 });
 
 function lookup<Query extends TObject>(name: string, summary: string, query: Query, item: TSchema) {

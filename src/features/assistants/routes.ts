@@ -2,7 +2,7 @@
 // of the bodies are in settings.ts, the shapes of the answers in wire.ts.
 import { Type, type TObject } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
-import { about, errorsOf, HttpsUrl, HttpUrl } from "#core/schema.ts";
+import { about, errorsOf, HttpsUrl, HttpUrl, OneOf } from "#core/schema.ts";
 import { IdOf, listOf, MessageSchema } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { pageEnvelope, pageQuery, PageSchema } from "#http/pagination.ts";
@@ -10,7 +10,7 @@ import { keyRoute, type Route } from "#http/route.ts";
 import type { Assistants, WebhookKind } from "./assistants.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { Catalogs } from "./catalogs.ts";
-import { ASSISTANT_TYPES, CreateBody, Id, oneOf, UpdateBody } from "./settings.ts";
+import { ASSISTANT_TYPES, CreateBody, Id, UpdateBody } from "./settings.ts";
 import { findWarnings } from "./warnings.ts";
 import {
   AssistantSchema, assistantWire, OutboundSchema, outboundWire, SavedSchema, savedWire,
@@ -44,7 +44,7 @@ export function assistantRoutes(options: AssistantRouteOptions): Route[] {
 
 const ListQuery = Type.Object({
   ...pageQuery(PER_PAGE_DEFAULT),
-  type: Type.Optional(oneOf(ASSISTANT_TYPES, about("Only those of this type."))),
+  type: Type.Optional(OneOf(ASSISTANT_TYPES, about("Only those of this type."))),
 });
 
 function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOptions): Route[] {

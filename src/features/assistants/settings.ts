@@ -10,7 +10,7 @@ import { Value } from "@sinclair/typebox/value";
 import { LIMITS } from "#core/limits.ts";
 import { readVariables } from "#core/variables.ts";
 import {
-  about, collectingErrors, HttpUrl, named, prepared, TimeZone, withMessage,
+  about, collectingErrors, HttpUrl, named, OneOf, prepared, TimeZone, withMessage,
 } from "#core/schema.ts";
 import { parseHttpUrl } from "#core/values.ts";
 import { BuiltInTool } from "./built-in-tools.ts";
@@ -33,9 +33,6 @@ export const MODES = ["pipeline", "multimodal", "dualplex"] as const;
 export type AssistantType = (typeof ASSISTANT_TYPES)[number];
 export type AssistantStatus = (typeof ASSISTANT_STATUSES)[number];
 export type Mode = (typeof MODES)[number];
-
-export const oneOf = <T extends string>(values: readonly T[], options: SchemaOptions = {}) =>
-  Type.Union(values.map((value) => Type.Literal(value)), options);
 
 export const Id = (options: SchemaOptions = {}) =>
   Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, ...options });
@@ -86,7 +83,7 @@ const PostCallField = Type.Object({
     ...about("Under which name the value stands in `evaluation`.", "appointment_made"),
     ...withMessage("The name must be 3 to 16 lowercase letters, digits or underscores."),
   }),
-  type: oneOf(["string", "number", "bool"], about("Of which type the value is.")),
+  type: OneOf(["string", "number", "bool"], about("Of which type the value is.")),
   description: Type.String({
     minLength: 3, maxLength: 255,
     ...about("What a model is to find out.", "Whether the caller made an appointment"),
@@ -172,7 +169,7 @@ const DEFAULTED = {
   reengagement_interval: Whole(7, 600, 30,
     "Seconds until it speaks up again; after a few times in vain the call is ended."),
   end_call_on_voicemail: Flag(true, "Whether a call that an answering machine took is ended."),
-  endpoint_type: oneOf(["vad", "ai"], {
+  endpoint_type: OneOf(["vad", "ai"], {
     default: "vad",
     ...about("How the end of what a caller says is recognised: by silence alone (vad), or the words too (ai)."),
   }),
@@ -181,7 +178,7 @@ const DEFAULTED = {
   interrupt_sensitivity: Ranged(0, 5, 0.5,
     "How easily it is interrupted: 0 takes loud speech of 0.2 s, 1 or more the faintest of 0.06 s."),
   min_interrupt_words: Whole(0, 10, 0, "Words that interrupt it, at least; 0: any sound of speech."),
-  ambient_sound: oneOf(
+  ambient_sound: OneOf(
     ["off", "office", "city", "forest", "crowded_room", "cafe", "nature"],
     { default: "off", ...about("What is heard behind its voice.") }),
   ambient_sound_volume: Ranged(0, 1, 0.5, "How loud that is."),
@@ -227,7 +224,7 @@ const CLEARABLE = {
     ...about("How loud speech must be in multimodal mode; null: the model's own.", 0.5),
   }),
   knowledgebase_id: Id(about("The knowledgebase it looks things up in; null: none.", 1)),
-  knowledgebase_mode: oneOf(["function_call", "prompt"], about(
+  knowledgebase_mode: OneOf(["function_call", "prompt"], about(
     "The model asks when it needs to know (function_call), or what fits is always in the prompt (prompt).")),
   synthesizer_provider_id: Id(about("Who makes its voice; null: chosen from the language.", 1)),
   transcriber_provider_id: Id(about("Who understands callers; null: chosen from the language.", 1)),
@@ -258,7 +255,7 @@ const CLEARABLE = {
 /** What is stored for each: what nobody asked for acts where it helps. */
 const NOISE_CANCELLED = { off: false, web: null, everywhere: true } as const;
 const NOISE_CANCELLATION = ["off", "web", "everywhere"] as const;
-export const NoiseCancellation = oneOf(NOISE_CANCELLATION, about(
+export const NoiseCancellation = OneOf(NOISE_CANCELLATION, about(
   "In which calls noise is taken out of what is recognised: off, web (the default: on the telephone "
   + "it makes speech harder to understand) or everywhere. Goes before `enable_noise_cancellation`.",
   "web"));
@@ -271,13 +268,13 @@ const COLUMNS_REQUIRED = {
   name: NonBlank(NAME_CHARS_MAX, about("What it is called in lists and records.", "Front desk")),
 };
 const COLUMNS_CHOSEN = {
-  type: oneOf(ASSISTANT_TYPES, about("Whether it takes calls (inbound) or makes them (outbound).")),
-  mode: oneOf(MODES, about(
+  type: OneOf(ASSISTANT_TYPES, about("Whether it takes calls (inbound) or makes them (outbound).")),
+  mode: OneOf(MODES, about(
     "How it talks: recogniser, language model and voice (pipeline), one speech model (multimodal), "
     + "or a speech model with a voice of its own (dualplex).")),
 };
 const COLUMNS_DEFAULTED = {
-  status: oneOf(ASSISTANT_STATUSES, {
+  status: OneOf(ASSISTANT_STATUSES, {
     default: "inactive",
     ...about("Inactive: it takes and makes no calls. Text conversations work either way."),
   }),

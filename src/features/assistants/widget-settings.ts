@@ -1,7 +1,7 @@
 // How the chat widget looks and what it says. One member of an assistant's settings (settings.ts).
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
-import { about, prepared, withMessage } from "#core/schema.ts";
+import { about, OneOf, prepared, withMessage } from "#core/schema.ts";
 
 const LANGUAGE = "^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$";
 const LANGUAGES_MAX = 30;
@@ -49,7 +49,7 @@ const FormField = Type.Object({
   label: Type.String({
     pattern: "\\S", maxLength: 100, ...about("What the visitor reads.", "Your e-mail"),
   }),
-  type: Type.Optional(Type.Union(FIELD_TYPES.map((type) => Type.Literal(type)), {
+  type: Type.Optional(OneOf(FIELD_TYPES, {
     default: "text", ...about("What its answer must be.", "email"),
   })),
   required: Type.Optional(Type.Boolean({
@@ -123,7 +123,7 @@ export const WidgetSettings = Type.Object(
       ...about("Colour of the button and of what the visitor wrote."),
       ...withMessage("The color must be a hex colour such as #2563eb."),
     })),
-    position: Type.Optional(Type.Union(POSITIONS.map((value) => Type.Literal(value)), {
+    position: Type.Optional(OneOf(POSITIONS, {
       default: "bottom-right",
       ...about("Where on the page the button is."),
       ...prepared(preparePosition),

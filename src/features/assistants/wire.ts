@@ -1,7 +1,7 @@
 // Assistants as the wire shows them: the record of lists and single reads, the short one of the
 // outbound list, and the little that create and update answer.
 import { Type, type Static } from "@sinclair/typebox";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { Moment, savedOf, TIMES } from "#http/answers.ts";
 import type { Assistant } from "./assistants.ts";
@@ -12,7 +12,7 @@ import type { Catalogs } from "./catalogs.ts";
 import { findWarnings, WarningsSchema, type Warning } from "./warnings.ts";
 import {
   ASSISTANT_STATUSES, ASSISTANT_TYPES, AssistantSettings, MODES, NoiseCancellation,
-  noiseCancellationOf, oneOf, type AssistantSettings as Settings,
+  noiseCancellationOf, type AssistantSettings as Settings,
 } from "./settings.ts";
 
 const { webhook_url: WebhookUrl, ...shown } = AssistantSettings.properties;
@@ -34,9 +34,9 @@ export const AssistantSchema = Type.Object({
     "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
   user_id: Type.Integer(about("The account it belongs to.", 1)),
   name: Type.String(about("What it is called in lists and records.", "Front desk")),
-  type: oneOf(ASSISTANT_TYPES, about("Whether it takes calls (inbound) or makes them (outbound).")),
-  status: oneOf(ASSISTANT_STATUSES, about("Inactive: it takes and makes no calls.")),
-  mode: oneOf(MODES, about("How it talks: see create.")),
+  type: OneOf(ASSISTANT_TYPES, about("Whether it takes calls (inbound) or makes them (outbound).")),
+  status: OneOf(ASSISTANT_STATUSES, about("Inactive: it takes and makes no calls.")),
+  mode: OneOf(MODES, about("How it talks: see create.")),
   folder_id: Nullable(Type.Integer(about("The folder it is in; null: none.", 1))),
   label_ids: Type.Array(Type.Integer(), about("Labels it has.", [1])),
   phone_number_id: Nullable(Type.Integer(about("Its number; null: none.", 1))),

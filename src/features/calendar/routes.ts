@@ -6,7 +6,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { MASK } from "#core/secrets.ts";
-import { about, named, Nullable, TimeZone, withMessage } from "#core/schema.ts";
+import { about, named, Nullable, OneOf, TimeZone, withMessage } from "#core/schema.ts";
 import { isoMicros, type System } from "#core/system.ts";
 import {
   dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, savedOf, Uuid,
@@ -88,8 +88,7 @@ const AppointmentSchema = Type.Object({
   start: Type.String(about("When it begins, in the calendar's zone.", "2026-03-02T09:00:00+01:00")),
   end: Type.String(about("When it ends.", "2026-03-02T09:30:00+01:00")),
   ...WHO,
-  status: Type.Union(
-    [Type.Literal("booked"), Type.Literal("cancelled")], about("Whether it still stands.")),
+  status: OneOf(["booked", "cancelled"], about("Whether it still stands.")),
   created_at: Moment("When it was booked, in UTC."),
 }, named("Appointment", "An appointment in an assistant's calendar."));
 

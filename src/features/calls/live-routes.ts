@@ -4,7 +4,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { SharedCalls } from "#cluster/cluster.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { about, named } from "#core/schema.ts";
+import { about, named, OneOf } from "#core/schema.ts";
 import type { Logger } from "#core/logger.ts";
 import { callTopic } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
@@ -63,8 +63,7 @@ const CLOSE_ELSEWHERE = 4000;
 const LISTENER_CONGESTED = 25;
 
 const Command = Type.Object({
-  type: Type.Union(
-    (["ping", "resume", "say", "mute", "end"] as const).map((type) => Type.Literal(type))),
+  type: OneOf(["ping", "resume", "say", "mute", "end"]),
   after: Type.Optional(Type.String()),
   text: Type.Optional(Say.properties.text),
   on: Type.Optional(Type.Boolean()),

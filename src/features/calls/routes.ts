@@ -5,7 +5,7 @@ import type { By } from "#features/accounts/audit.ts";
 import { isE164 } from "#core/values.ts";
 import { Fault } from "#core/faults.ts";
 import { variablesFrom } from "#core/variables.ts";
-import { about, named, prepared } from "#core/schema.ts";
+import { about, named, OneOf, prepared } from "#core/schema.ts";
 import { IDEMPOTENCY_KEY, IdOf, MessageSchema } from "#http/answers.ts";
 import { json, type HttpRequest } from "#http/exchange.ts";
 import {
@@ -39,13 +39,11 @@ const NOT_FOUND = "Call not found";
 const COMMON = { tag: "Calls", errorShape: "message" } as const;
 const params = { id: IdOf("call", "GET /user/calls") };
 
-const literals = <T extends string>(values: readonly T[], description: string) =>
-  Type.Union(values.map((value) => Type.Literal(value)), about(description));
 const SEARCH_CHARS_MAX = 200;
 const ListQuery = Type.Object({
   ...pageQuery(),
-  status: Type.Optional(literals(CALL_STATUSES, "Only calls with this status.")),
-  type: Type.Optional(literals(CALL_TYPES, "Only calls of this type.")),
+  status: Type.Optional(OneOf(CALL_STATUSES, about("Only calls with this status."))),
+  type: Type.Optional(OneOf(CALL_TYPES, about("Only calls of this type."))),
   phone_number: Type.Optional(Type.String({
     maxLength: 255, ...about("Only calls with a client of exactly this number.", "+4930123456"),
   })),

@@ -6,7 +6,7 @@ import type { NewTickets } from "#features/accounts/people/tickets.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
 import { isUuid } from "#core/values.ts";
 import { Fault } from "#core/faults.ts";
-import { about } from "#core/schema.ts";
+import { about, OneOf } from "#core/schema.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
@@ -54,11 +54,9 @@ const CLOSE = { over: 1000, refused: 4500, slow: 4508 } as const;
 const LEFT: LegEvent = { kind: "ended", cause: "far_hung_up" };
 
 const Message = Type.Object({
-  type: Type.Union(
-    (["start", "words", "cleared", "mark", "dtmf", "offer", "path", "end", "ping"] as const)
-      .map((type) => Type.Literal(type))),
+  type: OneOf(["start", "words", "cleared", "mark", "dtmf", "offer", "path", "end", "ping"]),
   /** The page understands where this server does not; or whoever calls types. */
-  hearing: Type.Optional(Type.Union([Type.Literal("browser"), Type.Literal("typed")])),
+  hearing: Type.Optional(OneOf(["browser", "typed"])),
   text: Type.Optional(Type.String({ maxLength: LIMITS.givenWordsCharsMax })),
   final: Type.Optional(Type.Boolean()),
   format: Type.Optional(Type.Object({
@@ -68,7 +66,7 @@ const Message = Type.Object({
   dropped_ms: Type.Optional(Type.Number({ minimum: 0 })),
   name: Type.Optional(Type.String({ maxLength: 64 })),
   sdp: Type.Optional(Type.String({ maxLength: SDP_CHARS_MAX })),
-  path: Type.Optional(Type.Union([Type.Literal("socket"), Type.Literal("peer")])),
+  path: Type.Optional(OneOf(["socket", "peer"])),
   digit: Type.Optional(Type.String({ pattern: "^[0-9A-D*#]$" })),
 });
 const validateMessage = compileValidation(Message);

@@ -2,7 +2,7 @@
 // and the route that has failed leads called once more. Called by routes.ts.
 import { Type, type Static } from "@sinclair/typebox";
 import { dollarsFromMicros } from "#core/money.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { dataOf, IdOf, listOf, Moment, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -110,7 +110,7 @@ function figuresRoute(campaigns: Campaigns): Route {
     path: "/user/campaigns/{id}/figures",
     summary: "Read what a campaign has come to: rates, cost, pace, who is being called",
     query: Type.Object({
-      by: Type.Optional(Type.Union([Type.Literal("hour"), Type.Literal("day")], {
+      by: Type.Optional(OneOf(["hour", "day"], {
         default: "hour",
         ...about("The width of `periods`: hours of the last two days, or the last thirty days."),
       })),
@@ -157,7 +157,7 @@ function retryRoute(campaigns: Campaigns): Route {
       + "number. Asked twice, nobody is called twice.",
     body: Type.Object({
       outcomes: Type.Array(
-        Type.Union(FAILED_OUTCOMES.map((name) => Type.Literal(name))), {
+        OneOf(FAILED_OUTCOMES), {
           minItems: 1, maxItems: FAILED_OUTCOMES.length,
           ...about("How the last call ended.", ["no_answer", "busy"]),
         }),

@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
 import { Fault } from "#core/faults.ts";
 import {
-  about, collectingErrors, errorsOf, named, Nullable, prepared, TimeZone, withMessage,
+  about, collectingErrors, errorsOf, named, Nullable, OneOf, prepared, TimeZone, withMessage,
 } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import {
@@ -36,7 +36,7 @@ const Clock = (field: string, description: string, example: string) => Type.Stri
   pattern: "^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$",
   ...withMessage(`The ${field} does not match the format H:i.`),
 });
-const Day = Type.Union(WEEKDAYS.map((day) => Type.Literal(day)), {
+const Day = OneOf(WEEKDAYS, {
   ...prepared((value) => (typeof value === "string" ? value.toLowerCase() : value)),
   ...withMessage("The allowed days must be names of weekdays."),
 });

@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import { variablesFrom } from "#core/variables.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { rateLimitFault } from "#http/errors.ts";
 import {
   dataOf, FunctionCallSchema, IDEMPOTENCY_KEY, listOf, PLAIN_TIMES, Uuid,
@@ -34,9 +34,8 @@ interface AccountConversationOptions {
 }
 
 const LIST = Type.Object({
-  type: Type.Optional(Type.Union(
-    (["test", "widget", "whatsapp", "api"] as const).map((type) => Type.Literal(type)),
-    about("Only those of this type."))),
+  type: Type.Optional(OneOf(
+    ["test", "widget", "whatsapp", "api"], about("Only those of this type."))),
   assistant_id: Type.Optional(Type.Integer(about("Only those with this assistant.", 1))),
   customer_phone: Type.Optional(Type.String(about(
     "Only those with this number: none here has one.", "+4915112345678"))),

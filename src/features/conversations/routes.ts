@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { about, named, Nullable, shownAs } from "#core/schema.ts";
+import { about, named, Nullable, OneOf, shownAs } from "#core/schema.ts";
 import { isUuid } from "#core/values.ts";
 import { variablesFrom } from "#core/variables.ts";
 import {
@@ -51,7 +51,7 @@ const PAGE_CHARS_MAX = 500;
 const CREATE = Type.Object({
   assistant_id: Type.String(about(
     "Which assistant: its `uuid`.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
-  type: Type.Optional(Type.Union([Type.Literal("widget"), Type.Literal("test")], {
+  type: Type.Optional(OneOf(["widget", "test"], {
     default: "widget", ...about("Replies of a widget's are paid for, those of a test are free."),
   })),
   variables: Type.Optional(VariablesField),

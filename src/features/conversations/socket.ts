@@ -4,6 +4,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
+import { OneOf } from "#core/schema.ts";
 import { isUuid } from "#core/values.ts";
 import { API_ROOT, originFault } from "#http/api.ts";
 import { toFault } from "#http/errors.ts";
@@ -17,7 +18,7 @@ import { MESSAGE_FIELD, STOP } from "./routes.ts";
 import { replyBody, STORED_BODY } from "./wire.ts";
 
 const COMMAND = Type.Object({
-  type: Type.Union(["send", "resume", "stop", "ping"].map((type) => Type.Literal(type))),
+  type: OneOf(["send", "resume", "stop", "ping"]),
   /** Echoed in the answer, so that a client knows which answer is which. */
   request_id: Type.Optional(Type.String({ maxLength: LIMITS.requestIdCharsMax })),
   message: Type.Optional(Type.Unknown()),

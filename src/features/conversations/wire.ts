@@ -1,7 +1,7 @@
 // Conversation records in the contract's JSON.
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { plainSeconds } from "#core/system.ts";
 import { FunctionCallSchema, PlainMoment } from "#http/answers.ts";
@@ -26,9 +26,8 @@ export const AttachmentSchema = Type.Object({
 }, named("Attachment", "A file of a message."));
 
 export const HistoryItemSchema = Type.Object({
-  role: Type.Union(
-    [Type.Literal("assistant"), Type.Literal("user"), Type.Literal("operator")], about(
-      "Who said it: the assistant, the visitor, or a person of the account (operator).")),
+  role: OneOf(["assistant", "user", "operator"], about(
+    "Who said it: the assistant, the visitor, or a person of the account (operator).")),
   content: Type.String(about("The text.", "Hello, how can I help?")),
   author: Type.Optional(AuthorSchema),
   function_calls: Type.Optional(Type.Array(FunctionCallSchema, about(
@@ -38,7 +37,7 @@ export const HistoryItemSchema = Type.Object({
   stopped: Type.Optional(Type.Boolean(about(
     "True where the reply was stopped: the text is what had been shown."))),
   truncated: TruncatedSchema,
-  rating: Type.Optional(Type.Union([Type.Literal("up"), Type.Literal("down")], about(
+  rating: Type.Optional(OneOf(["up", "down"], about(
     "What the visitor thought of the reply; left out: nothing was said.", "up"))),
 }, named("HistoryItem", "One message of a conversation."));
 

@@ -2,7 +2,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { about, HttpUrl, named, Nullable, prepared } from "#core/schema.ts";
+import { about, HttpUrl, named, Nullable, OneOf, prepared } from "#core/schema.ts";
 import { dataOf, IdOf, listOf, MessageSchema, savedOf } from "#http/answers.ts";
 import { STORAGE_RETRY_S, storageTrouble } from "#http/errors.ts";
 import { json, type HttpRequest } from "#http/exchange.ts";
@@ -41,9 +41,8 @@ const Link = Type.Object(
 const DocumentBody = Type.Object({
   name: Name,
   description: Description,
-  type: Type.Union(
-    DOCUMENT_TYPES.map((type) => Type.Literal(type)),
-    about("A website, which is fetched, the kind of the file that is sent, or what is written by "
+  type: OneOf(DOCUMENT_TYPES, about(
+    "A website, which is fetched, the kind of the file that is sent, or what is written by "
       + "hand: `text` or `faq`.")),
   url: Type.Optional(Nullable({
     ...HttpUrl("The url must be a valid URL."),

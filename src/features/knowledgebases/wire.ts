@@ -1,6 +1,6 @@
 // Wire shapes of knowledgebases, documents and what was read of them.
 import { Type, type Static } from "@sinclair/typebox";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import { CREATED, Moment, TIMES, UPDATED } from "#http/answers.ts";
 import {
@@ -25,15 +25,12 @@ const TYPE_LABELS: Record<DocumentType, string> = {
   xlsx: "XLSX", pptx: "PPTX", faq: "Questions and answers",
 };
 
-const oneOf = <T extends string>(values: readonly T[], description: string) =>
-  Type.Union(values.map((value) => Type.Literal(value)), about(description));
-
 const KNOWLEDGEBASE = {
   id: Type.Integer(about("The knowledgebase's number.", 1)),
   name: Type.String(about("What it is called.", "Price lists")),
   description: Nullable(Type.String(about("What is in it; null: not said.", "Everything we sell"))),
-  status: oneOf(["empty", "processing", "active", "failed"],
-    "Whether documents are still read; failed: none could be, so that there is nothing to find."),
+  status: OneOf(["empty", "processing", "active", "failed"], about(
+    "Whether documents are still read; failed: none could be, so that there is nothing to find.")),
   status_label: Type.String(about("The status in words.", "Active")),
 };
 
@@ -53,9 +50,10 @@ const DOCUMENT = {
   id: Type.Integer(about("The document's number.", 1)),
   name: Type.String(about("What it is called.", "Prices 2026")),
   description: Nullable(Type.String(about("What is in it; null: not said.", "Prices of all goods"))),
-  type: oneOf(DOCUMENT_TYPES, "A website, the kind of the file, or what is written by hand: a text, questions and answers."),
+  type: OneOf(DOCUMENT_TYPES, about(
+    "A website, the kind of the file, or what is written by hand: a text, questions and answers.")),
   type_label: Type.String(about("The type in words.", "PDF")),
-  status: oneOf(["processing", "active", "failed"], "Whether it is still read."),
+  status: OneOf(["processing", "active", "failed"], about("Whether it is still read.")),
   status_label: Type.String(about("The status in words.", "Active")),
 };
 const READ = {

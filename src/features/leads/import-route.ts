@@ -3,7 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import { fieldFault, restarting } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { about, named } from "#core/schema.ts";
+import { about, named, OneOf } from "#core/schema.ts";
 import { savedOf } from "#http/answers.ts";
 import { json, type MultipartForm } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
@@ -20,7 +20,7 @@ const ImportBody = Type.Object({
   allow_dupplicate: Type.Optional(Type.Boolean({
     default: false, ...about("Whether numbers may be in the campaign already."),
   })),
-  duplicates: Type.Optional(Type.Union(DUPLICATES.map((what) => Type.Literal(what)), about(
+  duplicates: Type.Optional(OneOf(DUPLICATES, about(
     "What becomes of numbers the campaign has: `skip` leaves them out, `add` adds them once more, "
       + "`update` gives their variables to the lead there is. Left out: as `allow_dupplicate` says.",
     "skip"))),

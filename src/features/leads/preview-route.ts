@@ -3,7 +3,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { firstChars } from "#core/values.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
@@ -11,14 +11,13 @@ import { GuessSchema, guessMapping, namesOf, numbersIn } from "./columns-wire.ts
 import type { CsvFormat } from "./csv.ts";
 import type { ImportFile, ImportFiles } from "./import-file.ts";
 import { uploadOf } from "./import-route.ts";
-import { literals } from "./wire.ts";
 
 const PreviewSchema = Type.Object({
-  encoding: Nullable(literals(
+  encoding: Nullable(OneOf(
     ["utf-8", "utf-16le", "utf-16be", "windows-1252"],
-    "How the characters of a CSV file are written; null: it is a workbook.")),
-  delimiter: Nullable(literals(
-    [",", ";", "\t", "|"], "What stands between the columns of a CSV file.")),
+    about("How the characters of a CSV file are written; null: it is a workbook."))),
+  delimiter: Nullable(OneOf(
+    [",", ";", "\t", "|"], about("What stands between the columns of a CSV file."))),
   sheet: Nullable(Type.String(about(
     "The sheet of a workbook that is read: the first that is shown; null: it is CSV.", "Kunden"))),
   columns: Type.Array(Type.Object({

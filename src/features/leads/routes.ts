@@ -3,7 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import { Fault, type FieldErrors } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { about, collectingErrors, errorsOf, withMessage } from "#core/schema.ts";
+import { about, collectingErrors, errorsOf, OneOf, withMessage } from "#core/schema.ts";
 import { IdOf, MessageSchema, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import {
@@ -19,9 +19,7 @@ import {
   type NewContact,
 } from "./leads.ts";
 import { readPhoneNumber } from "./phone.ts";
-import {
-  LeadSchema, literals, PhoneText, readVariables, VariablesField, wireLead,
-} from "./wire.ts";
+import { LeadSchema, PhoneText, readVariables, VariablesField, wireLead } from "./wire.ts";
 
 const INVALID_NUMBER = "Invalid phone number";
 
@@ -44,24 +42,22 @@ const UpdateBody = Type.Object({
     ...about("The campaign it moves to.", 1), ...withMessage("The selected campaign does not exist"),
   })),
   phone_number: Type.Optional(PhoneText),
-  status: Type.Optional(Type.Union(
-    SETTABLE_STATUSES.map((status) => Type.Literal(status)),
-    {
-      ...about("`created` puts it back in the queue; the others take it out."),
-      ...withMessage("This status is assigned automatically and cannot be set manually"),
-    })),
+  status: Type.Optional(OneOf(SETTABLE_STATUSES, {
+    ...about("`created` puts it back in the queue; the others take it out."),
+    ...withMessage("This status is assigned automatically and cannot be set manually"),
+  })),
   variables: Type.Optional(VariablesField),
 }, collectingErrors);
 const ListQuery = Type.Object({
   ...pageQuery(),
-  status: Type.Optional(literals(LEAD_STATUSES, "Only leads in this state.")),
+  status: Type.Optional(OneOf(LEAD_STATUSES, about("Only leads in this state."))),
   campaign_id: Type.Optional(Type.Integer(about("Only leads of this campaign.", 1))),
   phone_number: Type.Optional(Type.String({
     maxLength: 64, ...about("Only leads with this in their number.", "15112345"),
   })),
-  last_outcome: Type.Optional(literals(LEAD_OUTCOMES, "Only leads whose last call ended so.")),
+  last_outcome: Type.Optional(OneOf(LEAD_OUTCOMES, about("Only leads whose last call ended so."))),
   due: Type.Optional(Type.Boolean(about("Only leads in the queue whose time has come.", true))),
-  order: Type.Optional(Type.Union([Type.Literal("newest"), Type.Literal("active")], {
+  order: Type.Optional(OneOf(["newest", "active"], {
     default: "newest",
     ...about("`active`, with a campaign: who is being called first, then by state."),
   })),

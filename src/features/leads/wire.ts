@@ -8,8 +8,6 @@ import {
   LEAD_OUTCOMES, type BlockedNumber, type Lead, type Variables, type WholeLead,
 } from "./leads.ts";
 
-export const literals = <T extends string>(values: readonly T[], description: string) =>
-  Type.Union(values.map((value) => Type.Literal(value)), about(description));
 /** Some clients send numbers of telephones as numbers. */
 export const PhoneText = Type.String({
   maxLength: 64,

@@ -5,7 +5,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { FieldErrors } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import {
-  about, collectingErrors, errorsOf, named, Nullable, prepared, withMessage,
+  about, collectingErrors, errorsOf, named, Nullable, OneOf, prepared, withMessage,
 } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { isCountry } from "#core/numbering-plans.ts";
@@ -23,9 +23,8 @@ import { NICKNAME_CHARS_MAX } from "./wire.ts";
 const PASSWORD_CHARS_MAX = 256;
 const FORMATS_MESSAGE = "SIP calling format must be one of: +e164, e164, national.";
 
-const oneOf = <T extends string>(values: readonly T[], message: string, description: string) =>
-  Type.Union(
-    values.map((value) => Type.Literal(value)), { ...about(description), ...withMessage(message) });
+const Choice = <T extends string>(values: readonly T[], message: string, description: string) =>
+  OneOf(values, { ...about(description), ...withMessage(message) });
 const trimmed = (value: unknown): unknown => (typeof value === "string" ? value.trim() : value);
 /** Some clients send extensions as numbers. */
 const asText = prepared((value) => trimmed(typeof value === "number" ? String(value) : value));
@@ -42,7 +41,7 @@ const asNetwork = prepared((value) => {
 });
 
 const FIELDS = {
-  sip_trunk_type: oneOf(
+  sip_trunk_type: Choice(
     TRUNK_TYPES, "The sip trunk type must be extension or number.",
     "An extension of a telephone system, or a number of a carrier."),
   phone_number: Type.String({
@@ -72,9 +71,9 @@ const FIELDS = {
     ...asAddress,
     ...withMessage("SIP server address must be a host name or an IP address, without a port."),
   }),
-  sip_calling_format: oneOf(
+  sip_calling_format: Choice(
     CALLING_FORMATS, FORMATS_MESSAGE, "How it wants numbers that are dialled."),
-  inbound_authorization_type: oneOf(
+  inbound_authorization_type: Choice(
     INBOUND_AUTHS, "The inbound authorization type must be auth or ip.",
     "How its calls prove themselves: by name and password (auth), or by their address (ip)."),
   country_code: Type.String({
@@ -109,7 +108,7 @@ const OPTIONAL_FIELDS = {
     examples: [true],
   })),
   sip_codecs: Type.Optional(Type.Array(
-    oneOf(SIP_CODECS, `Each sip codec must be one of: ${SIP_CODECS.join(", ")}.`, "A codec."),
+    Choice(SIP_CODECS, `Each sip codec must be one of: ${SIP_CODECS.join(", ")}.`, "A codec."),
     {
       minItems: 1, maxItems: SIP_CODECS.length, uniqueItems: true,
       ...about("The codecs of its calls, best first; left out on create: pcmu, pcma.",
@@ -120,7 +119,7 @@ const OPTIONAL_FIELDS = {
     minimum: 1, maximum: 65_535,
     ...about("Its port; null: what DNS says (SRV), else 5060, with tls 5061.", 5060),
   }))),
-  sip_transport: Type.Optional(oneOf(
+  sip_transport: Type.Optional(Choice(
     TRANSPORTS, "The sip transport must be udp, tcp or tls.",
     "How it is reached; left out on create: udp.")),
 };

@@ -1,6 +1,6 @@
 // The wire of templates: the gallery, making everything of one, and taking it away again.
 import { Type } from "@sinclair/typebox";
-import { about, HttpUrl, named, Nullable, TimeZone } from "#core/schema.ts";
+import { about, HttpUrl, named, Nullable, OneOf, TimeZone } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -8,8 +8,7 @@ import { keyRoute, type Route } from "#http/route.ts";
 import { TEMPLATE_NAMES, TEMPLATES, type TemplateName } from "./gallery.ts";
 import type { Templates, TemplateSet } from "./templates.ts";
 
-const Name = Type.Union(TEMPLATE_NAMES.map((name) => Type.Literal(name)), about(
-  "Which template.", "support"));
+const Name = OneOf(TEMPLATE_NAMES, about("Which template.", "support"));
 const Part = (what: string) => Nullable(Type.Integer(about(`${what}; null: it has none.`, 3)));
 const Has = (what: string) => Type.Boolean(about(what, true));
 

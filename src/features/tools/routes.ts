@@ -1,7 +1,7 @@
 // The wire of mid-call tools. Records travel unwrapped, changes under `data`, as the contract says.
 import { Type, type Static } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
-import { about, collectingErrors, named, Nullable } from "#core/schema.ts";
+import { about, collectingErrors, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { IdOf, listOf, MessageSchema, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -11,8 +11,7 @@ import {
 } from "./tools.ts";
 import type { Trial, TryTool } from "./trials.ts";
 import {
-  assertValid, CreateBody, createMessage, fieldsOf, newFieldsOf, oneOf, ToolSchema, UpdateBody,
-  wireTool,
+  assertValid, CreateBody, createMessage, fieldsOf, newFieldsOf, ToolSchema, UpdateBody, wireTool,
 } from "./wire.ts";
 
 const TRIAL_FIELDS = {
@@ -55,7 +54,7 @@ const TrialSchema = Type.Object({
 }, named("ToolTrial", "What came of calling a tool's endpoint."));
 const CallSchema = Type.Object({
   id: Type.Integer(about("Number of the call.", 7)),
-  state: oneOf(CALL_STATES, about(
+  state: OneOf(CALL_STATES, about(
     "answered: the endpoint answered well; failed: it did not, or could not be reached; unknown: "
     + "it was sent, and what came of it was lost or is not there yet.", "answered")),
   result: Nullable(Type.Record(Type.String(), Type.Unknown(), about(

@@ -4,7 +4,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import {
-  collectingErrors, errorsOf, HttpUrl, named, Nullable, prepared, withMessage,
+  collectingErrors, errorsOf, HttpUrl, named, Nullable, OneOf, prepared, withMessage,
 } from "#core/schema.ts";
 import { MASK } from "#core/secrets.ts";
 import { isoMicros } from "#core/system.ts";
@@ -28,8 +28,6 @@ const TIMEOUT_DEFAULT_S = 10;
 const NAME_RULE = "must contain only lowercase letters and underscores, and start with a letter.";
 const NAME_MESSAGE = `Tool name ${NAME_RULE}`;
 
-export const oneOf = <T extends string>(values: readonly T[], options: object = {}) =>
-  Type.Union(values.map((value) => Type.Literal(value)), options);
 const emptyWhenNull = prepared((value) => (value === null ? [] : value));
 const NonBlank = (maxLength: number, options: object = {}) =>
   Type.String({ pattern: "\\S", maxLength, ...options });
@@ -73,7 +71,7 @@ const Parameter = Type.Object({
       "The parameter name must be 2 to 32 letters and underscores, and start with a letter."),
   }),
   type: Type.Unsafe<ToolParameter["type"]>({
-    ...oneOf(PARAMETER_TYPES, {
+    ...OneOf(PARAMETER_TYPES, {
       description: "Type of the value; float is read as number", examples: ["string"],
     }),
     ...prepared((value) => (value === "float" ? "number" : value)),
@@ -92,7 +90,7 @@ const Parameter = Type.Object({
       examples: [["small", "large"]],
     })),
   items: Type.Optional(Type.Object({
-    type: oneOf(ITEM_TYPES, { description: "Type of each item", examples: ["string"] }),
+    type: OneOf(ITEM_TYPES, { description: "Type of each item", examples: ["string"] }),
   }, { description: "What an array is a list of; absent: strings", examples: [{ type: "string" }] })),
 });
 
@@ -111,7 +109,7 @@ const FIELDS = {
     examples: ["https://example.com/orders/{order_number}"],
   },
   method: Type.Unsafe<ToolFields["method"]>({
-    ...oneOf(METHODS, {
+    ...OneOf(METHODS, {
       description: "GET and DELETE send parameters in the query, others in the body",
       examples: ["GET"],
     }),
@@ -153,12 +151,12 @@ const Format = {
 export const CreateBody = Type.Object({
   ...FIELDS, ...LISTS,
   timeout: Type.Optional(Type.Integer({ ...Timeout, default: TIMEOUT_DEFAULT_S })),
-  body_format: Type.Optional(oneOf(BODY_FORMATS, { ...Format, default: "json" })),
+  body_format: Type.Optional(OneOf(BODY_FORMATS, { ...Format, default: "json" })),
 }, collectingErrors);
 export const UpdateBody = Type.Object({
   ...Type.Partial(Type.Object(FIELDS)).properties, ...LISTS,
   timeout: Type.Optional(Type.Integer(Timeout)),
-  body_format: Type.Optional(oneOf(BODY_FORMATS, Format)),
+  body_format: Type.Optional(OneOf(BODY_FORMATS, Format)),
 }, collectingErrors);
 
 export const ToolSchema = Type.Object({
@@ -167,7 +165,7 @@ export const ToolSchema = Type.Object({
   timeout: Type.Integer(Timeout),
   headers: Type.Array(Header, { description: "Headers of every call" }),
   schema: Type.Array(Parameter, { description: "What the model fills in" }),
-  body_format: oneOf(BODY_FORMATS, Format),
+  body_format: OneOf(BODY_FORMATS, Format),
   static_fields: Type.Array(StaticField, { description: "Fields of every call" }),
   mcp: Mcp,
   problem: Nullable(Type.String({ description: "Why it cannot be called", examples: [LOCKED_PROBLEM] })),

@@ -2,7 +2,7 @@
 // whoever missed some.
 import { Type, type Static } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
-import { about, HttpUrl, named, Nullable } from "#core/schema.ts";
+import { about, HttpUrl, named, Nullable, OneOf } from "#core/schema.ts";
 import { MASK } from "#core/secrets.ts";
 import { isoMicros } from "#core/system.ts";
 import type { EventLog } from "#events/log.ts";
@@ -22,9 +22,6 @@ interface WebhookRouteOptions {
   events: EventLog;
 }
 
-const literals = <T extends string>(values: readonly T[], description: string) =>
-  Type.Union(values.map((value) => Type.Literal(value)), about(description));
-
 const HOOK = "https://example.com/hooks/parley";
 const Url = {
   ...HttpUrl("The url must be a valid URL."), ...about("Where events are sent to.", HOOK),
@@ -40,11 +37,12 @@ const EventTypes = Type.Array(
 
 const EndpointSchema = Type.Object({
   id: Type.Integer(about("The endpoint's number.", 1)),
-  purpose: literals(PURPOSES, "What it is for: the account's events, or one of an assistant's."),
+  purpose: OneOf(PURPOSES, about(
+    "What it is for: the account's events, or one of an assistant's.")),
   assistant_id: Nullable(Type.Integer(about("Whose webhook it is; null: the account's.", 1))),
   url: Type.String(about("Where it is sent to.", HOOK)),
   events: Type.Array(Type.String(), about("Types of events that are sent; `*`: all.", ["*"])),
-  status: literals(["active", "disabled"], DISABLED),
+  status: OneOf(["active", "disabled"], about(DISABLED)),
   disabled_reason: Nullable(Type.String(about(
     "Why it was disabled; null: it was not, or by you.", "It failed for five days."))),
   secret: Type.String(about(
@@ -63,7 +61,7 @@ const DeliverySchema = Type.Object({
   call_id: Nullable(Type.Integer(about("The call it is about; null: none.", 12))),
   conversation_id: Nullable(Type.String(about(
     "The conversation it is about; null: none.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11"))),
-  state: literals(DELIVERY_STATES, "How far it is."),
+  state: OneOf(DELIVERY_STATES, about("How far it is.")),
   attempts: Type.Integer(about("How often it was tried.", 1)),
   next_attempt_at: Nullable(Moment("When it is tried next, in UTC; null: no more.")),
   last_status: Nullable(Type.Integer(about("What the endpoint answered last; null: nothing.", 200))),
@@ -180,7 +178,7 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       body: Type.Object({
         url: Type.Optional(Url),
         events: Type.Optional(EventTypes),
-        status: Type.Optional(literals(["active", "disabled"] as const, DISABLED)),
+        status: Type.Optional(OneOf(["active", "disabled"], about(DISABLED))),
       }),
       responses: { 200: { description: "The endpoint", schema: OneEndpoint } },
       handle: async ({ caller, id, body }) => {
@@ -233,7 +231,7 @@ function endpointActions({ webhooks }: WebhookRouteOptions): Route[] {
 
 const ListQuery = Type.Object({
   ...pageQuery(),
-  state: Type.Optional(literals(DELIVERY_STATES, "Only those in this state.")),
+  state: Type.Optional(OneOf(DELIVERY_STATES, about("Only those in this state."))),
   type: Type.Optional(Type.String({
     maxLength: 64, ...about("Only events of this type.", "call_ended"),
   })),

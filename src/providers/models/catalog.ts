@@ -3,6 +3,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { MisconfiguredStart, ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
+import { OneOf } from "#core/schema.ts";
 import type { System } from "#core/system.ts";
 import { REALTIME_VENDORS, type RealtimeVendor } from "#providers/speech/port.ts";
 import { parseHttpUrl } from "#core/values.ts";
@@ -23,19 +24,15 @@ export const ModelEntry = Type.Object(
     /** Unique over all types; what assistants refer to, so never to be given to another model. */
     id: Type.Integer({ minimum: 1 }),
     name: Type.String({ minLength: 1, maxLength: 255 }),
-    type: Type.Union([Type.Literal("llm"), Type.Literal("multimodal"), Type.Literal("dualplex")]),
+    type: OneOf(["llm", "multimodal", "dualplex"]),
     /** Shown to clients with multimodal and dualplex models. */
     code: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     /** `default`: the server of PARLEY_MODEL_URL; while that is not set, the offline model. */
-    provider: Type.Union([
-      Type.Literal("default"),
-      Type.Literal("offline"),
-      Type.Literal("openai-compatible"),
-    ]),
+    provider: OneOf(["default", "offline", "openai-compatible"]),
     /** The server's name for the model. */
     model: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     /** What hears and speaks with multimodal and dualplex models; absent: `openai`. */
-    realtime: Type.Optional(Type.Union([Type.Literal("openai"), Type.Literal("gemini")])),
+    realtime: Type.Optional(OneOf(REALTIME_VENDORS)),
     /** What the vendor of `realtime` calls it; absent: its code. */
     realtime_model: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     /** Absent: the server of PARLEY_MODEL_URL, with its key. */
@@ -48,11 +45,9 @@ export const ModelEntry = Type.Object(
     /** Overrides the assistant's, for models that take one value only. */
     temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
     /** What it can look at beside text; absent: nothing. */
-    sees: Type.Optional(Type.Array(Type.Union(SIGHTS.map((sight) => Type.Literal(sight))))),
+    sees: Type.Optional(Type.Array(OneOf(SIGHTS))),
     /** What the server calls the bound of a reply. */
-    tokens_field: Type.Optional(
-      Type.Union([Type.Literal("max_tokens"), Type.Literal("max_completion_tokens")]),
-    ),
+    tokens_field: Type.Optional(OneOf(["max_tokens", "max_completion_tokens"])),
   },
   { additionalProperties: false },
 );

@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { dayAfter, daysBetween, isDay } from "#core/days.ts";
 import { fieldFault } from "#core/faults.ts";
 import { dollarsFromMicros } from "#core/money.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import type { System } from "#core/system.ts";
 import { dayAt } from "#core/zones.ts";
 import { json } from "#http/exchange.ts";
@@ -20,7 +20,7 @@ const CostsQuery = Type.Object({
   date_from: Type.Optional(RangeDay("The first day; absent: 30 days with the last.")),
   date_to: Type.Optional(RangeDay("The last day; absent: today.")),
   timezone: dayQuery.timezone,
-  group_by: Type.Optional(Type.Union(COST_GROUPS.map((group) => Type.Literal(group)), {
+  group_by: Type.Optional(OneOf(COST_GROUPS, {
     default: "assistant", ...about("By what the costs are summed."),
   })),
 });

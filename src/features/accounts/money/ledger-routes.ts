@@ -2,7 +2,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { dollarsFromMicros } from "#core/money.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { Moment } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -15,9 +15,8 @@ import type { EntryFilter, Statements } from "./statements.ts";
 
 const REFERENCE_CHARS_MAX = 255;
 
-const Kind = Type.Union(
-  LEDGER_KINDS.map((kind) => Type.Literal(kind)),
-  about("What was billed or paid in: `credit` is money that came in."));
+const Kind = OneOf(
+  LEDGER_KINDS, about("What was billed or paid in: `credit` is money that came in."));
 const ListQuery = Type.Object({
   ...pageQuery(),
   kind: Type.Optional(Kind),

@@ -1,7 +1,7 @@
 // The wire of what the dashboard keeps for an account: its first steps, and the saved views of its
 // lists.
 import { Type } from "@sinclair/typebox";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -15,7 +15,7 @@ interface FirstDayOptions {
 }
 
 const StepSchema = Type.Object({
-  step: Type.Union(STEPS.map((step) => Type.Literal(step)), about(
+  step: OneOf(STEPS, about(
     "assistant: there is one. reply: it answered in text. document: a search found one. call: one "
       + "was answered. website: a visitor was answered in the widget.", "reply")),
   done: Type.Boolean(about("Whether there is a proof of it.", true)),
@@ -47,7 +47,7 @@ export const stepsItem = ({ isDismissed, proofs }: FirstSteps) => ({
 const NAME_CHARS_MAX = 80;
 const QUERY_CHARS_MAX = 2000;
 const VIEW_FIELDS = {
-  list: Type.Union(VIEWED_LISTS.map((list) => Type.Literal(list)), about("The list.", "calls")),
+  list: OneOf(VIEWED_LISTS, about("The list.", "calls")),
   name: Type.String({
     pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("What it is called.", "Missed this week"),
   }),

@@ -4,7 +4,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { dayAfter, daysBetween, isDay } from "#core/days.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { dollarsFromMicros } from "#core/money.ts";
-import { about, named } from "#core/schema.ts";
+import { about, named, OneOf } from "#core/schema.ts";
 import { isoMicros, type Instant, type System } from "#core/system.ts";
 import { dayAt } from "#core/zones.ts";
 import { Moment } from "#http/answers.ts";
@@ -180,7 +180,7 @@ const Query = Type.Object({
   })),
   date_from: Type.Optional(RangeDay("The first day.")),
   date_to: Type.Optional(RangeDay("The last day; absent: today.")),
-  by: Type.Optional(Type.Union(UNITS.map((unit) => Type.Literal(unit)), {
+  by: Type.Optional(OneOf(UNITS, {
     default: "day",
     ...about(`What a point of the charts stands for. Hours of ${HOURS_DAYS_MAX} days at most, days `
       + `and weeks of ${RANGE_DAYS_MAX}. Weeks begin on Mondays.`),

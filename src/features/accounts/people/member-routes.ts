@@ -1,7 +1,7 @@
 // The wire of members and invitations, and of one's own password and sessions.
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros, type System } from "#core/system.ts";
 import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf } from "#http/answers.ts";
 import { json, type HttpRequest } from "#http/exchange.ts";
@@ -22,7 +22,7 @@ interface MemberRouteOptions {
   byOf(caller: Caller, http: HttpRequest): Promise<By>;
 }
 
-const RoleField = Type.Union(ROLES.map((role) => Type.Literal(role)), about(
+const RoleField = OneOf(ROLES, about(
   "What one may do: viewers read; operators answer visitors and callers, too; builders change "
   + "assistants and what belongs to them, too; admins everything but owners; owners everything.",
   "operator"));

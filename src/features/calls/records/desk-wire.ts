@@ -1,7 +1,7 @@
 // The desk of a call in the contract's JSON: who has it while it is talked on.
 import { Type } from "@sinclair/typebox";
 import type { Desk } from "#features/conversations/desk/desk.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { plainSeconds } from "#core/system.ts";
 
 export const CallAuthorSchema = Type.Object({
@@ -10,9 +10,8 @@ export const CallAuthorSchema = Type.Object({
 }, named("Operator", "A person of the account who takes part in a call."));
 
 const DESK = {
-  desk: Type.Union([
-    Type.Literal("assistant"), Type.Literal("waiting"), Type.Literal("person"),
-  ], about("Who has the call: the assistant, or a person with a microphone. Calls never wait.", "person")),
+  desk: OneOf(["assistant", "waiting", "person"], about(
+    "Who has the call: the assistant, or a person with a microphone. Calls never wait.", "person")),
   desk_holder: Nullable(CallAuthorSchema, about("The person who has it; null: none.")),
   desk_reason: Nullable(Type.String(about(
     "Why it is there: taken_over, handed_back, lost (the person's connection was, for too long) or "

@@ -2,7 +2,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { WarningsSchema } from "#features/assistants/warnings.ts";
 import { dollarsFromMicros } from "#core/money.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { plainSeconds } from "#core/system.ts";
 import { FunctionCallSchema, PLAIN_TIMES } from "#http/answers.ts";
 import { CallAuthorSchema, CallDeskFields, callDeskItem } from "./desk-wire.ts";
@@ -32,24 +32,22 @@ const LatencySchema = Type.Object({
 const LegEntrySchema = Type.Object({
   text: Type.String(about("What was said.", "I have a caller for you.")),
   type: Type.Literal("transcript", about("Always transcript.")),
-  sender: Type.Union(
-    [Type.Literal("bot"), Type.Literal("human")], about("Who said it; human: the colleague.")),
+  sender: OneOf(["bot", "human"], about("Who said it; human: the colleague.")),
   timestamp: Type.Number(about("When it began, in Unix seconds.", 1_772_443_860.25)),
 }, named("LegEntry", "One thing that was said on the leg to a colleague."));
 
 const TransferSchema = Type.Object({
   id: Type.Integer(about("Its place among the call's transfers, counted from 1.", 1)),
-  type: Type.Union(TRANSFER_TYPES.map((one) => Type.Literal(one)), about(
-    "The function that asked for it.", "call_transfer")),
-  kind: Type.Union([Type.Literal("cold"), Type.Literal("warm")], about(
+  type: OneOf(TRANSFER_TYPES, about("The function that asked for it.", "call_transfer")),
+  kind: OneOf(["cold", "warm"], about(
     "`warm`: the colleague was called by this server, briefed and connected here.", "warm")),
-  status: Type.Union(TRANSFER_STATUSES.map((one) => Type.Literal(one)), about(
+  status: OneOf(TRANSFER_STATUSES, about(
     "`completed`: a colleague took the caller, the carrier took the caller on, or the other assistant "
       + "took over; whether somebody picked up is known of a cold one only where the carrier reports it.",
     "completed")),
-  outcome: Nullable(Type.Union(TRANSFER_OUTCOMES.map((one) => Type.Literal(one))), about(
+  outcome: Nullable(OneOf(TRANSFER_OUTCOMES), about(
     "What became of it; null: it is in progress.", "completed")),
-  stage: Nullable(Type.Union(WARM_STAGES.map((one) => Type.Literal(one))), about(
+  stage: Nullable(OneOf(WARM_STAGES), about(
     "How far a warm one is; null: it is a cold one.", "over")),
   failure_reason: Nullable(Type.String(), about(
     "Why it failed; null: it did not.", "The far end answered 603.")),
@@ -82,10 +80,8 @@ export const EntrySchema = Type.Object({
     "What was said; empty: functions were called, or nothing could understand an operator.",
     "Hello, how can I help?")),
   type: Type.Literal("transcript", about("Always transcript.")),
-  sender: Type.Union(
-    [
-      Type.Literal("bot"), Type.Literal("human"), Type.Literal("operator"), Type.Literal("colleague"),
-    ],
+  sender: OneOf(
+    ["bot", "human", "operator", "colleague"],
     about("Who said it; operator: a person of the account who took the call over; colleague: who was "
       + "called by a warm transfer.")),
   author: Type.Optional(CallAuthorSchema),
@@ -133,7 +129,7 @@ export const CallSchema = Type.Object({
   total_cost: Type.Number(about(
     "All fees together, in USD: what the account was charged, and `carrier_cost`.", 0.13)),
   answered_by: Type.String(about("human, machine or unknown.", "human")),
-  hearing: Nullable(Type.Union(HEARINGS.map((one) => Type.Literal(one)), {
+  hearing: Nullable(OneOf(HEARINGS, {
     description: "Who understood the caller: this server's recogniser (`server`), a realtime model, "
       + "the caller's own `browser`, or nobody had to, since the words were `typed` or are those of a "
       + "`script`; null until the call is answered",

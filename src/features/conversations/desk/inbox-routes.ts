@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros, plainSeconds } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import {
@@ -27,7 +27,7 @@ interface InboxRouteOptions {
 
 const SHORTCUT_CHARS_MAX = 40;
 const ASKED = Type.Object({
-  queue: Type.Optional(Type.Union(QUEUES.map((queue) => Type.Literal(queue)), {
+  queue: Type.Optional(OneOf(QUEUES, {
     default: "waiting",
     ...about("waiting: for a person. mine: those you have. all: every open conversation."),
   })),

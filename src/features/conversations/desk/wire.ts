@@ -1,6 +1,6 @@
 // The desk in the contract's JSON: who has a conversation and who wrote what.
 import { Type } from "@sinclair/typebox";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { plainSeconds } from "#core/system.ts";
 import type { Desk } from "./desk.ts";
 
@@ -9,10 +9,9 @@ export const AuthorSchema = Type.Object({
   name: Type.String(about("Their name, which visitors see too.", "Ana")),
 }, named("Author", "A person of the account."));
 
-export const DeskState = Type.Union(
-  (["assistant", "waiting", "person"] as const).map((state) => Type.Literal(state)), about(
-    "Who has it: the assistant; the assistant while a person has been asked for (waiting); "
-    + "or a person, while the assistant is silent.", "waiting"));
+export const DeskState = OneOf(["assistant", "waiting", "person"], about(
+  "Who has it: the assistant; the assistant while a person has been asked for (waiting); "
+  + "or a person, while the assistant is silent.", "waiting"));
 
 const DESK = {
   desk: DeskState,

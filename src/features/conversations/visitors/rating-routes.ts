@@ -2,7 +2,7 @@
 // conversation's secret may, as for everything else in it.
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
-import { about, Nullable } from "#core/schema.ts";
+import { about, Nullable, OneOf } from "#core/schema.ts";
 import { Uuid } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
@@ -28,7 +28,7 @@ const RESPONSES = {
 
 const RATE = Type.Object({
   turn_id: Type.Integer(about("The turn of the reply that is meant, as its events name it.", 12)),
-  rating: Type.Optional(Nullable(Type.Union([Type.Literal("up"), Type.Literal("down")]), about(
+  rating: Type.Optional(Nullable(OneOf(["up", "down"]), about(
     "Whether it helped (up) or not (down); null takes back what was said.", "up"))),
 });
 const SCORE = Type.Object({

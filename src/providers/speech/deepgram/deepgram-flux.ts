@@ -2,6 +2,7 @@
 // whole turns and the port wants pieces, so what was published as final is counted in words.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { OneOf } from "#core/schema.ts";
 import type { Timer } from "#core/system.ts";
 import type {
   Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
@@ -24,13 +25,7 @@ const TEXT_CHARS_MAX = 8192;
 
 const TurnInfo = Type.Object({
   type: Type.Literal("TurnInfo"),
-  event: Type.Union([
-    Type.Literal("StartOfTurn"),
-    Type.Literal("Update"),
-    Type.Literal("EagerEndOfTurn"),
-    Type.Literal("TurnResumed"),
-    Type.Literal("EndOfTurn"),
-  ]),
+  event: OneOf(["StartOfTurn", "Update", "EagerEndOfTurn", "TurnResumed", "EndOfTurn"]),
   transcript: Type.String(),
   audio_window_end: Type.Optional(Type.Number({ minimum: 0 })),
   languages: Type.Optional(Type.Array(Type.String())),
