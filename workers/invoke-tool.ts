@@ -1,7 +1,7 @@
 // Runs in the threads that call tools' endpoints: one guarded request, its reply read into a small
 // plain object. Whatever an endpoint sends is unpacked here, never in the main thread.
 import { workerData } from "node:worker_threads";
-import { isUnsafeKey } from "#core/values.ts";
+import { isRecord, isUnsafeKey } from "#core/values.ts";
 import type { Answered, EndpointReply, EndpointRequest } from "#features/tools/invocation.ts";
 import { createOutbound, type OutboundReply } from "#outbound/request.ts";
 import { readingAll } from "./tools/answers.ts";
@@ -41,8 +41,7 @@ function resultOf(body: Buffer, charsMax: number): Record<string, unknown> {
     if (error instanceof SyntaxError || error instanceof RangeError) return asText();
     throw error;
   }
-  const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
-  const result = isObject ? (parsed as Record<string, unknown>) : { data: parsed };
+  const result = isRecord(parsed) ? parsed : { data: parsed };
   return JSON.stringify(result).length > charsMax ? asText() : result;
 }
 

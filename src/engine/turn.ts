@@ -1,6 +1,6 @@
 // One turn: model → functions → model, until the model has answered. A bounded generator over
 // ports; it touches no database and no socket. drive.ts runs it, for text conversations and calls.
-import { isUnsafeKey, wholeStart } from "#core/values.ts";
+import { isUnsafeKey, jsonOf, recordOf, wholeStart } from "#core/values.ts";
 import { LIMITS } from "#core/limits.ts";
 import { assertNever, ProviderError } from "#core/faults.ts";
 import type { FunctionCall } from "#events/events.ts";
@@ -129,14 +129,8 @@ async function* callTool(
 /** Null when the model wrote anything but a JSON object of a sensible size. */
 export function parseArguments(json: string): Record<string, unknown> | null {
   if (Buffer.byteLength(json) > LIMITS.toolArgumentsBytesMax) return null;
-  try {
-    const value: unknown = JSON.parse(json === "" ? "{}" : json);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-    return Object.fromEntries(Object.entries(value).filter(([key]) => !isUnsafeKey(key)));
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
+  const given = json === "" ? {} : recordOf(jsonOf(json));
+  return given && Object.fromEntries(Object.entries(given).filter(([key]) => !isUnsafeKey(key)));
 }
 
 function resultText(result: FunctionCall["result"]): string {

@@ -3,6 +3,7 @@
 // Called by invoke-tool.ts.
 import { setTimeout as wait } from "node:timers/promises";
 import { createParser } from "eventsource-parser";
+import { isRecord, jsonOf, textOf } from "#core/values.ts";
 import type {
   EndpointReply, EndpointRequest, McpSession, McpState,
 } from "#features/tools/invocation.ts";
@@ -60,20 +61,6 @@ const taken = (reply: Failure): Failure =>
   (reply.kind === "refused" ? { kind: "failed", reason: "unreachable", sent: true }
     : { ...reply, sent: true });
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
-}
-
 const isStream = (headers: Record<string, string>): boolean =>
   /^text\/event-stream\b/i.test(headers["content-type"] ?? "");
 
@@ -82,10 +69,10 @@ function messagesIn({ headers, body }: Extract<OutboundReply, { kind: "reply" }>
   const text = body.toString("utf8");
   const found: unknown[] = [];
   if (isStream(headers)) {
-    const parser = createParser({ onEvent: ({ data }) => void found.push(parsed(data)) });
+    const parser = createParser({ onEvent: ({ data }) => void found.push(jsonOf(data)) });
     parser.feed(text.endsWith("\n\n") ? text : `${text}\n\n`);
-  } else found.push(parsed(text));
-  return found.filter(isObject);
+  } else found.push(jsonOf(text));
+  return found.filter(isRecord);
 }
 
 /**
@@ -96,8 +83,8 @@ function isGone({ status, body }: Extract<OutboundReply, { kind: "reply" }>): bo
   if (status !== 400) return status === 404;
   const text = body.toString("utf8");
   if (/^bad request: no valid session id/i.test(text)) return true;
-  const message = parsed(text);
-  return isObject(message) && (message.id ?? null) === null && isObject(message.error)
+  const message = jsonOf(text);
+  return isRecord(message) && (message.id ?? null) === null && isRecord(message.error)
     && /session|initializ/i.test(textOf(message.error.message));
 }
 
@@ -145,7 +132,7 @@ class Session {
     const { message: { result } } = await this.ask("initialize", {
       protocolVersion: PROTOCOL_VERSION, capabilities: {}, clientInfo: CLIENT,
     });
-    const version = isObject(result) ? result.protocolVersion : null;
+    const version = isRecord(result) ? result.protocolVersion : null;
     this.#headers["mcp-protocol-version"] = typeof version === "string" ? version : PROTOCOL_VERSION;
     await this.#send({ jsonrpc: "2.0", method: "notifications/initialized" });
   }
@@ -207,7 +194,7 @@ class Session {
     let isAnswered = false;
     let questions = 0;
     const hear = (message: unknown): void => {
-      if (!isObject(message)) return;
+      if (!isRecord(message)) return;
       isAnswered ||= isAnswer(message);
       if (message.id === undefined || typeof message.method !== "string") return;
       questions += 1;
@@ -218,7 +205,7 @@ class Session {
       const parser = createParser({
         onEvent: ({ id, data }) => {
           if (id !== undefined && id !== "") place.id = id;
-          hear(parsed(data));
+          hear(jsonOf(data));
         },
         onRetry: (ms) => (place.retryMs = ms),
       });
@@ -289,7 +276,7 @@ class Session {
 /** Sounds and pictures are only named; embedded texts are read, what is linked has its address. */
 function wordsOf(part: Json): string {
   if (part.type === "text") return textOf(part.text);
-  const { name, description, uri, text } = isObject(part.resource) ? part.resource : part;
+  const { name, description, uri, text } = isRecord(part.resource) ? part.resource : part;
   const named = [textOf(part.type) || "content", name, description, uri].map(textOf);
   const words = [`[${named.filter((one) => one !== "").join(" ")}]`, textOf(text)];
   return words.filter((one) => one !== "").join("\n");
@@ -297,12 +284,12 @@ function wordsOf(part: Json): string {
 
 /** What a model can use of a result: its structure where it has one, else its texts. */
 function resultOf(message: Json): Json {
-  if (isObject(message.error)) return { error: textOf(message.error.message) || "The call failed." };
-  const result = isObject(message.result) ? message.result : {};
-  const parts = Array.isArray(result.content) ? result.content.filter(isObject) : [];
+  if (isRecord(message.error)) return { error: textOf(message.error.message) || "The call failed." };
+  const result = isRecord(message.result) ? message.result : {};
+  const parts = Array.isArray(result.content) ? result.content.filter(isRecord) : [];
   const text = parts.map(wordsOf).join("\n");
   if (result.isError === true) return { error: text || "The tool failed." };
-  return isObject(result.structuredContent) ? result.structuredContent : { text };
+  return isRecord(result.structuredContent) ? result.structuredContent : { text };
 }
 
 async function listed(session: Session): Promise<McpTool[]> {
@@ -310,13 +297,13 @@ async function listed(session: Session): Promise<McpTool[]> {
   let cursor: string | undefined;
   for (let page = 0; page < PAGES_MAX && tools.length < TOOLS_MAX; page += 1) {
     const { message } = await session.ask("tools/list", cursor === undefined ? {} : { cursor });
-    const result = isObject(message.result) ? message.result : {};
-    for (const tool of Array.isArray(result.tools) ? result.tools.filter(isObject) : []) {
+    const result = isRecord(message.result) ? message.result : {};
+    for (const tool of Array.isArray(result.tools) ? result.tools.filter(isRecord) : []) {
       const { name, description, inputSchema } = tool;
       if (typeof name !== "string" || tools.length === TOOLS_MAX) continue;
       tools.push({
         name, description: textOf(description),
-        inputSchema: isObject(inputSchema) ? inputSchema : { type: "object" },
+        inputSchema: isRecord(inputSchema) ? inputSchema : { type: "object" },
       });
     }
     if (typeof result.nextCursor !== "string") break;

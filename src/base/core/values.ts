@@ -46,6 +46,16 @@ export function jsonOf(text: string): unknown {
   }
 }
 
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export const recordOf = (value: unknown): Record<string, unknown> | null =>
+  (isRecord(value) ? value : null);
+
+/** Empty when it is no text. */
+export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
 /** The first UTF-16 units of a text, without half a character at the end; for bounds on memory. */
 export function wholeStart(text: string, unitsMax: number): string {
   if (unitsMax <= 0) return "";

@@ -15,7 +15,7 @@ import { isUtf8 } from "node:buffer";
 import { Fault, fieldFault, type FieldErrors } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isCollecting, prepareOf, WITH_MESSAGE, withErrors } from "#core/schema.ts";
-import { isLonger, isUnsafeKey } from "#core/values.ts";
+import { isLonger, isRecord, isUnsafeKey } from "#core/values.ts";
 
 export type Validate<T> = (value: unknown) => T;
 
@@ -186,7 +186,7 @@ const isLeftOut = (property: TSchema, given: unknown): boolean =>
   given === null || (isMissing(given) && property.type !== "object" && property.type !== "array");
 
 function coerceObject(schema: TSchema, value: unknown, isNew: boolean): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  if (!isRecord(value)) return value;
   const properties = (schema.properties ?? {}) as TProperties;
   const required = new Set((schema.required ?? []) as string[]);
   const result: Record<string, unknown> = {};
@@ -262,10 +262,8 @@ function assertSafeKeys(value: unknown): void {
 /** An empty body is an empty object: some clients send none where every field is optional. */
 export function parseJsonObject(body: Buffer): Record<string, unknown> {
   const value = body.length === 0 ? {} : parseJson(body);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new Fault(400, "The request body must be a JSON object.");
-  }
-  return value as Record<string, unknown>;
+  if (!isRecord(value)) throw new Fault(400, "The request body must be a JSON object.");
+  return value;
 }
 
 /** Whatever the JSON says; throws a Fault for what is none, is too deep or has unsafe names. */

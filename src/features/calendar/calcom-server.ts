@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import type { CalendarIntegration } from "#features/assistants/calcom-keys.ts";
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
+import { jsonOf, recordOf } from "#core/values.ts";
 import type { SendToEndpoint } from "#features/tools/invocation.ts";
 import { CHECK_AVAILABILITY } from "./functions.ts";
 
@@ -42,13 +43,7 @@ interface Asked {
 }
 
 function reasonOf(body: string): string {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(body);
-  } catch {
-    return "";
-  }
-  const { error } = (parsed ?? {}) as { error?: { message?: unknown } };
+  const error = recordOf(recordOf(jsonOf(body))?.error);
   return String(error?.message ?? "").slice(0, REASON_CHARS_MAX);
 }
 

@@ -3,7 +3,7 @@
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isoMicros, type System } from "#core/system.ts";
-import { jsonOf } from "#core/values.ts";
+import { jsonOf, recordOf } from "#core/values.ts";
 import { fittingVariables } from "#core/variables.ts";
 import type { Outbound } from "#outbound/request.ts";
 import { signatureHeaders, type Endpoint, type WebhookStore } from "./webhooks.ts";
@@ -72,9 +72,8 @@ export function createInboundAsk(options: InboundAskOptions) {
 
 /** Members of the answer, or of its `variables`; anything else counts as none. */
 export function variablesOf(text: string): Record<string, string> {
-  const value = jsonOf(text);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
-  const { variables } = value as { variables?: unknown };
+  const value = recordOf(jsonOf(text)) ?? {};
+  const { variables } = value;
   const isWrapped = typeof variables === "object" && variables !== null;
   return fittingVariables(isWrapped ? variables : value);
 }

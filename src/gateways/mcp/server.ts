@@ -14,6 +14,7 @@
 // (MC1).
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { isRecord } from "#core/values.ts";
 import type { HttpRequest } from "#http/exchange.ts";
 import { parseJson } from "#http/validation.ts";
 import type { Tool, ToolCaller } from "./tools-of-routes.ts";
@@ -81,9 +82,6 @@ interface McpServerOptions {
   /** What was thrown as a refusal; logs what nobody expected. */
   toFault(error: unknown, http: HttpRequest): Fault;
 }
-
-const isRecord = (value: unknown): value is Wire =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const rpcError = (
   { code, message, data }: Pick<RpcError, "code" | "message" | "data">, id?: string | number,

@@ -5,8 +5,7 @@
 import { ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait, type System } from "#core/system.ts";
-import { jsonOf } from "#core/values.ts";
-import { recordOf, textOf } from "./openai-reply.ts";
+import { jsonOf, recordOf, textOf } from "#core/values.ts";
 import {
   REFERENCE_HEAD, type LanguageModel, type ModelDelta, type ModelMessage, type ModelRequest,
 } from "./port.ts";
@@ -128,7 +127,7 @@ function searchFor({ functions, messages }: ModelRequest): string | null {
 
 /** Passages of a search as reference text; anything else a function said as it is. */
 function foundText(content: string): string {
-  const { results } = (recordOf(jsonOf(content)) ?? {}) as { results?: unknown };
+  const { results } = recordOf(jsonOf(content)) ?? {};
   if (!Array.isArray(results)) return content;
   return results.map((item: unknown) => {
     const { document, heading, page, url, text } = recordOf(item) ?? {};

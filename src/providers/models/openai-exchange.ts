@@ -4,9 +4,9 @@ import type { Dispatcher, Pool } from "undici";
 import { ProviderError } from "#core/faults.ts";
 import type { LIMITS } from "#core/limits.ts";
 import type { System, Timer } from "#core/system.ts";
-import { jsonOf } from "#core/values.ts";
+import { jsonOf, recordOf, textOf } from "#core/values.ts";
 import { retryAfterMs } from "#outbound/retry-after.ts";
-import { errorText, recordOf, textOf } from "./openai-reply.ts";
+import { errorText } from "#providers/error-text.ts";
 
 const READ_AHEAD_BYTES_MAX = 64 * 1024;
 /** How long a server may take to end its response after `[DONE]` and keep its connection. */

@@ -1,19 +1,18 @@
 // What a model server sends, from bytes to deltas. Vendors are trusted with nothing: a field of
-// another type than expected counts as absent. Used by openai-compatible.ts only.
+// another type than expected counts as absent. Used by openai-compatible.ts.
 import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
 import { ProviderError } from "#core/faults.ts";
-import { jsonOf } from "#core/values.ts";
+import { jsonOf, recordOf, textOf } from "#core/values.ts";
+import { errorText } from "#providers/error-text.ts";
 import type { ModelContext } from "./openai-exchange.ts";
 import type { ModelDelta, ModelFunctionCall, ModelUsage } from "./port.ts";
 import { AnswerFilter } from "./thinking.ts";
 
 const TOOL_CALLS_MAX = 128;
-const ERROR_TEXT_CHARS_MAX = 200;
 /** As much of what is no reply is looked at for what it says. */
 const START_CHARS_MAX = 4096;
-const ERROR_DEPTH_MAX = 5;
-const ERRORS_MAX = 10;
+const TYPE_CHARS_MAX = 200;
 
 interface PendingCall {
   index: number | null;
@@ -111,7 +110,7 @@ export class Reply {
   /** Instead of a reply there may be a page to sign in at, another API, or nothing. */
   #failWithout(): void {
     const words = errorText(jsonOf(this.#start) ?? this.#start, this.#context.key);
-    const type = this.#type.slice(0, ERROR_TEXT_CHARS_MAX) || "text of no type";
+    const type = this.#type.slice(0, TYPE_CHARS_MAX) || "text of no type";
     this.#fail(words === "" ? "sent an empty reply" : `sent no reply, but ${type}: ${words}`);
   }
 
@@ -242,37 +241,6 @@ function contentOf(value: unknown): string {
   return parts.join("");
 }
 
-/** What a vendor says went wrong, in any of the shapes seen; short, and never with the key. */
-export function errorText(value: unknown, key: string | null): string {
-  const text = wordsOf(value);
-  const shown = key === null || key.length < 4 ? text : text.replaceAll(key, "***");
-  return shown.replace(/\s+/g, " ").trim().slice(0, ERROR_TEXT_CHARS_MAX).toWellFormed();
-}
-
-/** Vendors answer with records of records and lists of them; Gemini and FastAPI with lists. */
-function wordsOf(value: unknown, depth = 0): string {
-  if (typeof value === "string") return value;
-  if (depth === ERROR_DEPTH_MAX) return "";
-  if (Array.isArray(value)) {
-    const all = value.slice(0, ERRORS_MAX).map((one) => wordsOf(one, depth + 1));
-    return all.filter((words) => words !== "").join("; ");
-  }
-  const { detail, error, loc, message, msg } = recordOf(value) ?? {};
-  const words = [error, detail, message, msg].map((one) => wordsOf(one, depth + 1)).find(Boolean) ?? "";
-  // What FastAPI says is wrong is wrong with that field.
-  const place = listOf(loc).filter((part) => typeof part === "string").join(".");
-  return place === "" || words === "" ? words : `${place}: ${words}`;
-}
-
-export function recordOf(value: unknown): Record<string, unknown> | null {
-  const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);
-  return isRecord ? (value as Record<string, unknown>) : null;
-}
-
 export function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
-}
-
-export function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }

@@ -4,8 +4,8 @@
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { ProviderError } from "#core/faults.ts";
-import { jsonOf } from "#core/values.ts";
-import { errorText, recordOf } from "#providers/models/openai-reply.ts";
+import { jsonOf, recordOf } from "#core/values.ts";
+import { errorText } from "#providers/error-text.ts";
 import type { Pieces } from "./pieces.ts";
 import type { Pcm, TranscriberStream } from "./port.ts";
 import { VendorSocket } from "./vendor-socket.ts";

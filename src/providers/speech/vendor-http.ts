@@ -4,7 +4,7 @@ import type { Dispatcher, FormData } from "undici";
 import { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
 import { Agent, request } from "#outbound/undici.ts";
-import { errorText } from "#providers/models/openai-reply.ts";
+import { errorText } from "#providers/error-text.ts";
 import { assertKey } from "./vendor-socket.ts";
 
 export interface VendorHttpLimits {

@@ -6,8 +6,9 @@ import type { Dispatcher } from "undici";
 import { ping, WebSocket } from "undici/lib/web/websocket/websocket.js";
 import { ProviderError } from "#core/faults.ts";
 import type { System, Timer } from "#core/system.ts";
+import { textOf } from "#core/values.ts";
 import { Client } from "#outbound/undici.ts";
-import { errorText, textOf } from "#providers/models/openai-reply.ts";
+import { errorText } from "#providers/error-text.ts";
 
 export interface VendorSocketLimits {
   /** From the first packet to the end of the handshake. */

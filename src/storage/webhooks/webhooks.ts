@@ -1,5 +1,6 @@
 // Webhook endpoints and deliveries in SQLite: reads for the main thread, commands for the writer.
 // Deliveries are born in outbox.ts.
+import { jsonOf, recordOf } from "#core/values.ts";
 import type {
   Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
 } from "#features/webhooks/webhooks.ts";
@@ -335,15 +336,7 @@ function deliveryCommands(sql: Sql) {
 
 /** The receiver's JSON, else what it said as text. */
 function webhookResponse({ status, response }: Pick<Attempt, "status" | "response">): string {
-  try {
-    const value = JSON.parse(response ?? "") as unknown;
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-      return JSON.stringify(value);
-    }
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-  }
-  return JSON.stringify({ status, body: response ?? "" });
+  return JSON.stringify(recordOf(jsonOf(response ?? "")) ?? { status, body: response ?? "" });
 }
 
 function createTake(sql: Sql) {

@@ -1,7 +1,7 @@
 // The media sockets of hosted carriers as one codec over the table of their dialects: messages to
 // frames of sound and signals, and back. Pure but for the little a stream has to remember. Nothing
 // that comes over the wire makes it throw, and every field of what it hands on is bounded.
-import { jsonOf } from "#core/values.ts";
+import { jsonOf, recordOf } from "#core/values.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { createChunkOrder } from "./chunk-order.ts";
@@ -63,11 +63,7 @@ const IGNORED: CarrierFrame[] = [{ kind: "ignored" }];
 const BYTES_PER_SAMPLE = { PCMU: 1, PCMA: 1, PCM16: 2 } satisfies Record<WireEncoding, number>;
 
 function parse(text: string): Message | null {
-  if (text.length > DIALECT_LIMITS.messageCharsMax) return null;
-  const value = jsonOf(text);
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? value as Message
-    : null;
+  return text.length > DIALECT_LIMITS.messageCharsMax ? null : recordOf(jsonOf(text));
 }
 
 /** A string or a number, as carriers write the same field; null when it is neither, or too long. */

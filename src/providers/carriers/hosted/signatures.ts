@@ -3,7 +3,7 @@
 // from the *configured* public origin, never from the Host header, which the caller chooses.
 // Each function answers no to whatever it cannot read; an empty secret verifies nothing.
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
-import { jsonOf } from "#core/values.ts";
+import { jsonOf, recordOf } from "#core/values.ts";
 
 /** What came with a request. A GET and the opening of a WebSocket have none. */
 export type SignedBody =
@@ -138,10 +138,8 @@ export function isFromPlivo(args: {
 
 // Vonage
 
-function partOf(part: string): Record<string, unknown> {
-  const value = jsonOf(Buffer.from(part, "base64url").toString("utf8"));
-  return typeof value === "object" && value !== null ? value as Record<string, unknown> : {};
-}
+const partOf = (part: string): Record<string, unknown> =>
+  recordOf(jsonOf(Buffer.from(part, "base64url").toString("utf8"))) ?? {};
 
 /**
  * The bearer token of a signed webhook: a JWT signed with HS256, valid for minutes, that carries

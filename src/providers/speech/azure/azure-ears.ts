@@ -5,7 +5,7 @@
 import { monoWav } from "#audio/wav.ts";
 import { ProviderError } from "#core/faults.ts";
 import type { System, Timer } from "#core/system.ts";
-import { errorText } from "#providers/models/openai-reply.ts";
+import { errorText } from "#providers/error-text.ts";
 import { Pieces } from "#providers/speech/pieces.ts";
 import { localeOf } from "#providers/speech/locales.ts";
 import type {

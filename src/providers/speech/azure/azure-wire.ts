@@ -2,8 +2,7 @@
 // and begin with the length of their headers. Used by azure-ears.ts.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { jsonOf } from "#core/values.ts";
-import { recordOf } from "#providers/models/openai-reply.ts";
+import { jsonOf, recordOf } from "#core/values.ts";
 
 const LINE = "\r\n";
 const HEADERS_CHARS_MAX = 4096;

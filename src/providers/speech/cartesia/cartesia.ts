@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
-import { errorText } from "#providers/models/openai-reply.ts";
+import { errorText } from "#providers/error-text.ts";
 
 export const CARTESIA = "Cartesia";
 

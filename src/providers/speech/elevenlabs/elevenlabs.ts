@@ -14,8 +14,8 @@ import { createResampler, type Resampler } from "#audio/resampler.ts";
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import { jsonOf } from "#core/values.ts";
-import { errorText, recordOf, textOf } from "#providers/models/openai-reply.ts";
+import { jsonOf, recordOf, textOf } from "#core/values.ts";
+import { errorText } from "#providers/error-text.ts";
 import { bytesOf, messageCheck, SpokenWords, type Message } from "./elevenlabs-words.ts";
 import type {
   Pcm, SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,

@@ -2,8 +2,7 @@
 // answers, and that it was interrupted; the call is notified of turns. Used by gemini-live.ts.
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
-import { jsonOf } from "#core/values.ts";
-import { recordOf } from "#providers/models/openai-reply.ts";
+import { jsonOf, recordOf } from "#core/values.ts";
 import { sayExactly, SoundOfReply } from "#providers/speech/model-sound.ts";
 import type { SpeechToSpeechEvent } from "#providers/speech/port.ts";
 import {

@@ -4,9 +4,9 @@
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
+import { errorText } from "#providers/error-text.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import { jsonOf } from "#core/values.ts";
-import { errorText } from "#providers/models/openai-reply.ts";
 import { SoundToModel } from "#providers/speech/model-sound.ts";
 import { Replies } from "./openai-realtime-replies.ts";
 import {

@@ -4,7 +4,7 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
-import { errorText } from "#providers/models/openai-reply.ts";
+import { errorText } from "#providers/error-text.ts";
 import { Pieces } from "#providers/speech/pieces.ts";
 import type {
   Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
