@@ -151,6 +151,18 @@ test("[ST6] a file that a comment names exists", () => {
   assert.deepEqual(wrong, []);
 });
 
+test("[ST29] a file that is said to use another imports it", () => {
+  const wrong = SOURCES.flatMap((file) => {
+    const head = /^(?:\/\/.*\n)*/.exec(read(file))?.[0].replaceAll(/\n\/\/ ?/g, " ") ?? "";
+    const users = [...head.matchAll(/\b(?:Used|Made|Opened|Mounted) by ((?:(?:,? and |, )?[\w/-]+\.tsx?\b)+)/g)]
+      .flatMap(([, list = ""]) => list.match(/[\w/-]+\.tsx?\b/g) ?? []);
+    return users.filter((user) => !SOURCES.some((other) =>
+      `/${other}`.endsWith(`/${user}`) && importsOf(ROOT, other).some(({ target }) => target === file)))
+      .map((user) => `${file} is not used by ${user}`);
+  });
+  assert.deepEqual(wrong, []);
+});
+
 test("[ST7] every rule has a test, and every test's rule is in the list", () => {
   const rules = [...read("test/rules.md").matchAll(/^\s*-\s+\**([A-Z]{2,3}\d+)\b/gm)]
     .map(([, id = ""]) => id);

@@ -1,5 +1,5 @@
 // Composition root, who is let in: limits, tickets, sessions and origins, joined to what every
-// route of the API asks before it works. Used by app.ts.
+// route of the API asks before it works. Used by mount.ts.
 import type { Cluster } from "#cluster/cluster.ts";
 import { shareLimits } from "#cluster/limits.ts";
 import type { Wire } from "#cluster/wire.ts";

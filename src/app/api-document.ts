@@ -1,5 +1,5 @@
 // What the OpenAPI document says beside the routes of the API: an introduction, the sockets, and
-// what answers at the root of the host. Used by app.ts.
+// what answers at the root of the host. Used by mount.ts.
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 import { about, named } from "#core/schema.ts";
 import type { DocumentInfo } from "#http/openapi.ts";

@@ -1,5 +1,6 @@
 // Files that nothing names any more, as rows until they are removed: the transaction that lets go
-// of a file writes its row, so that no crash leaves the file behind. Used by files/removals.ts.
+// of a file writes its row, so that no crash leaves the file behind. Read by files/removals.ts
+// through its port.
 import type { Instant } from "#core/system.ts";
 import type { Reader, Sql } from "./sql.ts";
 import type { WriterOf } from "./writer.ts";

@@ -1,5 +1,5 @@
 // Serves the chat widget and the dashboard: as the package brings them, in a checkout as build.ts
-// bundles them at the first request. Mounted by app.ts.
+// bundles them at the first request. Mounted by mount.ts.
 import { RUNS_FROM } from "#core/program.ts";
 import { assetReply, builtAsset, type Asset } from "#http/asset.ts";
 import type { HeaderMap, HttpRequest } from "#http/exchange.ts";

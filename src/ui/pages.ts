@@ -1,5 +1,5 @@
 // Pages people open in a browser, served as they lie in this folder: no build, no inline script, no
-// request to anybody else; what is bundled for them is in build.ts. Mounted by app.ts.
+// request to anybody else; what is bundled for them is in build.ts. Mounted by mount.ts.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { programFile } from "#core/program.ts";

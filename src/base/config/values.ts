@@ -1,5 +1,5 @@
 // How the text of an environment variable becomes a value, or a sentence about what is wrong with
-// it. Used by config.ts.
+// it. Used by the tables of settings and by config.ts.
 import { existsSync } from "node:fs";
 import { isIP } from "node:net";
 import { HOSTED_ACCOUNTS } from "#core/hosted-accounts.ts";

@@ -1,6 +1,6 @@
 // What this program's TypeBox schemas say beyond JSON Schema: messages of their own, formats, how
 // to read the spellings clients send, bodies whose errors a feature adds its own to. Read by
-// http/validation.ts; none of it shows in the OpenAPI document but the messages.
+// http/validation.ts and http/openapi-schema.ts.
 import { FormatRegistry, Type, type SchemaOptions, type TSchema } from "@sinclair/typebox";
 import type { FieldErrors } from "./faults.ts";
 import { isTimeZone, parseHttpUrl } from "./values.ts";

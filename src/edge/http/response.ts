@@ -1,5 +1,5 @@
-// Writes one response, whole or as a stream. Used by http/server.ts only. Nothing here touches the
-// raw response after it was aborted or ended: uWebSockets.js throws, in async code fatally.
+// Writes one response, whole or as a stream. Used by server.ts and socket.ts. Nothing here touches
+// the raw response after it was aborted or ended: uWebSockets.js throws, in async code fatally.
 import type { HttpResponse as RawResponse } from "uWebSockets.js";
 import { LIMITS } from "#core/limits.ts";
 import type { System, Timer } from "#core/system.ts";

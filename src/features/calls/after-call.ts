@@ -1,6 +1,6 @@
 // The work after a call that is over: its recording is kept and it is evaluated, then it is
 // finished. What is due is in the database, so that whatever kept it from being done, a crash or a
-// database that was away, keeps it only for a while. Called by calling.ts.
+// database that was away, keeps it only for a while. Called by calling.ts and ending.ts.
 import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLooks } from "#core/looks.ts";

@@ -1,5 +1,5 @@
-// What a colleague is told of a call before taking it: the model sums up what was said. Called by
-// warm.ts while the colleague's telephone rings.
+// What a colleague is told of a call before taking it: the model sums up what was said. Made by
+// app/calls.ts, called by warm.ts while the colleague's telephone rings.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";

@@ -1,6 +1,6 @@
 // The evaluation after a call or a chat: the model fills the assistant's post_call_schema from what
-// was said. Called by webhooks/evaluation.ts for chats, and by after-call.ts for calls that are
-// over.
+// was said. Made by app/features.ts, called by webhooks/evaluation.ts for chats and by
+// after-call.ts for calls that are over.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";

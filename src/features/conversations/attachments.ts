@@ -1,6 +1,6 @@
 // Files of messages: visitors attach them where the assistant's owner allows it, people of the desk
 // always. Images and PDF, known by their first bytes and not by what they are called. They lie in
-// the file store under a uuid. Called by attachment-routes.ts, routes.ts and desk-routes.ts (send)
+// the file store under a uuid. Called by attachment-routes.ts, routes.ts and desk/routes.ts (send)
 // and answering.ts (what a model may see).
 import { open } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";

@@ -1,6 +1,6 @@
 // Notifies the owner of an assistant that a visitor could not be answered, which the visitor
 // learns in neutral words only. A reply that was begun and failed is published as `reply_failed`;
-// this is for what was refused before. Called by conversations.ts.
+// this is for what was refused before. Called by conversations.ts and creation.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";

@@ -1,5 +1,5 @@
-// Brings renewals and purchases forward, now and then. Called by app.ts at the start and by the
-// clock.
+// Brings renewals and purchases forward, now and then. Made by app/phone-numbers.ts, run by app.ts
+// at the start and by the clock.
 import type { createPurchases } from "./purchases.ts";
 import type { createRenewals } from "./renewals.ts";
 

@@ -1,5 +1,5 @@
 // One HTTP request to a model server and its response, with its deadlines. Used by
-// openai-compatible.ts only; knows nothing of what the bytes mean.
+// openai-compatible.ts; knows nothing of what the bytes mean.
 import type { Dispatcher, Pool } from "undici";
 import { ProviderError } from "#core/faults.ts";
 import type { LIMITS } from "#core/limits.ts";

@@ -1,5 +1,5 @@
 // The port of payments: a page elsewhere that takes money, and how it says that it was paid. Called
-// by features/accounts/money/top-ups.ts; opened by app/features.ts.
+// by features/accounts/money/top-ups.ts; opened by app/money.ts.
 
 interface NewPayment {
   /** What is being paid for, as the payer reads it. */

@@ -1,6 +1,6 @@
 // Stripe Checkout: one request and one signed webhook, spoken over the house's own REST client. The
 // stripe package is several megabytes of every other resource for these two. Opened by
-// app/features.ts.
+// app/money.ts.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";

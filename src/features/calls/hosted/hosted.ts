@@ -1,6 +1,6 @@
 // Calls over an account at a hosted carrier: which call a report, a stream or an offer is about,
 // and what becomes of those nobody here knows. One call is in call.ts, its sound in
-// media.ts, the carrier's way in in routes.ts. Called by calling.ts.
+// media.ts, the carrier's way in in routes.ts. Made by app/hosted-carriers.ts.
 import { Fault } from "#core/faults.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import { LIMITS } from "#core/limits.ts";

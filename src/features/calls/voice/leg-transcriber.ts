@@ -1,6 +1,6 @@
 // A recogniser for calls whose words come with their leg, sent by the carrier that knows the lines
-// of its caller, or by a page whose browser hears or whose visitor types. Made by host.ts for a
-// call that has no other.
+// of its caller, or by a page whose browser hears or whose visitor types. Made by host.ts and
+// warm-host.ts for a call that has no other.
 import type { System, Timer } from "#core/system.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
 import type { Transcriber, TranscriptEvent, Vad } from "#providers/speech/port.ts";

@@ -1,5 +1,5 @@
 // The listening half of a call: noise filter, voice activity and recognition over what the customer
-// says. Opened by voice-session.ts once the call is answered.
+// says. Opened by voice-session.ts once the call is answered, by person.ts and by second-leg.ts.
 import type {
   NoiseFilter, Pcm, Transcriber, TranscriberStream, TranscriptEvent, TurnEndModel, Vad,
 } from "#providers/speech/port.ts";

@@ -1,5 +1,5 @@
 // The engines of a server as calls get them: the one that is asked for, and behind it all others
-// that can, for when it fails in the middle of a call. Made by engines.ts.
+// that can, for when it fails in the middle of a call. Made by opening.ts.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { Synthesizer, Transcriber } from "#providers/speech/port.ts";

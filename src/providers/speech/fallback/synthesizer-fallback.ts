@@ -1,5 +1,5 @@
 // A voice that outlives its vendors: where one fails in the middle of a sentence, the same once
-// more or the next speaks on from the last word that was certainly spoken. Made by engines.ts
+// more or the next speaks on from the last word that was certainly spoken. Made by enduring.ts
 // around the engines that are set up.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";

@@ -1,6 +1,6 @@
 // A recogniser that outlives its vendors: where one fails in the middle of a call, the same once
 // more or the next hears all audio since the last final text, so that no word is lost. Made by
-// engines.ts around the engines that are set up.
+// enduring.ts around the engines that are set up.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type {

@@ -1,6 +1,6 @@
 // What is known of calls over Asterisk while they last, and what their channels and bridges are
 // called there: the names say whose they are, also to a server that has forgotten. Used by
-// calls.ts.
+// switchboard.ts.
 import { isUuid } from "#core/values.ts";
 import type { AriChannel } from "./ari.ts";
 import type { Room } from "./room.ts";

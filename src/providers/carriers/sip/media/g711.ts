@@ -1,5 +1,5 @@
-// G.711 by table: mu-law (PCMU) and A-law (PCMA), exact to ITU-T G.191. The tables are made once,
-// when sip.ts opens its port. Used by codecs.ts.
+// G.711 by table: mu-law (PCMU) and A-law (PCMA), exact to ITU-T G.191. Used by codecs.ts and, for
+// hosted carriers, by dialects.ts.
 
 interface Law {
   /** Sample of every code. */

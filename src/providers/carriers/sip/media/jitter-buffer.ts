@@ -1,5 +1,5 @@
 // Turns packets that come early, late, twice or never into exactly one frame per 20 ms. Used by
-// rtp-session.ts, one a session. Pure: it knows no clock.
+// rtp-session.ts and web/peer.ts, one a session. Pure: it knows no clock.
 //
 // It is pulled, not pushed: the mixer sends one frame every 20 ms whatever happens, and that call
 // is also when the far end's next frame is due. A timer of its own would be a second clock that

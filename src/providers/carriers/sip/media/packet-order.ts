@@ -1,6 +1,6 @@
 // Packets of a codec with memory, decoded in the order they were sent: one that comes early waits
 // for those before it, until the sound before it is used up; then what is missing is made up, by
-// the codec where it can. Used by rtp-session.ts before the jitter buffer. Pure.
+// the codec where it can. Used by rtp-session.ts and web/peer.ts before the jitter buffer. Pure.
 import type { Coder } from "./codecs.ts";
 import { sequenceDistance, type RtpPacket } from "./rtp.ts";
 

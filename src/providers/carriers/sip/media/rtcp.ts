@@ -1,5 +1,5 @@
 // RTCP (RFC 3550, 6): sender and receiver reports, what has been received and lost. Reading never
-// throws and is bounded by the datagram. Used by rtp-session.ts.
+// throws and is bounded by the datagram. Used by rtp-session.ts and web/peer.ts.
 import { Jitter } from "#audio/jitter.ts";
 import type { Instant } from "#core/system.ts";
 import { sequenceDistance } from "./rtp.ts";

@@ -1,5 +1,5 @@
 // RTP packets (RFC 3550, 5.1): reading without ever throwing, writing, and the arithmetic of
-// numbers that go round. Pure. Used by rtp-session.ts and srtp.ts.
+// numbers that go round. Pure. Used by rtp-session.ts, srtp.ts and web/peer.ts.
 
 export const RTP_HEADER_BYTES = 12;
 /** No sender of telephone audio comes near; what is longer is not looked at. */

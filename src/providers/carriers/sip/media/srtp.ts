@@ -1,7 +1,7 @@
 // SRTP and SRTCP (RFC 3711) with the suites of RFC 4568 that every telephone has, and those of RFC
 // 6188: AES-128 and AES-256 in counter mode, HMAC-SHA1 of 80 or 32 bits. One object a direction and
 // key; it remembers roll-over counters and what came already, so it has to live as long as its key.
-// Used by rtp-session.ts.
+// Used by rtp-session.ts and web/peer.ts.
 import {
   createCipheriv, createHmac, createSecretKey, timingSafeEqual, type KeyObject,
 } from "node:crypto";

@@ -1,5 +1,6 @@
 // Keys of the telephone: as RTP events (RFC 4733) both ways, and as tones in the audio when the far
-// end has agreed to no events. Pure. Used by rtp-session.ts, one receiver and one sender a session.
+// end has agreed to no events. Pure. Used by rtp-session.ts, one receiver and one sender a session,
+// and by calls/hosted/media.ts.
 
 export const DIGITS = "0123456789*#ABCD";
 export const EVENT_BYTES = 4;

@@ -1,7 +1,7 @@
 // Keys of the telephone as tones in the sound (ITU-T Q.23, Q.24), for far ends that report them no
 // other way. Goertzel's filter over windows of 12.75 ms, one after every half: a key is two steady
 // tones, one of the rows and one of the columns, and next to nothing else, for four windows, which
-// the 40 ms of the shortest key always have and speech never should. Pure. Used by rtp-session.ts.
+// the 40 ms of the shortest key always have and speech never should. Pure. Used by keys-in.ts.
 import { filterFor, powerAt } from "#audio/goertzel.ts";
 
 const ROWS = [697, 770, 852, 941];

@@ -1,5 +1,5 @@
 // Names as the system resolves them, and the order of SRV records (RFC 2782, RFC 3263 4.2): by
-// priority, and within one by chance that the weights bend. Used by trunk-roster.ts.
+// priority, and within one by chance that the weights bend. Opened by sip.ts for trunk-roster.ts.
 import { createHash } from "node:crypto";
 import { lookup, resolveSrv } from "node:dns/promises";
 import type { System } from "#core/system.ts";
