@@ -13,6 +13,13 @@ export const UTTERANCE_MS_MAX = 360_000;
 /** A whole sentence may come in one message: more than two minutes at 24 kHz. */
 export const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
 
+/** The bytes of base64 text; null where it is none, of which Buffer would take what it can. */
+export function bytesOf(base64: string): Buffer | null {
+  const bytes = Buffer.from(base64, "base64");
+  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
+  return bytes.length === Math.floor((base64.length * 3) / 4) - padding ? bytes : null;
+}
+
 interface SynthesisLinkOptions {
   /** As messages for operators call it. */
   vendor: string;

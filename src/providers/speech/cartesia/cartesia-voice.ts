@@ -7,13 +7,12 @@ import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { jsonOf } from "#core/values.ts";
-import { bytesOf } from "#providers/speech/elevenlabs/elevenlabs-words.ts";
 import type {
   Pcm, SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
 } from "#providers/speech/port.ts";
 import { createLines, type Lines } from "#providers/speech/spare-lines.ts";
 import {
-  MESSAGE_BYTES_MAX, SynthesisLink, UTTERANCE_MS_MAX,
+  bytesOf, MESSAGE_BYTES_MAX, SynthesisLink, UTTERANCE_MS_MAX,
 } from "#providers/speech/synthesis-link.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 import { CARTESIA, cartesiaErrorCheck, cartesiaFault, cartesiaHeaders } from "./cartesia.ts";

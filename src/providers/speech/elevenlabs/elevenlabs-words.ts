@@ -110,10 +110,3 @@ export class SpokenWords {
     return at;
   }
 }
-
-/** The bytes of base64 text; null where it is none, of which Buffer would take what it can. */
-export function bytesOf(base64: string): Buffer | null {
-  const bytes = Buffer.from(base64, "base64");
-  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
-  return bytes.length === Math.floor((base64.length * 3) / 4) - padding ? bytes : null;
-}

@@ -16,13 +16,13 @@ import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { jsonOf, recordOf, textOf } from "#core/values.ts";
 import { errorText } from "#providers/error-text.ts";
-import { bytesOf, messageCheck, SpokenWords, type Message } from "./elevenlabs-words.ts";
+import { messageCheck, SpokenWords, type Message } from "./elevenlabs-words.ts";
 import type {
   Pcm, SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
 } from "#providers/speech/port.ts";
 import { createLines, type Lines } from "#providers/speech/spare-lines.ts";
 import {
-  MESSAGE_BYTES_MAX, SynthesisLink, UTTERANCE_MS_MAX,
+  bytesOf, MESSAGE_BYTES_MAX, SynthesisLink, UTTERANCE_MS_MAX,
 } from "#providers/speech/synthesis-link.ts";
 import { elevenLabsIsTold, elevenLabsSpeaks } from "#providers/speech/vendor-models.ts";
 import { assertKey, socketUrl, type VendorSocketLimits } from "#providers/speech/vendor-socket.ts";
