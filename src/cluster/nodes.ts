@@ -31,7 +31,6 @@ export interface NodeRecord extends Pick<NewNode, "name" | "url"> {
   calls: number;
   streams: number;
   goneAt: Instant | null;
-  isRecovered: boolean;
 }
 
 /** Instants are of the database's clock. Writes are one transaction each, made as this node. */
@@ -44,7 +43,6 @@ export interface NodeStore {
   /** Those whose work nobody has taken up to the end, the living among them; by id. */
   list(): Promise<NodeRecord[]>;
   leases(): Promise<{ name: string; nodeId: number }[]>;
-  isLiving(nodeId: number): Promise<boolean>;
   owned(): Promise<Owned[]>;
   waiting(): Promise<Waiting>;
   /** False: this node was given up. */

@@ -1,9 +1,7 @@
 // JSON lines on stdout: constant message, values as fields. Customer content only under `pii`.
 import { pino, destination, type Logger as PinoLogger } from "pino";
 
-export type Logger = Pick<PinoLogger, "debug" | "info" | "warn" | "error" | "fatal"> & {
-  child(bindings: Record<string, unknown>): Logger;
-};
+export type Logger = Pick<PinoLogger, "debug" | "info" | "warn" | "error" | "fatal">;
 
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -19,5 +17,5 @@ export function createLogger(level: LogLevel): Logger {
       redact: { paths: ["authorization", "*.authorization", "pii"], remove: true },
     },
     destination({ fd: 1, sync: true }),
-  ) as Logger;
+  );
 }

@@ -33,8 +33,6 @@ export interface VoiceAvailability {
   whyProviderMissing(kind: "synthesizer" | "transcriber", provider: SpeechProvider): string | null;
   /** Why the voice itself cannot be heard, apart from calls that a realtime model speaks. */
   whyUnspoken(voice: Voice): string | null;
-  /** Code of the engine that speaks with the voice; null: there is none. */
-  engineOf(voice: Voice): string | null;
 }
 
 const ENGLISH = "en";
@@ -60,7 +58,6 @@ export function createVoiceAvailability(
     return engineOf(voice) === null ? NOTHING_SPEAKS : null;
   };
   return {
-    engineOf,
     whyVoiceMissing,
     whyLanguageMissing: (iso) => {
       if (can.synthesizerFor(iso, null) === null) return UNSPOKEN;

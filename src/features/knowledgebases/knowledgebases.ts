@@ -1,6 +1,5 @@
 // Knowledgebases and their documents: records, store port, what can be done with them. Reading a
 // document is in processing.ts, finding something again in retrieval.ts.
-import { rm } from "node:fs/promises";
 import type { Files } from "#files/files.ts";
 import type { Removals } from "#files/removals.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
@@ -431,7 +430,6 @@ async function createDocument(
     const file = system.uuid();
     await removals.expect(fileNameOf(file));
     await files.put(fileNameOf(file), given.upload);
-    await rm(given.upload, { force: true });
     source = { file };
   } else source = "written" in given ? { written: given.written.type } : given;
   const outcome = await store.createDocument({

@@ -8,7 +8,7 @@ import { DAY_MICROS } from "#core/zones.ts";
 import { VERSION } from "#core/version.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { nodeFigures } from "./figures.ts";
-import type { Exists, Reader, Sql } from "#storage/sql.ts";
+import type { Reader, Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
 /** Owns nothing: what it begins is free at once. For commands outside a server. */
@@ -36,7 +36,6 @@ interface NodeRow {
   calls: number;
   streams: number;
   gone_at: number | null;
-  recovered_at: number | null;
 }
 
 const recordFromRow = (row: NodeRow): NodeRecord => ({
@@ -51,7 +50,6 @@ const recordFromRow = (row: NodeRow): NodeRecord => ({
   calls: row.calls,
   streams: row.streams,
   goneAt: row.gone_at,
-  isRecovered: row.recovered_at !== null,
 });
 
 export function nodeCommands(sql: Sql) {
@@ -133,12 +131,10 @@ export function createNodeStore(reader: Reader, writer: WriterOf<typeof nodeComm
   const clock = reader.prepare<object, { now: Instant }>(`SELECT ${reader.dialect.clock} AS now`);
   const list = reader.prepare<object, NodeRow>(`
     SELECT id, name, url, state, started_at, beat_at, lease_until, version, calls, streams,
-      gone_at, recovered_at
+      gone_at
     FROM nodes WHERE recovered_at IS NULL ORDER BY id`);
   const leases = reader.prepare<object, { name: string; nodeId: number }>(
     'SELECT name, node_id AS "nodeId" FROM leases ORDER BY name');
-  const isHere = reader.prepare<object, Exists>(
-    "SELECT 1 FROM nodes WHERE id = @nodeId AND state <> 'gone'");
   const isAlone = reader.engine === "sqlite";
   const now = async (): Promise<Instant> => (await clock.one({})).now;
   return {
@@ -155,7 +151,6 @@ export function createNodeStore(reader: Reader, writer: WriterOf<typeof nodeComm
     list: async () => (await list.all({})).map(recordFromRow),
     leases: async () => await leases.all({}),
     ...nodeFigures(reader),
-    isLiving: async (nodeId) => await isHere.get({ nodeId }) !== undefined,
     beat: (args) => writer.write("nodes.beat", args),
     takeLease: (name) => writer.write("nodes.takeLease", { name }),
     giveLeaseBack: (name) => writer.write("nodes.giveLeaseBack", { name }),

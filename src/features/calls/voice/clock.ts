@@ -13,7 +13,6 @@ type Tick = (dropped: number) => void;
 export interface MediaClock {
   /** Runs at each tick until cancelled; `dropped`: so many ticks before this one were left out. */
   subscribe(tick: Tick): Timer;
-  close(): void;
 }
 
 interface Phase {
@@ -85,10 +84,6 @@ export function createMediaClock(
           if (phase.ticks.delete(tick) && phase.ticks.size === 0) schedule();
         },
       };
-    },
-    close: () => {
-      for (const { ticks } of phases) ticks.clear();
-      schedule();
     },
   };
 }

@@ -71,7 +71,6 @@ interface Entry {
 
 interface Host {
   receive(message: ToMedia): void;
-  sessions(): number;
 }
 
 export function createHost(options: HostOptions): Host {
@@ -95,7 +94,6 @@ export function createHost(options: HostOptions): Host {
     }
   };
   return {
-    sessions: () => calls.size,
     receive: (message) => {
       if (message.kind === "open") return open(message.callId, message.setup);
       const entry = calls.get(message.callId);

@@ -215,7 +215,6 @@ export class Peer {
     const parts = plain && parseRtcp(plain);
     this.#reports.receive(parts ?? [], this.#ssrcIn);
     for (const part of parts ?? []) {
-      if (part.kind === "goodbye") continue;
       const own = part.blocks.find(({ ssrc }) => ssrc === this.#options.ssrc);
       if (own) this.#options.opus.expectLoss(own.fractionLost / 256);
     }

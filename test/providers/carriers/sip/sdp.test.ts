@@ -73,7 +73,7 @@ for (const [name, { text, codecs, event, wide, noise }] of Object.entries(OFFERS
       host: "10.0.0.5", port: 10_018, codecs: codecs.map(([name, payloadType]) => ({ name, payloadType })),
       telephoneEvent: event, wideTelephoneEvent: wide ?? null, comfortNoise: noise ?? null,
       direction: "sendrecv", isHeld: false,
-      profile: "RTP/AVP", crypto: [], ptimeMs: 20, rtcpPort: name === "baresip" ? 10_019 : null,
+      profile: "RTP/AVP", crypto: [], rtcpPort: name === "baresip" ? 10_019 : null,
     });
     assert.equal(mediaLines.length, 1);
     const { sdp: answered, agreed } = answer(text)!;
@@ -85,7 +85,8 @@ for (const [name, { text, codecs, event, wide, noise }] of Object.entries(OFFERS
     });
     assert.deepEqual(mediaOf(answered), [`m=audio 40000 RTP/AVP ${payloadType}${event === null ? "" : ` ${event}`}`]);
     const read = parse(answered).audio;
-    assert.deepEqual([read.host, read.port, read.telephoneEvent, read.ptimeMs], ["192.0.2.1", 40_000, event, 20]);
+    assert.deepEqual([read.host, read.port, read.telephoneEvent], ["192.0.2.1", 40_000, event]);
+    assert.match(answered, /^a=ptime:20\r$/m);
     assert.equal(answer(text, { codecs: [] }), null);
   });
 }
@@ -134,9 +135,6 @@ test("[SI17] types, addresses and attributes are read in all their forms", () =>
   assert.equal(audioOf("m=audio 4000/2 RTP/AVP 0", "c=IN IP4 198.51.100.7/127").host, "198.51.100.7");
   assert.equal(audioOf("m=audio 4000 RTP/AVP 0", "c=IN IP6 2001:DB8::7").host, "2001:db8::7");
   assert.equal(audioOf("m=audio 4000 RTP/AVP 0", "a=rtcp:4711 IN IP4 192.0.2.3").rtcpPort, 4711);
-  for (const ptime of ["0", "-20", "201", "x", "99999999999"]) {
-    assert.equal(audioOf("m=audio 4000 RTP/AVP 0", `a=ptime:${ptime}`).ptimeMs, null);
-  }
   for (const where of ["IN IP4 example.com", "IN IP4 2001:db8::1", "IN IP6 192.0.2.1", "IN IP6 fe80::1%eth0", "IN IP4 239.1.1.1", "IN IP4 255.255.255.255", "IN IP6 ff02::1", "ATM NSAP 1", ""]) {
     assert.equal(parseSdp(`v=0\r\nc=${where}\r\nm=audio 4000 RTP/AVP 0\r\n`), null, where);
   }

@@ -24,11 +24,10 @@ const FALSE_INTERRUPTION_MS = 2000;
 const CUT_OFF_MS = 1000;
 
 /** A voice is heard over the assistant: it holds its breath until it is known what is wanted. */
-export function voiceOver({ state, settings, actions, nowMs }: Draft): void {
+export function voiceOver({ state, settings, actions }: Draft): void {
   const mayPause = settings.interrupt.allowed && settings.interrupt.wordsMin === 0;
   if (state.phase !== "speaking" || state.isPaused || !mayPause) return;
   state.isPaused = true;
-  state.pausedMs = nowMs;
   actions.push({ kind: "pause" });
 }
 

@@ -85,10 +85,9 @@ function speakUp(draft: Draft, why: SpeakUp): void {
 }
 
 /** Nothing is said over a person who speaks; it goes on when they have finished. */
-export function holdBreath({ state, actions, nowMs }: Draft): void {
+export function holdBreath({ state, actions }: Draft): void {
   if (!state.person?.isTalking || state.phase !== "speaking" || state.isPaused) return;
   state.isPaused = true;
-  state.pausedMs = nowMs;
   actions.push({ kind: "pause" });
 }
 

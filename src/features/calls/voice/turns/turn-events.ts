@@ -138,7 +138,6 @@ export interface TurnState {
   /** What the reply under way answers; joined with what follows when it is cancelled. */
   readonly answering: string;
   readonly isPaused: boolean;
-  readonly pausedMs: number;
   /** When what is being said was first heard. */
   readonly speakingMs: number;
   /** A reply has begun that the customer talked on into. */

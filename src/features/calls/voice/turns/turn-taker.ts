@@ -30,7 +30,7 @@ export const START: TurnState = {
   audibleMs: 0, clearMs: 0,
   finals: "", partial: "", finalAskedMs: null, finalMs: 0, spentWords: 0,
   prepared: null, prepares: 0, answering: "",
-  isPaused: false, pausedMs: 0, speakingMs: 0, wasCutOff: false, thinkingMs: 0,
+  isPaused: false, speakingMs: 0, wasCutOff: false, thinkingMs: 0,
   fillerPlayed: false, functionRunning: false, ending: null,
   listener: "unknown", runMs: 0, messageLeft: false, person: null, isHinted: false, elsewhere: "no",
 };

@@ -34,7 +34,6 @@ interface RemoteMedia {
   profile: "RTP/AVP" | "RTP/SAVP";
   /** Those that can be used: known suite, no master key identifier, nothing left unencrypted. */
   crypto: SrtpKey[];
-  ptimeMs: number | null;
   /** From a=rtcp, else null. */
   rtcpPort: number | null;
 }
@@ -78,7 +77,6 @@ export const SDP_LIMITS = {
   mediaMax: 16,
   formatsMax: 64,
   cryptoMax: 16,
-  ptimeMsMax: 200,
 } as const;
 
 const NARROW_RATE = 8000;
@@ -184,7 +182,6 @@ function readAudio(section: Section, session: string[]): RemoteMedia | null {
     crypto: attributes(section.lines, "crypto")
       .slice(0, SDP_LIMITS.cryptoMax)
       .flatMap((value) => readCrypto(value) ?? []),
-    ptimeMs: parseUint(attributes(section.lines, "ptime")[0], SDP_LIMITS.ptimeMsMax) || null,
     rtcpPort: parseUint(attributes(section.lines, "rtcp")[0]?.split(" ", 1)[0], 65_535) || null,
   };
 }

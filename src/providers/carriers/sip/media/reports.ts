@@ -87,7 +87,6 @@ export class Reports {
   /** `streamIn`: whose sound is heard. */
   receive(parts: readonly RtcpPart[], streamIn: number | null): void {
     for (const part of parts) {
-      if (part.kind === "goodbye") continue;
       for (const block of part.blocks) {
         if (block.ssrc === this.#ssrc) this.#receiveBlock(block);
       }

@@ -39,8 +39,7 @@ export type RtcpPart =
     kind: "sender_report"; ssrc: number; ntpMiddle: number; timestamp: number;
     packets: number; octets: number; blocks: ReportBlock[];
   }
-  | { kind: "receiver_report"; ssrc: number; blocks: ReportBlock[] }
-  | { kind: "goodbye"; ssrcs: number[] };
+  | { kind: "receiver_report"; ssrc: number; blocks: ReportBlock[] };
 
 /** The parts of a compound packet that matter here; null when it is none. */
 export function parseRtcp(bytes: Buffer): RtcpPart[] | null {
@@ -60,11 +59,6 @@ export function parseRtcp(bytes: Buffer): RtcpPart[] | null {
 }
 
 function parsePart(type: number, count: number, part: Buffer): RtcpPart | null {
-  if (type === GOODBYE) {
-    if (part.length < HEADER_BYTES + 4 * count) return null;
-    const ssrcs = Array.from({ length: count }, (_, index) => part.readUInt32BE(4 + 4 * index));
-    return { kind: "goodbye", ssrcs };
-  }
   if (type !== SENDER_REPORT && type !== RECEIVER_REPORT) return null;
   const start = type === SENDER_REPORT ? HEADER_BYTES + SENDER_BYTES : HEADER_BYTES + 4;
   if (part.length < start + count * BLOCK_BYTES) return null;
