@@ -57,6 +57,17 @@ test("[ST10] links of the docs lead somewhere, and files, folders and settings t
   assert.deepEqual(wrong, []);
 });
 
+test("[ST30] every package that is installed has a line that says why", () => {
+  const text = read("docs/CONTRIBUTING.md");
+  const named = ["package.json", "scripts/bundled/package.json"].flatMap((file) => {
+    const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read(file)) as
+      Record<string, object | undefined>;
+    return Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies });
+  });
+  const types = (name: string): boolean => name.startsWith("@types/");
+  assert.deepEqual(named.filter((name) => !types(name) && !text.includes(name)), []);
+});
+
 test("[ST11] the README has at most 150 lines", () => {
   assert.ok(read("README.md").split("\n").length <= 151);
 });
