@@ -27,6 +27,8 @@ const GROWING = new RegExp(`^(?:${SCRATCH}|recordings)/`);
 const SECRET = "secret";
 const CONTENTS = "contents.json";
 const FORMAT = 1;
+/** All that one piece holds is in memory unpacked; left to itself `tar` reads 16 MB at once. */
+const READ_BYTES = 2 ** 16;
 
 interface Contents {
   format: number;
@@ -131,7 +133,7 @@ function readContents(folder: string): Contents {
 
 async function unpack(source: string, folder: string): Promise<void> {
   try {
-    await extract({ cwd: folder, file: source, strict: true });
+    await extract({ cwd: folder, file: source, strict: true, maxReadSize: READ_BYTES });
   } catch (error) {
     if (hasNoRoom(error)) throw error;
     throw new Error(`the backup cannot be read: ${(error as Error).message}`, { cause: error });

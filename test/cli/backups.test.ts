@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import fs, {
   cpSync, existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync,
-  writeFileSync,
+  truncateSync, writeFileSync,
 } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { constants } from "node:os";
@@ -273,6 +273,22 @@ test("[CL106] a start removes what a backup left that died, and nothing of one t
   held?.release();
   await (await startTestServer({ dataDir })).close();
   assert.ok(!existsSync(staging));
+});
+
+const TELL_MEMORY = `data:text/javascript,process.on("exit",
+  () => process.stderr.write(String(process.resourceUsage().maxRSS)))`;
+
+test("[CL120] a restore needs the same memory, however much its backup holds and however small that is packed", async () => {
+  const dir = await folderOf("zeros");
+  const long = join(dir, "recordings", "long.wav");
+  writeFileSync(long, "");
+  truncateSync(long, 2 ** 28);
+  const file = join(newDir(), "all.tar.gz");
+  assert.equal((await parley(dir, ["backup", file])).code, 0);
+  rmSync(long);
+  const restored = await parley(newDir(), ["restore", file], {}, ["--import", TELL_MEMORY]);
+  assert.equal(restored.code, 0, restored.err);
+  assert.ok(Number(restored.err) < 288 * 1024, `${restored.err} KiB`);
 });
 
 const SMALL_DISK = 'mount -t tmpfs -o size=1m small "$0" && exec "$@"';
