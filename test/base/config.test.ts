@@ -191,6 +191,8 @@ test("[CF82] spaces and carriage returns around a value are no part of it, but i
     ["PARLEY_FILES_URL", "file:///mnt%2Fshared", "must be file:///folder, or s3+https://endpoint/bucket"],
     ["PARLEY_SIP_PUBLIC_HOST", "http://sip.example.com/", "must be an address or a name such as sip.example.com"],
     ["PARLEY_SIP_PUBLIC_HOST", "203.0.113", "must be an address or a name such as sip.example.com"],
+    ["PARLEY_HOST", "[::1]", "must be an address or a name such as sip.example.com"],
+    ["PARLEY_HOST", "0.0.0.0:8080", "must be an address or a name such as sip.example.com"],
   ] as const) {
     const { problems } = readConfig({ [name]: wrong }) as { problems?: string[] };
     assert.deepEqual(problems, [`${name} ${sentence}`]);

@@ -20,7 +20,7 @@ import type { SherpaModel } from "./sherpa-model.ts";
 
 export const SETTINGS = {
   PARLEY_HOST: setting({
-    default: "127.0.0.1", description: "Address to listen on", parse: text,
+    default: "127.0.0.1", description: "Address to listen on", parse: addressOrName,
   }),
   PARLEY_PORT: setting({
     default: 8080, description: "Port to listen on; 0 takes any free one", parse: integer(0, 65535),

@@ -98,7 +98,7 @@ export const networks: Parse<string[]> = (value) => {
 };
 export const address: Parse<string | null> = (value) =>
   isIP(value) === 0 ? problem("must be an address such as 203.0.113.5") : value;
-export const addressOrName: Parse<string | null> = (value) =>
+export const addressOrName: Parse<string> = (value) =>
   isIP(value) !== 0 || /^(?=.*[a-z])[\w-]+(?:\.[\w-]+)*\.?$/i.test(value)
     ? value
     : problem("must be an address or a name such as sip.example.com");
