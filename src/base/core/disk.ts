@@ -1,8 +1,8 @@
 // Folders and files that are there for good once it is said so. Used by storage, the command line
 // and whoever keeps a secret.
 import {
-  accessSync, closeSync, constants, existsSync, fsyncSync, linkSync, mkdirSync, openSync,
-  readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync,
+  accessSync, closeSync, constants, existsSync, fsyncSync, linkSync, lstatSync, mkdirSync,
+  openSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync,
 } from "node:fs";
 import { mkdir, stat } from "node:fs/promises";
 import { constants as systemConstants } from "node:os";
@@ -30,13 +30,17 @@ export function whyUnread(error: unknown): string {
 export function makeFolder(path: string): void {
   if (isFolder(path)) return;
   const above = dirname(path);
-  if (above !== path && !existsSync(above)) makeFolder(above);
+  if (above !== path && !isFolder(above)) makeFolder(above);
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
     // Another process may have made it meanwhile.
     if (isFolder(path)) return;
-    const why = existsSync(path) ? "a file has its name" : (error as Error).message;
+    const there = lstatSync(path, { throwIfNoEntry: false });
+    const named = there?.isSymbolicLink() === true && !existsSync(path)
+      ? "it is a link to what is not there"
+      : "a file has its name";
+    const why = there ? named : (error as Error).message;
     throw new Error(`the folder ${path} cannot be made: ${why}`, { cause: error });
   }
 }
