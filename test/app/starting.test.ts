@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync,
+} from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -80,6 +82,34 @@ test("[OP150] what keeps the server from starting is one sentence and exit 69", 
   assert.match(taken.output, /^parley: cannot listen on .*: another program uses the port/m);
   assert.doesNotMatch(taken.output, /^ +at |"stack"/m);
   other.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP200] a service that may not ask for the machine's addresses says what it lacks, exit 78", () => {
+  const dataDir = testDataDir();
+  // As systemd's RestrictAddressFamilies= has it without AF_NETLINK.
+  const refusing = `import os from "node:os"; import { syncBuiltinESMExports } from "node:module";
+    os.networkInterfaces = () => { throw new Error("uv_interface_addresses returned 97"); };
+    syncBuiltinESMExports();`;
+  const { status, output } = startOnce({
+    PARLEY_DATA_DIR: dataDir,
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(refusing)}`,
+  });
+  assert.equal(status, 78, output);
+  assert.match(output, /^parley: the addresses of this machine cannot be read: .*AF_NETLINK/m);
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP201] a data folder behind a link to nothing, or below a file, is told as that", () => {
+  const dataDir = testDataDir();
+  const link = join(dataDir, "link");
+  symlinkSync(join(dataDir, "not-mounted"), link);
+  const linked = startOnce({ PARLEY_DATA_DIR: link });
+  assert.equal(linked.status, 69);
+  assert.match(linked.output, /link cannot be made: it is a link to what is not there; see PARLEY_DATA_DIR\n$/);
+  writeFileSync(join(dataDir, "file"), "");
+  const below = startOnce({ PARLEY_DATA_DIR: join(dataDir, "file", "below") });
+  assert.match(below.output, /file cannot be made: a file has its name; see PARLEY_DATA_DIR\n$/);
   rmSync(dataDir, { recursive: true });
 });
 

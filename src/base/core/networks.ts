@@ -1,6 +1,8 @@
 // Addresses and networks as operators write them, and which ports lead to what. Used by the edge
 // (proxies), by outbound requests and by SIP (what may be reached).
 import ipaddr from "ipaddr.js";
+import { networkInterfaces, type NetworkInterfaceInfo } from "node:os";
+import { MisconfiguredStart } from "./faults.ts";
 
 export type Network = [ipaddr.IPv4 | ipaddr.IPv6, number];
 
@@ -40,6 +42,16 @@ export function isInside(address: string, networks: Network[]): boolean {
   if (networks.length === 0 || !ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   return networks.some(([base, bits]) => base.kind() === parsed.kind() && parsed.match(base, bits));
+}
+
+/** All of this machine. Without them nobody could tell what its own services are reached by. */
+export function machineAddresses(): NetworkInterfaceInfo[] {
+  try {
+    return Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  } catch (cause) {
+    throw new MisconfiguredStart("the addresses of this machine cannot be read: the service may not "
+      + "open sockets of the family AF_NETLINK (RestrictAddressFamilies= of systemd)", { cause });
+  }
 }
 
 /** Whether only this machine reaches, or is, this address or host name. */

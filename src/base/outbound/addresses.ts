@@ -1,8 +1,7 @@
 // Which addresses this server may be sent to by what a tenant, a document or a model wrote. Used by
 // request.ts before, during and after every connection.
 import ipaddr from "ipaddr.js";
-import { networkInterfaces } from "node:os";
-import { isInside, parseNetworks, SERVICE_PORTS } from "#core/networks.ts";
+import { isInside, machineAddresses, parseNetworks, SERVICE_PORTS } from "#core/networks.ts";
 
 /** Public by the registry, yet doors to the machine's own cloud or to private IPv4. */
 const DENIED = parseNetworks(["168.63.129.16/32", "::/96", "64:ff9b:1::/48"]);
@@ -23,10 +22,8 @@ export interface AddressPolicy {
 }
 
 /** Addresses of this machine, public ones included: its other services are nobody's business. */
-function ownAddresses(): Set<string> {
-  const all = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  return new Set(all.map(({ address }) => ipaddr.process(address).toNormalizedString()));
-}
+const ownAddresses = (): Set<string> => new Set(
+  machineAddresses().map(({ address }) => ipaddr.process(address).toNormalizedString()));
 
 /** The name without brackets and trailing dot, as it is resolved. */
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");

@@ -3,10 +3,10 @@
 // and the password of a call (ICE-lite, RFC 8445). Runs in workers/web-peers.ts.
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { isIP, isIPv6 } from "node:net";
-import { networkInterfaces } from "node:os";
 import { loadOpus } from "#audio/opus.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
+import { machineAddresses } from "#core/networks.ts";
 import { forSocket, plainHost } from "#providers/carriers/sip/transport/peer.ts";
 import { createCertificate, type Certificate } from "./dtls.ts";
 import { openPeerOpus, Peer } from "./peer.ts";
@@ -198,9 +198,8 @@ const placeOf = ({ address, port }: RemoteInfo): Place => ({ address: plainHost(
 
 /** Those of this machine, as far as a socket bound like this has them. */
 function ownAddresses(host: string): string[] {
-  const all = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
-    .filter(({ address, family }) =>
-      (family === "IPv4" || isIPv6(host)) && !address.toLowerCase().startsWith("fe80:"));
+  const all = machineAddresses().filter(({ address, family }) =>
+    (family === "IPv4" || isIPv6(host)) && !address.toLowerCase().startsWith("fe80:"));
   const outward = all.filter(({ internal }) => !internal);
   // Also where the machine has no network but itself.
   return [...outward, ...all.filter(({ internal }) => internal)].map(({ address }) => address);
