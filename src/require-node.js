@@ -1,11 +1,28 @@
 // Plain JavaScript on purpose: it has to run, and say one clear line, on the Node that cannot run
 // the rest. Imported before everything else by main.ts and cli.ts.
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+
 const NEEDED_MAJOR = 22;
 
+/** The Node that is installed beside this; npm's scripts and npx find it, other tools may not. */
+function bundledNode() {
+  const { arch, argv, platform } = process;
+  try {
+    const require = createRequire(import.meta.url);
+    const manifest = require.resolve(`node-${platform.replace("win32", "win")}-${arch}/package.json`);
+    const node = join(dirname(manifest), "bin", platform === "win32" ? "node.exe" : "node");
+    return existsSync(node) ? [node, ...argv.slice(1)].join(" ") : null;
+  } catch {
+    return null;
+  }
+}
+
 if (Number(process.versions.node.split(".")[0]) !== NEEDED_MAJOR) {
-  process.stderr.write(
-    `Parley needs Node ${NEEDED_MAJOR}, this is ${process.version}. ` +
-      "Run `npm ci` and use the npm scripts: they bring the right one.\n",
-  );
+  const command = bundledNode();
+  process.stderr.write(`Parley needs Node ${NEEDED_MAJOR}, this is ${process.version}. ` + (command
+    ? `The right one came with it: ${command}\n`
+    : "Run `npm ci` and use the npm scripts: they bring the right one.\n"));
   process.exit(78);
 }

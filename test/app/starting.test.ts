@@ -100,6 +100,19 @@ test("[OP200] a service that may not ask for the machine's addresses says what i
   rmSync(dataDir, { recursive: true });
 });
 
+test("[OP202] another Node than the program's says how the one that came with it is run, exit 78", () => {
+  const other = `Object.defineProperty(process, "versions",
+    { value: { ...process.versions, node: "24.1.0" } });`;
+  const { status, output } = startOnce({
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(other)}`,
+  });
+  assert.equal(status, 78, output);
+  const [, command = ""] = /^Parley needs Node 22, .* came with it: (\S+ \S+)\n$/.exec(output) ?? [];
+  const [node = "", program] = command.split(" ");
+  assert.equal(program, MAIN, output);
+  assert.match(execFileSync(node, ["--version"], { encoding: "utf8" }), /^v22\./);
+});
+
 test("[OP201] a data folder behind a link to nothing, or below a file, is told as that", () => {
   const dataDir = testDataDir();
   const link = join(dataDir, "link");
