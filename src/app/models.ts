@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { environmentValue, type Config } from "#config/config.ts";
 import { whyUnread } from "#core/disk.ts";
 import { programFile } from "#core/program.ts";
+import { connecting } from "#outbound/connect.ts";
 import { Client, request } from "#outbound/undici.ts";
 import { endpointsOf } from "#providers/models/openai-compatible.ts";
 import { ModelEntry as ModelEntrySchema, type ModelEntry } from "#providers/models/catalog.ts";
@@ -60,7 +61,7 @@ export async function tryModelServer(
 ): Promise<{ ok: boolean; detail: string }> {
   const { PARLEY_MODEL_KEY: key, PARLEY_MODEL_NAME: name } = config;
   const { origin, modelsPath } = endpointsOf(url);
-  const client = new Client(origin);
+  const client = new Client(origin, { connect: connecting() });
   try {
     const { statusCode: status, body } = await request(origin + modelsPath, {
       dispatcher: client, method: "GET",

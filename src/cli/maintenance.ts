@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openPlace, SCRATCH } from "#app/files.ts";
 import { readConfig, type Config } from "#config/config.ts";
+import { namedProxies } from "#config/proxy.ts";
 import { isFolder, NotWritten, writingTo } from "#core/disk.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSecretBox, findSecret } from "#core/secrets.ts";
@@ -268,6 +269,8 @@ const doctor: Command = {
       ...await examineData(config),
       await examineFiles(config),
       ...await examineCatalog(config),
+      ...namedProxies().map(({ variable, origin }) =>
+        ({ check: "proxy", ok: true, detail: `${origin} (${variable})` })),
       await examineModel(config),
     ];
     const ok = findings.every((finding) => finding.ok);

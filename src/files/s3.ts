@@ -10,6 +10,7 @@ import { pipeline } from "node:stream/promises";
 import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { isoMicros, type System } from "#core/system.ts";
+import { connecting } from "#outbound/connect.ts";
 import { Agent, request } from "#outbound/undici.ts";
 import { assertFileName, within, type ByteRange, type FileContent, type Files } from "./files.ts";
 
@@ -138,7 +139,7 @@ function contentOf({ headers, body }: Answer): FileContent {
 
 export function createS3Files(options: S3FilesOptions): Files {
   const agent = new Agent({
-    connections: CONNECTIONS_MAX, connect: { timeout: CONNECT_MS },
+    connections: CONNECTIONS_MAX, connect: connecting({ timeout: CONNECT_MS }),
     headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS,
   });
   const patiently = createPatientAsk(options, agent);

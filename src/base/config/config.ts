@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { whyUnread } from "#core/disk.ts";
 import type { Setting } from "./setting.ts";
 import { contradictions } from "./contradictions.ts";
+import { proxyWarnings } from "./proxy.ts";
 import { NEEDS, SETTINGS, TOGETHER } from "./settings.ts";
 import { problem } from "./values.ts";
 
@@ -107,6 +108,7 @@ export function readConfig(environment: Environment = process.env): ConfigOutcom
       const closest = closestName(name);
       return `unknown setting ${name}${closest ? `; did you mean ${closest}?` : ""}`;
     });
+  warnings.push(...proxyWarnings(environment));
   return problems.length > 0
     ? { kind: "invalid", problems, warnings }
     : { kind: "ok", config: values as Config, warnings };

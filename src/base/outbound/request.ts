@@ -6,8 +6,9 @@ import type { LookupFunction } from "node:net";
 import { setImmediate as nextPhase } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { createAddressPolicy, type AddressPolicy } from "./addresses.ts";
+import { connectByProxy, isProxied } from "./connect.ts";
 import { Agent, buildConnector, Client, request as send } from "./undici.ts";
-import { whyUnreachable } from "./unreachable.ts";
+import { BEFORE_SENDING, whyUnreachable } from "./unreachable.ts";
 
 const CONNECT_MS = 3000;
 const IDLE_CONNECTION_MS = 4000;
@@ -73,10 +74,15 @@ function guardedLookup(policy: AddressPolicy): LookupFunction {
 }
 
 function guardedConnector(policy: AddressPolicy): buildConnector.connector {
-  const connect = buildConnector({
-    timeout: CONNECT_MS, lookup: guardedLookup(policy), allowH2: false,
-  });
+  const lookup = guardedLookup(policy);
+  const connect = buildConnector({ timeout: CONNECT_MS, lookup, allowH2: false });
   return (options, callback) => {
+    if (isProxied(options)) {
+      // It is given the address that was judged: from the name it might come to another.
+      return lookup(options.hostname, {}, (error, address) => error
+        ? callback(error, null)
+        : connectByProxy(options, String(address), connect, callback, { timeout: CONNECT_MS }));
+    }
     connect(options, (error, socket) => {
       if (error) return callback(error, null);
       if (policy.allows(socket.remoteAddress ?? "")) return callback(null, socket);
@@ -113,10 +119,6 @@ function causes(error: unknown): Error[] {
   visit(error);
   return found;
 }
-
-const BEFORE_SENDING = new Set([
-  "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT",
-]);
 
 /** Null when it is longer than the bound and not to be cut there. */
 async function readBody(

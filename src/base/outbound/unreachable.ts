@@ -1,6 +1,7 @@
 // Why an endpoint could not be reached, in words for whoever has set it up.
 
 const WORDS: readonly [codes: RegExp, why: string][] = [
+  [/^EPROXY$/, "the proxy of this server has no way to it"],
   [/^(ENOTFOUND|EAI_)/, "nobody knows its name"],
   [/^ECONNREFUSED$/, "the connection was refused"],
   [/^E(HOST|NET)UNREACH$/, "there is no way to its address"],
@@ -11,6 +12,12 @@ const WORDS: readonly [codes: RegExp, why: string][] = [
   [/^(HPE_|HTTPParserError$)/, "what it answered is no HTTP"],
   [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, "it closed the connection without an answer"],
 ];
+
+/** Codes of errors after which nothing of a request can have been sent. */
+export const BEFORE_SENDING: ReadonlySet<string> = new Set([
+  "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT",
+  "EPROXY",
+]);
 
 /** `codes`: of the errors that led to it, or their names. Null: none of them is known. */
 export const whyUnreachable = (codes: readonly string[]): string | null =>

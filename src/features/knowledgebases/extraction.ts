@@ -4,6 +4,7 @@
 // they die: a bomb costs one document, never the server nor another document.
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
+import { outboundEnvironment } from "#config/proxy.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
@@ -323,8 +324,8 @@ function startProcess(allowPrivateNetworks: readonly string[]): ChildProcess {
   const nice = NICE.find((path) => existsSync(path));
   const [command = "", ...args] = nice === undefined ? capped : [nice, "-n", "10", ...capped];
   return spawn(command, args, {
-    // Nothing of the server's environment: it holds secrets.
-    env: { PATH: "/usr/bin:/bin" },
+    // Nothing else of the server's environment: it holds secrets.
+    env: { PATH: "/usr/bin:/bin", ...outboundEnvironment() },
     stdio: ["ignore", "ignore", "ignore", "ipc"],
   });
 }

@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { connecting } from "#outbound/connect.ts";
 import { Agent, request } from "#outbound/undici.ts";
 import type { Embedder } from "./port.ts";
 
@@ -26,7 +27,9 @@ interface OpenAiEmbedder extends Embedder {
 }
 
 export function createOpenAiEmbedder({ url, key, model }: OpenAiEmbedderOptions): OpenAiEmbedder {
-  const agent = new Agent({ connections: 4, maxResponseSize: LIMITS.embeddingBytesMax });
+  const agent = new Agent({
+    connections: 4, connect: connecting(), maxResponseSize: LIMITS.embeddingBytesMax,
+  });
   const endpoint = `${url.replace(/\/+$/, "")}/embeddings`;
   const headers = {
     "content-type": "application/json",

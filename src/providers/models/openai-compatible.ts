@@ -8,6 +8,7 @@ import type { Logger } from "#core/logger.ts";
 import { wait, type System } from "#core/system.ts";
 import { Exchange, type ModelLimits } from "./openai-exchange.ts";
 import { jsonOf, recordOf, textOf } from "#core/values.ts";
+import { connecting } from "#outbound/connect.ts";
 import { Pool } from "#outbound/undici.ts";
 import { Reply, listOf, type EnclosedByCall } from "./openai-reply.ts";
 import { bodyOf, changeFor, type RequestForm } from "./openai-request.ts";
@@ -159,7 +160,7 @@ function createPool(origin: string, limits: ModelLimits): Pool {
     headersTimeout: 0,
     bodyTimeout: 0,
     keepAliveTimeout: IDLE_CONNECTION_MS,
-    connect: { timeout: limits.modelConnectMs },
+    connect: connecting({ timeout: limits.modelConnectMs, allowH2: false }),
   });
 }
 

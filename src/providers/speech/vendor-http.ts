@@ -3,6 +3,7 @@
 import type { Dispatcher, FormData } from "undici";
 import { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
+import { connecting } from "#outbound/connect.ts";
 import { Agent, request } from "#outbound/undici.ts";
 import { errorText } from "#providers/error-text.ts";
 import { assertKey } from "./vendor-socket.ts";
@@ -60,7 +61,7 @@ export function createVendorHttp(options: VendorHttpOptions): VendorHttp {
   const bounds = { ...VENDOR_HTTP_LIMITS, ...limits };
   const agent = new Agent({
     connections: bounds.connections,
-    connect: { timeout: bounds.connectMs },
+    connect: connecting({ timeout: bounds.connectMs }),
     headersTimeout: bounds.firstByteMs,
     bodyTimeout: bounds.stallMs,
     maxResponseSize: bounds.responseBytesMax,

@@ -7,6 +7,7 @@ import { ping, WebSocket } from "undici/lib/web/websocket/websocket.js";
 import { ProviderError } from "#core/faults.ts";
 import type { System, Timer } from "#core/system.ts";
 import { textOf } from "#core/values.ts";
+import { connecting } from "#outbound/connect.ts";
 import { Client } from "#outbound/undici.ts";
 import { errorText } from "#providers/error-text.ts";
 
@@ -183,7 +184,7 @@ export class VendorSocket {
 function createClient(url: URL, limits: VendorSocketLimits): Client {
   return new Client(url.origin.replace(/^ws/, "http"), {
     allowH2: false,
-    connect: { timeout: limits.handshakeMs },
+    connect: connecting({ timeout: limits.handshakeMs, allowH2: false }),
     headersTimeout: limits.handshakeMs,
     webSocket: {
       maxPayloadSize: limits.messageBytesMax,

@@ -2,7 +2,9 @@
 // no redirect followed. Used by the carriers of this folder and by providers/numbers/twilio.ts.
 import { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
+import { connecting } from "#outbound/connect.ts";
 import { Agent, request } from "#outbound/undici.ts";
+import { BEFORE_SENDING } from "#outbound/unreachable.ts";
 import type { Dialled } from "./port.ts";
 
 export interface RestLimits {
@@ -58,10 +60,6 @@ export interface RestClient {
 }
 
 /** The request has certainly not reached anybody. */
-const BEFORE_SENDING = new Set([
-  "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT",
-]);
-
 /** Whether what `send` threw means that nothing was done and nothing will be. */
 export const isBeforeSending = (error: unknown): boolean =>
   BEFORE_SENDING.has((error as NodeJS.ErrnoException).code ?? "");
@@ -124,6 +122,7 @@ function encode(body: RestBody | undefined): { type: Record<string, string>; tex
 export function createRestClient({ vendor, root, authorization, limits }: RestOptions): RestClient {
   const agent = new Agent({
     connections: limits.connections,
+    connect: connecting(),
     maxResponseSize: limits.bytesMax,
   });
   const send: RestClient["send"] = async (method, path, content) => {
