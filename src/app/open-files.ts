@@ -2,7 +2,6 @@
 // neither be taken nor be refused, and the system wakes the process for it without end: before the
 // last files are gone, the server listens no more, until some are free. Called by app.ts.
 import { closeSync, openSync, readFileSync, readdirSync } from "node:fs";
-import { devNull } from "node:os";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
@@ -25,11 +24,12 @@ function openFilesMax(): number | null {
 /** As many are open at least, for each gets the lowest number that is free. */
 function openAtLeast(): number {
   try {
-    const descriptor = openSync(devNull, "r");
+    // It is there in every sandbox, where /dev may be closed.
+    const descriptor = openSync("/", "r");
     closeSync(descriptor);
     return descriptor;
-  } catch {
-    return Infinity;
+  } catch (error) {
+    return /^E[MN]FILE$/.test((error as NodeJS.ErrnoException).code ?? "") ? Infinity : 0;
   }
 }
 

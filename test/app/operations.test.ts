@@ -2,15 +2,19 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync } from "node:fs";
+import fs, { readFileSync, rmSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { watchOpenFiles } from "#app/open-files.ts";
+import { createLogger } from "#core/logger.ts";
 import { auditBeside } from "#support/beside.ts";
 import { aboutTheFile, isOverPostgres } from "#support/engines.ts";
 import { freePorts } from "#support/free-ports.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { engineEnv, MAIN, startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
@@ -49,6 +53,28 @@ test("[OP179] the process is watched from when somebody first asks for metrics, 
   const [, seconds] = new RegExp(`^${lag} (\\S+)$`, "m").exec(text) ?? [];
   assert.ok(Number(seconds) > 0 && Number(seconds) < 60, text);
   await server.close();
+});
+
+test("[OP206] a sandbox in which a file may not be looked at is not taken for one without files", () => {
+  const { openSync } = fs;
+  fs.openSync = () => {
+    throw Object.assign(new Error("EACCES: permission denied"), { code: "EACCES" });
+  };
+  syncBuiltinESMExports();
+  try {
+    let stops = 0;
+    const system = createManualSystem();
+    const server = {
+      isListening: () => true, stopListening: () => void (stops += 1), listenAgain: () => true,
+    };
+    const watch = watchOpenFiles({ server, system, log: createLogger("silent") });
+    system.advance(60_000);
+    watch.cancel();
+    assert.equal(stops, 0);
+  } finally {
+    fs.openSync = openSync;
+    syncBuiltinESMExports();
+  }
 });
 
 test("[OP180] a server that may open no more files says so, takes no connection until some end, and then takes them again", {
