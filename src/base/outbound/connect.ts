@@ -3,7 +3,7 @@
 import type { Duplex } from "node:stream";
 import type { Socket } from "node:net";
 import { credentialsOf, namedProxies, proxyFor } from "#config/proxy.ts";
-import buildConnector from "undici/lib/core/connect.js";
+import { buildConnector } from "./undici.ts";
 
 type Connector = buildConnector.connector;
 type Options = Parameters<Connector>[0];

@@ -59,7 +59,6 @@ export interface RestClient {
   close(): Promise<void>;
 }
 
-/** The request has certainly not reached anybody. */
 /** Whether what `send` threw means that nothing was done and nothing will be. */
 export const isBeforeSending = (error: unknown): boolean =>
   BEFORE_SENDING.has((error as NodeJS.ErrnoException).code ?? "");
