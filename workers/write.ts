@@ -11,9 +11,11 @@ import { PATIENT, type AllCommands } from "#storage/commands.ts";
 const port = parentPort;
 if (!port) throw new Error("workers/write.ts runs as a worker thread");
 const { dataDir } = workerData as { dataDir: string };
-const db = openWriter(dataDir, { migrate: true });
-const runBatch = createBatchRunner(db, () => commandsOver(db));
 const answer = (message: FromWriter): void => port.postMessage(message);
+const db = openWriter(dataDir, {
+  migrate: true, onMigration: (migration) => answer({ migration }),
+});
+const runBatch = createBatchRunner(db, () => commandsOver(db));
 
 let broken: Outcome | null = null;
 /**

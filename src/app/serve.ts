@@ -60,7 +60,8 @@ export async function serve(argv: string[]): Promise<number> {
   let app: App | null = null;
   try {
     // The database is opened while most of the program is loaded.
-    const opening = openConfigured(config, "thread");
+    const opening = openConfigured(config, "thread", (migration) =>
+      log.info({ migration }, "bringing the database up to date"));
     opening.catch(() => undefined);
     const [{ createApp }, { loadModels, tryModelServer }] = await Promise.all([
       import("./app.ts"), import("./models.ts"),

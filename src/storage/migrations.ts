@@ -31,6 +31,12 @@ export function shippedMigrations(engine: Sql["engine"]): Migration[] {
     }));
 }
 
+/**
+ * Told of each that an older program's database is brought up to date by, before it begins: over
+ * many rows it takes minutes. A new one's take none.
+ */
+export type OnMigration = (name: string) => void;
+
 /** Refuses a database that a newer program made. */
 export function refuseNewer(version: number, newest: number): void {
   if (version > newest) {

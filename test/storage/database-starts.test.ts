@@ -8,8 +8,9 @@ import { createSecureContext, TLSSocket } from "node:tls";
 import { test } from "node:test";
 import pg from "pg";
 import { LIMITS } from "#core/limits.ts";
-import { createSystem } from "#core/system.ts";
+import { createSystem, type System } from "#core/system.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
+import { shippedMigrations } from "#storage/migrations.ts";
 import { askUntil } from "#support/asking.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { MAIN } from "#support/process.ts";
@@ -22,6 +23,8 @@ test("[SO46] a start whose session is ended begins again over another one", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`begun ${process.pid}`);
+  await database.query("DROP SCHEMA public CASCADE");
+  await database.query("CREATE SCHEMA public");
   const lock = new pg.Client({ connectionString: database.url });
   await lock.connect();
   // Where the schema is brought up to date, a start waits for the one that does it.
@@ -37,6 +40,47 @@ test("[SO46] a start whose session is ended begins again over another one", {
   await lock.end();
   const storage = await opening;
   assert.deepEqual(await storage.accounts.listAccounts(), []);
+  await storage.close();
+  await database.drop();
+});
+
+test("[SO100] a start waits for a change of tables as long as it takes, and says which", {
+  skip: withoutPostgres,
+}, async () => {
+  const database = await databaseAt(`waits ${process.pid}`);
+  const [last] = shippedMigrations("postgres").slice(-1);
+  await (await openPostgres({ url: database.url, writesMax: 100, mayForget: true })).close();
+  // As an earlier program left it.
+  await database.query("UPDATE schema_version SET version = 62");
+  const reading = new pg.Client({ connectionString: database.url });
+  await reading.connect();
+  await reading.query("BEGIN; LOCK TABLE webhook_deliveries IN ACCESS SHARE MODE");
+  let aheadMs = 0;
+  let looks = 0;
+  const later: System = {
+    ...system, monotonicMs: () => system.monotonicMs() + aheadMs,
+    every: (ms, handler) => system.every(ms, () => {
+      handler();
+      looks += 1;
+    }),
+  };
+  const told: string[] = [];
+  const opening = openPostgres({
+    url: database.url, writesMax: 100, mayForget: true, system: later,
+    onMigration: (name) => told.push(name),
+  });
+  const waiting = (): Promise<{ pid: number }[]> => database.query(`
+    SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+      AND application_name = 'parley start' AND wait_event_type = 'Lock'`);
+  const before = await askUntil(waiting, ({ length }) => length === 1);
+  aheadMs = 10 * LIMITS.databaseAnswerMs;
+  const seen = looks;
+  await askUntil(() => looks - seen, (count) => count >= 4);
+  assert.deepEqual(await waiting(), before, "it still waits, over the same session");
+  await reading.query("COMMIT");
+  await reading.end();
+  const storage = await opening;
+  assert.deepEqual([told.length, told.at(-1)], [2, last?.name]);
   await storage.close();
   await database.drop();
 });

@@ -1,5 +1,6 @@
 // A database that an earlier program left is taken along by the migrations.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -12,7 +13,8 @@ import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { translateSchema } from "#storage/engines/postgres/translate.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
-import { databaseAt, withoutPostgres } from "#support/engines.ts";
+import { databaseAt, isOverPostgres, withoutPostgres } from "#support/engines.ts";
+import { startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
 const DATA = join(import.meta.dirname, "..", "data");
@@ -118,6 +120,25 @@ for (const { name, skip = false, make } of OLDER) {
     rmSync(dataDir, { recursive: true });
   });
 }
+
+test("[OP190] a start says by which migration it brings an older database up to date, and of a new one's none", {
+  skip: isOverPostgres ? "of the file" : false,
+}, async () => {
+  const said = async (dataDir: string): Promise<string[]> => {
+    const server = await startProcess(dataDir, { PARLEY_SECRET: "s".repeat(32) });
+    const gone = once(server.process, "exit");
+    server.process.kill();
+    await gone;
+    rmSync(dataDir, { recursive: true });
+    return [...server.said.matchAll(
+      /"migration":"(\d+)_\w+\.sql","msg":"bringing the database up to date"/g)].map(([, name]) => name!);
+  };
+  const dataDir = testDataDir();
+  leave(dataDir, 25);
+  const newer = shippedMigrations("sqlite").filter(({ version }) => version > 25);
+  assert.deepEqual(await said(dataDir), newer.map(({ name }) => name.slice(0, 4)));
+  assert.deepEqual(await said(testDataDir()), []);
+});
 
 test("[SO19] a database of schema 25 is taken along: its books, its log and the turn it died in", async () => {
   const dataDir = testDataDir();

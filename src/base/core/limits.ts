@@ -322,6 +322,8 @@ export const LIMITS = {
   moveCharsMax: 4 * 1024 * 1024,
   /** Longest one statement of a move may take: foreign keys are looked at once, at its end. */
   moveStatementMs: 6 * 60 * MINUTE_MS,
+  /** Longest a start waits for a change of tables, its own or another node's. */
+  migrationMs: 6 * 60 * MINUTE_MS,
   /** Kept vectors of the knowledgebases searched last. */
   databaseVectorBytes: 256 * 1024 * 1024,
   /** Accounts a sweep has commands under way for. */

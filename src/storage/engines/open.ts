@@ -8,6 +8,7 @@ import { addFile, writingTo } from "#core/disk.ts";
 import { MisconfiguredStart } from "#core/faults.ts";
 import { loadSecret, secretMark } from "#core/secrets.ts";
 import { createSystem, isoMicros, type System } from "#core/system.ts";
+import type { OnMigration } from "#storage/migrations.ts";
 import type { Storage } from "#storage/storage.ts";
 import type { Shared } from "./postgres/facts.ts";
 import { openStorage } from "./sqlite/storage.ts";
@@ -38,18 +39,18 @@ const sharedOf = (config: Config): Shared => ({
 
 /** `inline`: for one piece of work, without a thread of its own. */
 export async function openConfigured(
-  config: Config, writing: "thread" | "inline",
+  config: Config, writing: "thread" | "inline", onMigration?: OnMigration,
 ): Promise<Storage> {
   const { PARLEY_DATABASE_URL: url, PARLEY_DATA_DIR: dataDir } = config;
   const writesMax = config.PARLEY_WRITES_MAX;
   if (url !== null) {
     const { openPostgres } = await import("./postgres/storage.ts");
     return openPostgres({
-      url, writesMax,
+      url, writesMax, ...onMigration && { onMigration },
       ...writing === "inline" ? { isSmall: true } : { shared: sharedOf(config) },
     });
   }
   refuseMoved(dataDir);
   return writingTo(dataDir, () => openStorage(
-    dataDir, writing === "inline" ? "inline" : startThreadWriter(dataDir, writesMax)));
+    dataDir, writing === "inline" ? "inline" : startThreadWriter(dataDir, writesMax, onMigration)));
 }

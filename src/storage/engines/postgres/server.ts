@@ -4,8 +4,9 @@ import { hash } from "node:crypto";
 import { MisconfiguredStart, StartFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { aheadMs, wait, type System } from "#core/system.ts";
+import type { OnMigration } from "#storage/migrations.ts";
 import { problemOfFacts, type Shared } from "./facts.ts";
-import { migrate } from "./migrations.ts";
+import { isBehind, migrate } from "./migrations.ts";
 import { openSession, stateOf, type Session } from "./session.ts";
 
 interface Prepared {
@@ -17,6 +18,7 @@ interface Prepared {
   shared: Shared | null;
   /** Tests of what is stored, not of what survives, run on a server that waits for no disk. */
   mayForget: boolean;
+  onMigration?: OnMigration;
 }
 
 const VERSION_MIN = 150_000;
@@ -97,10 +99,15 @@ async function databaseIdOf({ sql }: Session): Promise<string> {
   return hash("sha256", id, "hex").slice(0, 16);
 }
 
-async function prepareOver(session: Session, options: Prepared): Promise<string> {
+type Over = <T>(statementMs: number, work: (session: Session) => Promise<T>) => Promise<T>;
+
+async function prepareOver(session: Session, over: Over, options: Prepared): Promise<string> {
   const problem = await problemOfServer(session, options);
   if (problem !== null) throw new MisconfiguredStart(problem);
-  await migrate(session);
+  // Over many rows, and behind whoever reads them (`pg_dump`), it takes longer than an answer may.
+  if (await isBehind(session)) {
+    await over(LIMITS.migrationMs, (patient) => migrate(patient, options.onMigration));
+  }
   const other = await problemOfFacts(session.sql, options);
   if (other !== null) throw new MisconfiguredStart(other);
   return databaseIdOf(session);
@@ -112,18 +119,23 @@ async function prepareOver(session: Session, options: Prepared): Promise<string>
  */
 export async function prepareDatabase(options: Prepared): Promise<string> {
   for (let tries = 1; ; tries += 1) {
-    const session = await openServer(options, LIMITS.databaseAnswerMs);
     let isLost = false;
-    session.onLost(() => (isLost = true));
+    const over: Over = async (statementMs, work) => {
+      const session = await openServer(options, statementMs);
+      session.onLost(() => (isLost = true));
+      try {
+        return await work(session);
+      } finally {
+        await session.close();
+      }
+    };
     try {
-      return await prepareOver(session, options);
+      return await over(LIMITS.databaseAnswerMs, (session) => prepareOver(session, over, options));
     } catch (error) {
       if (!isLost || tries === LIMITS.databaseStartTries) {
         if (error instanceof StartFailure) throw error;
         throw new StartFailure((error as Error).message, { cause: error });
       }
-    } finally {
-      await session.close();
     }
     await wait(options.system, LIMITS.databaseRetryMs);
   }

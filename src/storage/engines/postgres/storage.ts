@@ -2,6 +2,7 @@
 // and builds every store over it. Loaded by engines/open.ts, when a URL is set.
 import { LIMITS } from "#core/limits.ts";
 import { createSystem, type System } from "#core/system.ts";
+import type { OnMigration } from "#storage/migrations.ts";
 import { NOBODY } from "#storage/nodes/nodes.ts";
 import type { Storage } from "#storage/storage.ts";
 import { storesOver } from "#storage/stores.ts";
@@ -22,14 +23,16 @@ interface PostgresOptions {
   /** Tests of what is stored, not of what survives, run on a server that waits for no disk. */
   mayForget?: boolean;
   system?: System;
+  onMigration?: OnMigration;
 }
 
 /** Rejects with a StartFailure whose message is for the operator. */
 export async function openPostgres(options: PostgresOptions): Promise<Storage> {
-  const { shared = null, mayForget = false } = options;
+  const { shared = null, mayForget = false, onMigration } = options;
   const { system = createSystem() } = options;
   const databaseId = await prepareDatabase({
     url: options.url, system, named: "PARLEY_DATABASE_URL", shared, mayForget,
+    ...onMigration && { onMigration },
   });
   const reach = createReach(system);
   const { url, writesMax, isSmall = false } = options;

@@ -5,7 +5,7 @@ import { chmodSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
 import { isOurs, isOwned, makeFolder } from "#core/disk.ts";
-import { refuseNewer, shippedMigrations } from "#storage/migrations.ts";
+import { refuseNewer, shippedMigrations, type OnMigration } from "#storage/migrations.ts";
 import { finishRestore } from "./restoring.ts";
 
 /**
@@ -36,7 +36,9 @@ function setPragmas(db: Db): void {
  * The connection that may write. `synchronous=FULL`: a commit that returned survives a power cut.
  * Throws when the file was made by a newer program, and an older one's is not `unserved`.
  */
-export function openWriter(dataDir: string, options: { migrate: boolean | "unserved" }): Db {
+export function openWriter(
+  dataDir: string, options: { migrate: boolean | "unserved"; onMigration?: OnMigration },
+): Db {
   const path = databasePath(dataDir);
   if (!databaseExists(dataDir)) makeFolder(dataDir);
   const db = new Database(path);
@@ -48,7 +50,7 @@ export function openWriter(dataDir: string, options: { migrate: boolean | "unser
   db.pragma(`wal_autocheckpoint = ${WAL_PAGES_MAX}`);
   db.pragma(`cache_size = -${WRITER_CACHE_KIB}`);
   if (options.migrate === "unserved") migrateUnserved(db, dataDir);
-  else if (options.migrate) migrate(db);
+  else if (options.migrate) migrate(db, options.onMigration);
   else assertCurrent(db);
   return db;
 }
@@ -74,13 +76,14 @@ export function openForInspection(path: string): Db {
 }
 
 /** Each migration in a transaction of its own; a crash in between is taken up at the next start. */
-function migrate(db: Db): void {
+function migrate(db: Db, onMigration?: OnMigration): void {
   const migrations = shippedMigrations("sqlite");
-  const newest = migrations.at(-1)?.version ?? 0;
-  refuseNewer(schemaVersion(db), newest);
+  const before = schemaVersion(db);
+  refuseNewer(before, migrations.at(-1)?.version ?? 0);
   for (const migration of migrations) {
     db.transaction(() => {
       if (schemaVersion(db) >= migration.version) return;
+      if (before > 0) onMigration?.(migration.name);
       db.exec(migration.sql);
       db.pragma(`user_version = ${migration.version}`);
     }).immediate();

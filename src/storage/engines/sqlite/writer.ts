@@ -13,6 +13,7 @@ import { createBatchRunner, type Outcome, type Request } from "./batch.ts";
 import { PATIENT, type AllCommands } from "#storage/commands.ts";
 import { createBacklog } from "#storage/backlog.ts";
 import { lockOf } from "#storage/locks.ts";
+import type { OnMigration } from "#storage/migrations.ts";
 import type { Writer } from "#storage/writer.ts";
 import { openWriter } from "./database.ts";
 import { commandsOver } from "./sql.ts";
@@ -97,6 +98,7 @@ function after(
 
 export type ToWriter = { batch: Request[] } | { close: true };
 export type FromWriter =
+  | { migration: string }
   | { ready: true }
   | { answers: Answer[] }
   /** Those of the oldest it holds. */
@@ -157,7 +159,7 @@ function createLine(post: (batch: Request[]) => void, disk: Disk) {
  * more of them gather there.
  */
 export async function startThreadWriter(
-  dataDir: string, writesMax: number = LIMITS.writeQueueMax,
+  dataDir: string, writesMax: number = LIMITS.writeQueueMax, onMigration?: OnMigration,
 ): Promise<Writer<AllCommands>> {
   const worker = new Worker(WRITER_FILE, {
     workerData: { dataDir }, resourceLimits: { maxYoungGenerationSizeMb: WRITER_YOUNG_MB },
@@ -176,6 +178,7 @@ export async function startThreadWriter(
     worker.once("error", reject);
     worker.on("message", (message: FromWriter) => {
       if ("ready" in message) resolve();
+      else if ("migration" in message) onMigration?.(message.migration);
       else if ("closed" in message) onClosed();
       else if ("held" in message) line.receiveHeld(message.held);
       else line.receive(message.answers);
