@@ -121,6 +121,27 @@ test("[CL105] killed once the database has all of it, a move has happened: no se
   assert.match(onFile.err, /was moved to PostgreSQL at \S+: set PARLEY_DATABASE_URL to it/);
 });
 
+test("[CL121] a database that has no room, or goes, breaks a move off in words; a second one does it", { skip }, async () => {
+  const { dataDir } = newFolder();
+  const database = await newDatabase("full", { hasSchema: true });
+  const said = (why: string) => new RegExp(`^parley: the database of --to broke the move off: ${why}`
+    + "\\. All of it is there or nothing: ask for it again once the database can take it\n$");
+  await database.query(`CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE 'could not extend file' USING ERRCODE = 'disk_full', HINT = 'Check free disk space.'; END $$`);
+  await database.query("CREATE TRIGGER full_disk BEFORE INSERT ON turns EXECUTE FUNCTION fill()");
+  assert.match((await move(dataDir, database)).err,
+    said("could not extend file \\(Check free disk space\\.\\)"));
+  await database.query("DROP FUNCTION fill CASCADE");
+  const held = await holdTable(database, "turns");
+  const ended = move(dataDir, database);
+  await held.waited();
+  await database.query(`SELECT pg_terminate_backend(pid) FROM pg_locks
+    WHERE NOT granted AND relation = CAST('turns' AS regclass)`);
+  assert.match((await ended).err, said("terminating connection due to administrator command"));
+  await held.letGo();
+  assert.equal((await move(dataDir, database)).code, 0);
+});
+
 const SHARES = process.env.PROOF === "long" ? [0.6, 0.8, 0.95] : [0.6 + Math.random() * 0.4];
 
 test("[CL88] killed at any moment, a move has happened or has not", { skip }, async () => {

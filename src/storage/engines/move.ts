@@ -4,6 +4,7 @@ import type { System } from "#core/system.ts";
 import { auditLedger } from "#storage/accounts/ledger-audit.ts";
 import type { LedgerReader } from "#storage/accounts/ledger.ts";
 import { openArrival, type Arrival } from "./postgres/arriving.ts";
+import { ConnectionLost, stateOf } from "./postgres/session.ts";
 import { openDeparture, type Departure } from "./sqlite/leaving.ts";
 
 interface Moved {
@@ -70,6 +71,15 @@ async function compare(from: Departure, to: Arrival, books: Books): Promise<Move
   return { tables, accounts, entries };
 }
 
+/** PostgreSQL tells of one file of its own that it could not write, and of the rest in a hint. */
+function brokenOff(error: unknown): unknown {
+  if (stateOf(error) === null && !(error instanceof ConnectionLost)) return error;
+  const { message, hint } = error as Error & { hint?: string };
+  return new Error(`the database of --to broke the move off: ${message}${hint ? ` (${hint})` : ""}.`
+    + " All of it is there or nothing: ask for it again once the database can take it",
+  { cause: error });
+}
+
 export async function moveDatabase(options: MoveOptions): Promise<Moved> {
   const { dataDir, url, secretMark, system, takeFiles, note } = options;
   const from = openDeparture(dataDir);
@@ -87,6 +97,8 @@ export async function moveDatabase(options: MoveOptions): Promise<Moved> {
       const moved = await compare(from, to, books);
       await to.commit(secretMark, note);
       return moved;
+    } catch (error) {
+      throw brokenOff(error);
     } finally {
       await to.close();
     }
