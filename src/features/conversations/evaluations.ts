@@ -50,16 +50,8 @@ export function createEvaluations(options: EvaluationOptions) {
   const over = new Set<number>();
   const closing = new AbortController();
   const underWay = new Set<Promise<void>>();
-  let waiting: (() => void)[] = [];
-  /** How often those who wait were told to look again. */
-  let told = 0;
+  const waiting = createWaiting();
 
-  const tellWaiting = (): void => {
-    told += 1;
-    const notified = waiting;
-    waiting = [];
-    for (const notify of notified) notify();
-  };
   const work = async (due: DueEvaluation): Promise<void> => {
     const result = await evaluate(due, closing.signal);
     // What was cut short is due at the next start.
@@ -81,13 +73,13 @@ export function createEvaluations(options: EvaluationOptions) {
       },
     ).finally(() => {
       underWay.delete(begun);
-      tellWaiting();
+      waiting.tell();
     });
     underWay.add(begun);
   };
   const looks = createLooks(async () => {
     if (closing.signal.aborted) return;
-    if (!isOurs()) return tellWaiting();
+    if (!isOurs()) return waiting.tell();
     over.clear();
     for (const due of await store.due(2 * atOnceMax)) {
       if (working.size >= atOnceMax || closing.signal.aborted || !isOurs()) return;
@@ -102,16 +94,15 @@ export function createEvaluations(options: EvaluationOptions) {
     /** The values, once none is due; null: the server stops first. */
     valuesOf: async (uuid: string): Promise<Record<string, unknown> | null> => {
       while (!closing.signal.aborted) {
-        const before = told;
+        const before = waiting.told();
         const { isDue, values } = await store.find(uuid);
         if (!isDue) return values;
         // What was read may be from before the end that nobody here waited for yet.
-        if (told !== before) continue;
-        await new Promise<void>((resolve) => {
-          waiting.push(resolve);
-          // What another node is at is asked for again with the next look.
-          if (isOurs()) wake();
-        });
+        if (waiting.told() !== before) continue;
+        const next = waiting.next();
+        // What another node is at is asked for again with the next look.
+        if (isOurs()) wake();
+        await next;
       }
       return null;
     },
@@ -122,8 +113,25 @@ export function createEvaluations(options: EvaluationOptions) {
     },
     close: async (): Promise<void> => {
       closing.abort(new Error("the server is stopping"));
-      tellWaiting();
+      waiting.tell();
       await looks.settled();
     },
+  };
+}
+
+/** Those who look again when they are told to. */
+function createWaiting() {
+  let waiting: (() => void)[] = [];
+  let told = 0;
+  return {
+    tell: (): void => {
+      told += 1;
+      const notified = waiting;
+      waiting = [];
+      for (const notify of notified) notify();
+    },
+    /** How often they were. */
+    told: (): number => told,
+    next: (): Promise<void> => new Promise((resolve) => void waiting.push(resolve)),
   };
 }
