@@ -70,6 +70,7 @@ const WEB_RATE = 16_000;
 export function createCalling(options: CallingOptions): Calling {
   const { media, calls, capacity, system, log } = options;
   const live = new Map<number, LiveCall>();
+  const { opening, preparing } = createOpening(options, live);
   const { finish, look: lookForEnded, leave } = createAfterCall(options);
   capacity.count(() => live.values());
   const keep = (what: string, work: Promise<unknown>): void => {
@@ -85,7 +86,7 @@ export function createCalling(options: CallingOptions): Calling {
   const open = (call: Call, assistant: Assistant, args: OpenArgs): LiveCall => {
     const entry = openCall(options, call, assistant, args);
     live.set(call.id, entry);
-    void entry.done.promise.then(options.offer(call.id));
+    if (!opening.has(call.id)) void entry.done.promise.then(options.offer(call.id));
     if (isStopping) takeLeave(options, entry);
     return entry;
   };
@@ -94,7 +95,7 @@ export function createCalling(options: CallingOptions): Calling {
     keep("call status", calls.change(call, "failed", neverOpened("speech_failed", error)));
   };
   const surely = (call: Call, work: () => Promise<void>): Promise<void> =>
-    work().catch((error: unknown) => neverPlaced(call, error));
+    preparing(call, work).catch((error: unknown) => neverPlaced(call, error));
   /** Never throws: its record has begun, so what cannot be opened has failed. */
   const place: Place = (call, assistant, args) => {
     try {
@@ -106,7 +107,7 @@ export function createCalling(options: CallingOptions): Calling {
     }
   };
   media.onOffer((carrier, offer) =>
-    keep("inbound call", answerOffer(options, carrier, offer, place)));
+    keep("inbound call", answerOffer(options, { carrier, offer, preparing }, place)));
   const end = async (call: LiveCall, reason: EndReason): Promise<void> => {
     media.send({ kind: "hang_up", callId: call.id, reason });
     await Promise.race([call.done.promise, wait(system, LIMITS.callEndMs)]);
@@ -128,8 +129,8 @@ export function createCalling(options: CallingOptions): Calling {
     openWeb: createOpenWeb(options, open),
     hold: capacity.hold, refusal: capacity.refusal, onFreed: capacity.onFreed,
     receiveHosted: (hosted, arrival, join) =>
-      answerHosted(options, hosted, { arrival, join }, place),
-    ...createControl(options, live, end), lookForEnded, live: () => live.size,
+      answerHosted(options, hosted, { arrival, join, preparing }, place),
+    ...createControl(options, { live, opening }, end), lookForEnded, live: () => live.size,
     drain: async (waitMs) => {
       capacity.close();
       if (waitMs > 0) await untilOver(options, live, waitMs);
@@ -138,6 +139,28 @@ export function createCalling(options: CallingOptions): Calling {
       await Promise.all([...live.values()].map((call) => end(call, "server_restarted")));
     },
   };
+}
+
+type Preparing = <T>(call: Call, work: () => Promise<T>) => Promise<T>;
+
+/** Calls whose record has begun and which are not open yet, as their assistant is looked up. */
+function createOpening({ offer }: CallingOptions, live: ReadonlyMap<number, LiveCall>) {
+  const opening = new Map<number, Promise<void>>();
+  const preparing: Preparing = async ({ id }, work) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    opening.set(id, promise);
+    const withdraw = offer(id);
+    try {
+      return await work();
+    } finally {
+      opening.delete(id);
+      const opened = live.get(id);
+      if (opened) void opened.done.promise.then(withdraw);
+      else withdraw();
+      resolve();
+    }
+  };
+  return { opening, preparing };
 }
 
 type Open = (call: Call, assistant: Assistant, args: OpenArgs) => LiveCall;
@@ -171,16 +194,19 @@ type Place = (call: Call, assistant: Assistant, args: OpenArgs) => boolean;
 
 /** Answers a call that came in, or has it refused. */
 async function answerOffer(
-  options: CallingOptions, carrier: CarrierName, offer: Offer, place: Place,
+  options: CallingOptions,
+  { carrier, offer, preparing }: { carrier: CarrierName; offer: Offer; preparing: Preparing },
+  place: Place,
 ): Promise<void> {
   const { media } = options;
-  const cause = await admit(options, offer, async ({ call: begun, ...admitted }) => {
-    const { assistant, secondsMax, facts } = admitted;
-    const call = await withInboundVariables(options, begun, assistant);
-    const leg = { kind: "offered", carrier, offerId: offer.id, rate: offer.rate } as const;
-    place(call, assistant, { leg, face: null, secondsMax, facts });
-    return null;
-  }).catch((error: unknown) => {
+  const cause = await admit(options, offer, ({ call: begun, ...admitted }) =>
+    preparing(begun, async () => {
+      const { assistant, secondsMax, facts } = admitted;
+      const call = await withInboundVariables(options, begun, assistant);
+      const leg = { kind: "offered", carrier, offerId: offer.id, rate: offer.rate } as const;
+      place(call, assistant, { leg, face: null, secondsMax, facts });
+      return null;
+    })).catch((error: unknown) => {
     media.refuse(carrier, offer.id, "unavailable");
     throw error;
   });
@@ -228,15 +254,19 @@ function dialHosted(
 
 function answerHosted(
   options: CallingOptions, { leg, carrier: { account: carrier } }: Hosted,
-  { arrival, join }: { arrival: HostedArrival; join: Parameters<Receive>[1] },
+  { arrival, join, preparing }: {
+    arrival: HostedArrival; join: Parameters<Receive>[1]; preparing: Preparing;
+  },
   place: Place,
 ): ReturnType<Receive> {
   const arrived = { ...arrival, trunkId: null, sourceAddress: null };
-  return admit(options, arrived, async ({ call: begun, assistant, secondsMax, facts }) => {
-    const call = await withInboundVariables(options, begun, assistant);
-    const face = join(partyOf(options, call));
-    return place(call, assistant, { leg, carrier, face, secondsMax, facts }) ? null : "unavailable";
-  });
+  return admit(options, arrived, ({ call: begun, assistant, secondsMax, facts }) =>
+    preparing(begun, async () => {
+      const call = await withInboundVariables(options, begun, assistant);
+      const face = join(partyOf(options, call));
+      const isOpen = place(call, assistant, { leg, carrier, face, secondsMax, facts });
+      return isOpen ? null : "unavailable";
+    }));
 }
 
 type MediaLine = Exclude<Line, { carrier: "hosted" }>;

@@ -7,7 +7,11 @@ import type { EndReason } from "./records/records.ts";
 
 export function createControl(
   options: CallingOptions,
-  live: Map<number, LiveCall>,
+  { live, opening }: {
+    live: ReadonlyMap<number, LiveCall>;
+    /** Each resolves once the call is live, or never will be. */
+    opening: ReadonlyMap<number, Promise<void>>;
+  },
   end: (call: LiveCall, reason: EndReason) => Promise<void>,
 ): Pick<Calling, "control" | "listen" | "persons"> {
   const { media } = options;
@@ -29,6 +33,7 @@ export function createControl(
         return true;
       },
       end: async (callId) => {
+        await opening.get(callId);
         const call = live.get(callId);
         if (!call || call.isOver) return false;
         await end(call, "operator");
