@@ -4,6 +4,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { jsonOf } from "#core/values.ts";
 
 /** A folder that was copied to another machine, or is used with another database, says nothing. */
 interface Place {
@@ -21,16 +22,10 @@ const pathOf = (dataDir: string): string => join(dataDir, "node.json");
 export function nodeBefore(dataDir: string, { host, databaseId }: Place): number | null {
   const path = pathOf(dataDir);
   if (!existsSync(path)) return null;
-  try {
-    const mark: unknown = JSON.parse(readFileSync(path, "utf8"));
-    const isOfHere = Value.Check(Mark, mark) && mark.host === host
-      && mark.databaseId === databaseId;
-    return isOfHere ? mark.nodeId : null;
-  } catch (error) {
-    // A power cut in the middle of it: the node before is given up by its lease.
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
+  // No JSON after a power cut in the middle of it: the node before is given up by its lease.
+  const mark = jsonOf(readFileSync(path, "utf8"));
+  const isOfHere = Value.Check(Mark, mark) && mark.host === host && mark.databaseId === databaseId;
+  return isOfHere ? mark.nodeId : null;
 }
 
 export function leaveMark(dataDir: string, mark: Place & { nodeId: number }): void {

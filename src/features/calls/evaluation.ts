@@ -5,6 +5,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
+import { jsonOf, recordOf } from "#core/values.ts";
 import type { LanguageModel, ModelMessage } from "#providers/models/port.ts";
 import { transcriptText, type Line } from "./records/transcript.ts";
 
@@ -110,16 +111,9 @@ type Read =
 /** Members of the schema alone, each of its type; models put JSON into fences and prose. */
 function readValues(answer: string, fields: Field[]): Read {
   const json = answer.slice(answer.indexOf("{"), answer.lastIndexOf("}") + 1);
-  let given: unknown;
-  try {
-    given = JSON.parse(json);
-  } catch (error) {
-    if (error instanceof SyntaxError) {
-      return { kind: "invalid", problem: "The model's answer was no JSON object." };
-    }
-    throw error;
-  }
-  const members = new Map(Object.entries(given as Record<string, unknown>));
+  const given = recordOf(jsonOf(json));
+  if (!given) return { kind: "invalid", problem: "The model's answer was no JSON object." };
+  const members = new Map(Object.entries(given));
   const values: Record<string, unknown> = {};
   for (const { name, type } of fields) {
     const value = typed(members.get(name) ?? null, type);

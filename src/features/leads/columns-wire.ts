@@ -4,6 +4,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, named, Nullable, prepared } from "#core/schema.ts";
+import { jsonOf } from "#core/values.ts";
 import type { CsvRow } from "./csv.ts";
 import type { NewLead } from "./leads.ts";
 import { numberFault, readPhoneNumber } from "./phone.ts";
@@ -28,12 +29,8 @@ const VariableColumns = Type.Array(
 
 /** Forms send it as JSON text. */
 const fromText = prepared((value) => {
-  if (typeof value !== "string") return value;
-  try {
-    return JSON.parse(value) as unknown;
-  } catch {
-    return value;
-  }
+  const read = typeof value === "string" ? jsonOf(value) : undefined;
+  return read === undefined ? value : read;
 });
 export const MappingField = Type.Optional(Type.Object({
   phone_number: ColumnNumber("The column of the telephone number."),
