@@ -6,7 +6,7 @@ import { createAzureEars } from "#providers/speech/azure/azure-ears.ts";
 import { createCartesiaEars } from "#providers/speech/cartesia/cartesia-ears.ts";
 import { CLOSING_SILENCE_MS, createGladia } from "#providers/speech/gladia/gladia.ts";
 import type { Transcriber } from "#providers/speech/port.ts";
-import type { RecogniserOptions } from "#providers/speech/recognition-link.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import { createSoniox } from "#providers/speech/soniox/soniox.ts";
 import type { VendorPeer, VendorScript } from "./vendor-socket-server.ts";
 
@@ -17,7 +17,7 @@ export interface HearingVendor {
   model: string;
   /** As people read it. */
   title: string;
-  create(options: RecogniserOptions): Transcriber;
+  create(options: VendorArgs): Transcriber;
   script: VendorScript;
   path: string;
   /** The words there are of a piece; `isFinal`: and no more will come of it. */

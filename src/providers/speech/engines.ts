@@ -1,16 +1,29 @@
 // Which speech engines there are by their codes in the catalogs, and which of them this server can
 // use. Loads none of them: opening.ts does.
+import type { Logger } from "#core/logger.ts";
+import type { System } from "#core/system.ts";
 import { espeakMissing } from "./embedded/embedded-voices.ts";
 import { POCKETSPHINX_SPEAKERS_MAX } from "./embedded/pocketsphinx.ts";
 import { SHERPA_SPEAKERS_MAX, sherpaMissing, type SherpaConfig } from "./embedded/sherpa.ts";
 import type { RealtimeVendor } from "./port.ts";
 import { assemblyAiHears, elevenLabsSpeaks } from "./vendor-models.ts";
 
+/** Where a vendor is, and as whom it is asked. */
 export interface VendorConfig {
+  /** Base; where it leads to a WebSocket `wss:` means the same as `https:`. */
   url: string;
+  /** Null: the server asks for none. */
   key: string | null;
   model: string;
 }
+
+export interface VendorOptions {
+  system: System;
+  log: Logger;
+}
+
+/** What the adaptor of a vendor is made from. */
+export interface VendorArgs extends VendorConfig, VendorOptions {}
 
 /** Plain data: it is sent to the media thread. Null: not configured. */
 export interface SpeechConfig {

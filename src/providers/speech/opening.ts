@@ -8,7 +8,9 @@ import { createPocketSphinx } from "./embedded/pocketsphinx.ts";
 import { createSherpa } from "./embedded/sherpa.ts";
 import { createVad } from "./embedded/silero.ts";
 import { createTurnEndModel } from "./embedded/turn-ends.ts";
-import { usableSynthesizers, usableTranscribers, type SpeechConfig } from "./engines.ts";
+import {
+  usableSynthesizers, usableTranscribers, type SpeechConfig, type VendorOptions,
+} from "./engines.ts";
 import { enduringSynthesizers, enduringTranscribers, remembered } from "./fallback/enduring.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
@@ -21,9 +23,7 @@ import type {
   Vad,
 } from "./port.ts";
 import { saidAsWritten } from "./spoken/spoken.ts";
-import {
-  loadRealtimeModels, loadVendorEars, loadVendorVoices, type VendorOptions,
-} from "./vendors.ts";
+import { loadRealtimeModels, loadVendorEars, loadVendorVoices } from "./vendors.ts";
 
 export interface Engines {
   /**

@@ -1,11 +1,10 @@
 // The connection of one recognition to a vendor: gathers audio into messages, keeps what is to be
 // sent until it is open, and counts what went over it. When it dies the stream has failed: going on
 // is for fallback/transcriber-fallback.ts. Used by the adaptors that recognise over a WebSocket.
-import type { Logger } from "#core/logger.ts";
-import type { System } from "#core/system.ts";
 import { ProviderError } from "#core/faults.ts";
 import { jsonOf, recordOf } from "#core/values.ts";
 import { errorText } from "#providers/error-text.ts";
+import type { VendorArgs } from "./engines.ts";
 import type { Pieces } from "./pieces.ts";
 import type { Pcm, TranscriberStream } from "./port.ts";
 import { VendorSocket } from "./vendor-socket.ts";
@@ -19,18 +18,7 @@ const SEND_BYTES_MAX = 4 * 1024 * 1024;
 const HINTS_MAX = 100;
 const HINT_CHARS_MAX = 100;
 
-/** What every recogniser of a vendor is made from. */
-export interface RecogniserOptions {
-  /** Base such as `wss://api.deepgram.com`; `https:` means the same. */
-  url: string;
-  /** Null: the server asks for none. */
-  key: string | null;
-  model: string;
-  system: System;
-  log: Logger;
-}
-
-interface RecognitionLinkOptions extends Omit<RecogniserOptions, "model" | "url"> {
+interface RecognitionLinkOptions extends Omit<VendorArgs, "model" | "url"> {
   /** As messages for operators call it. */
   vendor: string;
   /** Where to listen, with the query; a promise where the vendor is asked for it first. */
@@ -230,7 +218,7 @@ export const boundedHints = (hints: string[]): string[] =>
 
 /** For messages that are no transcripts: the vendor's complaints go to the log, once. */
 export function createComplaints(
-  { key, log }: Pick<RecogniserOptions, "key" | "log">, vendor: string, news: ReadonlySet<string>,
+  { key, log }: Pick<VendorArgs, "key" | "log">, vendor: string, news: ReadonlySet<string>,
 ): (message: unknown) => void {
   let hasWarned = false;
   return (message) => {

@@ -1,14 +1,7 @@
 // The adaptors of speech vendors, keyed by their codes in the catalogs. A server loads those that
 // are set up and no others, as each brings its HTTP or WebSocket client along. Used by opening.ts.
-import type { Logger } from "#core/logger.ts";
-import type { System } from "#core/system.ts";
-import type { SpeechConfig } from "./engines.ts";
+import type { SpeechConfig, VendorOptions } from "./engines.ts";
 import type { RealtimeVendor, SpeechToSpeech, Synthesizer, Transcriber } from "./port.ts";
-
-export interface VendorOptions {
-  system: System;
-  log: Logger;
-}
 
 /** Resolves to null where it is not set up. */
 type Load<Engine> = (config: SpeechConfig, options: VendorOptions) => Promise<Engine | null>;

@@ -6,9 +6,10 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem, type System } from "#core/system.ts";
 import { createDeepgramFlux } from "#providers/speech/deepgram/deepgram-flux.ts";
 import { createDeepgram, FINALIZE_WAIT_MS } from "#providers/speech/deepgram/deepgram.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import { enduringTranscribers } from "#providers/speech/fallback/enduring.ts";
 import type { TranscriptEvent } from "#providers/speech/port.ts";
-import { BACKLOG_MS, type RecogniserOptions } from "#providers/speech/recognition-link.ts";
+import { BACKLOG_MS } from "#providers/speech/recognition-link.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { startDeepgramServer } from "#support/deepgram-server.ts";
 import { createReceived } from "#support/received.ts";
@@ -27,12 +28,12 @@ async function listening(
     flux?: boolean; system?: System; rate?: number; hints?: string[]; languages?: string[];
     model?: string;
   }
-    & Partial<RecogniserOptions> = {},
+    & Partial<VendorArgs> = {},
 ) {
   const { flux = false, hints = [], languages = [], rate = 16_000, system = createSystem() } = args;
   const server = await startDeepgramServer();
   closings.push(() => server.close());
-  const options: RecogniserOptions = {
+  const options: VendorArgs = {
     url: server.url, key: KEY, model: flux ? "flux-general-en" : "nova-3", system, log, ...args,
   };
   const vendor = flux ? createDeepgramFlux(options) : createDeepgram(options);

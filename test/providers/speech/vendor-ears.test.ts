@@ -11,7 +11,7 @@ import { createSystem } from "#core/system.ts";
 import { createGladia } from "#providers/speech/gladia/gladia.ts";
 import { ANSWER_WAIT_MS } from "#providers/speech/pieces.ts";
 import type { TranscriptEvent, TranscriptionOptions } from "#providers/speech/port.ts";
-import type { RecogniserOptions } from "#providers/speech/recognition-link.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import {
   ASSEMBLYAI, CARTESIA, GLADIA, HEARING_VENDORS, KEY, SONIOX, type HearingVendor,
 } from "#support/hearing-vendors.ts";
@@ -31,7 +31,7 @@ const final = (text: string) => ({ kind: "final", text });
 
 async function listening(
   vendor: HearingVendor, wanted: Partial<TranscriptionOptions> = {},
-  args: Partial<RecogniserOptions> = {},
+  args: Partial<VendorArgs> = {},
 ) {
   const server = await startVendorServer(vendor.script);
   closings.push(() => server.close());

@@ -5,12 +5,13 @@ import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
 import { errorText } from "#providers/error-text.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import { Pieces } from "#providers/speech/pieces.ts";
 import type {
   Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
 import {
-  askedStream, boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+  askedStream, boundedHints, createComplaints, RecognitionLink,
 } from "#providers/speech/recognition-link.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 
@@ -39,7 +40,7 @@ const errorCheck = TypeCompiler.Compile(Type.Object({
   error: Type.String(),
 }));
 
-export function createAssemblyAi(args: RecogniserOptions): Transcriber {
+export function createAssemblyAi(args: VendorArgs): Transcriber {
   assertKey(args.key);
   listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
   return {
@@ -49,7 +50,7 @@ export function createAssemblyAi(args: RecogniserOptions): Transcriber {
   };
 }
 
-function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOptions): URL {
+function listenUrl({ url, model }: VendorArgs, options: TranscriptionOptions): URL {
   const hints = boundedHints(options.hints);
   return socketUrl(url, "/v3/ws", [
     ["sample_rate", String(options.rate)],
@@ -63,7 +64,7 @@ function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOpti
 }
 
 function openStream(
-  args: RecogniserOptions, options: TranscriptionOptions,
+  args: VendorArgs, options: TranscriptionOptions,
   publish: (event: TranscriptEvent) => void,
 ): TranscriberStream {
   const complain = createComplaints(args, VENDOR, NEWS);

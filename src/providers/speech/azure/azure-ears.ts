@@ -6,13 +6,14 @@ import { monoWav } from "#audio/wav.ts";
 import { ProviderError } from "#core/faults.ts";
 import type { System, Timer } from "#core/system.ts";
 import { errorText } from "#providers/error-text.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import { Pieces } from "#providers/speech/pieces.ts";
 import { localeOf } from "#providers/speech/locales.ts";
 import type {
   Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
 import {
-  askedStream, boundedHints, bytesOfPcm, createComplaints, RecognitionLink, type RecogniserOptions,
+  askedStream, boundedHints, bytesOfPcm, createComplaints, RecognitionLink,
 } from "#providers/speech/recognition-link.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 import { messageCheck, messageOf, soundMessage, textMessage, type AzureMessage } from "./azure-wire.ts";
@@ -32,7 +33,7 @@ const EMPTY = new Set([
   "NoMatch", "InitialSilenceTimeout", "BabbleTimeout", "EndOfDictation", "EndSilenceTimeout",
 ]);
 
-type AzureEarsOptions = Omit<RecogniserOptions, "model">;
+type AzureEarsOptions = Omit<VendorArgs, "model">;
 
 export function createAzureEars(args: AzureEarsOptions): Transcriber {
   assertKey(args.key);

@@ -1,6 +1,7 @@
 // Speech by Azure, by a request for each piece of text (`cognitiveservices/v1`), answered as it is
 // made. Where the assistant's voice is none of Azure's, one of the two that speak every language is
 // asked for.
+import type { VendorConfig } from "#providers/speech/engines.ts";
 import type { SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { localeOf } from "#providers/speech/locales.ts";
 import { RequestedSpeech } from "#providers/speech/requested-speech.ts";
@@ -18,12 +19,6 @@ const ESCAPES: Record<string, string> = {
 /** What XML cannot hold, however it is written. */
 const NO_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
 
-interface AzureVoiceOptions {
-  /** Base such as `https://westeurope.tts.speech.microsoft.com`. */
-  url: string;
-  key: string | null;
-}
-
 const escaped = (text: string): string =>
   text.toWellFormed().replace(NO_XML, " ").replace(/[&<>"']/g, (sign) => ESCAPES[sign] ?? sign);
 
@@ -40,7 +35,7 @@ function ssmlOf(text: string, { gender, language, speed, voice }: SynthesisOptio
     + "</voice></speak>";
 }
 
-export function createAzureVoice({ key, url }: AzureVoiceOptions): Synthesizer {
+export function createAzureVoice({ key, url }: Omit<VendorConfig, "model">): Synthesizer {
   const http = createVendorHttp({
     vendor: VENDOR, url, key,
     headers: {

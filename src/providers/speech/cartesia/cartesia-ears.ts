@@ -3,12 +3,13 @@
 // they come.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import { Pieces } from "#providers/speech/pieces.ts";
 import type {
   Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
 import {
-  askedStream, boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+  askedStream, boundedHints, createComplaints, RecognitionLink,
 } from "#providers/speech/recognition-link.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 import { CARTESIA, cartesiaErrorCheck, cartesiaFault, cartesiaHeaders } from "./cartesia.ts";
@@ -29,7 +30,7 @@ const transcriptCheck = TypeCompiler.Compile(Type.Object({
   language: Type.Optional(Type.String()),
 }));
 const flushCheck = TypeCompiler.Compile(Type.Object({ type: Type.Literal("flush_done") }));
-export function createCartesiaEars(args: RecogniserOptions): Transcriber {
+export function createCartesiaEars(args: VendorArgs): Transcriber {
   assertKey(args.key);
   listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
   return {
@@ -39,7 +40,7 @@ export function createCartesiaEars(args: RecogniserOptions): Transcriber {
   };
 }
 
-function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOptions): URL {
+function listenUrl({ url, model }: VendorArgs, options: TranscriptionOptions): URL {
   const isOther = ENGLISH_MODEL.test(model) && options.language !== "en";
   let chars = 0;
   const hints = boundedHints(options.hints)
@@ -54,7 +55,7 @@ function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOpti
 }
 
 function openStream(
-  args: RecogniserOptions, options: TranscriptionOptions,
+  args: VendorArgs, options: TranscriptionOptions,
   publish: (event: TranscriptEvent) => void,
 ): TranscriberStream {
   const complain = createComplaints(args, CARTESIA, new Set(["done"]));

@@ -4,9 +4,8 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
-import type { Logger } from "#core/logger.ts";
-import type { System } from "#core/system.ts";
 import { jsonOf } from "#core/values.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import type {
   Pcm, SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
 } from "#providers/speech/port.ts";
@@ -37,16 +36,7 @@ const timesCheck = TypeCompiler.Compile(Type.Object({
 }));
 const doneCheck = TypeCompiler.Compile(Type.Object({ type: Type.Literal("done") }));
 
-interface CartesiaVoiceOptions {
-  /** Base such as `https://api.cartesia.ai`; `wss:` means the same. */
-  url: string;
-  key: string | null;
-  model: string;
-  system: System;
-  log: Logger;
-}
-
-export function createCartesiaVoice(args: CartesiaVoiceOptions): Synthesizer {
+export function createCartesiaVoice(args: VendorArgs): Synthesizer {
   assertKey(args.key);
   const url = socketUrl(args.url, "/tts/websocket", []);
   const lines = createLines({
@@ -60,7 +50,7 @@ export function createCartesiaVoice(args: CartesiaVoiceOptions): Synthesizer {
 }
 
 class CartesiaStream implements SynthesisStream {
-  readonly #args: CartesiaVoiceOptions;
+  readonly #args: VendorArgs;
   readonly #options: SynthesisOptions;
   readonly #publish: (event: SynthesisEvent) => void;
   readonly #link: SynthesisLink;
@@ -74,7 +64,7 @@ class CartesiaStream implements SynthesisStream {
   #marks: { sample: number; chars: number }[] = [];
 
   constructor(
-    args: CartesiaVoiceOptions, line: { lines: Lines; url: URL }, options: SynthesisOptions,
+    args: VendorArgs, line: { lines: Lines; url: URL }, options: SynthesisOptions,
     publish: (event: SynthesisEvent) => void,
   ) {
     this.#args = args;

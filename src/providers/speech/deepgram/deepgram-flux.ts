@@ -4,11 +4,12 @@ import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { OneOf } from "#core/schema.ts";
 import type { Timer } from "#core/system.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import type {
   Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
 import {
-  boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+  boundedHints, createComplaints, RecognitionLink,
 } from "#providers/speech/recognition-link.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 import { CLOSE_STREAM, DEEPGRAM_NEWS, keyHeader } from "./deepgram.ts";
@@ -33,7 +34,7 @@ const TurnInfo = Type.Object({
 type TurnInfo = Static<typeof TurnInfo>;
 const turnInfoCheck = TypeCompiler.Compile(TurnInfo);
 
-export function createDeepgramFlux(args: RecogniserOptions): Transcriber {
+export function createDeepgramFlux(args: VendorArgs): Transcriber {
   assertKey(args.key);
   listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
   return {
@@ -43,7 +44,7 @@ export function createDeepgramFlux(args: RecogniserOptions): Transcriber {
   };
 }
 
-function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOptions): URL {
+function listenUrl({ url, model }: VendorArgs, options: TranscriptionOptions): URL {
   const query: [string, string][] = [
     ["model", model],
     ["encoding", "linear16"],
@@ -61,7 +62,7 @@ function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOpti
 }
 
 class FluxStream implements TranscriberStream {
-  readonly #args: RecogniserOptions;
+  readonly #args: VendorArgs;
   readonly #publish: (event: TranscriptEvent) => void;
   readonly #link: RecognitionLink;
   readonly #silence: Pcm;
@@ -77,7 +78,7 @@ class FluxStream implements TranscriberStream {
   coveredMs = 0;
 
   constructor(
-    args: RecogniserOptions, options: TranscriptionOptions,
+    args: VendorArgs, options: TranscriptionOptions,
     publish: (event: TranscriptEvent) => void,
   ) {
     this.#args = args;

@@ -3,11 +3,12 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { Timer } from "#core/system.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import type {
   Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
 import {
-  boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+  boundedHints, createComplaints, RecognitionLink,
 } from "#providers/speech/recognition-link.ts";
 import { deepgramHearsSeveral } from "#providers/speech/vendor-models.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
@@ -53,7 +54,7 @@ export const CLOSE_STREAM = JSON.stringify({ type: "CloseStream" });
 export const keyHeader = (key: string | null): Record<string, string> =>
   key === null ? {} : { authorization: `Token ${key}` };
 
-export function createDeepgram(args: RecogniserOptions): Transcriber {
+export function createDeepgram(args: VendorArgs): Transcriber {
   assertKey(args.key);
   listenUrl(args, { rate: 8000, language: "en", languages: ["en"], hints: [] });
   return {
@@ -63,7 +64,7 @@ export function createDeepgram(args: RecogniserOptions): Transcriber {
   };
 }
 
-function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOptions): URL {
+function listenUrl({ url, model }: VendorArgs, options: TranscriptionOptions): URL {
   // Before nova-3 hints had another name.
   const hintName = /^(nova-3|flux)/.test(model) ? "keyterm" : "keywords";
   const hearsSeveral = options.languages.length > 1 && deepgramHearsSeveral(model);
@@ -88,7 +89,7 @@ function listenUrl({ url, model }: RecogniserOptions, options: TranscriptionOpti
 }
 
 class DeepgramStream implements TranscriberStream {
-  readonly #args: RecogniserOptions;
+  readonly #args: VendorArgs;
   readonly #publish: (event: TranscriptEvent) => void;
   readonly #link: RecognitionLink;
   #isOpen = true;
@@ -103,7 +104,7 @@ class DeepgramStream implements TranscriberStream {
   #timer: Timer | null = null;
 
   constructor(
-    args: RecogniserOptions, options: TranscriptionOptions,
+    args: VendorArgs, options: TranscriptionOptions,
     publish: (event: TranscriptEvent) => void,
   ) {
     this.#args = args;

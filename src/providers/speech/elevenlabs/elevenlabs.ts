@@ -12,10 +12,9 @@
 // as spoken: nothing else says which text the audio belongs to.
 import { createResampler, type Resampler } from "#audio/resampler.ts";
 import { ProviderError } from "#core/faults.ts";
-import type { Logger } from "#core/logger.ts";
-import type { System } from "#core/system.ts";
 import { jsonOf, recordOf, textOf } from "#core/values.ts";
 import { errorText } from "#providers/error-text.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import { messageCheck, SpokenWords, type Message } from "./elevenlabs-words.ts";
 import type {
   Pcm, SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
@@ -45,14 +44,7 @@ const PASSING_ERRORS = new Set([
 ]);
 const INTERNAL_ERROR = 1011;
 
-export interface ElevenLabsOptions {
-  /** Base such as `wss://api.elevenlabs.io`; `https:` means the same. */
-  url: string;
-  /** Null: the server asks for none. */
-  key: string | null;
-  model: string;
-  system: System;
-  log: Logger;
+export interface ElevenLabsOptions extends VendorArgs {
   limits?: Partial<VendorSocketLimits>;
 }
 

@@ -3,10 +3,10 @@
 // over another one by the handle the vendor gives for it, at a moment when nobody speaks. A
 // connection that breaks off is followed by another in the same way.
 import { ProviderError } from "#core/faults.ts";
-import type { Logger } from "#core/logger.ts";
-import type { System, Timer } from "#core/system.ts";
+import type { Timer } from "#core/system.ts";
 import { jsonOf } from "#core/values.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import { SoundToModel } from "#providers/speech/model-sound.ts";
 import type {
   Pcm, SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
@@ -20,17 +20,7 @@ const PATH = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGene
 /** From the connection to the setup being taken. */
 const READY_MS = 10_000;
 
-interface GeminiLiveOptions {
-  /** Base such as `https://generativelanguage.googleapis.com`; `wss:` means the same. */
-  url: string;
-  /** Null: the server asks for none. */
-  key: string | null;
-  model: string;
-  system: System;
-  log: Logger;
-}
-
-export function createGeminiLive(args: GeminiLiveOptions): SpeechToSpeech {
+export function createGeminiLive(args: VendorArgs): SpeechToSpeech {
   assertKey(args.key);
   liveUrl(args);
   return {
@@ -40,11 +30,11 @@ export function createGeminiLive(args: GeminiLiveOptions): SpeechToSpeech {
 }
 
 /** The vendor takes the key of a WebSocket in its address alone. */
-const liveUrl = ({ key, url }: GeminiLiveOptions): URL =>
+const liveUrl = ({ key, url }: VendorArgs): URL =>
   socketUrl(url, PATH, key === null ? [] : [["key", key]]);
 
 class GeminiSession implements SpeechToSpeechSession {
-  readonly #args: GeminiLiveOptions;
+  readonly #args: VendorArgs;
   #options: SpeechToSpeechOptions;
   readonly #publish: (event: SpeechToSpeechEvent) => void;
   readonly #turns: GeminiTurns;
@@ -61,7 +51,7 @@ class GeminiSession implements SpeechToSpeechSession {
   #isToMove = false;
 
   constructor(
-    args: GeminiLiveOptions, options: SpeechToSpeechOptions,
+    args: VendorArgs, options: SpeechToSpeechOptions,
     publish: (event: SpeechToSpeechEvent) => void,
   ) {
     this.#args = args;

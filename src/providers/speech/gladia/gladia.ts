@@ -4,12 +4,13 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import { Pieces } from "#providers/speech/pieces.ts";
 import type {
   Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
 import {
-  askedStream, boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+  askedStream, boundedHints, createComplaints, RecognitionLink,
 } from "#providers/speech/recognition-link.ts";
 import { createVendorHttp, type VendorHttp } from "#providers/speech/vendor-http.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
@@ -36,7 +37,7 @@ const transcriptCheck = TypeCompiler.Compile(Type.Object({
   }),
 }));
 
-export function createGladia(args: RecogniserOptions): Transcriber {
+export function createGladia(args: VendorArgs): Transcriber {
   const { key, model, url } = args;
   assertKey(key);
   // Sockets are elsewhere, but an address that is none is found now.
@@ -92,7 +93,7 @@ async function askForSession(
 }
 
 function openStream(
-  args: RecogniserOptions, http: VendorHttp, options: TranscriptionOptions,
+  args: VendorArgs, http: VendorHttp, options: TranscriptionOptions,
   publish: (event: TranscriptEvent) => void,
 ): TranscriberStream {
   const complain = createComplaints(args, VENDOR, NEWS);

@@ -3,6 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
+import type { VendorConfig } from "#providers/speech/engines.ts";
 import { localeOf } from "#providers/speech/locales.ts";
 import type { SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { RequestedSpeech } from "#providers/speech/requested-speech.ts";
@@ -15,12 +16,6 @@ const WAV_DATA = "data";
 const WAV_DATA_BYTES = 8;
 
 const answerCheck = TypeCompiler.Compile(Type.Object({ audioContent: Type.String() }));
-
-interface GoogleVoiceOptions {
-  /** Base such as `https://texttospeech.googleapis.com`. */
-  url: string;
-  key: string | null;
-}
 
 const requestOf = (text: string, options: SynthesisOptions): object => {
   const { gender, language, rate, speed, voice } = options;
@@ -44,7 +39,7 @@ function samplesOf(bytes: Buffer): Buffer {
   return at < 0 ? Buffer.alloc(0) : bytes.subarray(at + WAV_DATA_BYTES);
 }
 
-export function createGoogleVoice({ key, url }: GoogleVoiceOptions): Synthesizer {
+export function createGoogleVoice({ key, url }: Omit<VendorConfig, "model">): Synthesizer {
   const http = createVendorHttp({
     vendor: VENDOR, url, key,
     headers: key === null ? {} : { "x-goog-api-key": key },

@@ -1,20 +1,12 @@
 // What OpenAI's two interfaces of sound over HTTP have in common, which OpenAI, Speaches,
 // Kokoro-FastAPI and others speak. Used by openai-speech.ts and openai-transcription.ts.
-import type { Logger } from "#core/logger.ts";
-import type { System } from "#core/system.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import { createVendorHttp, type VendorHttp, type VendorHttpLimits } from "#providers/speech/vendor-http.ts";
 
 /** As messages for operators call it, for it may be anybody's. */
 export const SPEECH_SERVER = "the speech server";
 
-export interface OpenAiAudioOptions {
-  /** Base such as `http://127.0.0.1:8000/v1`. */
-  url: string;
-  /** Null: the server asks for none. */
-  key: string | null;
-  model: string;
-  system: System;
-  log: Logger;
+export interface OpenAiAudioOptions extends VendorArgs {
   limits?: Partial<VendorHttpLimits>;
 }
 

@@ -2,11 +2,11 @@
 // today's names or the earlier ones (Speaches). A session that loses its connection has failed: the
 // conversation is kept by the server and goes with it.
 import { ProviderError } from "#core/faults.ts";
-import type { Logger } from "#core/logger.ts";
-import type { System, Timer } from "#core/system.ts";
+import type { Timer } from "#core/system.ts";
 import { errorText } from "#providers/error-text.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import { jsonOf } from "#core/values.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import { SoundToModel } from "#providers/speech/model-sound.ts";
 import { Replies } from "./openai-realtime-replies.ts";
 import {
@@ -23,17 +23,7 @@ const USER_TEXT_CHARS_MAX = 8192;
 const COMPLAINTS_LOGGED_MAX = 20;
 const SETTINGS_EVENT = "settings";
 
-interface OpenAiRealtimeOptions {
-  /** Base such as `https://api.openai.com/v1`; `wss:` means the same. */
-  url: string;
-  /** Null: the server asks for none. */
-  key: string | null;
-  model: string;
-  system: System;
-  log: Logger;
-}
-
-export function createOpenAiRealtime(args: OpenAiRealtimeOptions): SpeechToSpeech {
+export function createOpenAiRealtime(args: VendorArgs): SpeechToSpeech {
   assertKey(args.key);
   realtimeUrl(args, args.model);
   return {
@@ -42,13 +32,13 @@ export function createOpenAiRealtime(args: OpenAiRealtimeOptions): SpeechToSpeec
   };
 }
 
-function realtimeUrl({ url }: OpenAiRealtimeOptions, model: string): URL {
+function realtimeUrl({ url }: VendorArgs, model: string): URL {
   const { pathname } = new URL(url);
   return socketUrl(url, pathname === "/" ? "/v1/realtime" : "/realtime", [["model", model]]);
 }
 
 class RealtimeSession implements SpeechToSpeechSession {
-  readonly #args: OpenAiRealtimeOptions;
+  readonly #args: VendorArgs;
   #options: SpeechToSpeechOptions;
   readonly #publish: (event: SpeechToSpeechEvent) => void;
   readonly #socket: VendorSocket;
@@ -65,7 +55,7 @@ class RealtimeSession implements SpeechToSpeechSession {
   #complaints = 0;
 
   constructor(
-    args: OpenAiRealtimeOptions,
+    args: VendorArgs,
     options: SpeechToSpeechOptions,
     publish: (event: SpeechToSpeechEvent) => void,
   ) {

@@ -5,12 +5,13 @@ import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
 import { errorText } from "#providers/error-text.ts";
+import type { VendorArgs } from "#providers/speech/engines.ts";
 import { Pieces } from "#providers/speech/pieces.ts";
 import type {
   Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
 import {
-  askedStream, boundedHints, createComplaints, RecognitionLink, type RecogniserOptions,
+  askedStream, boundedHints, createComplaints, RecognitionLink,
 } from "#providers/speech/recognition-link.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 
@@ -34,7 +35,7 @@ const errorCheck = TypeCompiler.Compile(Type.Object({
   error_message: Type.Optional(Type.String()),
 }));
 
-export function createSoniox(args: RecogniserOptions): Transcriber {
+export function createSoniox(args: VendorArgs): Transcriber {
   assertKey(args.key);
   socketUrl(args.url, "/transcribe-websocket", []);
   return {
@@ -60,7 +61,7 @@ function configOf(model: string, options: TranscriptionOptions): string {
 }
 
 function openStream(
-  args: RecogniserOptions, options: TranscriptionOptions,
+  args: VendorArgs, options: TranscriptionOptions,
   publish: (event: TranscriptEvent) => void,
 ): TranscriberStream {
   const complain = createComplaints(args, VENDOR, new Set());
