@@ -21,15 +21,7 @@ import { keyReused, notFound, restarting, settled, type Sent } from "./outcomes.
 import { createRefusals } from "./refusals.ts";
 import { askWhenFree, type NewTurn } from "./turns/begin.ts";
 import type {
-  BeginOutcome,
-  Conversation,
-  ConversationFilter,
-  ConversationStore,
-  ConversationSummary, ListedConversation,
-  FailedReply,
-  Given,
-  Message,
-  TurnResult,
+  BeginOutcome, Conversation, ConversationStore, ConversationSummary, Given, Message, TurnResult,
 } from "./records.ts";
 
 export interface ConversationOptions extends Omit<AnswerOptions, "recent"> {
@@ -87,15 +79,10 @@ export interface Conversations {
   hasOfVisitor: ConversationStore["hasOfVisitor"];
   history(uuid: string): Promise<{ conversation: Conversation; messages: Message[] }>;
   /** For the owner, newest first: replies that failed and were not had since. */
-  failedReplies(conversationId: number, rows: number): Promise<FailedReply[]>;
+  failedReplies: ConversationStore["failedReplies"];
   /** As lists show it. Throws Fault 404. */
   summary(accountId: number, uuid: string): Promise<ConversationSummary>;
-  list(
-    accountId: number,
-    filter: ConversationFilter,
-    before: number,
-    rows: number,
-  ): Promise<ListedConversation[]>;
+  list: ConversationStore["list"];
   /** Resolves once the message is stored; throws a Fault when it is refused. */
   send(message: Send): Promise<Sent>;
   /**
@@ -404,13 +391,13 @@ export function createConversations(options: ConversationOptions): Conversations
       const conversation = await get(uuid);
       return { conversation, messages: await store.history(conversation.id) };
     },
-    failedReplies: (conversationId, rows) => store.failedReplies(conversationId, rows),
+    failedReplies: store.failedReplies,
     summary: async (accountId, uuid) => {
       const found = await store.summary(accountId, uuid);
       if (!found) throw new Fault(404, "Conversation not found");
       return found;
     },
-    list: (accountId, filter, before, rows) => store.list(accountId, filter, before, rows),
+    list: store.list,
     send: createSend(options, turns),
     stop: async (uuid, turnId = null) => {
       const conversation = await get(uuid);

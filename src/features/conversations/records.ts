@@ -233,7 +233,7 @@ export interface LastMessage {
 }
 
 /** A row of the account's list with what was written last; null: nothing. */
-export interface ListedConversation extends ConversationSummary {
+interface ListedConversation extends ConversationSummary {
   last: LastMessage | null;
 }
 

@@ -36,14 +36,8 @@ export interface IndexedMessage {
   text: string;
 }
 
-/** Steps of the commands that store and remove chunks, inside their transaction. */
-export interface SearchCommands {
-  index(chunks: IndexedChunk[]): Promise<void>;
-  /**
-   * Chunks of the document from position `first` to before `end`; to be called while they are
-   * still there.
-   */
-  forget(chunks: { documentId: number; first: number; end: number }): Promise<void>;
+/** Steps of the commands that keep the index of messages, inside their transaction. */
+export interface MessageSteps {
   /** The condition under which a message may not be in its index yet. */
   isMissing(id: string): string;
   indexMessages(messages: IndexedMessage[]): Promise<void>;
@@ -55,6 +49,16 @@ export interface SearchCommands {
    * another, so that numbers of rows are committed in their order.
    */
   transactions(): Promise<{ own: number; oldest: number } | null>;
+}
+
+/** And of those that store and remove chunks. */
+export interface SearchCommands extends MessageSteps {
+  index(chunks: IndexedChunk[]): Promise<void>;
+  /**
+   * Chunks of the document from position `first` to before `end`; to be called while they are
+   * still there.
+   */
+  forget(chunks: { documentId: number; first: number; end: number }): Promise<void>;
 }
 
 /** A vector as it lies in the database. */

@@ -4,7 +4,7 @@
 import { stemmer } from "stemmer";
 import { LIMITS } from "#core/limits.ts";
 import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/search/message-search.ts";
-import type { Hit, SearchCommands, SearchIndex } from "#storage/search/search.ts";
+import type { Hit, MessageSteps, SearchCommands, SearchIndex } from "#storage/search/search.ts";
 import { aside, together, type Reader, type Sql } from "#storage/sql.ts";
 import { termsOf, wordsOf } from "#storage/search/words.ts";
 
@@ -225,12 +225,7 @@ export function createSearchCommands(sql: Sql): SearchCommands {
   };
 }
 
-type MessageSteps =
-  "isMissing" | "indexMessages" | "clearMessages" | "forgetMessages" | "transactions";
-
-function createMessageIndex(
-  sql: Sql,
-): Pick<SearchCommands, MessageSteps> {
+function createMessageIndex(sql: Sql): MessageSteps {
   const insert = sql.prepare(`
     INSERT INTO message_index (message_id, conversation_id, words)
     SELECT id, conversation_id, CAST(words AS tsvector) FROM unnest(

@@ -1,6 +1,8 @@
 // The search index in SQLite: FTS5 with BM25 for words, sqlite-vec for meaning.
 import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/search/message-search.ts";
-import { bytesOf, type Hit, type SearchCommands, type SearchIndex } from "#storage/search/search.ts";
+import {
+  bytesOf, type Hit, type MessageSteps, type SearchCommands, type SearchIndex,
+} from "#storage/search/search.ts";
 import { aside, type Reader, type Sql } from "#storage/sql.ts";
 import { indexable, termsOf } from "#storage/search/words.ts";
 
@@ -84,12 +86,7 @@ export function createSearchCommands(sql: Sql): SearchCommands {
   };
 }
 
-type MessageSteps =
-  "isMissing" | "indexMessages" | "clearMessages" | "forgetMessages" | "transactions";
-
-function createMessageIndex(
-  sql: Sql,
-): Pick<SearchCommands, MessageSteps> {
+function createMessageIndex(sql: Sql): MessageSteps {
   const insert = sql.prepare("INSERT INTO message_index (rowid, words) VALUES (@id, @words)");
   const forget = sql.prepare(`
     DELETE FROM message_index WHERE rowid IN (
