@@ -94,7 +94,6 @@ export interface TextFieldProps extends FieldProps {
   required?: boolean;
   maxLength?: number;
   autoComplete?: string;
-  disabled?: boolean;
 }
 
 export function TextField(props: TextFieldProps) {

@@ -9,15 +9,18 @@ import { about } from "./labels.ts";
 import { idOf, optionsOf } from "./lookups.ts";
 import { decimal } from "#ui/dashboard/kit/format.ts";
 
-/** Label and hint are those of labels.ts where they are not given. */
 interface Bound {
   name: Field;
+}
+
+/** In place of those of labels.ts. */
+interface Given {
   label?: string | undefined;
   hint?: ComponentChildren;
 }
 
 /** The setting, as whatever its field takes it for; `told`: what people read of it. */
-function useSetting<T>(name: Field, given: Omit<Bound, "name">): {
+function useSetting<T>(name: Field, given: Given = {}): {
   value: T | null; set(value: T | null): void;
   told: { setting: string; label: string; hint: ComponentChildren; error: string | undefined };
 } {
@@ -36,37 +39,37 @@ function useSetting<T>(name: Field, given: Omit<Bound, "name">): {
   };
 }
 
-export function Text({ name, label, hint, ...rest }: Bound & Pick<TextFieldProps, "type" | "placeholder">) {
+export function Text(
+  { name, label, hint, ...rest }: Bound & Given & Pick<TextFieldProps, "type" | "placeholder">,
+) {
   const { value, told, set } = useSetting<string>(name, { label, hint });
   return <TextField {...rest} {...told} value={value ?? ""} onInput={set} />;
 }
 
-export function LongText({ name, label, hint, ...rest }: Bound & {
+export function LongText({ name, hint, ...rest }: Bound & Pick<Given, "hint"> & {
   rows?: number; placeholder?: string; maxLength?: number;
 }) {
-  const { value, told, set } = useSetting<string>(name, { label, hint });
+  const { value, told, set } = useSetting<string>(name, { hint });
   return <TextArea {...rest} {...told} value={value ?? ""} onInput={set} />;
 }
 
-export function Amount({ name, label, hint, ...rest }: Bound & {
-  min?: number; max?: number; step?: number;
-}) {
-  const { value, told, set } = useSetting<number>(name, { label, hint });
+export function Amount({ name, ...rest }: Bound & { min?: number; max?: number; step?: number }) {
+  const { value, told, set } = useSetting<number>(name);
   return <NumberField {...rest} {...told} value={value} onInput={set} />;
 }
 
-export function Choice({ name, label, hint, ...rest }: Bound & { options: Option[] }) {
-  const { value, told, set } = useSetting<string>(name, { label, hint });
+export function Choice({ name, ...rest }: Bound & { options: Option[] }) {
+  const { value, told, set } = useSetting<string>(name);
   return <SelectField {...rest} {...told} value={value ?? ""} onInput={set} />;
 }
 
 /** One of the account's or the catalog's rows. */
-export function Row({ name, items, none, label, hint }: Bound & {
+export function Row({ name, items, none }: Bound & {
   items: { id: number; name: string }[] | null;
   /** How having none is called; absent: one must be chosen. */
   none?: string;
 }) {
-  const { value, told, set } = useSetting<number>(name, { label, hint });
+  const { value, told, set } = useSetting<number>(name);
   return (
     <SelectField
       {...told} options={optionsOf(items, value, none)}
@@ -75,24 +78,20 @@ export function Row({ name, items, none, label, hint }: Bound & {
   );
 }
 
-export function Switch({ name, isDisabled = false, label, hint }: Bound & {
-  isDisabled?: boolean;
-}) {
-  const { value, told, set } = useSetting<boolean>(name, { label, hint });
-  return <Toggle {...told} value={value === true} disabled={isDisabled} onInput={set} />;
+export function Switch({ name, hint }: Bound & Pick<Given, "hint">) {
+  const { value, told, set } = useSetting<boolean>(name, { hint });
+  return <Toggle {...told} value={value === true} onInput={set} />;
 }
 
-export function Slider({ name, min = 0, max = 1, step = 0.05, ...given }: Bound & {
-  min?: number; max?: number; step?: number;
-}) {
+export function Slider({ name, min = 0, max = 1 }: Bound & { min?: number; max?: number }) {
   const id = useId();
-  const { value, told: { label, hint, error, setting }, set } = useSetting<number>(name, given);
+  const { value, told: { label, hint, error, setting }, set } = useSetting<number>(name);
   const note = error ?? hint;
   return (
     <div class={`field assistants-slider ${error ? "wrong" : ""}`}>
       <label for={id}>{label} <output for={id}>{decimal(value ?? 0, 2)}</output></label>
       <input
-        id={id} type="range" min={min} max={max} step={step} value={value ?? 0}
+        id={id} type="range" min={min} max={max} step={0.05} value={value ?? 0}
         data-setting={setting} aria-describedby={note ? `${id}-note` : undefined}
         {...(error ? { "aria-invalid": true } : {})}
         onInput={(event) => set(event.currentTarget.valueAsNumber)}
