@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
+import { Worker } from "node:worker_threads";
+import { StorageFailure } from "#core/faults.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { createThreadReader, readerOver, type SqliteReader } from "#storage/engines/sqlite/reader.ts";
 import { storageOver } from "#storage/engines/sqlite/storage.ts";
-import { aside } from "#storage/sql.ts";
+import { aside, type Sql } from "#storage/sql.ts";
 import { testDataDir } from "#support/server.ts";
 
 const RANGE = { from: 0, to: 1 };
@@ -77,6 +79,48 @@ test("[SO86] what a server reads aside keeps nobody waiting, and is what was sto
   assert.ok(turns > 1, String(turns));
   await reader.close();
   await assert.rejects(zones(), /the database was closed/);
+  db.close();
+  rmSync(place, { recursive: true });
+});
+
+test("[SO101] a reading thread that ends refuses what it was asked, and nothing of another moment; the next read has a new one", async (t) => {
+  const place = testDataDir();
+  const db = openWriter(place, { migrate: true });
+  const reader = createThreadReader(place);
+  const threads: Worker[] = [];
+  const { postMessage } = Worker.prototype;
+  t.mock.method(Worker.prototype, "postMessage", function post(this: Worker, message: unknown) {
+    if (!threads.includes(this)) threads.push(this);
+    postMessage.call(this, message);
+  });
+  const COUNT = `
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < @last)
+    SELECT count(*) AS rows FROM n`;
+  const count = async (sql: Sql, last: number): Promise<{ rows: number }> =>
+    sql.prepare<object, { rows: number }>(COUNT).one({ last });
+  const ended = (error: unknown): boolean =>
+    error instanceof StorageFailure && error.message === "the reading thread ended";
+  const busy = reader.snapshot((sql) => {
+    const counted = count(sql, 300_000);
+    void threads[0]?.terminate();
+    return counted;
+  });
+  const behind = reader.snapshot((sql) => count(sql, 2));
+  await assert.rejects(busy, ended);
+  assert.deepEqual(await behind, { rows: 2 });
+  await assert.rejects(reader.snapshot(async (sql) => {
+    await count(sql, 3);
+    await threads[1]?.terminate();
+    return count(sql, 3);
+  }), ended);
+  await assert.rejects(reader.snapshot(async (sql) => {
+    const counted = await count(sql, 3);
+    await threads[2]?.terminate();
+    return counted;
+  }), ended);
+  assert.deepEqual(await reader.snapshot((sql) => count(sql, 4)), { rows: 4 });
+  assert.equal(threads.length, 4);
+  await reader.close();
   db.close();
   rmSync(place, { recursive: true });
 });

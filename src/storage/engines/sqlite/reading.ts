@@ -12,6 +12,9 @@ export type FromReading = { value: unknown } | { error: unknown };
 
 const READING_FILE = workerFile("read");
 
+/** A transaction ends with its thread: nothing but the next one's beginning starts another. */
+const BEGIN = "BEGIN";
+
 type Ask = (message: ToReading) => Promise<unknown>;
 
 const neverWrites = (): never => {
@@ -40,6 +43,9 @@ const sqlOver = (ask: Ask): Sql => ({
   dialect: DIALECT,
 });
 
+const ended = (cause?: unknown): StorageFailure =>
+  new StorageFailure("the reading thread ended", cause);
+
 interface Waiting { resolve(value: unknown): void; reject(error: unknown): void }
 
 export function createThreadReading(dataDir: string): Moments {
@@ -53,7 +59,7 @@ export function createThreadReading(dataDir: string): Moments {
       worker = null;
       const left = waiting;
       waiting = [];
-      for (const { reject } of left) reject(new StorageFailure("the reading thread ended", cause));
+      for (const { reject } of left) reject(ended(cause));
     };
     started.on("message", (message: FromReading) => {
       const asked = waiting.shift();
@@ -66,6 +72,7 @@ export function createThreadReading(dataDir: string): Moments {
   };
   const ask: Ask = (message) => new Promise((resolve, reject) => {
     if (isClosed) return reject(new StorageFailure("the database was closed"));
+    if (!worker && message.text !== BEGIN) return reject(ended());
     worker ??= start();
     waiting.push({ resolve, reject });
     worker.postMessage(message);
@@ -76,9 +83,9 @@ export function createThreadReading(dataDir: string): Moments {
     close: async () => {
       isClosed = true;
       if (!worker) return;
-      const ended = new Promise((resolve) => worker?.once("exit", resolve));
+      const gone = new Promise((resolve) => worker?.once("exit", resolve));
       worker.postMessage("close");
-      await ended;
+      await gone;
     },
   };
 }
