@@ -214,7 +214,7 @@ test("[SO85] the books are compared by joins: no list is looked through for each
   for (const plan of plans) assert.doesNotMatch(plan, /SubPlan/);
 });
 
-test("[SO87] deliveries of a call and those that wait, and a thing's ledger entries, are found by an index of theirs", async () => {
+test("[SO87] [SO102] deliveries of a call, those that wait and those given up, and a thing's ledger entries, are found by an index of theirs", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const { createSearchCommands: commands, createSearchIndex: index } =
@@ -230,7 +230,8 @@ test("[SO87] deliveries of a call and those that wait, and a thing's ledger entr
   db.close();
   rmSync(place, { recursive: true });
   for (const name of [
-    "webhook_deliveries_of_call", "webhook_deliveries_pending", "sqlite_autoindex_ledger_1",
+    "webhook_deliveries_of_call", "webhook_deliveries_pending", "webhook_deliveries_dead",
+    "sqlite_autoindex_ledger_1",
   ]) assert.ok(used.includes(name), `${name} is not used: ${used.join("; ")}`);
 });
 

@@ -102,12 +102,13 @@ const MATCHES = {
   pending: `d.state = 'pending' AND d.id > 0 AND +d.account_id = @accountId AND d.endpoint_id IN (
       SELECT id FROM webhook_endpoints WHERE account_id = @accountId)
     AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
+  dead: `d.state = 'dead' AND d.account_id = @accountId AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
   others: `d.account_id = @accountId AND ${IN_STATE} AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
 };
 
 function matchesOf({ state, type, endpointId, callId }: DeliveryFilter): keyof typeof MATCHES {
   if (callId !== undefined) return "ofCall";
-  if (state === "pending") return "pending";
+  if (state === "pending" || state === "dead") return state;
   return [state, type, endpointId].every((one) => one === undefined) ? "all" : "others";
 }
 
@@ -124,7 +125,8 @@ function createPages(reader: Reader): Pick<WebhookStore, "countDeliveries" | "de
   });
   const reads = {
     all: readsOf(MATCHES.all), ofCall: readsOf(MATCHES.ofCall),
-    pending: readsOf(MATCHES.pending), others: readsOf(MATCHES.others),
+    pending: readsOf(MATCHES.pending), dead: readsOf(MATCHES.dead),
+    others: readsOf(MATCHES.others),
   };
   return {
     deliveries: async (accountId, filter, offset, rows) => (await reads[matchesOf(filter)].list
