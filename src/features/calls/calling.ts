@@ -69,8 +69,7 @@ const WEB_RATE = 16_000;
 
 export function createCalling(options: CallingOptions): Calling {
   const { media, calls, capacity, system, log } = options;
-  const live = new Map<number, LiveCall>();
-  const { opening, preparing } = createOpening(options, live);
+  const { live, opening, preparing } = createOpening(options);
   const { finish, look: lookForEnded, leave } = createAfterCall(options);
   capacity.count(() => live.values());
   const keep = (what: string, work: Promise<unknown>): void => {
@@ -143,8 +142,9 @@ export function createCalling(options: CallingOptions): Calling {
 
 type Preparing = <T>(call: Call, work: () => Promise<T>) => Promise<T>;
 
-/** Calls whose record has begun and which are not open yet, as their assistant is looked up. */
-function createOpening({ offer }: CallingOptions, live: ReadonlyMap<number, LiveCall>) {
+/** Calls that are open, and those whose record has begun and which are about to be. */
+function createOpening({ offer }: CallingOptions) {
+  const live = new Map<number, LiveCall>();
   const opening = new Map<number, Promise<void>>();
   const preparing: Preparing = async ({ id }, work) => {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -160,7 +160,7 @@ function createOpening({ offer }: CallingOptions, live: ReadonlyMap<number, Live
       resolve();
     }
   };
-  return { opening, preparing };
+  return { live, opening, preparing };
 }
 
 type Open = (call: Call, assistant: Assistant, args: OpenArgs) => LiveCall;

@@ -1,6 +1,5 @@
 // Webhooks: what is sent, how it is signed, in which order, how often, and how to catch up.
 import assert from "node:assert/strict";
-import type { ServerResponse } from "node:http";
 import { after, test } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { accountEvent } from "#support/account-events.ts";
@@ -372,29 +371,6 @@ test("[WH9] after a call its webhook says what the contract says; its answer is 
   const [, busy] = await receiver.until(2);
   assert.deepEqual([busy?.body.id, busy?.body.status], [second, "busy"]);
   assert.equal("recording_url" in busy!.body, false);
-});
-
-test("[CR530] a call that is ended while its assistant's webhook is asked who calls is ended once it is open", async () => {
-  const receiver = await newReceiver();
-  const asked = Promise.withResolvers<ServerResponse>();
-  receiver.answer((_, response) => asked.resolve(response));
-  const { id } = await newAssistant(live, {
-    ...TALK, post_call_evaluation: false, inbound_webhook_url: receiver.url,
-  });
-  const { body: { call_id: callId } } = await live.call("POST", "/user/try_call", {
-    body: { assistant_id: id },
-  });
-  const response = await asked.promise;
-  const ending = live.call("POST", `/user/calls/${callId}/end`);
-  const over = accountEvent(live, ({ type, call_id: of }) =>
-    type === "call_ended" && of === callId);
-  const first = await Promise.race([ending, live.call("GET", `/user/calls/${callId}`)]);
-  assert.equal(first.body.ok, undefined, "it is not known yet");
-  response.end("{}");
-  assert.deepEqual((await ending).body, { ok: true });
-  await over;
-  const { body } = await live.call("GET", `/user/calls/${callId}`);
-  assert.equal(body.end_reason, "operator");
 });
 
 test("[WH10] before an inbound call its webhook may set variables; without an answer the call goes on", async () => {
