@@ -235,6 +235,7 @@ const elsewhereOf = ({ bus, nodes, wire, log }: ReturnType<typeof createGround>)
 
 const recordingsOf = (ground: ReturnType<typeof createGround>) => createRecordings({
   ...ground, folder: ground.scratch, format: ground.config.PARLEY_RECORDING_FORMAT,
+  mayBeElsewhere: !ground.storage.nodes.isAlone,
   isNamed: (file) => ground.storage.calls.hasRecording(file),
 });
 

@@ -58,6 +58,8 @@ interface RecordingOptions {
   removals: Pick<Removals, "remove" | "removeTwice">;
   secret: string;
   format: "wav" | "opus";
+  /** Other nodes may have in their scratch what is neither here nor in its place. */
+  mayBeElsewhere: boolean;
   /** False: no call has this recording any more. */
   isNamed(file: string): Promise<boolean>;
   system: System;
@@ -155,10 +157,11 @@ export function createRecordings(options: RecordingOptions): Recordings {
       try {
         const path = join(folder, file);
         if (await isThere(path) || await files.fetch(nameOf(file), path)) return await repair(file);
+        return options.mayBeElsewhere;
       } catch (error) {
         log.warn({ err: error, recording: file }, "a recording that was cut is not repaired");
+        return true;
       }
-      return true;
     },
     keep: keeper.keep,
     takeUp: async () => {
