@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
-  chmodSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync,
+  chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync,
 } from "node:fs";
 import { basename, join } from "node:path";
 import { test } from "node:test";
@@ -196,6 +196,16 @@ test("[CL7] unknown commands and options exit with 64, --help and --version with
   assert.deepEqual([command.code, option.code, help.code, version.code], [64, 64, 0, 0]);
   assert.match(version.out, /^\d+\.\d+\.\d+\n$/);
   rmSync(dir, { recursive: true });
+});
+
+test("[CL130] a command whose output finds no room says so in a sentence, exit 1", {
+  skip: !existsSync("/dev/full") && "no device that is always full",
+}, () => {
+  const { status, stderr } = spawnSync("sh", ["-c", '"$0" "$1" settings > /dev/full', process.execPath, CLI], {
+    encoding: "utf8",
+  });
+  assert.equal(status, 1);
+  assert.match(stderr, /^parley: what it prints cannot be written: ENOSPC.*\n$/);
 });
 
 test("[CL109] the list of commands fits a terminal of 80 by 24, and leads to what each takes", async () => {
