@@ -9,6 +9,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
+import Database from "better-sqlite3";
 import { createApp } from "#app/app.ts";
 import { loadModels } from "#app/models.ts";
 import { readConfig } from "#config/config.ts";
@@ -17,7 +18,7 @@ import { programFile } from "#core/program.ts";
 import { createSystem } from "#core/system.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
-import { aboutTheFile } from "#support/engines.ts";
+import { aboutTheFile, isOverPostgres } from "#support/engines.ts";
 import { MAIN, startProcess } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
@@ -111,6 +112,17 @@ test("[OP202] another Node than the program's says how the one that came with it
   const [node = "", program] = command.split(" ");
   assert.equal(program, MAIN, output);
   assert.match(execFileSync(node, ["--version"], { encoding: "utf8" }), /^v22\./);
+});
+
+test("[OP207] a database of a newer program is one sentence and exit 78", { skip: isOverPostgres }, () => {
+  const dataDir = testDataDir();
+  const db = new Database(databasePath(dataDir));
+  db.pragma("user_version = 9999");
+  db.close();
+  const { status, output } = startOnce({ PARLEY_DATA_DIR: dataDir });
+  assert.equal(status, 78, output);
+  assert.match(output, /^parley: the database has schema 9999, newer than .*: use a newer Parley\n$/);
+  rmSync(dataDir, { recursive: true });
 });
 
 test("[OP201] a data folder behind a link to nothing, or below a file, is told as that", () => {

@@ -113,6 +113,17 @@ function migrateUnserved(db: Db, dataDir: string): void {
 
 const newestSchema = (): number => shippedMigrations("sqlite").at(-1)?.version ?? 0;
 
+/** Throws where a newer program made the file, which may not be there yet. */
+export function assertNotNewer(dataDir: string): void {
+  if (!databaseExists(dataDir)) return;
+  const db = openForInspection(databasePath(dataDir));
+  try {
+    refuseNewer(schemaVersion(db), newestSchema());
+  } finally {
+    db.close();
+  }
+}
+
 /** Whether the program's statements fit the tables. */
 export const isCurrent = (db: Db): boolean => schemaVersion(db) === newestSchema();
 

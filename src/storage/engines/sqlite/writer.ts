@@ -15,7 +15,7 @@ import { createBacklog } from "#storage/backlog.ts";
 import { lockOf } from "#storage/locks.ts";
 import type { OnMigration } from "#storage/migrations.ts";
 import type { Writer } from "#storage/writer.ts";
-import { openWriter } from "./database.ts";
+import { assertNotNewer, openWriter } from "./database.ts";
 import { commandsOver } from "./sql.ts";
 
 interface Waiting extends Request {
@@ -161,6 +161,8 @@ function createLine(post: (batch: Request[]) => void, disk: Disk) {
 export async function startThreadWriter(
   dataDir: string, writesMax: number = LIMITS.writeQueueMax, onMigration?: OnMigration,
 ): Promise<Writer<AllCommands>> {
+  // What a thread throws loses its class, and with it that an operator can put it right.
+  assertNotNewer(dataDir);
   const worker = new Worker(WRITER_FILE, {
     workerData: { dataDir }, resourceLimits: { maxYoungGenerationSizeMb: WRITER_YOUNG_MB },
   });
