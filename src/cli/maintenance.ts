@@ -225,7 +225,7 @@ function examineSecret({ PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir }: 
   const box = secret === null ? null : createSecretBox(secret, createSystem());
   const trial = trySealed(databasePath(dataDir), box);
   if (trial.kind === "too_old") {
-    return { check, ok: true, detail: "not tried: the next start brings the database up to date" };
+    return { check, ok: true, detail: "not tried: the database is of another version of the program" };
   }
   const { count, closed, needsSecret } = trial;
   if (secret === null && needsSecret) {
