@@ -18,7 +18,7 @@ import { programFile } from "#core/program.ts";
 import { createSystem } from "#core/system.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
-import { aboutTheFile, isOverPostgres } from "#support/engines.ts";
+import { aboutTheFile } from "#support/engines.ts";
 import { MAIN, startProcess } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
@@ -114,7 +114,7 @@ test("[OP202] another Node than the program's says how the one that came with it
   assert.match(execFileSync(node, ["--version"], { encoding: "utf8" }), /^v22\./);
 });
 
-test("[OP207] a database of a newer program is one sentence and exit 78", { skip: isOverPostgres }, () => {
+test("[OP207] a database of a newer program is one sentence and exit 78", { skip: aboutTheFile }, () => {
   const dataDir = testDataDir();
   const db = new Database(databasePath(dataDir));
   db.pragma("user_version = 9999");
