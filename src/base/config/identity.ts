@@ -1,6 +1,6 @@
 // The settings of signing in at an OpenID provider, and of the log of who did what. Part of
 // settings.ts.
-import { integer, list, oneOf, problem, text, type Parse } from "./values.ts";
+import { integer, listOf, oneOf, problem, text, type Parse } from "./values.ts";
 import { setting } from "./setting.ts";
 
 const ROLES = ["owner", "admin", "builder", "operator", "viewer"] as const;
@@ -15,13 +15,9 @@ const issuer: Parse<string | null> = (value) => {
 };
 
 /** As they stand behind the @ of an address. */
-const domains: Parse<string[]> = (value) => {
-  const names = (list(value) as string[]).map((name) => name.toLowerCase().replace(/^@/, ""));
-  const bad = names.find((name) => /[\s/:@*]/.test(name));
-  return bad === undefined
-    ? names
-    : problem(`has an entry that is no domain such as example.com: ${bad}`);
-};
+const domains = listOf(
+  "domain such as example.com", (name) => !/[\s/:@*]/.test(name),
+  (name) => name.toLowerCase().replace(/^@/, ""));
 
 export const IDENTITY_SETTINGS = {
   PARLEY_OIDC_ISSUER: setting<string | null>({

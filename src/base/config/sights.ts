@@ -6,8 +6,8 @@ export type Sight = (typeof SIGHTS)[number];
 
 export const sights: Parse<Sight[]> = (value) => {
   const named = list(value);
-  const known = Array.isArray(named) ? SIGHTS.filter((sight) => named.includes(sight)) : [];
-  return Array.isArray(named) && known.length === named.length
+  const known = SIGHTS.filter((sight) => named.includes(sight));
+  return known.length === named.length
     ? known
     : problem("must be image, pdf, or both with a comma");
 };

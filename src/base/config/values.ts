@@ -70,55 +70,44 @@ export const sherpaModel: Parse<SherpaModel | null> = (value) => {
   const found = findSherpaModel(value);
   return typeof found === "string" ? problem(found) : found;
 };
-export const list: Parse<string[]> = (value) =>
+export const list = (value: string): string[] =>
   value.split(",").map((item) => item.trim()).filter((item) => item !== "");
-export const countries: Parse<string[]> = (value) => {
-  const codes = (list(value) as string[]).map((code) => code.toUpperCase());
-  const bad = codes.find((code) => !isCountry(code));
-  return bad === undefined ? codes : problem(`has an entry that is no country: ${bad}`);
+/** The first entry that is none is named. */
+export const listOf = (
+  what: string, isOne: (item: string) => boolean, spelt = (item: string): string => item,
+): Parse<string[]> => (value) => {
+  const items = list(value).map(spelt);
+  const bad = items.find((item) => !isOne(item));
+  return bad === undefined ? items : problem(`has an entry that is no ${what}: ${bad}`);
 };
+export const countries = listOf("country", isCountry, (code) => code.toUpperCase());
 export const languages: Parse<string[]> = (value) => {
   // The names of all languages take memory that is needed here alone.
   const names = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
-  const codes = (list(value) as string[]).map((code) => code.toLowerCase());
-  const bad = codes.find((code) => !/^[a-z]{2}$/.test(code) || names.of(code) === undefined);
-  return bad === undefined ? codes : problem(`has an entry that is no language of ISO 639-1: ${bad}`);
+  return listOf(
+    "language of ISO 639-1", (code) => /^[a-z]{2}$/.test(code) && names.of(code) !== undefined,
+    (code) => code.toLowerCase())(value);
 };
 const RETRIES_MAX = 100;
 export const secondsList: Parse<number[]> = (value) => {
-  const seconds = (list(value) as string[]).map(Number);
+  const seconds = list(value).map(Number);
   const isRight = seconds.length > 0 && seconds.length <= RETRIES_MAX
     && seconds.every((one) => one >= 0 && one <= 604_800);
   return isRight ? seconds : problem("must be seconds separated by commas, such as 5,300,1800");
 };
-export const networks: Parse<string[]> = (value) => {
-  const items = list(value) as string[];
-  const bad = items.find((item) => parseNetwork(item) === null);
-  return bad === undefined ? items : problem(`has an entry that is no network: ${bad}`);
-};
+export const networks = listOf("network", (item) => parseNetwork(item) !== null);
 export const address: Parse<string | null> = (value) =>
   isIP(value) === 0 ? problem("must be an address such as 203.0.113.5") : value;
 export const addressOrName: Parse<string> = (value) =>
   isIP(value) !== 0 || /^(?=.*[a-z])[\w-]+(?:\.[\w-]+)*\.?$/i.test(value)
     ? value
     : problem("must be an address or a name such as sip.example.com");
-export const addresses: Parse<string[]> = (value) => {
-  const items = list(value) as string[];
-  const bad = items.find((item) => isIP(item) === 0);
-  return bad === undefined ? items : problem(`has an entry that is no address: ${bad}`);
-};
+export const addresses = listOf("address", (item) => isIP(item) !== 0);
 /** RFC 7064 and 7065: a name or address, with a port or without. */
 const ICE_URL = /^(?:stuns?|turns?):(?:\[[0-9a-f:]+\]|[\w.-]+)(?::\d{1,5})?(?:\?transport=(?:udp|tcp))?$/i;
-export const iceUrls: Parse<string[]> = (value) => {
-  const items = list(value) as string[];
-  const bad = items.find((item) => !ICE_URL.test(item));
-  return bad === undefined ? items : problem(`has an entry that is no STUN or TURN server: ${bad}`);
-};
-export const origins: Parse<string[]> = (value) => {
-  const items = list(value) as string[];
-  const bad = items.find((item) => item !== "*" && (!URL.canParse(item) || new URL(item).origin !== item));
-  return bad === undefined ? items : problem(`has an entry that is no origin: ${bad}`);
-};
+export const iceUrls = listOf("STUN or TURN server", (item) => ICE_URL.test(item));
+export const origins = listOf("origin", (item) =>
+  item === "*" || (URL.canParse(item) && new URL(item).origin === item));
 export const dollars: Parse<number | null> = (value) => {
   const micros = microsFromDecimal(value);
   return micros !== null && micros >= 0 ? micros : problem("must be an amount such as 5.00");
