@@ -30,7 +30,7 @@ interface MultipartReader {
 
 const NO_FILE = "The file field must be a file: a part of the form with a filename.";
 
-const malformed = (cause?: unknown): Fault =>
+const malformed = (cause: unknown): Fault =>
   new Fault(400, "The request body is not valid multipart/form-data.", { cause });
 
 function openParser(contentType: string, fileBytesMax: number): InstanceType<typeof Busboy> {

@@ -116,7 +116,7 @@ export class Exchange {
   }
 
   /** The length is a header: given to endWithoutBody, the connection may take no more. */
-  #endHead(raw: RawResponse, status: number, type: string, headers?: HeaderMap): void {
+  #endHead(raw: RawResponse, status: number, type: string, headers: HeaderMap): void {
     raw.cork(() => {
       this.#writeHead(raw, status, type, headers);
       raw.endWithoutBody();

@@ -24,7 +24,7 @@ interface EvaluateOptions {
 }
 
 export type Evaluate = (
-  assistant: Assistant, entries: readonly Line[], signal?: AbortSignal,
+  assistant: Assistant, entries: readonly Line[], signal: AbortSignal,
 ) => Promise<Evaluation>;
 
 type Field = Assistant["settings"]["post_call_schema"][number];
@@ -53,7 +53,7 @@ export function createEvaluate(options: EvaluateOptions): Evaluate {
           { role: "assistant", content: answer },
           { role: "user", content: `${read.problem} Answer with the JSON object alone.` });
       } catch (failure) {
-        if (signal?.aborted) return NONE;
+        if (signal.aborted) return NONE;
         options.log.warn({ err: failure, attempt }, "evaluation failed");
         error = "The model could not be reached.";
       }
@@ -83,12 +83,12 @@ async function ask(
   { resolveModel, system }: EvaluateOptions,
   assistant: Assistant,
   messages: ModelMessage[],
-  stopping: AbortSignal | undefined,
+  stopping: AbortSignal,
 ): Promise<string> {
   const abort = new AbortController();
   const late = new Error("the evaluation took too long");
   const deadline = system.after(LIMITS.evaluationMs, () => abort.abort(late));
-  const signal = stopping ? AbortSignal.any([abort.signal, stopping]) : abort.signal;
+  const signal = AbortSignal.any([abort.signal, stopping]);
   let text = "";
   try {
     const stream = resolveModel(assistant).stream({
