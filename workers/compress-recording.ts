@@ -3,17 +3,16 @@
 import {
   closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync,
 } from "node:fs";
-import { constants, setPriority } from "node:os";
 import { workerData } from "node:worker_threads";
 import { openOggOpus } from "#audio/ogg-opus.ts";
 import { HEADER_BYTES, rateOfWav } from "#audio/wav.ts";
+import { deferThisThread } from "#core/thread-priority.ts";
 import type { CompressionTask } from "#features/calls/records/compression.ts";
 
 const PIECE_BYTES = 64 * 1024;
 const { from, to } = workerData as CompressionTask;
 
-// Linux has a priority for every thread; elsewhere it would be the whole server's.
-if (process.platform === "linux") setPriority(0, constants.priority.PRIORITY_LOW);
+deferThisThread();
 
 const part = `${to}.part`;
 const source = openSync(from, "r");

@@ -2,10 +2,10 @@
 // be stopped. It may die of a document at any moment; features/knowledgebases/extraction.ts starts
 // the next one.
 import { writeFileSync } from "node:fs";
-import { constants, setPriority } from "node:os";
 import { Piscina } from "piscina";
 import { LIMITS } from "#core/limits.ts";
 import { workerFile } from "#core/program.ts";
+import { deferThisProcess } from "#core/thread-priority.ts";
 import type {
   ExtractorJob, ExtractorMessage, ExtractorResult,
 } from "#features/knowledgebases/extraction.ts";
@@ -17,7 +17,10 @@ const LOOK_MS = 200;
 // Where memory is short the kernel ends this process, which costs a document, and not the server.
 if (process.platform === "linux") writeFileSync("/proc/self/oom_score_adj", "1000");
 // A document can wait, a call cannot.
-setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+deferThisProcess();
+// Service managers tell each process of a service to stop, and terminals each that Ctrl-C reaches:
+// when this one ends is the server's to say, which may still have use for what is read.
+for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => undefined);
 
 const [allowPrivateNetworks = ""] = process.argv.slice(2);
 const pool = new Piscina({

@@ -273,6 +273,7 @@ test("[EX15] a killed process costs the document it was reading; its neighbour i
 test("[EX16] the process has no secrets, is capped and ends with the server", {
   skip: process.platform !== "linux",
 }, async () => {
+  delete process.env.NODE_EXTRA_CA_CERTS;
   const extractor = newExtractor();
   await read("txt", "Hello.", extractor);
   const pid = extractor.pid()!;

@@ -1,5 +1,7 @@
 // The order in which accounts have their documents read, and which process the kernel ends first.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -10,7 +12,9 @@ import { createSystem } from "#core/system.ts";
 import { createExtractor } from "#features/knowledgebases/extraction.ts";
 import { createDocumentProcessor } from "#features/knowledgebases/processing.ts";
 import { startEndpoint } from "#support/endpoint.ts";
+import { uploadFile, whenRead as whenReadBy } from "#support/knowledge.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
+import { startProcess } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
 const server = await startTestServer({ env: { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" } });
@@ -88,6 +92,43 @@ test("[KB117] where memory is short the kernel ends an extractor, not the server
   const adjusted = readFileSync(`/proc/${extractor.pid()}/oom_score_adj`, "utf8");
   assert.equal(adjusted.trim(), "1000");
   await extractor.close();
+});
+
+test("[EX131] a document is read on where whoever stops the service tells its reader to stop, too", async () => {
+  const site = await startEndpoint();
+  const extractor = createExtractor({
+    log: createLogger("silent"), system: createSystem(), allowPrivateNetworks: ["127.0.0.1/32"],
+  });
+  site.answer(({ url }, response) => {
+    if (url === "/robots.txt") return void response.writeHead(404).end();
+    for (const signal of ["SIGTERM", "SIGINT"]) process.kill(extractor.pid() as number, signal);
+    response.setHeader("content-type", "text/html");
+    response.end("<p>Read.</p>");
+  });
+  const source = { type: "website" as const, urls: [`${site.url}/`], follow: 0 };
+  const { kind } = await extractor.extract(source);
+  assert.equal(kind, "extracted");
+  await extractor.close();
+  await site.close();
+});
+
+test("[EX132] where no process may change its priority documents are read", {
+  skip: spawnSync("strace", ["-o", "/dev/null", "true"]).status !== 0 && "no strace that may refuse",
+}, async () => {
+  const server = await startProcess(testDataDir(), {}, [
+    "strace", "-D", "-f", "-o", "/dev/null", "-e", "trace=setpriority",
+    "-e", "inject=setpriority:error=EPERM",
+  ]);
+  const { url, key } = server;
+  const made = await fetch(`${url}/api/user/knowledgebases`, {
+    method: "POST", headers: { Authorization: `Bearer ${key}` }, body: JSON.stringify({ name: "K" }),
+  });
+  const { data: { id } } = await made.json() as { data: { id: number } };
+  const document = await uploadFile({ url }, id, "We open at nine.", { key });
+  assert.equal((await whenReadBy({ url }, document, { key: key ?? "" })).status, "active");
+  const exited = once(server.process, "exit");
+  server.process.kill("SIGTERM");
+  await exited;
 });
 
 test("[KB134] a document that there was no room to read is read once there is, without a start", async () => {
