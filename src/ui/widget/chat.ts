@@ -160,7 +160,8 @@ function drawNotice(parts: Parts, say: Say, { talk, isOffline, call, fileProblem
   const problem = talk.problem === "" ? tooLong || call.problem || fileProblem : say(talk.problem);
   const isBad = problem !== "";
   const text = isBad ? problem
-    : talk.hasEnded ? say("ended") : isOffline ? say("offline") : "";
+    : talk.hasEnded ? `${talk.isThanked ? say("csat_thanks") : ""} ${say("ended")}`.trim()
+    : isOffline ? say("offline") : "";
   if (words.textContent !== text) words.textContent = text;
   notice.classList.toggle("bad", isBad);
   notice.hidden = text === "";

@@ -85,9 +85,9 @@ function createOpinions(
     void session.begin();
   };
   /** What was begun anew is, or the question goes away. */
-  const asked = (): void => {
+  const asked = (isThanked: boolean): void => {
     if (state.talk.isClosing) return renew();
-    state.set({ ...state.talk, isScored: true });
+    state.set({ ...state.talk, isScored: true, isThanked });
     showNow();
   };
   return {
@@ -105,9 +105,9 @@ function createOpinions(
       const { conversation } = state.talk;
       // Nobody is asked twice for an opinion that did not arrive.
       if (conversation !== null) api.score(conversation, score, comment).catch(() => undefined);
-      asked();
+      asked(true);
     },
-    skip: asked,
+    skip: () => asked(false),
     restart: () => {
       const closing = { ...state.talk, isClosing: true };
       if (!asksOpinion(closing)) return renew();

@@ -63,6 +63,8 @@ export interface Talk extends Desk {
   isClosing: boolean;
   /** It was said how the chat was, or that it will not be. */
   isScored: boolean;
+  /** It was said, since the page has been there. */
+  isThanked: boolean;
   hasSound: boolean;
   isOpen: boolean;
   /** Messages that came while the panel was closed. */
@@ -75,7 +77,7 @@ export const EMPTY: Talk = {
   settings: null, conversation: null, after: "0", items: [], pending: null, problem: "",
   isUnreached: false, hasEnded: false, isOpen: false, variables: null, draft: "", desk: "assistant",
   attached: [], place: null, face: null, away: null, hasCallback: false,
-  person: null, isClosing: false, isScored: false, hasSound: false, unread: 0,
+  person: null, isClosing: false, isScored: false, isThanked: false, hasSound: false, unread: 0,
 };
 
 /** A new conversation; how the panel stands is kept. */
@@ -192,7 +194,7 @@ function changed(talk: Talk, frame: Frame): Talk {
   if (frame.type === "reply_failed") return fail(talk, frame);
   if (frame.type === "desk_changed") return passOn(talk, frame);
   if (frame.type === "conversation_ended") return { ...talk, hasEnded: true };
-  if (frame.type === "conversation_rated") return { ...talk, isScored: true };
+  if (frame.type === "conversation_rated") return { ...talk, isScored: true, isThanked: true };
   if (turn === null) return talk;
   if (frame.type === "reply_rated") return rated(talk, turn, frame.rating ?? null);
   switch (frame.type) {

@@ -108,6 +108,21 @@ test("[WG218] a chat that has ended asks how it was once; who does not want to s
   });
 });
 
+test("[WG260] who says how an ended chat was is thanked, by the region that readers hear too", { skip }, async () => {
+  await withWidget({}, async (seen) => {
+    const { page } = seen;
+    const uuid = await begun(seen);
+    await answered(seen, "At nine.");
+    await server.call("POST", `/user/conversations/${uuid}/end`);
+    await page.getByRole("radio", { name: "5 of 5" }).check();
+    const done = stored(seen, "/satisfaction");
+    await page.locator("assistant-chat .opinion .main").click();
+    await done;
+    await page.getByRole("status").getByText("Thank you for telling us. This conversation has ended.")
+      .waitFor();
+  });
+});
+
 test("[WG219] ratings are refused where they make no sense, and an empty comment is none", async () => {
   const { uuid: assistant } = await newAssistant(server);
   const uuid = await newConversation(server, assistant);
