@@ -50,6 +50,8 @@ test("[ND36][ND40][ND46][ND47][ND48][ND49] while PostgreSQL is away requests are
     dataDir,
     env: {
       PARLEY_DATABASE_URL: own.url, PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback",
+      // It says nothing until the database has been away for a while.
+      PARLEY_MODEL_STALL_SECONDS: "120",
     },
   });
   after(async () => {
