@@ -9,7 +9,6 @@ import { newAssistant } from "#support/server.ts";
 import { isAnswered, open, startWorld } from "#support/widget-page.ts";
 
 const skip = noBrowser();
-const timeout = 120_000;
 const { model, server, withWidget, held, close } = await startWorld();
 after(close);
 
@@ -27,7 +26,7 @@ const addTag = (page: Page, uuid: string, place: "head" | "body", isKept = true)
     if (!${isKept}) script.remove();
   })`);
 
-test("[WG235] an assistant whose tag is on the page twice is there once, and not at all where the tag was gone before it came", { skip, timeout }, async () => {
+test("[WG235] an assistant whose tag is on the page twice is there once, and not at all where the tag was gone before it came", { skip }, async () => {
   await withWidget({ ...LAX }, async (seen, uuid) => {
     await open(seen);
     await addTag(seen.page, uuid, "body");
@@ -39,7 +38,7 @@ test("[WG235] an assistant whose tag is on the page twice is there once, and not
   });
 });
 
-test("[WG251] a tag within a shadow tree puts its own assistant's widget into the page, beside another's", { skip, timeout }, async () => {
+test("[WG251] a tag within a shadow tree puts its own assistant's widget into the page, beside another's", { skip }, async () => {
   const { uuid: other } = await newAssistant(server, { name: "Other desk", status: "active" });
   await withWidget({ ...LAX }, async (seen) => {
     await open(seen);
@@ -59,7 +58,7 @@ test("[WG251] a tag within a shadow tree puts its own assistant's widget into th
   });
 });
 
-test("[WG236] a widget that is taken out of the page lets go of its stream, and goes on when it is put back", { skip, timeout }, async () => {
+test("[WG236] a widget that is taken out of the page lets go of its stream, and goes on when it is put back", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const reply = held(2);
     await open(seen);
@@ -82,7 +81,7 @@ test("[WG236] a widget that is taken out of the page lets go of its stream, and 
   });
 });
 
-test("[WG250] nothing is kept of an opened widget that a page has taken out and forgotten", { skip, timeout }, async () => {
+test("[WG250] nothing is kept of an opened widget that a page has taken out and forgotten", { skip }, async () => {
   await withWidget({}, async (seen) => {
     await open(seen);
     await seen.box.waitFor();
@@ -102,7 +101,7 @@ test("[WG250] nothing is kept of an opened widget that a page has taken out and 
   });
 });
 
-test("[WG237] a page that puts another body in place of its own keeps the widget whose tag is in the head", { skip, timeout }, async () => {
+test("[WG237] a page that puts another body in place of its own keeps the widget whose tag is in the head", { skip }, async () => {
   await withWidget({ ...LAX, script: null }, async (seen, uuid) => {
     await addTag(seen.page, uuid, "head");
     const reply = held(2);
@@ -138,7 +137,7 @@ const HARD = `
     position: relative !important; z-index: 0 !important; contain: strict !important;
   }`;
 
-test("[WG238] no rule a page has for all its elements changes or covers the widget, and a page can hide it", { skip, timeout }, async () => {
+test("[WG238] no rule a page has for all its elements changes or covers the widget, and a page can hide it", { skip }, async () => {
   const looks: string[] = [];
   const places: unknown[] = [];
   for (const css of ["/* none */", HARD]) {
@@ -168,7 +167,7 @@ test("[WG238] no rule a page has for all its elements changes or covers the widg
   assert.deepEqual(places[1], places[0]);
 });
 
-test("[WG239] what is typed in the widget is no shortcut of the page, and a printed page has no widget", { skip, timeout }, async () => {
+test("[WG239] what is typed in the widget is no shortcut of the page, and a printed page has no widget", { skip }, async () => {
   await withWidget({
     prepare: `window.heard = [];
       for (const type of ["keydown", "keypress", "keyup"]) {
@@ -193,7 +192,7 @@ test("[WG239] what is typed in the widget is no shortcut of the page, and a prin
   });
 });
 
-test("[WG256] in a frame that may send no forms the questions are answered and messages sent", { skip, timeout }, async () => {
+test("[WG256] in a frame that may send no forms the questions are answered and messages sent", { skip }, async () => {
   await withWidget({
     headers: { "content-security-policy": "sandbox allow-scripts allow-same-origin" },
     attributes: { "data-fields": JSON.stringify([{ name: "name", label: "Name", required: true }]) },
@@ -211,7 +210,7 @@ test("[WG256] in a frame that may send no forms the questions are answered and m
   });
 });
 
-test("[WG242] on a page that enlarges all of itself the widget is within the window", { skip, timeout }, async () => {
+test("[WG242] on a page that enlarges all of itself the widget is within the window", { skip }, async () => {
   for (const viewport of [{ width: 1280, height: 720 }, { width: 400, height: 600 }]) {
     await withWidget({ ...LAX, context: { viewport } }, async (seen) => {
       await seen.page.addStyleTag({ content: "html { zoom: 1.25 }" });
@@ -224,7 +223,7 @@ test("[WG242] on a page that enlarges all of itself the widget is within the win
   }
 });
 
-test("[WG252] [WG253] where the window has become low, by a keyboard or at 400 %, all of the chat stays within it, also on a page that enlarges itself", { skip, timeout }, async () => {
+test("[WG252] [WG253] where the window has become low, by a keyboard or at 400 %, all of the chat stays within it, also on a page that enlarges itself", { skip }, async () => {
   await withWidget({ ...LAX, context: { viewport: { width: 400, height: 800 } } }, async (seen) => {
     await seen.page.addStyleTag({ content: "html { zoom: 1.5 }" });
     await open(seen);
@@ -245,7 +244,7 @@ test("[WG252] [WG253] where the window has become low, by a keyboard or at 400 %
   });
 });
 
-test("[WG258] in a window of 320 by 256 px what is asked in the chat is scrolled, with room for a field and its label", { skip, timeout }, async () => {
+test("[WG258] in a window of 320 by 256 px what is asked in the chat is scrolled, with room for a field and its label", { skip }, async () => {
   const settings = { desk: {
     visitor_may_ask: true, office_hours: { hours: {}, message: "Nobody is here.", callback: true },
   } };
@@ -275,7 +274,7 @@ test("[WG258] in a window of 320 by 256 px what is asked in the chat is scrolled
   });
 });
 
-test("[WG243] [WG248] [UI136] [UI137] the widget's letters, and the talk page's, are as large as the browser is told, whatever the page does with its own", { skip, timeout }, async () => {
+test("[WG243] [WG248] [UI136] [UI137] the widget's letters, and the talk page's, are as large as the browser is told, whatever the page does with its own", { skip }, async () => {
   await withWidget({ ...LAX }, async (seen, uuid) => {
     await seen.page.addStyleTag({ content: "html { font-size: 62.5% }" });
     await open(seen);
@@ -317,7 +316,7 @@ test("[WG243] [WG248] [UI136] [UI137] the widget's letters, and the talk page's,
   });
 });
 
-test("[WG244] in a language from right to left the empty message box begins at the right", { skip, timeout }, async () => {
+test("[WG244] in a language from right to left the empty message box begins at the right", { skip }, async () => {
   await withWidget({ attributes: { "data-language": "ar" }, dir: "rtl" }, async (seen) => {
     await seen.launcher.click();
     const box = seen.panel.locator("form.say textarea");
