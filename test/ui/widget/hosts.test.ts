@@ -178,6 +178,8 @@ test("[WG239] what is typed in the widget is no shortcut of the page, and a prin
       }`,
   }, async (seen) => {
     model.script(() => ({ tokens: ["Fine."] }));
+    // Nothing that is hidden yet takes the focus.
+    await seen.launcher.waitFor();
     await seen.launcher.focus();
     await seen.page.keyboard.press("Enter");
     await seen.box.waitFor();
