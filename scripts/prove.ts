@@ -67,6 +67,7 @@ const ONE_NODES_OWN: Record<string, string> = {
   TL116: "it starts again with another secret, which nodes of one database may not have",
   PR84: "a body that is refused half-way breaks off, which the door hands on as it is",
   PR5: "nodes that have just started do not know of each other, and count for themselves",
+  MC12: "nodes that have just started do not know of each other, and count for themselves",
   TL86: "nodes that have just started do not know of each other, and count for themselves",
   CV9: "stopped as soon as the model is asked, before others can know of the reply",
   PR86: "rejoined as soon as the model is asked, before others can know of the reply",

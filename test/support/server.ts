@@ -150,7 +150,7 @@ async function joinNodes(dataDir: string) {
       while (ports.length < NODES_BEHIND) {
         const folder = testDataDir();
         folders.push(folder);
-        const app = await createTestApp(folder, { env: { ...options.env, ...env } });
+        const app = await createTestApp(folder, { ...options, env: { ...options.env, ...env } });
         apps.push(app);
         ports.push((await app.listen()).port);
       }
