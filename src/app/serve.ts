@@ -59,28 +59,15 @@ export async function serve(argv: string[]): Promise<number> {
   const awake = keepAwake();
   let app: App | null = null;
   try {
-    // The database is opened while most of the program is loaded.
-    const opening = openConfigured(config, "thread", (migration) =>
-      log.info({ migration }, "bringing the database up to date"));
-    opening.catch(() => undefined);
-    const [{ createApp }, { loadModels, tryModelServer }] = await Promise.all([
-      import("./app.ts"), import("./models.ts"),
-    ]);
-    const models = loadModels(config);
-    if (models.kind === "invalid") {
-      tell(models.problems);
-      await (await opening).close();
-      return EXIT_CONFIG;
-    }
-    tell(models.warnings);
-    app = await createApp(
-      { config, models: models.entries, log, system, holdsFolder: true }, opening);
+    app = await loadApp({ config, log, system });
+    if (!app) return EXIT_CONFIG;
     const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
     const demo = wantsDemo ? await seedDemo(app.features) : null;
     announce(config, log, await app.listen(), demo);
     const stopping = new AbortController();
     const { PARLEY_MODEL_URL: url } = config;
     if (url !== null) {
+      const { tryModelServer } = await import("./models.ts");
       void tryModelServer(config, url, stopping.signal)
         .then((found) => stopping.signal.aborted || warnOfModel(log, url, found));
     }
@@ -101,6 +88,32 @@ export async function serve(argv: string[]): Promise<number> {
     awake.cancel();
     lock.release();
   }
+}
+
+/** Null, and reported, where the models are not in order. */
+async function loadApp(
+  options: { config: Config; log: Logger; system: System },
+): Promise<App | null> {
+  const { config, log } = options;
+  // The database is opened while most of the program is loaded.
+  const opening = openConfigured(config, "thread", (migration) =>
+    log.info({ migration }, "bringing the database up to date"));
+  opening.catch(() => undefined);
+  let begin: (() => Promise<App>) | null = null;
+  try {
+    const [{ createApp }, { loadModels }] = await Promise.all([
+      import("./app.ts"), import("./models.ts"),
+    ]);
+    const models = loadModels(config);
+    tell(models.kind === "ok" ? models.warnings : models.problems);
+    if (models.kind === "ok") {
+      begin = () => createApp({ ...options, models: models.entries, holdsFolder: true }, opening);
+    }
+  } finally {
+    // The database's thread would keep the process alive.
+    if (!begin) await opening.then((storage) => storage.close()).catch(() => undefined);
+  }
+  return begin && await begin();
 }
 
 /** Null, and reported, when it is another's or cannot be written. */

@@ -86,6 +86,34 @@ test("[OP150] what keeps the server from starting is one sentence and exit 69", 
   rmSync(dataDir, { recursive: true });
 });
 
+/** What is put into the process before the program is loaded. */
+const FAILINGS = {
+  "no such package": `import { registerHooks } from "node:module";
+    registerHooks({ resolve(name, context, next) {
+      if (name === "uWebSockets.js") throw new Error("no such package");
+      return next(name, context);
+    } });`,
+  "no more files": `import { createRequire } from "node:module";
+    import { isMainThread } from "node:worker_threads";
+    const Database = createRequire(${JSON.stringify(MAIN)})("better-sqlite3");
+    if (isMainThread) Database.prototype.loadExtension = () => { throw new Error("no more files"); };`,
+};
+
+test("[OP220] a start that fails once the database's thread runs ends by itself, exit 69", {
+  skip: aboutTheFile,
+}, () => {
+  for (const [why, code] of Object.entries(FAILINGS)) {
+    const dataDir = testDataDir();
+    const { status, signal, output } = startOnce({
+      PARLEY_DATA_DIR: dataDir,
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}`,
+    });
+    assert.deepEqual([status, signal], [69, null], output);
+    assert.match(output, new RegExp(`^parley: ${why}$`, "m"));
+    rmSync(dataDir, { recursive: true });
+  }
+});
+
 test("[OP200] a service that may not ask for the machine's addresses says what it lacks, exit 78", () => {
   const dataDir = testDataDir();
   // As systemd's RestrictAddressFamilies= has it without AF_NETLINK.

@@ -17,7 +17,13 @@ export async function openStorage(
     return storageOver(createReader(dataDir), writer);
   }
   const writer = await writing;
-  return storageOver(createThreadReader(dataDir), writer);
+  try {
+    return storageOver(createThreadReader(dataDir), writer);
+  } catch (error) {
+    // Its thread would keep the process alive.
+    await writer.close();
+    throw error;
+  }
 }
 
 /** The stores over what reads and what writes. */
