@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { trimPackages } from "#cli/trimming.js";
 
 const MODULES = join(import.meta.dirname, "../node_modules");
+/** Whoever forbids it to be changed means it. */
+const FORBIDDEN = ["EROFS", "EACCES", "EPERM"];
 /** What is debugged with and checked against. */
 const DEVELOPED_WITH = /\.map$|\.d\.[cm]?ts$/;
 
@@ -16,6 +18,7 @@ export function trim() {
       if (DEVELOPED_WITH.test(path)) rmSync(join(MODULES, path), { force: true });
     }
   } catch (error) {
+    if (FORBIDDEN.includes(error.code)) return;
     process.stderr.write(`parley: node_modules was not trimmed: ${error.message}\n`);
   }
 }

@@ -1,6 +1,7 @@
 // What an empty data folder gets, so that a newcomer's first minute works: an account with money, a
 // key, an assistant, a conversation to send to.
 import type { Features } from "./features.ts";
+import { START } from "#core/command.ts";
 import { formatMicros, MICROS_PER_DOLLAR } from "#core/money.ts";
 
 const DEMO_BALANCE_MICROS = 5 * MICROS_PER_DOLLAR;
@@ -87,7 +88,7 @@ export function printDemo(demo: Demo, url: string): void {
 
     curl ${api}/user/try_call -H 'Authorization: Bearer ${demo.token}' -H 'Content-Type: application/json' -d '${TRY_CALL(demo)}'
 
-  Point it at a real model: PARLEY_MODEL_URL=http://127.0.0.1:11434/v1 npm start
+  Point it at a real model: PARLEY_MODEL_URL=http://127.0.0.1:11434/v1 ${START}
 
 `);
 }

@@ -70,7 +70,7 @@ async function assertReadsPdf(url: string): Promise<void> {
   assert.equal(status, "active");
 }
 
-test("[OP160][DB645] the package serves: an assistant answers, pages come built, no source is in it", async () => {
+test("[OP160][DB645][OP222] the package serves: an assistant answers, pages come built, no source is in it", async () => {
   const server = spawn(process.execPath, [join(installed, "dist/cli.js"), "serve"], {
     cwd: folder,
     env: { PATH: process.env.PATH, PARLEY_PORT: "0", PARLEY_DATA_DIR: join(folder, "data") },
@@ -78,9 +78,11 @@ test("[OP160][DB645] the package serves: an assistant answers, pages come built,
   });
   const exited = once(server, "exit");
   try {
+    let said = "";
     let assistant = "";
     let listening = { url: "", program: "" };
     for await (const line of createInterface({ input: server.stdout })) {
+      said += line;
       assistant ||= /assistant +(\S+)/.exec(line)?.[1] ?? "";
       if (!line.includes('"msg":"listening"')) continue;
       listening = JSON.parse(line) as typeof listening;
@@ -104,6 +106,7 @@ test("[OP160][DB645] the package serves: an assistant answers, pages come built,
       assert.notEqual(await page.text(), "", path);
     }
     // Where there are no npm scripts.
+    assert.match(said, /Point it at a real model: PARLEY_MODEL_URL=\S+ npx parley serve/);
     assert.match(await (await fetch(`${url}/dashboard/texts.js`)).text(), /"command":"npx parley"/);
     await assertReadsPdf(url);
   } finally {
@@ -183,4 +186,20 @@ test("[OP167] `parley trim` leaves of packages what this machine loads, once, an
     { default: new (path: string) => { close(): void } };
   new Sqlite(":memory:").close();
   assert.deepEqual(trimPackages(modules), []);
+});
+
+test("[OP221] a clone that may not be written is not trimmed, and nothing is said of it; what else fails is said", async () => {
+  const clone = mkdtempSync(join(folder, "clone-"));
+  for (const path of ["package.json", "scripts/trim.js", "src/cli/trimming.js", "node_modules/uWebSockets.js/dist/bin"]) {
+    cpSync(join(ROOT, path), join(clone, path), { recursive: true });
+  }
+  const program = (code: string): string => `import fs from "node:fs";
+    import { syncBuiltinESMExports } from "node:module";
+    fs.rmSync = () => { throw Object.assign(new Error("${code}: rm"), { code: "${code}" }); };
+    syncBuiltinESMExports();
+    (await import(${JSON.stringify(join(clone, "scripts/trim.js"))})).trim();`;
+  const saidOf = async (code: string): Promise<string> =>
+    (await run(process.execPath, ["--input-type=module", "-e", program(code)])).stderr;
+  for (const code of ["EROFS", "EACCES", "EPERM"]) assert.equal(await saidOf(code), "", code);
+  assert.equal(await saidOf("EIO"), "parley: node_modules was not trimmed: EIO: rm\n");
 });

@@ -1,7 +1,9 @@
-// How people call `parley` in the folder of the server that runs.
+// How people call `parley` and the server in the folder of the server that runs.
 import { existsSync } from "node:fs";
 import { programFile } from "./program.ts";
 
 /** The package brings no scripts along. */
-export const COMMAND =
-  existsSync(programFile("scripts/parley.js")) ? "npm run -s parley --" : "npx parley";
+const isClone = existsSync(programFile("scripts/parley.js"));
+
+export const COMMAND = isClone ? "npm run -s parley --" : "npx parley";
+export const START = isClone ? "npm start" : "npx parley serve";
