@@ -75,14 +75,25 @@ function findCommand(argv: string[]): Command {
   throw new UsageError(`${given}${first} takes one of these:\n  ${calls.join("\n  ")}`);
 }
 
+/** Node's parser speaks of its own syntax, which is no help with ours. */
+function readLine(command: Command, argv: string[]) {
+  try {
+    return parseArgs({
+      args: argv.slice(command.name.split(" ").length),
+      options: { ...command.options, json: { type: "boolean" }, help: { type: "boolean" } },
+      allowPositionals: true,
+      strict: true,
+    });
+  } catch (error) {
+    const [, unknown] = /^Unknown option '([^']+)'/.exec((error as Error).message) ?? [];
+    if (unknown === undefined) throw error;
+    throw new UsageError(`nothing is known of ${unknown}: ${callOf(command)}`);
+  }
+}
+
 async function runCommand(argv: string[]): Promise<number> {
   const command = findCommand(argv);
-  const { values, positionals } = parseArgs({
-    args: argv.slice(command.name.split(" ").length),
-    options: { ...command.options, json: { type: "boolean" }, help: { type: "boolean" } },
-    allowPositionals: true,
-    strict: true,
-  });
+  const { values, positionals } = readLine(command, argv);
   if (values.help === true) {
     write(`${callOf(command)}\n\n  ${command.summary}\n`);
     return 0;

@@ -186,7 +186,7 @@ const revokeKey: Command = {
 const addBalance: Command = {
   name: "balance add",
   takes: "--account ID AMOUNT [--reference R]",
-  summary: "Add money; the same reference adds it once",
+  summary: "Add money; the same reference adds it once; --amount=-5.00 takes it back",
   words: 1,
   options: { ...account, amount: { type: "string" }, reference: { type: "string" } },
   run: ({ config, values, positionals }) => {

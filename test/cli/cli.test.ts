@@ -310,6 +310,18 @@ test("[CL94] what a command does not take is refused with what it takes, and ser
   rmSync(dir, { recursive: true });
 });
 
+test("[CL140] an option that is not known, -5 too, is refused with what the command takes", async () => {
+  const dir = testDataDir();
+  const takes = "parley balance add --account ID AMOUNT [--reference R]";
+  for (const given of ["-5", "--sum"]) {
+    const { code, err } = await parley(dir, ["balance", "add", given]);
+    assert.deepEqual([code, err], [64, `parley: nothing is known of ${given}: ${takes}\n`]);
+  }
+  const help = await parley(dir, ["balance", "--help"]);
+  assert.match(help.out, /--amount=-5\.00 takes it back/);
+  rmSync(dir, { recursive: true });
+});
+
 test("[CL95] a link for a member leads to where the server listens, with TLS as without", async () => {
   const dir = testDataDir();
   await parley(dir, ["account", "create", "--name", "A"]);
