@@ -68,6 +68,7 @@ export const moveCommand: Command = {
       let kept: Kept = { copied: 0, left: 0, place: null };
       const { tables, accounts, entries } = await moveDatabase({
         dataDir, url, system,
+        tell: (step) => values.json === true || process.stderr.write(`parley: ${step}\n`),
         secretMark: secret === null ? null : secretMark(secret, "parley database"),
         note: () => noteMoved(dataDir, system),
         takeFiles: async (unwanted) => {

@@ -126,7 +126,7 @@ test("[CL86] a server goes on with what was moved: conversations, streams, searc
   assert.equal(books.code, 0, books.out);
 });
 
-test("[CL89] files are copied where PARLEY_FILES_URL says, or stay; the file is not gone on with by mistake", { skip }, async () => {
+test("[CL89] [CL141] files are copied where PARLEY_FILES_URL says, or stay; the file is not gone on with by mistake", { skip }, async () => {
   const { dataDir } = newFolder();
   for (const folder of ["recordings", "documents", "scratch"]) {
     mkdirSync(join(dataDir, folder), { recursive: true });
@@ -153,6 +153,8 @@ test("[CL89] files are copied where PARLEY_FILES_URL says, or stay; the file is 
   assert.equal((await broken.query("SELECT 1 FROM accounts")).length, 0);
   const stays = await parley(dataDir, ["move", "--to", broken.url], {});
   assert.equal(stays.code, 0, stays.err);
+  assert.match(stays.err, /^parley: rows of ledger: 3\n.*^parley: comparing both sides\n$/ms);
+  assert.equal(bucket.err, "", "with --json");
   assert.match(stays.out, /3 files stay in \S+: one node goes on with it, several need PARLEY_FILES_URL/);
   const onFile = await parley(dataDir, ["account", "list"]);
   assert.equal(onFile.code, 1);

@@ -20,6 +20,8 @@ interface MoveOptions {
   url: string;
   secretMark: string | null;
   system: System;
+  /** Hears what it is at, for it may take minutes. */
+  tell(step: string): void;
   /** Copies what lies beside the database, once the move may go on; not what is to be removed. */
   takeFiles(unwanted: ReadonlySet<string>): Promise<void>;
   /** From then on nothing goes on with the file. */
@@ -41,11 +43,16 @@ async function booksOf(ledger: LedgerReader): Promise<Books> {
   return { accounts, audit: await auditLedger(ledger) };
 }
 
-async function takeRows(from: Departure, to: Arrival, system: System): Promise<void> {
+async function takeRows(
+  from: Departure, to: Arrival, { system, tell }: Pick<MoveOptions, "system" | "tell">,
+): Promise<void> {
   for (const table of from.tables) {
+    const count = from.count(table);
+    if (count > 0) tell(`rows of ${table}: ${count}`);
     const columns = from.columns(table);
     for (const rows of from.rows(table)) await to.take(table, columns, rows);
   }
+  tell("the search index");
   for (const chunks of from.chunks()) await to.index(chunks);
   for (const table of from.tables) await to.continueAfter(table, from.highestId(table));
   await to.buryNodes(system.now());
@@ -81,9 +88,10 @@ function brokenOff(error: unknown): unknown {
 }
 
 export async function moveDatabase(options: MoveOptions): Promise<Moved> {
-  const { dataDir, url, secretMark, system, takeFiles, note } = options;
+  const { dataDir, url, secretMark, system, tell, takeFiles, note } = options;
   const from = openDeparture(dataDir);
   try {
+    tell("the ledger before it is moved");
     const books = await booksOf(from.ledger);
     const { problems } = books.audit;
     if (problems.length > 0) {
@@ -91,9 +99,11 @@ export async function moveDatabase(options: MoveOptions): Promise<Moved> {
     }
     const to = await openArrival(url, system);
     try {
+      tell("recordings and documents");
       await takeFiles(from.unwanted);
       await to.begin();
-      await takeRows(from, to, system);
+      await takeRows(from, to, options);
+      tell("comparing both sides");
       const moved = await compare(from, to, books);
       await to.commit(secretMark, note);
       return moved;
