@@ -114,6 +114,18 @@ test("[OP220] a start that fails once the database's thread runs ends by itself,
   }
 });
 
+test("[OP223] a file of texts that is wrong is named in one sentence, exit 78", () => {
+  for (const [folder, text] of [["dashboard-texts", '{ "Save": 1 }'], ["widget-texts", "{ not JSON"]] as const) {
+    const dataDir = testDataDir();
+    mkdirSync(join(dataDir, folder));
+    writeFileSync(join(dataDir, folder, "fi.json"), text);
+    const { status, output } = startOnce({ PARLEY_DATA_DIR: dataDir });
+    assert.equal(status, 78, output);
+    assert.match(output, /^parley: \S+fi\.json (?:is no object of texts|cannot be read: .*JSON.*)\n$/);
+    rmSync(dataDir, { recursive: true });
+  }
+});
+
 test("[OP200] a service that may not ask for the machine's addresses says what it lacks, exit 78", () => {
   const dataDir = testDataDir();
   // As systemd's RestrictAddressFamilies= has it without AF_NETLINK.

@@ -4,6 +4,7 @@ import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { MisconfiguredStart } from "./faults.ts";
 
 const FILE = /^([a-z]{2,3}(?:-[a-z0-9]+)*)\.json$/;
 
@@ -22,9 +23,17 @@ function filesOf(folder: string): Map<string, string> {
   }));
 }
 
+function parsed(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new MisconfiguredStart(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
 function readTexts<Schema extends TSchema>(file: string, schema: Schema): Static<Schema> {
-  const texts: unknown = JSON.parse(readFileSync(file, "utf8"));
-  if (!Value.Check(schema, texts)) throw new Error(`${file} is no object of texts`);
+  const texts = parsed(file);
+  if (!Value.Check(schema, texts)) throw new MisconfiguredStart(`${file} is no object of texts`);
   return texts;
 }
 
