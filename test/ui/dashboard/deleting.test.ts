@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { drawn, startDashboard } from "#support/dashboard-page.ts";
 import { placedCalls } from "#support/placed-calls.ts";
-import { newAssistant } from "#support/server.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
@@ -95,5 +95,40 @@ test("[DB513] all that is kept of a person is erased from a page of theirs, afte
     await page.getByRole("heading", { name: "Calls", level: 1 }).waitFor();
     assert.deepEqual(await Promise.all([...calls, other].map(statusOf)), [404, 404, 200]);
     assert.equal((await server.call("GET", `/user/leads/${lead.data.id}`)).status, 404);
+  });
+});
+
+test("[DB670] the list that a deletion leads to does not show what was deleted, before it is loaded either", { skip }, async () => {
+  const { id, uuid } = await newAssistant(server, { name: "Old desk" });
+  const chat = await newConversation(server, uuid);
+  const kept = await newConversation(server, outbound.uuid);
+  const call = await talked("+14155550121");
+  await talked("+14155550122");
+  const lists = [
+    ["Conversations", chat, "Delete", chat.slice(0, 8), kept.slice(0, 8)],
+    ["Calls", call, "Delete call", "0121", "0122"],
+    ["Assistants", id, "Delete", "Old desk", "Sales desk"],
+  ] as const;
+  await withDashboard(async ({ page, go }) => {
+    const row = (name: string) => page.getByRole("row", { name });
+    for (const [title, one, action, gone, stays] of lists) {
+      const list = title.toLowerCase();
+      await go(`/${list}`);
+      await row(gone).waitFor();
+      await go(`/${list}/${one}`);
+      await page.getByRole("button", { name: "Delete", exact: true }).click();
+      const held = Promise.withResolvers<void>();
+      await page.route((url) => url.pathname === `/api/user/${list}`, async (route) => {
+        await held.promise;
+        await route.continue();
+      });
+      await page.getByRole("dialog").getByRole("button", { name: action, exact: true }).click();
+      await page.getByRole("heading", { name: title, level: 1, exact: true }).waitFor();
+      await drawn(page);
+      assert.equal(await row(gone).count(), 0, title);
+      held.resolve();
+      await row(stays).waitFor();
+      assert.equal(await row(gone).count(), 0, title);
+    }
   });
 });

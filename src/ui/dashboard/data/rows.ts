@@ -26,11 +26,18 @@ export function rowsOf<T>(
   };
 }
 
-/** Whoever comes back finds the list as long as it was, so that its place is still there. */
-function follow<P>(key: string, make: (before: P | null) => P): P {
+/**
+ * Whoever comes back finds the list as long as it was, so that its place is still there; as it was
+ * when it was last loaded.
+ */
+function follow<P>(
+  key: string, changed: () => void, make: (changed: () => void, before: P | null) => P,
+): P {
   const entry = entryOf(`rows ${key}`);
-  const made = make(entry.value as P | null);
-  entry.value = made;
+  const made: P = make(() => {
+    entry.value = made;
+    changed();
+  }, entry.value as P | null);
   return made;
 }
 
@@ -43,8 +50,9 @@ export function usePages<T>(
   const [version, changed] = useReducer((count: number) => count + 1, 0);
   const loader = useRef(load);
   loader.current = load;
-  const pages = useMemo(() => follow<NumberedPages<T>>(key, (before) =>
-    new NumberedPages(loader, () => changed(undefined), before)), [key]);
+  const pages = useMemo(() => follow<NumberedPages<T>>(
+    key, () => changed(undefined), (loaded, before) =>
+      new NumberedPages(loader, loaded, before)), [key]);
   useEffect(() => {
     // A table that is there already says itself what is in view.
     if (pages.total === null || pages.total === 0) pages.show(0, 1);
@@ -67,8 +75,9 @@ export function useCursor<T>(key: string, load: LoadBehind<T>): Rows<T> {
   const [version, changed] = useReducer((count: number) => count + 1, 0);
   const loader = useRef(load);
   loader.current = load;
-  const pages = useMemo(() => follow<CursorPages<T>>(key, (before) =>
-    new CursorPages(loader, () => changed(undefined), before)), [key]);
+  const pages = useMemo(() => follow<CursorPages<T>>(
+    key, () => changed(undefined), (loaded, before) =>
+      new CursorPages(loader, loaded, before)), [key]);
   useEffect(() => {
     pages.reload();
     return () => pages.close();

@@ -43,6 +43,14 @@ class Entry {
     this.#isSpoilt = true;
   }
 
+  /** As if it had never been seen, where nobody shows it; what is on its way is too old. */
+  forget(): void {
+    if (this.shownBy.size > 0) return;
+    this.spoil();
+    this.#answered = this.#run;
+    Object.assign(this, { value: null, error: null, isLoading: false });
+  }
+
   /** What was asked for before is shown when it comes, until this is there. */
   reload(load = this.#load): void {
     const run = (this.#run += 1);
@@ -97,6 +105,11 @@ export function entryOf(key: string): Entry {
 
 /** When somebody else signs in. */
 export const forgetSeen = (): void => seen.clear();
+
+/** Something was deleted from here, which may stand in anything that was seen. */
+export function forgetUnshown(): void {
+  for (const entry of seen.values()) entry.forget();
+}
 
 /** `type` of an event; null: anything may have changed. */
 export function spoilSeen(type: string | null): void {

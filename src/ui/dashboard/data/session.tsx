@@ -5,7 +5,7 @@ import { useContext } from "preact/hooks";
 import { createParley, ParleyError, type Parley } from "#client/client.ts";
 import { said } from "#ui/dashboard/kit/said.ts";
 import { bySocket } from "./by-socket.ts";
-import { spoilSeen } from "./seen.ts";
+import { forgetUnshown, spoilSeen } from "./seen.ts";
 import { waitingFor } from "./waiting.ts";
 
 const KEY = "parley-api-key";
@@ -107,6 +107,9 @@ export async function askPage<T>(method: "GET" | "POST", path: string, body?: ob
 
 const byCookie: typeof fetch = (input, init) => globalThis.fetch(input, init);
 
+const deletes = (method: string, url: string): boolean =>
+  method === "DELETE" || (method === "POST" && /[/-]delete$/.test(url));
+
 /** `onRefused`: the key is none any more, or the session is over. Null: a member's cookie. */
 export function openApi(apiKey: string | null, onRefused: () => void = () => undefined): Parley {
   const fetchOf = patient(bySocket(apiKey === null ? byCookie : readingBySession(apiKey)));
@@ -116,6 +119,7 @@ export function openApi(apiKey: string | null, onRefused: () => void = () => und
     const method = init?.method ?? (input instanceof Request ? input.method : "GET");
     // No event announces most changes; those made here are known.
     if (method !== "GET" && response.ok) spoilSeen(null);
+    if (deletes(method, response.url) && response.ok) forgetUnshown();
     return response;
   };
   const baseUrl = `${location.origin}/api`;
