@@ -70,25 +70,30 @@ export class NumberedPages<T> {
     const [first, last] = this.#view;
     const newest = Math.max(0, Math.ceil((this.total ?? 1) / PAGE_ROWS) - 1);
     const lastPage = Math.min(newest, Math.floor(Math.max(first, last - 1) / PAGE_ROWS));
+    const wanted: number[] = [];
     for (let page = Math.min(Math.floor(first / PAGE_ROWS), newest); page <= lastPage; page += 1) {
-      if (this.#fresh.has(page)) continue;
-      this.#fresh.add(page);
-      void this.#fetchPage(page, this.#reloads);
+      if (!this.#fresh.has(page)) wanted.push(page);
     }
+    for (const page of wanted) this.#fresh.add(page);
+    if (wanted.length > 0) void this.#fetchPages(wanted, this.#reloads);
   }
 
-  async #fetchPage(page: number, reload: number): Promise<void> {
+  /** Together: where one is newer than its neighbour, rows are there twice or not at all. */
+  async #fetchPages(pages: number[], reload: number): Promise<void> {
     try {
-      const { rows, total } = await this.#load.current(page + 1, PAGE_ROWS);
+      const found = await Promise.all(
+        pages.map((page) => this.#load.current(page + 1, PAGE_ROWS)));
       // Answers may overtake each other.
       if (reload < this.#answered) return;
       this.#answered = reload;
-      this.#pages.set(page, rows);
-      this.total = total;
+      for (const [at, { rows, total }] of found.entries()) {
+        this.#pages.set(pages[at]!, rows);
+        this.total = total;
+      }
       this.error = null;
     } catch (error) {
       if (reload < this.#reloads) return;
-      this.#fresh.delete(page);
+      for (const page of pages) this.#fresh.delete(page);
       this.error = error;
     }
     if (!this.#isOver) this.#changed();

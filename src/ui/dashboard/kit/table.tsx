@@ -1,7 +1,7 @@
 // Lists of any length: only the rows in view, and a few around them, are in the page. All rows have
 // one height, so that the place of a row is known without drawing those above it.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Rows } from "#ui/dashboard/data/rows.ts";
 import { Failure, Skeleton } from "./layout.tsx";
 
@@ -85,6 +85,7 @@ function Body<T>(given: TableProps<T> & { count: number }) {
   const { label, rows, rowKey, choice, count } = props;
   const body = useRef<HTMLTableSectionElement>(null);
   const [first, last] = useWindow(body, count);
+  useHeld(body, props, first, last);
   useEffect(() => rows.show(first, last), [rows, first, last]);
   const share = ({ grow = 1 }: Column<T>): number => grow === "none" ? 0 : grow;
   const whole = columns.reduce((sum, column) => sum + share(column), 0);
@@ -182,6 +183,33 @@ function Row<T>(props: TableProps<T> & { row: T; index: number }) {
       ))}
     </tr>
   );
+}
+
+/**
+ * What is read stays where it is while rows come and go above it: browsers see to that only where
+ * all of a table moves.
+ */
+function useHeld<T>(
+  body: { current: HTMLElement | null }, { rows, rowKey }: TableProps<T>,
+  first: number, last: number,
+): void {
+  const places = useRef(new Map<string | number, number>());
+  useLayoutEffect(() => {
+    const before = places.current;
+    places.current = new Map();
+    const moves: number[] = [];
+    for (let index = first; index < last; index += 1) {
+      const row = rows.at(index);
+      if (row === undefined) continue;
+      const place = before.get(rowKey(row));
+      if (place !== undefined) moves.push(index - place);
+      places.current.set(rowKey(row), index);
+    }
+    // As far as most have moved: one that has changed may now stand among others.
+    const rowsDown = moves.sort((one, other) => one - other)[moves.length >> 1] ?? 0;
+    const isBegun = (body.current?.getBoundingClientRect().top ?? 0) < -rowPx();
+    if (rowsDown !== 0 && isBegun) scrollBy({ top: rowsDown * rowPx(), behavior: "instant" });
+  }, [rows, first, last]);
 }
 
 /** The rows in view, with some around them: `[first, behind last]`. */

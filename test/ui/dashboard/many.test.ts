@@ -1,0 +1,62 @@
+// Accounts in which there is much: what is far down in lists that grow, and what is far down in
+// what can be chosen.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { noBrowser, until } from "#support/browser.ts";
+import { startDashboard } from "#support/dashboard-page.ts";
+import { placedCalls } from "#support/placed-calls.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
+
+const skip = noBrowser();
+const { server, withDashboard, close } = await startDashboard({ PARLEY_CALL_PRICE: "0.001" });
+after(close);
+const outbound = await newAssistant(server, {
+  status: "active", type: "outbound", name: "Sales desk", post_call_evaluation: false,
+});
+const { answered, end } = placedCalls(() => server, outbound.id);
+
+async function called(first: number, count: number): Promise<void> {
+  for (let at = 0; at < count; at += 1) {
+    await end(await answered({ phone: `+1415555${first + at}` }));
+  }
+}
+
+test("[DB671] who reads far down in a list that grows keeps the row and its focus", { skip }, async () => {
+  await called(1000, 120);
+  await withDashboard(async ({ page, go }) => {
+    await go("/calls");
+    const table = page.getByRole("table", { name: "Calls" });
+    await table.getByRole("link").first().waitFor();
+    // Where one page that was loaded ends and the next begins.
+    await page.evaluate("scrollTo(0, 52 * 46)");
+    const read = table.getByRole("link", { name: "+1 415 555 1070" });
+    await read.focus();
+    const top = await read.evaluate((link) => Math.round(link.getBoundingClientRect().top));
+    for (let more = 1; more <= 3; more += 1) {
+      await called(2000 + 10 * more, 5);
+      await page.locator(`table[aria-label=Calls][aria-rowcount="${121 + 5 * more}"]`).waitFor();
+      await until(page, `Math.round(document.activeElement.getBoundingClientRect().top) === ${top}`);
+    }
+    assert.ok(await read.evaluate((link) => link === document.activeElement));
+  });
+});
+
+test("[DB672] folders and labels are offered however many there are", { skip }, async () => {
+  for (let at = 0; at < 120; at += 1) {
+    for (const kind of ["folder", "label"]) {
+      await server.call("POST", `/user/${kind}`, { body: { name: `The ${kind} ${at}` } });
+    }
+  }
+  const conversation = await newConversation(server, outbound.uuid);
+  await withDashboard(async ({ page, go }) => {
+    await go("/assistants");
+    for (const kind of ["Folder", "Label"]) {
+      await page.getByLabel(kind, { exact: true })
+        .selectOption({ label: `The ${kind.toLowerCase()} 119` });
+    }
+    await page.getByText("No assistant is like that").waitFor();
+    await go(`/inbox/${conversation}`);
+    await page.getByLabel("The label 119").click();
+    await page.getByText("It has the label “The label 119”.").waitFor();
+  });
+});
