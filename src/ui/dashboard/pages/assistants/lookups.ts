@@ -64,16 +64,32 @@ export function useNumbers() {
   ["phone_number_purchased", "phone_number_released", "phone_number_suspended"], SHARED);
 }
 
+/** As many as the server has in one page. */
+const PER_PAGE = 100;
+
+/** All of a list in pages. */
+async function whole<T>(
+  load: (query: { page: number; per_page: number }) => Promise<{ data: T[]; last_page: number }>,
+): Promise<T[]> {
+  const rows: T[] = [];
+  for (let page = 1, last = 1; page <= last; page += 1) {
+    const { data, last_page } = await load({ page, per_page: PER_PAGE });
+    rows.push(...data);
+    last = last_page;
+  }
+  return rows;
+}
+
 export function useFolders() {
   const api = useApi();
-  return useData("folders", async () =>
-    (await unwrap(api.GET("/user/folders", { params: { query: { per_page: 100 } } }))).data, [], SHARED);
+  return useData("folders", () => whole((query) =>
+    unwrap(api.GET("/user/folders", { params: { query } }))), [], SHARED);
 }
 
 export function useLabels() {
   const api = useApi();
-  return useData("labels", async () =>
-    (await unwrap(api.GET("/user/labels", { params: { query: { per_page: 100 } } }))).data, [], SHARED);
+  return useData("labels", () => whole((query) =>
+    unwrap(api.GET("/user/labels", { params: { query } }))), [], SHARED);
 }
 
 interface Named {
