@@ -174,6 +174,22 @@ test("[DB575] a conversation is printed with all its messages and nothing to pre
   });
 });
 
+test("[DB673] neither the account's balance nor a link for the keyboard is printed with a customer's words", { skip }, async () => {
+  const { key } = await server.newAccount({ balance: "0" });
+  const { uuid } = await newAssistant(server, {}, key);
+  const talk = await newConversation(server, uuid, { type: "test" });
+  await server.call("POST", `/user/conversations/${talk}/end`, { key });
+  await withDashboard(async ({ page, go }) => {
+    await go(`/conversations/${talk}`);
+    await page.getByText("The conversation has ended.").waitFor();
+    const kept = [page.getByText("The balance is used up"), page.getByText("Skip to content")];
+    for (const one of kept) await one.waitFor();
+    await page.emulateMedia({ media: "print" });
+    for (const one of kept) assert.equal(await one.isVisible(), false);
+    assert.ok(await page.getByText("The conversation has ended.").isVisible());
+  }, { key });
+});
+
 test("[DB576] long names take one line of the inbox, and in German the menu breaks no word and 320 px are enough", { skip }, async () => {
   const { uuid } = await newAssistant(server, { name: `${NAME} `.repeat(4).trim() });
   const talk = await newConversation(server, uuid);
