@@ -60,3 +60,17 @@ test("[DB672] folders and labels are offered however many there are", { skip }, 
     await page.getByText("It has the label “The label 119”.").waitFor();
   });
 });
+
+test("[DB674] where one of many assistants is chosen they stand by name", { skip }, async () => {
+  const { key } = await server.newAccount();
+  for (const name of ["Spa 10", "Spa 9", "bar", "Árbol"]) await newAssistant(server, { name }, key);
+  await withDashboard(async ({ page, go }) => {
+    for (const path of ["/calls", "/conversations", "/inbox", "/"]) {
+      await go(path);
+      const choice = page.getByRole("main").getByLabel("Assistant", { exact: true });
+      await choice.locator("option", { hasText: "Spa 9" }).waitFor({ state: "attached" });
+      assert.deepEqual((await choice.locator("option").allTextContents()).slice(1),
+        ["Árbol", "bar", "Spa 9", "Spa 10"], path);
+    }
+  }, { key });
+});
