@@ -1,5 +1,5 @@
 // What vendors of models and speech say is wrong, as operators read it. Used by their adaptors.
-import { recordOf } from "#core/values.ts";
+import { listOf, recordOf } from "#core/values.ts";
 
 const ERROR_TEXT_CHARS_MAX = 200;
 const ERROR_DEPTH_MAX = 5;
@@ -23,6 +23,6 @@ function wordsOf(value: unknown, depth = 0): string {
   const { detail, error, loc, message, msg } = recordOf(value) ?? {};
   const words = [error, detail, message, msg].map((one) => wordsOf(one, depth + 1)).find(Boolean) ?? "";
   // What FastAPI says is wrong is wrong with that field.
-  const place = (Array.isArray(loc) ? loc : []).filter((part) => typeof part === "string").join(".");
+  const place = listOf(loc).filter((part) => typeof part === "string").join(".");
   return place === "" || words === "" ? words : `${place}: ${words}`;
 }

@@ -3,7 +3,7 @@
 // Called by invoke-tool.ts.
 import { setTimeout as wait } from "node:timers/promises";
 import { createParser } from "eventsource-parser";
-import { isRecord, jsonOf, textOf } from "#core/values.ts";
+import { isRecord, jsonOf, listOf, textOf } from "#core/values.ts";
 import type {
   EndpointReply, EndpointRequest, McpSession, McpState,
 } from "#features/tools/invocation.ts";
@@ -286,7 +286,7 @@ function wordsOf(part: Json): string {
 function resultOf(message: Json): Json {
   if (isRecord(message.error)) return { error: textOf(message.error.message) || "The call failed." };
   const result = isRecord(message.result) ? message.result : {};
-  const parts = Array.isArray(result.content) ? result.content.filter(isRecord) : [];
+  const parts = listOf(result.content).filter(isRecord);
   const text = parts.map(wordsOf).join("\n");
   if (result.isError === true) return { error: text || "The tool failed." };
   return isRecord(result.structuredContent) ? result.structuredContent : { text };
@@ -298,7 +298,7 @@ async function listed(session: Session): Promise<McpTool[]> {
   for (let page = 0; page < PAGES_MAX && tools.length < TOOLS_MAX; page += 1) {
     const { message } = await session.ask("tools/list", cursor === undefined ? {} : { cursor });
     const result = isRecord(message.result) ? message.result : {};
-    for (const tool of Array.isArray(result.tools) ? result.tools.filter(isRecord) : []) {
+    for (const tool of listOf(result.tools).filter(isRecord)) {
       const { name, description, inputSchema } = tool;
       if (typeof name !== "string" || tools.length === TOOLS_MAX) continue;
       tools.push({

@@ -1,6 +1,6 @@
 // The proxy that requests to others go through, from the variables that other programs read too.
-// Used by outbound/connect.ts; whoever starts a process passes OUTBOUND_VARIABLES on.
-import { isInside, isLoopback, parseNetworks } from "#core/networks.ts";
+// Used by outbound/connect.ts, and by who starts a process that makes requests.
+import { bareHost, isInside, isLoopback, parseNetworks } from "#core/networks.ts";
 
 type Environment = Record<string, string | undefined>;
 
@@ -64,7 +64,7 @@ export function proxyFor(
   environment: Environment = process.env,
 ): URL | null {
   const proxy = parseProxy(read(VARIABLES[protocol === "https:" ? protocol : "http:"], environment));
-  const host = hostname.replace(/^\[|\]$/g, "").toLowerCase();
+  const host = bareHost(hostname).toLowerCase();
   if (!proxy || isLoopback(host)) return null;
   const exceptions = read("NO_PROXY", environment).toLowerCase().split(/[\s,]+/).filter(Boolean);
   const at = port || (protocol === "https:" ? "443" : "80");

@@ -54,6 +54,9 @@ export function machineAddresses(): NetworkInterfaceInfo[] {
   }
 }
 
+/** As it is resolved and connected to: in URLs addresses of IPv6 stand in brackets. */
+export const bareHost = (host: string): string => host.replace(/^\[|\]$/g, "");
+
 /** Whether only this machine reaches, or is, this address or host name. */
 export function isLoopback(host: string): boolean {
   if (host.toLowerCase() === "localhost") return true;

@@ -53,6 +53,9 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 export const recordOf = (value: unknown): Record<string, unknown> | null =>
   (isRecord(value) ? value : null);
 
+/** Empty when it is no list. */
+export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
 /** Empty when it is no text. */
 export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 

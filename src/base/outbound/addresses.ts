@@ -1,7 +1,7 @@
 // Which addresses this server may be sent to by what a tenant, a document or a model wrote. Used by
 // request.ts before, during and after every connection.
 import ipaddr from "ipaddr.js";
-import { isInside, machineAddresses, parseNetworks, SERVICE_PORTS } from "#core/networks.ts";
+import { bareHost, isInside, machineAddresses, parseNetworks, SERVICE_PORTS } from "#core/networks.ts";
 
 /** Public by the registry, yet doors to the machine's own cloud or to private IPv4. */
 const DENIED = parseNetworks(["168.63.129.16/32", "::/96", "64:ff9b:1::/48"]);
@@ -26,7 +26,7 @@ const ownAddresses = (): Set<string> => new Set(
   machineAddresses().map(({ address }) => ipaddr.process(address).toNormalizedString()));
 
 /** The name without brackets and trailing dot, as it is resolved. */
-const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+const hostOf = (url: URL): string => bareHost(url.hostname).replace(/\.$/, "");
 
 export function createAddressPolicy(allowPrivateNetworks: readonly string[]): AddressPolicy {
   const allowed = parseNetworks(allowPrivateNetworks);

@@ -2,6 +2,7 @@
 // (CONNECT), so that TLS is spoken with the place itself. Used for every dispatcher.
 import type { Duplex } from "node:stream";
 import type { Socket } from "node:net";
+import { bareHost } from "#core/networks.ts";
 import { credentialsOf, namedProxies, proxyFor } from "#config/proxy.ts";
 import { buildConnector } from "./undici.ts";
 
@@ -30,7 +31,7 @@ function openTunnel(
     : process.getBuiltinModule("node:http");
   const user = credentialsOf(proxy);
   const asked = request({
-    host: proxy.hostname.replace(/^\[|\]$/g, ""),
+    host: bareHost(proxy.hostname),
     port: proxy.port || (proxy.protocol === "https:" ? 443 : 80),
     method: "CONNECT", path: place, agent: false, timeout: timeoutMs,
     headers: {
@@ -73,6 +74,6 @@ export function connectByProxy(
 export function connecting(options: ConnectOptions = {}): ConnectOptions | Connector {
   if (namedProxies().length === 0) return options;
   const connect = buildConnector(options);
-  return (place, callback) => connectByProxy(
-    place, place.hostname.replace(/^\[|\]$/g, ""), connect, callback, options);
+  return (place, callback) =>
+    connectByProxy(place, bareHost(place.hostname), connect, callback, options);
 }

@@ -2,6 +2,7 @@
 // own, so no guard of outbound requests stands before it. Opened by app/mail.ts.
 import type { SMTPPoolOptions, SMTPPoolSentMessageInfo, Transporter } from "nodemailer";
 import { ProviderError } from "#core/faults.ts";
+import { bareHost } from "#core/networks.ts";
 import { wait, type System } from "#core/system.ts";
 import type { Mail, Mailer } from "./port.ts";
 
@@ -28,7 +29,7 @@ function optionsOf(text: string): SMTPPoolOptions & { pool: true } {
   const user = decodeURIComponent(url.username);
   return {
     pool: true, maxConnections: CONNECTIONS_MAX, secure,
-    host: url.hostname.replace(/^\[|\]$/g, ""),
+    host: bareHost(url.hostname),
     port: url.port === "" ? (secure ? 465 : 587) : Number(url.port),
     requireTLS: !secure && user !== "" && !isHere(url.hostname),
     ...user === "" ? {} : { auth: { user, pass: decodeURIComponent(url.password) } },

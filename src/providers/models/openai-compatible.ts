@@ -7,10 +7,10 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { wait, type System } from "#core/system.ts";
 import { Exchange, type ModelLimits } from "./openai-exchange.ts";
-import { jsonOf, recordOf, textOf } from "#core/values.ts";
+import { jsonOf, listOf, recordOf, textOf } from "#core/values.ts";
 import { connecting } from "#outbound/connect.ts";
 import { Pool } from "#outbound/undici.ts";
-import { Reply, listOf, type EnclosedByCall } from "./openai-reply.ts";
+import { Reply, type EnclosedByCall } from "./openai-reply.ts";
 import { bodyOf, changeFor, type RequestForm } from "./openai-request.ts";
 import type { LanguageModel, ModelDelta, ModelRequest, Sight } from "./port.ts";
 

@@ -3,7 +3,7 @@
 import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
 import { ProviderError } from "#core/faults.ts";
-import { jsonOf, recordOf, textOf } from "#core/values.ts";
+import { jsonOf, listOf, recordOf, textOf } from "#core/values.ts";
 import { errorText } from "#providers/error-text.ts";
 import type { ModelContext } from "./openai-exchange.ts";
 import type { ModelDelta, ModelFunctionCall, ModelUsage } from "./port.ts";
@@ -239,8 +239,4 @@ function contentOf(value: unknown): string {
   if (typeof value === "string") return value;
   const parts = listOf(value).map((part) => textOf(recordOf(part)?.text));
   return parts.join("");
-}
-
-export function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
 }

@@ -2,7 +2,7 @@
 // in URIs; and where what a far end says may lead. Used by the signalling and by the sound.
 import ipaddr from "ipaddr.js";
 import { isIP } from "node:net";
-import { isInside, mayBeTelephone, parseNetworks } from "#core/networks.ts";
+import { bareHost, isInside, mayBeTelephone, parseNetworks } from "#core/networks.ts";
 import { parseVia } from "#providers/carriers/sip/grammar/headers.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
@@ -25,7 +25,7 @@ const PRIVATE = parseNetworks([
 
 /** One spelling per address: no brackets, and IPv4 as itself when it came in through IPv6. */
 export function plainHost(host: string): string {
-  const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
+  const bare = bareHost(host).toLowerCase();
   return isIP(bare) === 6 ? ipaddr.process(bare).toString() : bare;
 }
 
