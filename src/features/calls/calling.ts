@@ -5,13 +5,13 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait } from "#core/system.ts";
-import type { CarrierName, LegEvent, Offer } from "#providers/carriers/port.ts";
+import type { CarrierName, LegEvent, Offer, RefusalCause } from "#providers/carriers/port.ts";
 import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hosted.ts";
 import { holding, type Capacity } from "./capacity.ts";
 import { createControl } from "./control.ts";
 import { createAfterCall, type AfterCall } from "./after-call.ts";
 import { beat, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
-import { admit, withInboundVariables, type Admitted } from "./inbound-calls.ts";
+import { admit, withInboundVariables, type Admitted, type Arrival } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records/records.ts";
 import type { Face } from "./face.ts";
 import { handle } from "./from-media.ts";
@@ -192,6 +192,14 @@ function createOpenWeb(
 /** False: it could not be opened. */
 type Place = (call: Call, assistant: Assistant, args: OpenArgs) => boolean;
 
+/** `admit`, where the variables are known by the time `open` is called. */
+const admitPrepared = (
+  options: CallingOptions, preparing: Preparing, arrival: Arrival,
+  open: (admitted: Admitted) => RefusalCause | null,
+): Promise<RefusalCause | null> => admit(options, arrival, ({ call: begun, ...rest }) =>
+  preparing(begun, async () =>
+    open({ call: await withInboundVariables(options, begun, rest.assistant), ...rest })));
+
 /** Answers a call that came in, or has it refused. */
 async function answerOffer(
   options: CallingOptions,
@@ -199,14 +207,12 @@ async function answerOffer(
   place: Place,
 ): Promise<void> {
   const { media } = options;
-  const cause = await admit(options, offer, ({ call: begun, ...admitted }) =>
-    preparing(begun, async () => {
-      const { assistant, secondsMax, facts } = admitted;
-      const call = await withInboundVariables(options, begun, assistant);
-      const leg = { kind: "offered", carrier, offerId: offer.id, rate: offer.rate } as const;
-      place(call, assistant, { leg, face: null, secondsMax, facts });
-      return null;
-    })).catch((error: unknown) => {
+  const leg = { kind: "offered", carrier, offerId: offer.id, rate: offer.rate } as const;
+  const cause = await admitPrepared(options, preparing, offer, (admitted) => {
+    const { call, assistant, secondsMax, facts } = admitted;
+    place(call, assistant, { leg, face: null, secondsMax, facts });
+    return null;
+  }).catch((error: unknown) => {
     media.refuse(carrier, offer.id, "unavailable");
     throw error;
   });
@@ -260,13 +266,11 @@ function answerHosted(
   place: Place,
 ): ReturnType<Receive> {
   const arrived = { ...arrival, trunkId: null, sourceAddress: null };
-  return admit(options, arrived, ({ call: begun, assistant, secondsMax, facts }) =>
-    preparing(begun, async () => {
-      const call = await withInboundVariables(options, begun, assistant);
-      const face = join(partyOf(options, call));
-      const isOpen = place(call, assistant, { leg, carrier, face, secondsMax, facts });
-      return isOpen ? null : "unavailable";
-    }));
+  return admitPrepared(options, preparing, arrived, ({ call, assistant, secondsMax, facts }) => {
+    const face = join(partyOf(options, call));
+    const isOpen = place(call, assistant, { leg, carrier, face, secondsMax, facts });
+    return isOpen ? null : "unavailable";
+  });
 }
 
 type MediaLine = Exclude<Line, { carrier: "hosted" }>;

@@ -19,7 +19,7 @@ interface InboundOptions
 }
 
 /** What is known of a call before anybody has answered. */
-interface Arrival {
+export interface Arrival {
   to: string;
   from: string | null;
   trunkId: number | null;
