@@ -161,6 +161,21 @@ test("[WC129] whoever types is read, also where the server understands speech", 
   assert.equal((await record(caller.callId, "ended_by_customer")).hearing, "typed");
 });
 
+test("[VL271] whoever types on a page whose browser has nothing to play sound with, and so sends none, is answered", { timeout: 180_000 }, async () => {
+  const assistant = await newAssistant(server, { ...DEAF, initial_message: "Hi." });
+  const conversation = await newConversation(server, assistant.uuid);
+  const ticket = await callTicket(server, conversation);
+  const caller = await WebCaller.open(server, conversation, ticket, { hearing: "typed" });
+  await caller.fallSilent();
+  await caller.until(() => caller.lines.length === 1);
+  caller.send({ type: "words", text: "When are you open?", final: true });
+  await caller.until(() => caller.lines.length === 3);
+  assert.deepEqual(caller.lines,
+    ["assistant: Hi.", "customer: When are you open?", "assistant: We open at nine."]);
+  caller.send({ type: "end" });
+  await caller.closed();
+});
+
 test("[WC128] without such words the call is refused, in a sentence for strangers", async () => {
   const assistant = await newAssistant(server, DEAF);
   const conversation = await newConversation(server, assistant.uuid);

@@ -38,9 +38,14 @@ function createTalk(settings: Partial<TurnSettings> = {}) {
       feed({ kind: "tick" });
     }
   };
+  /** A frame's time in which no sound comes. */
+  const tick = (): void => {
+    nowMs += FRAME_MS;
+    feed({ kind: "tick" });
+  };
   feed({ kind: "answered" });
   return {
-    feed, pass, log, done,
+    feed, pass, tick, log, done,
     partial: (text: string) => feed({ kind: "partial", text }),
     final: (text: string) => feed({ kind: "final", text }),
     voice: (ms: number, periodicity = 1) => pass(ms, 1, periodicity),
@@ -280,6 +285,28 @@ test("[VL187] words nobody was heard saying, too few for their sound, or one aga
   const told = overReply({ wordsAreTold: true });
   told.final("What about Sunday?");
   assert.equal(told.of("interrupt").length, 1, "who types is not heard");
+});
+
+test("[VL271] words that are told are answered where no sound comes with them, and others wait for theirs", () => {
+  for (const wordsAreTold of [true, false]) {
+    const talk = createTalk({ wordsAreTold });
+    const passMute = (ms: number): void => {
+      for (let passedMs = 0; passedMs < ms; passedMs += FRAME_MS) talk.tick();
+    };
+    talk.final("When are you open?");
+    passMute(SILENCE_MS + 400);
+    assert.deepEqual(talk.of("reply").map(({ text }) => text),
+      wordsAreTold ? ["When are you open?"] : []);
+    if (!wordsAreTold) continue;
+    talk.feed({ kind: "audio_started" });
+    talk.feed({ kind: "played_out" });
+    talk.final("And on Sunday?");
+    passMute(100);
+    assert.equal(talk.of("reply").length, 1, "who types on is waited for");
+    talk.final("Or Monday?");
+    passMute(SILENCE_MS + 400);
+    assert.equal(talk.of("reply").at(-1)?.text, "And on Sunday? Or Monday?");
+  }
 });
 
 test("[VL237] words of a sound that is not one voice leave the floor, a caller in noise takes it", () => {

@@ -112,6 +112,8 @@ export interface TurnState {
   /** The number of the pause that is judged, and what was judged; null: not yet. */
   readonly pause: number;
   readonly judged: number | null;
+  /** When sound came last. */
+  readonly frameMs: number;
   /** A voice was heard saying it, not only words recognised. */
   readonly hasVoice: boolean;
   /** When the customer was last audible, which is before the voice detector says so. */

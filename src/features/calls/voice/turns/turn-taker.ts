@@ -25,7 +25,7 @@ import { fillerTone, sameWords, soundsLikeMachine } from "./wording.ts";
 
 export const START: TurnState = {
   phase: "dialling", timers: TIMERS_START, voicedMs: 0, unvoicedMs: 0, isTalking: false,
-  hasTurn: false, turnFromMs: 0, pause: 0, judged: null,
+  hasTurn: false, turnFromMs: 0, pause: 0, judged: null, frameMs: 0,
   hasVoice: false, lastVoiceMs: 0, playedOutMs: 0, soundMs: 0,
   audibleMs: 0, clearMs: 0,
   finals: "", partial: "", finalAskedMs: null, finalMs: 0, spentWords: 0,
@@ -49,6 +49,8 @@ const FILLER_AFTER_MS = 700;
 /** So often one turn is answered in advance. */
 const PREPARES_MAX = 3;
 const HUMAN_SILENCE_MS = 500;
+/** Sound that has not come by then is not waited for, where it is not what brings the words. */
+const SOUND_LATEST_MS = 200;
 
 const NOTHING: readonly TurnAction[] = [];
 
@@ -74,8 +76,9 @@ function receive(draft: Draft, event: TurnEvent): void {
     case "answered":
       return answered(draft);
     case "tick":
-      return;
+      return passSilence(draft);
     case "voice":
+      state.frameMs = nowMs;
       return receiveFrame(draft, event);
     case "partial":
       return receivePartial(draft, event.text);
@@ -155,7 +158,7 @@ function answered(draft: Draft): void {
   const { state, settings, nowMs } = draft;
   if (state.phase !== "dialling") return;
   timers(draft, { kind: "answered" });
-  state.lastVoiceMs = nowMs;
+  state.lastVoiceMs = state.frameMs = nowMs;
   if (!settings.voicemail.detects) state.listener = "human";
   state.phase = settings.waitForCustomer ? "waiting" : "listening";
   if (!settings.waitForCustomer && settings.hasGreeting) greet(draft);
@@ -205,6 +208,15 @@ function receiveFrame(draft: Draft, frame: Extract<TurnEvent, { kind: "voice" }>
   state.isTalking = false;
   askFinal(draft);
   askEnd(draft);
+}
+
+/** Words that are told come without a sound, too: a page's may stand still, or have nowhere to go. */
+function passSilence(draft: Draft): void {
+  const { state, settings, nowMs } = draft;
+  const frameMs = nowMs - state.frameMs;
+  if (!settings.wordsAreTold || frameMs < SOUND_LATEST_MS) return;
+  state.frameMs = nowMs;
+  receiveFrame(draft, { kind: "voice", probability: 0, frameMs, quietMs: frameMs, periodicity: 0 });
 }
 
 function askEnd({ state, settings, actions, nowMs }: Draft): void {
