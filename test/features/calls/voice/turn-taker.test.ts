@@ -309,6 +309,21 @@ test("[VL271] words that are told are answered where no sound comes with them, a
   }
 });
 
+test("[VL270] keys pressed while the assistant may not be interrupted are answered when it has finished", () => {
+  const interrupt = { ...SETTINGS.interrupt, allowed: false };
+  for (const keys of ["5#", "5"]) {
+    const talk = createTalk({ interrupt, hasGreeting: true });
+    talk.pass(100);
+    talk.feed({ kind: "audio_started" });
+    for (const digit of keys) talk.feed({ kind: "dtmf", digit });
+    talk.pass(SETTINGS.keypad.timeoutMs + 1000);
+    assert.deepEqual([talk.of("interrupt").length, talk.of("reply").length], [0, 0]);
+    talk.feed({ kind: "played_out" });
+    talk.pass(100);
+    assert.deepEqual(talk.of("reply").map(({ text }) => text), ["[Keypad input: 5]"]);
+  }
+});
+
 test("[VL237] words of a sound that is not one voice leave the floor, a caller in noise takes it", () => {
   const over = (text: string, clear: number): Talk => {
     const talk = overReply();

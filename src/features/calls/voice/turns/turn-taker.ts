@@ -403,10 +403,11 @@ function settleThinking({ state, actions, nowMs }: Draft): void {
 
 function settleDigits(draft: Draft): void {
   const { state, settings, actions } = draft;
+  // They are kept until it may be answered, as words are.
+  if (isAssistants(state.phase) && !settings.interrupt.allowed) return;
   const due = timers(draft, { kind: "check_keypad" });
   if (due?.kind !== "keys") return;
   if (isAssistants(state.phase)) {
-    if (!settings.interrupt.allowed) return;
     actions.push(state.phase === "speaking" ? { kind: "interrupt" } : { kind: "cancel_reply" });
     state.isPaused = false;
   }
