@@ -49,6 +49,7 @@ const NOT_ACCEPTABLE = 488;
 const NO_ACK = "the caller did not acknowledge the answer (ACK)";
 const NO_REFRESH = "the far end did not refresh the session, or answers no more";
 const NO_CODEC = "488 no codec in common";
+const NO_ANSWER = "the caller asked for an offer of sound and did not answer it";
 const NO_SRTP = "488 the answer has no keys for encrypted sound (SRTP)";
 /** Declined, unwanted (RFC 8197), and stopped by a filter on the way (RFC 8688). */
 const REJECTED = new Set([603, 607, 608]);
@@ -176,8 +177,14 @@ export class SipLeg implements Leg {
     const local = this.#opened();
     const agreed = answer && readAnswer(answer, local);
     if (agreed) this.#agreed(agreed);
-    else if (answer && local.crypto && answer.audio.profile !== "RTP/SAVP") return NO_SRTP;
+    else if (answer && local.crypto && answer.audio.crypto.length === 0) return NO_SRTP;
     return agreed ? null : NO_CODEC;
+  }
+
+  /** The ACK had no answer to an offer; null: it owed none, or what was agreed on goes on. */
+  #whyNothingAgreed(): string | null {
+    if (this.quality()) return null;
+    return this.#opened().crypto ? `${NO_ANSWER}, which was of SRTP alone` : NO_ANSWER;
   }
 
   /** A call we placed was not answered. */
@@ -250,7 +257,7 @@ export class SipLeg implements Leg {
   #dialogEvents(): DialogEvents {
     return {
       confirmed: (sdp) => {
-        const why = sdp === null ? null : this.agree(sdp);
+        const why = sdp === null ? this.#whyNothingAgreed() : this.agree(sdp);
         if (why !== null) return this.end("failed", why);
         this.answered();
       },

@@ -72,6 +72,26 @@ test("[SI147] who asks for an offer in a call that is in the clear gets one in t
   leg.hangUp();
 });
 
+test("[SI160] who asks for an offer and answers it with nothing, or without keys, has no call, and the record says why", async () => {
+  const answers: [string, RegExp][] = [
+    ["", /did not answer it, which was of SRTP alone$/],
+    [SDP("wire").replace("audio 4000 RTP/AVP", "audio 0 RTP/SAVP"), /no keys for encrypted sound/],
+    [SDP("wire"), /no keys for encrypted sound/],
+  ];
+  for (const [answer, why] of answers) {
+    const { carrier, offers, heard, say } = await openTlsCarrier();
+    say("INVITE", 1, "<sip:bob@example.org>");
+    const received = createReceived<LegEvent>();
+    carrier.inbound.answer((await offers.event("offer")).offer.id, received.receive);
+    say("ACK", 1, (await heard.event<string>("200")).message.headers.get("To"), answer);
+    const { cause, detail } = await received.event("ended");
+    assert.equal(cause, "failed");
+    assert.match(detail ?? "", why);
+    assert.deepEqual(received.kinds(), ["ended"], "it never was a talk");
+    await heard.event<string>("BYE");
+  }
+});
+
 test("[SI148] what the answer to a refresh says of the sound counts", async () => {
   const far = open(await createWire());
   const carrier = open(await createCarrierTo([far], { address: "127.0.0.1", port: far.peer.port }));
