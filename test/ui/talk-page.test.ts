@@ -107,6 +107,20 @@ function watchFrames(page: Page): Frames {
   };
 }
 
+test("[UI140] a page whose sound never begins, as where the browser has nothing to play it with, says so in the call", { skip, timeout: 180_000 }, async () => {
+  await withPage(async (page) => {
+    // As in Firefox without a sound device.
+    await page.addInitScript(`
+      Object.defineProperty(AudioContext.prototype, "state", { get: () => "suspended" });`);
+    await page.reload();
+    await press(page, "Start the call");
+    await inState(page, "listening");
+    await page.getByRole("alert").getByText("paused the sound").waitFor();
+    await press(page, "Hang up");
+    await isOver(page);
+  });
+});
+
 test("[UI3] mute silences the microphone of one call and is off again in the next", { skip, timeout: 180_000 }, async () => {
   await withPage(async (page) => {
     const mute = page.getByRole("button", { name: "Mute" });

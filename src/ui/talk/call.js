@@ -17,6 +17,9 @@ const PEER_TAIL_MS = 300;
 const PEER_AGAIN_MS = 5000;
 const PEER_OFFERS_MAX = 3;
 
+/** Sound begins in a moment, where it does. */
+const SOUND_LATEST_MS = 3000;
+
 /** The server answers each: after so many without a word of it nothing passes, and then none will. */
 const PING_MS = 2000;
 const PINGS_UNTIL_TOLD = 3;
@@ -209,6 +212,10 @@ function watchSound(call) {
     handlers.notice(context.state === "running" ? "" : PROBLEMS.sound_paused);
   };
   context.addEventListener("statechange", publish, { signal });
+  // No event tells of sound that never begins, as where there is nothing to play it with.
+  setTimeout(() => {
+    if (!signal.aborted && context.state !== "running") publish();
+  }, SOUND_LATEST_MS);
   track?.addEventListener("mute", publish, { signal });
   track?.addEventListener("unmute", publish, { signal });
   track?.addEventListener("ended", () => finish(PROBLEMS.microphone_lost), { signal });
