@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { KeysIn } from "#providers/carriers/sip/media/keys-in.ts";
 import {
   createDtmfReceiver, DIGITS, DtmfSender, dtmfTone, parseTelephoneEvent, writeTelephoneEvent,
 } from "#providers/carriers/sip/media/telephone-event.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 
 interface Sent {
   timestamp: number;
@@ -85,6 +87,31 @@ test("[SI73] as long as one packet of each key comes, every key is told once and
     });
     assert.equal(heard(came), digits.join(""));
   }));
+});
+
+test("[SI161] keys that a telephone tells both as events and in INFO are told once each, whichever comes first", () => {
+  const keyOf = (digit: string, from: number) => packetsOf(digit, from)[0]!;
+  for (const order of [["event", "message"], ["message", "event"]]) {
+    const system = createManualSystem();
+    let told = "";
+    const keys = new KeysIn({ rate: 8000, system, onKey: (digit) => (told += digit) });
+    keys.agree({ hasEvents: true });
+    const press = (digit: string, ways: string[], at: number): void => {
+      for (const way of ways) {
+        if (way === "message") keys.receiveMessage(digit);
+        else keyOf(digit, at).forEach((sent) => keys.receiveEvent(sent.timestamp, sent.payload));
+        system.advance(100);
+      }
+    };
+    [..."1122#"].forEach((digit, number) => press(digit, order, 4000 * number));
+    assert.equal(told, "1122#", `${order}`);
+    // One of the two is lost, and the same key is pressed again later.
+    press("7", order.slice(0, 1), 40_000);
+    system.advance(2000);
+    press("7", order, 60_000);
+    press("7", order.slice(1), 80_000);
+    assert.equal(told, "1122#777", `${order}`);
+  }
 });
 
 test("[SI74] a key is sent for 160 ms with three ends, 80 ms apart from the next", () => {

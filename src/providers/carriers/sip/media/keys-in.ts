@@ -7,8 +7,14 @@ import { ToneKeys } from "./tone-keys.ts";
 
 /** Tones of ours come back as an echo for so long. */
 const ECHO_MS = 500;
-/** A key that is told as a tone and in a message is told in both within this. */
+/** A key that is told in two ways is told in both within this. */
 const SAME_KEY_MS = 2000;
+
+interface Told {
+  as: "event" | "message" | "tone";
+  digit: string;
+  atMs: number;
+}
 
 interface KeysInOptions {
   /** Samples per second of the sound. */
@@ -23,12 +29,13 @@ export class KeysIn {
   #tones: ToneKeys | null = null;
   #silence = new Int16Array(0);
   #hasMessages = false;
-  #heard: { digit: string; atMs: number } | null = null;
+  /** Those that may be told again in another way. */
+  #told: Told[] = [];
   #sentMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: KeysInOptions) {
     this.#options = options;
-    this.#events = createDtmfReceiver((digit) => options.onKey(digit));
+    this.#events = createDtmfReceiver((digit) => this.#tell("event", digit));
   }
 
   agree({ hasEvents }: { hasEvents: boolean }): void {
@@ -41,12 +48,8 @@ export class KeysIn {
   }
 
   receiveMessage(digit: string): void {
-    // Who sends messages may press the first key both ways.
-    const heard = this.#hasMessages ? null : this.#heard;
     this.#hasMessages = true;
-    const isKnown = heard?.digit === digit
-      && this.#options.system.monotonicMs() - heard.atMs < SAME_KEY_MS;
-    if (!isKnown) this.#options.onKey(digit);
+    this.#tell("message", digit);
   }
 
   /** What is heard; silence in place of a key's tones: they are no words. */
@@ -64,7 +67,19 @@ export class KeysIn {
   #hear(digit: string): void {
     const nowMs = this.#options.system.monotonicMs();
     if (this.#hasMessages || nowMs - this.#sentMs < ECHO_MS) return;
-    this.#heard = { digit, atMs: nowMs };
+    this.#tell("tone", digit);
+  }
+
+  /** Telephones that are set to tell keys in several ways press each key once in each. */
+  #tell(as: Told["as"], digit: string): void {
+    const atMs = this.#options.system.monotonicMs();
+    this.#told = this.#told.filter((one) => atMs - one.atMs < SAME_KEY_MS);
+    const other = this.#told.find((one) => one.digit === digit && one.as !== as);
+    if (other) {
+      this.#told = this.#told.filter((one) => one !== other);
+      return;
+    }
+    this.#told.push({ as, digit, atMs });
     this.#options.onKey(digit);
   }
 }
