@@ -69,7 +69,7 @@ import { renderFault } from "#http/errors.ts";
 import type { HttpRequest, SocketRoute } from "#http/exchange.ts";
 import { mountFallback } from "#http/fallback.ts";
 import { buildOpenApi } from "#http/openapi.ts";
-import { mountPages } from "#http/pages.ts";
+import { mountHealth, mountPages } from "#http/pages.ts";
 import type { Caller, Route } from "#http/route.ts";
 import type { HttpServer } from "#http/server.ts";
 import type { Storage } from "#storage/storage.ts";
@@ -134,10 +134,10 @@ export function mount(parts: Parts): Mounted {
   const connectCarriers = mountCarriers(parts);
   const openApi = (): object =>
     buildOpenApi(routes, { ...ABOUT, version: VERSION, baseUrl: API_ROOT });
+  mountHealth(server, () => whyNotReady(parts.storage, draining));
   mountPages({
     server,
     openApi,
-    notReady: () => whyNotReady(parts.storage, draining),
     metrics: async () => ({
       contentType: metrics.registry.contentType, text: await metrics.read(system),
     }),

@@ -10,6 +10,7 @@ import { isLoopback } from "#core/networks.ts";
 import { RUNS_FROM } from "#core/program.ts";
 import { createSystem, keepAwake, wait, type System } from "#core/system.ts";
 import { printDemo, seedDemo, type Demo } from "./demo.ts";
+import { answerMeanwhile, type LongStart } from "./starting.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 
@@ -57,12 +58,14 @@ export async function serve(argv: string[]): Promise<number> {
   dieOnDefects(log);
   const signals = listenForSignals(system);
   const awake = keepAwake();
+  const meanwhile = answerMeanwhile({ config, log, system });
   let app: App | null = null;
   try {
-    app = await loadApp({ config, log, system });
+    app = await loadApp({ config, log, system, meanwhile });
     if (!app) return EXIT_CONFIG;
     const wantsDemo = config.PARLEY_DEMO ?? isLoopback(config.PARLEY_HOST);
     const demo = wantsDemo ? await seedDemo(app.features) : null;
+    meanwhile.end();
     announce(config, log, await app.listen(), demo);
     const stopping = new AbortController();
     const { PARLEY_MODEL_URL: url } = config;
@@ -85,6 +88,7 @@ export async function serve(argv: string[]): Promise<number> {
     await app?.close();
     return error instanceof MisconfiguredStart ? EXIT_CONFIG : EXIT_UNAVAILABLE;
   } finally {
+    meanwhile.end();
     awake.cancel();
     lock.release();
   }
@@ -92,12 +96,14 @@ export async function serve(argv: string[]): Promise<number> {
 
 /** Null, and reported, where the models are not in order. */
 async function loadApp(
-  options: { config: Config; log: Logger; system: System },
+  { meanwhile, ...options }: { config: Config; log: Logger; system: System; meanwhile: LongStart },
 ): Promise<App | null> {
   const { config, log } = options;
   // The database is opened while most of the program is loaded.
-  const opening = openConfigured(config, "thread", (migration) =>
-    log.info({ migration }, "bringing the database up to date"));
+  const opening = openConfigured(config, "thread", (migration) => {
+    meanwhile.says("the database is being brought up to date");
+    log.info({ migration }, "bringing the database up to date");
+  });
   opening.catch(() => undefined);
   let begin: (() => Promise<App>) | null = null;
   try {

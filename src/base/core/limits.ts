@@ -383,6 +383,12 @@ export const LIMITS = {
   /** Between looks for deliveries that another node wrote and nobody was woken for. */
   outboxLookMs: 5 * SECOND_MS,
 
+  // Starting
+  /** A start that takes longer is answered for at the port meanwhile. */
+  startQuietMs: 2 * SECOND_MS,
+  /** Until whoever is refused meanwhile should try again. */
+  startRetryS: 5,
+
   // Stopping
   /** A process whose work others have taken over ends within so long. */
   lostMs: 3 * SECOND_MS,

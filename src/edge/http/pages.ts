@@ -11,8 +11,6 @@ import type { HttpServer } from "./server.ts";
 
 interface PageOptions {
   server: HttpServer;
-  /** Null when ready; else why not, in words fit for a stranger. */
-  notReady(): string | null;
   metrics(): Promise<{ contentType: string; text: string }>;
   /** Bearer token of `/metrics`; null: it is for this machine alone. */
   metricsToken: string | null;
@@ -67,20 +65,29 @@ function assertMayMeasure({ address, headers }: HttpRequest, token: string | nul
   throw new Fault(401, "Unauthenticated.");
 }
 
-export function mountPages(options: PageOptions): void {
-  const get = (pattern: string, handle: HttpRoute["handle"]): void =>
-    options.server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
-  const page = (contentType: string, content: string | Buffer): Reply => ({
-    status: 200, contentType, content, headers: DOCS_HEADERS,
-  });
+type Get = (pattern: string, handle: HttpRoute["handle"]) => void;
 
+const getOf = (server: HttpServer): Get => (pattern, handle) =>
+  server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
+
+/** `notReady`: null when ready; else why not, in words fit for a stranger. */
+export function mountHealth(server: HttpServer, notReady: () => string | null): void {
+  const get = getOf(server);
   get("/livez", () => json(200, { status: "ok" }));
   const ready = (): Reply => {
-    const reason = options.notReady();
+    const reason = notReady();
     return reason === null ? json(200, { status: "ok" }) : json(503, { status: "unavailable", reason });
   };
   get("/readyz", ready);
   get("/healthz", ready);
+}
+
+export function mountPages(options: PageOptions): void {
+  const get = getOf(options.server);
+  const page = (contentType: string, content: string | Buffer): Reply => ({
+    status: 200, contentType, content, headers: DOCS_HEADERS,
+  });
+
   get("/metrics", async (http) => {
     assertMayMeasure(http, options.metricsToken);
     const { contentType, text } = await options.metrics();

@@ -1,0 +1,128 @@
+// A start that takes long: what the port answers meanwhile, and that it ends as any other does.
+import assert from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { rmSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test, type TestContext } from "node:test";
+import Database from "better-sqlite3";
+import { databasePath } from "#storage/engines/sqlite/database.ts";
+import { shippedMigrations } from "#storage/migrations.ts";
+import { askUntil } from "#support/asking.ts";
+import { aboutTheFile } from "#support/engines.ts";
+import { freePorts } from "#support/free-ports.ts";
+import { MAIN } from "#support/process.ts";
+import { testDataDir } from "#support/server.ts";
+
+const NEWEST = shippedMigrations("sqlite").at(-1)?.version ?? 0;
+
+function olderDatabase(dataDir: string): void {
+  const db = new Database(databasePath(dataDir));
+  for (const { version, sql } of shippedMigrations("sqlite")) if (version < NEWEST) db.exec(sql);
+  db.pragma(`user_version = ${NEWEST - 1}`);
+  db.close();
+}
+
+/** Put into the process: the writer's thread changes no table until the file is there. */
+const waitingFor = (gate: string, instead = ""): string => `
+  import { existsSync } from "node:fs";
+  import { createRequire } from "node:module";
+  import { isMainThread } from "node:worker_threads";
+  const { prototype } = createRequire(${JSON.stringify(MAIN)})("better-sqlite3");
+  const { exec } = prototype;
+  if (!isMainThread) prototype.exec = function (sql) {
+    const never = new Int32Array(new SharedArrayBuffer(4));
+    while (!existsSync(${JSON.stringify(gate)})) Atomics.wait(never, 0, 0, 10);
+    ${instead}
+    return exec.call(this, sql);
+  };`;
+
+interface Starting { child: ChildProcess; port: number; open(): void; said(): string }
+
+async function startSlowly(
+  context: TestContext, { instead = "", isOld = true } = {},
+): Promise<Starting> {
+  const dataDir = testDataDir();
+  if (isOld) olderDatabase(dataDir);
+  const gate = join(dataDir, "gate");
+  const port = await freePorts();
+  const code = encodeURIComponent(waitingFor(gate, instead));
+  const child = spawn(process.execPath, [MAIN], {
+    env: {
+      PARLEY_PORT: String(port), PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "off",
+      NODE_OPTIONS: `--import=data:text/javascript,${code}`,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  context.after(async () => {
+    if (child.exitCode === null && child.kill("SIGKILL")) await once(child, "exit");
+    rmSync(dataDir, { recursive: true });
+  });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on("line", (line) => void (said += `${line}\n`));
+  }
+  return { child, port, open: () => writeFileSync(gate, ""), said: () => said };
+}
+
+interface Answer { status: number; retryAfter: string | undefined; body: unknown }
+
+/** Over a connection of its own, as a probe asks. Null: nothing answers. */
+const ask = (port: number, path: string, method = "GET"): Promise<Answer | null> =>
+  new Promise((resolve, reject) => {
+    const asked = request({ port, path, method, agent: false }, (answer) => {
+      let text = "";
+      answer.on("data", (bytes: Buffer) => void (text += bytes.toString()));
+      answer.on("error", reject);
+      answer.on("end", () => resolve({
+        status: answer.statusCode ?? 0, retryAfter: answer.headers["retry-after"],
+        body: JSON.parse(text) as unknown,
+      }));
+    });
+    asked.on("error", () => resolve(null));
+    asked.end();
+  });
+
+const untilStatus = (port: number, path: string, wanted: number): Promise<Answer | null> =>
+  askUntil(() => ask(port, path), (answer) => answer?.status === wanted);
+
+test("[OP230] while a database is brought up to date the server lives and is not ready, and says why", {
+  skip: aboutTheFile,
+}, async (context) => {
+  const { child, port, open, said } = await startSlowly(context);
+  const alive = await untilStatus(port, "/livez", 200);
+  assert.deepEqual(alive?.body, { status: "ok" });
+  const reason = "the database is being brought up to date";
+  for (const path of ["/readyz", "/healthz"]) {
+    const ready = await ask(port, path);
+    assert.deepEqual([ready?.status, ready?.body], [503, { status: "unavailable", reason }], path);
+  }
+  for (const [method, path] of [["GET", "/api/user/me"], ["POST", "/api/conversations"], ["GET", "/"]] as const) {
+    assert.deepEqual(await ask(port, path, method),
+      { status: 503, retryAfter: "5", body: { message: `Try again later: ${reason}.` } }, path);
+  }
+  assert.doesNotMatch(said(), /"msg":"listening"/);
+  open();
+  await untilStatus(port, "/readyz", 200);
+  assert.equal((await ask(port, "/api/user/me"))?.status, 401);
+  const exited = once(child, "exit");
+  child.kill("SIGTERM");
+  assert.deepEqual(await exited, [0, null]);
+});
+
+test("[OP231] a start that fails after a long while ends with its sentence and its code", {
+  skip: aboutTheFile,
+}, async (context) => {
+  const { child, port, open, said } = await startSlowly(context, {
+    isOld: false, instead: `throw new Error("no more room");`,
+  });
+  await untilStatus(port, "/livez", 200);
+  const { body } = await ask(port, "/readyz") ?? {};
+  assert.deepEqual(body, { status: "unavailable", reason: "the server is starting" });
+  const closed = once(child, "close");
+  open();
+  assert.deepEqual(await closed, [69, null]);
+  assert.match(said(), /^parley: no more room$/m);
+});
