@@ -235,6 +235,40 @@ test("[SO87] [SO102] deliveries of a call, those that wait and those given up, a
   ]) assert.ok(used.includes(name), `${name} is not used: ${used.join("; ")}`);
 });
 
+test("[SO110] calls and deliveries that few match, and entries of a kind or of some days, are found without a look at the others", async () => {
+  const place = testDataDir();
+  const db = openWriter(place, { migrate: true });
+  const { createSearchCommands: commands, createSearchIndex: index } =
+    await import("#storage/engines/sqlite/search.ts");
+  const texts = [...await textsOf(createSqliteSql(db), commands, index)];
+  const marked = (mark: RegExp): string[] => texts.filter((text) => mark.test(text));
+  const plansOf = (mark: RegExp): string[] => marked(mark).map((text) => {
+    const parameters = [...text.matchAll(/@([A-Za-z]+)/g)].map(([, name]) => [name, 1]);
+    return db.prepare<[object], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`)
+      .all(Object.fromEntries(parameters)).map(({ detail }) => detail).join("\n");
+  });
+  const plans = {
+    calls: plansOf(/FROM calls c\s+WHERE(?!.*@search).*@phoneNumber/s),
+    deliveries: plansOf(/FROM webhook_deliveries d\s+WHERE d\.account_id = @accountId\s+AND .*@type/s),
+    kinds: plansOf(/FROM ledger WHERE account_id = @accountId AND kind <> 'message'/),
+    days: plansOf(/count\(\*\) AS entries FROM ledger WHERE account_id.* AND created_at >= @from/s),
+  };
+  db.close();
+  rmSync(place, { recursive: true });
+  const uses = { calls: 2, deliveries: 2, kinds: 2, days: 1 };
+  for (const [name, count] of Object.entries(uses)) {
+    assert.equal(plans[name as keyof typeof plans].length, count, name);
+  }
+  for (const plan of plans.calls) assert.match(plan, /c USING COVERING INDEX calls_by_account/);
+  for (const plan of plans.deliveries) {
+    assert.match(plan, /d USING COVERING INDEX webhook_deliveries_by_account/);
+  }
+  for (const plan of plans.kinds) {
+    assert.match(plan, /ledger USING COVERING INDEX ledger_of_kind \(account_id=\? AND kind=\?\)/);
+  }
+  for (const plan of plans.days) assert.match(plan, /created_at>\? AND created_at<\?/);
+});
+
 test("[SO22] a parameter has one number wherever it is named; quoted text stays", () => {
   assert.deepEqual(
     translate("SELECT '@a', x FROM t WHERE y = +@b AND (@rows + 0) > @b AND z = 'it''s @c'"),

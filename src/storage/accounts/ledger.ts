@@ -334,13 +334,14 @@ export function createLedgerReader(reader: Reader): LedgerReader {
   };
 }
 
-// In the order of the chain, whatever is asked for: entries are read along the primary key.
 const MATCHES = `account_id = @accountId
   AND (CAST(@kind AS TEXT) IS NULL OR kind = @kind)
   AND (CAST(@reference AS TEXT) IS NULL OR reference = @reference)
-  AND (CAST(@prefix AS TEXT) IS NULL OR substr(reference, 1, length(@prefix)) = @prefix)
-  AND (CAST(@from AS BIGINT) IS NULL OR created_at >= @from)
-  AND (CAST(@to AS BIGINT) IS NULL OR created_at < @to)`;
+  AND (CAST(@prefix AS TEXT) IS NULL OR substr(reference, 1, length(@prefix)) = @prefix)`;
+/** Those of a few days, found by when they were made. */
+const IN_TIME = `${MATCHES} AND created_at >= @from AND created_at < @to`;
+// In the order of the chain, whatever is asked for: entries are read along the primary key.
+const ALONG = `${MATCHES} AND +created_at >= @from AND +created_at < @to`;
 
 const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFilter) => ({
   accountId,
@@ -349,27 +350,36 @@ const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFil
   prefix: reference?.isPrefix ? reference.text : null,
   least: reference?.text ?? null,
   beyond: reference ? `${reference.text}\u{10FFFF}` : null,
-  from: from ?? null,
-  to: to ?? null,
+  from: from ?? 0,
+  to: to ?? Number.MAX_SAFE_INTEGER,
 });
 
 /** Few at most, found by name: all that a conversation was charged begins with `turn:17.`. */
-const OF_THING = `reference >= @least AND reference < @beyond AND +${MATCHES}`;
+const OF_THING = `reference >= @least AND reference < @beyond AND +${ALONG}`;
+/** All but messages, which are most. */
+const OF_KIND = `account_id = @accountId AND kind <> 'message' AND kind = @kind
+  AND +created_at >= @from AND +created_at < @to`;
 
-const isOfThing = ({ reference }: EntryFilter): boolean =>
-  reference !== undefined && (!reference.isPrefix || reference.text.endsWith("."));
+function readsFor({ reference, kind }: EntryFilter): "along" | "ofKind" | "ofThing" {
+  if (reference) return !reference.isPrefix || reference.text.endsWith(".") ? "ofThing" : "along";
+  return kind === undefined || kind === "message" ? "along" : "ofKind";
+}
 
-const pageReads = (sql: Sql, matches: string) => ({
+const pageReads = (sql: Sql, matches: string, counted = matches) => ({
+  // What is passed over is looked at in the index alone, where it has all that is asked for.
   list: sql.prepare<object, LedgerRow>(`
-    SELECT * FROM ledger WHERE ${matches}
-    ORDER BY number DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`),
+    SELECT * FROM ledger WHERE account_id = @accountId AND number IN (
+      SELECT number FROM ledger WHERE ${matches}
+      ORDER BY number DESC LIMIT (@rows + 0) OFFSET (@offset + 0))
+    ORDER BY number DESC`),
   count: sql.prepare<object, { entries: number }>(
-    `SELECT count(*) AS entries FROM ledger WHERE ${matches}`),
+    `SELECT count(*) AS entries FROM ledger WHERE ${counted}`),
 });
 
 const statementReads = perSession((sql) => ({
-  along: pageReads(sql, MATCHES),
+  along: pageReads(sql, ALONG, IN_TIME),
   ofThing: pageReads(sql, OF_THING),
+  ofKind: pageReads(sql, OF_KIND),
   account: sql.prepare<object, AccountRow>(`
     SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
     FROM accounts WHERE id = @accountId`),
@@ -382,16 +392,16 @@ export function createStatementStore(reader: Reader): StatementStore {
   const entries = reader.prepare<object, LedgerRow>(ENTRIES);
   return {
     page: (accountId, filter, offset, rows) => reader.snapshot(async (sql) => {
-      const { along, ofThing, account } = statementReads(sql);
-      const { list, count } = isOfThing(filter) ? ofThing : along;
+      const { account, ...reads } = statementReads(sql);
+      const { list, count } = reads[readsFor(filter)];
       const parameters = parametersOf(accountId, filter);
       // All of them are counted already; the commonest request should not do it again.
       const isAll = Object.keys(filter).length === 0;
-      const [items, counted] = await together(
-        list.all({ ...parameters, offset, rows }),
-        isAll ? undefined : count.get(parameters),
-      );
-      const total = counted?.entries ?? (await account.get({ accountId }))?.ledger_entries ?? 0;
+      const total = isAll
+        ? (await account.get({ accountId }))?.ledger_entries ?? 0
+        : (await count.one(parameters)).entries;
+      // Entries that are not there would be looked for among all.
+      const items = offset < total ? await list.all({ ...parameters, offset, rows }) : [];
       return { items: items.map(entryFromRow), total };
     }),
     claims: (accountId) => reader.snapshot(async (sql) => {

@@ -14,7 +14,7 @@ import { perAccount } from "#storage/sweeps.ts";
 import type { callCommands } from "./commands.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
-/** `OFFSET 0`: PostgreSQL looks at each call's entries then, and not at everybody's at once. */
+/** All of it is in the index by account. */
 const MATCHES = `c.account_id = @accountId
   AND (CAST(@status AS TEXT) IS NULL OR c.status = @status)
   AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
@@ -22,14 +22,15 @@ const MATCHES = `c.account_id = @accountId
   AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
   AND (CAST(@campaignId AS BIGINT) IS NULL OR c.campaign_id = @campaignId)
   AND (CAST(@from AS BIGINT) IS NULL OR c.created_at >= @from)
-  AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)
-  AND (CAST(@search AS TEXT) IS NULL OR (
-    c.id >= (SELECT coalesce(min(n.id), 0) FROM (
-      SELECT id FROM calls WHERE account_id = @accountId ORDER BY id DESC LIMIT (@searched + 0)
-    ) AS n)
-    AND (c.customer_phone LIKE @search ESCAPE '\\' OR lower(c.variables) LIKE @search ESCAPE '\\'
-      OR EXISTS (SELECT 1 FROM call_entries e
-        WHERE e.call_id = c.id AND lower(e.text) LIKE @search ESCAPE '\\' LIMIT 1 OFFSET 0))))`;
+  AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)`;
+/** `OFFSET 0`: PostgreSQL looks at each call's entries then, and not at everybody's at once. */
+const FOUND = `${MATCHES}
+  AND c.id >= (SELECT coalesce(min(n.id), 0) FROM (
+    SELECT id FROM calls WHERE account_id = @accountId ORDER BY id DESC LIMIT (@searched + 0)
+  ) AS n)
+  AND (c.customer_phone LIKE @search ESCAPE '\\' OR lower(c.variables) LIKE @search ESCAPE '\\'
+    OR EXISTS (SELECT 1 FROM call_entries e
+      WHERE e.call_id = c.id AND lower(e.text) LIKE @search ESCAPE '\\' LIMIT 1 OFFSET 0))`;
 
 const parametersOf = (accountId: number, filter: CallFilter) => ({
   accountId,
@@ -60,12 +61,29 @@ async function snapshotOf(sql: Sql, row: CallRow): Promise<CallSnapshot> {
   return { call: callFromRow(row), entries: entries.map(entryFromRow) };
 }
 
+function createPages(reader: Reader): Pick<CallStore, "list" | "count"> {
+  const readsOf = (matches: string) => ({
+    list: aside<object, CallRow>(reader, `
+      ${CALL} WHERE c.id IN (
+        SELECT c.id FROM calls c WHERE ${matches}
+        ORDER BY c.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0))
+      ORDER BY c.id DESC`),
+    count: aside<object, { calls: number }>(
+      reader, `SELECT count(*) AS calls FROM calls c WHERE ${matches}`),
+  });
+  const [narrowed, searched] = [readsOf(MATCHES), readsOf(FOUND)];
+  const readsFor = ({ search }: CallFilter) => (search === undefined ? narrowed : searched);
+  return {
+    list: async (accountId, filter, offset, rows) =>
+      (await readsFor(filter).list.all({ ...parametersOf(accountId, filter), offset, rows }))
+        .map(callFromRow),
+    count: async (accountId, filter) =>
+      (await readsFor(filter).count.get(parametersOf(accountId, filter)))?.calls ?? 0,
+  };
+}
+
 export function createCallStore(reader: Reader, writer: WriterOf<typeof callCommands>): CallStore {
   const { find, live, entries } = snapshotReads(reader);
-  const list = aside<object, CallRow>(reader,
-    `${CALL} WHERE ${MATCHES} ORDER BY c.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0)`);
-  const count = aside<object, { calls: number }>(reader,
-    `SELECT count(*) AS calls FROM calls c WHERE ${MATCHES}`);
   const elsewhere = reader.prepare<object, Exists>(`
     SELECT 1 FROM calls WHERE id = @callId AND ended_at IS NULL AND node_id <> @nodeId
       AND NOT ${isFree("calls.node_id")}`);
@@ -85,10 +103,7 @@ export function createCallStore(reader: Reader, writer: WriterOf<typeof callComm
     },
     isElsewhere: async (callId, nodeId) =>
       await elsewhere.get({ callId, nodeId }) !== undefined,
-    list: async (accountId, filter, offset, rows) =>
-      (await list.all({ ...parametersOf(accountId, filter), offset, rows })).map(callFromRow),
-    count: async (accountId, filter) =>
-      (await count.get(parametersOf(accountId, filter)))?.calls ?? 0,
+    ...createPages(reader),
     live: async (accountId) => (await live.all({ accountId })).map(callFromRow),
     transcript: async (callId) => (await entries.all({ callId })).map(entryFromRow),
     transcripts: async (callIds) => {
