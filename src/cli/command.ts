@@ -49,7 +49,8 @@ export async function withStorage<T>(
   config: Config,
   work: (storage: Storage, accounts: Accounts) => Promise<T>,
 ): Promise<T> {
-  const storage = await openConfigured(config, "inline");
+  const storage = await openConfigured(config, "inline", (migration) =>
+    process.stderr.write(`parley: bringing the database up to date (${migration})\n`));
   try {
     const accounts = createAccounts({
       store: storage.accounts, system: createSystem(), bus: createMemoryBus(),

@@ -1,5 +1,6 @@
 // A database that an earlier program left is taken along by the migrations.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +15,7 @@ import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { translateSchema } from "#storage/engines/postgres/translate.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { databaseAt, isOverPostgres, withoutPostgres } from "#support/engines.ts";
-import { startProcess } from "#support/process.ts";
+import { CLI, startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
 const DATA = join(import.meta.dirname, "..", "data");
@@ -138,6 +139,26 @@ test("[OP190] a start says by which migration it brings an older database up to 
   const newer = shippedMigrations("sqlite").filter(({ version }) => version > 25);
   assert.deepEqual(await said(dataDir), newer.map(({ name }) => name.slice(0, 4)));
   assert.deepEqual(await said(testDataDir()), []);
+});
+
+test("[SO111] a command that brings an older database up to date says by which migration, beside what it prints", {
+  skip: isOverPostgres ? "of the file" : false,
+}, () => {
+  const dataDir = testDataDir();
+  leave(dataDir, 25);
+  const list = () => {
+    const { stdout, stderr, status } = spawnSync(
+      process.execPath, [CLI, "account", "list", "--json"],
+      { env: { PARLEY_DATA_DIR: dataDir }, encoding: "utf8" });
+    assert.equal(status, 0, stderr);
+    assert.equal((JSON.parse(stdout) as object[]).length, 1);
+    return stderr;
+  };
+  const newer = shippedMigrations("sqlite").filter(({ version }) => version > 25);
+  assert.equal(list(), newer.map(({ name }) =>
+    `parley: bringing the database up to date (${name})\n`).join(""));
+  assert.equal(list(), "");
+  rmSync(dataDir, { recursive: true });
 });
 
 test("[SO19] a database of schema 25 is taken along: its books, its log and the turn it died in", async () => {

@@ -52,5 +52,6 @@ export async function openConfigured(
   }
   refuseMoved(dataDir);
   return writingTo(dataDir, () => openStorage(
-    dataDir, writing === "inline" ? "inline" : startThreadWriter(dataDir, writesMax, onMigration)));
+    dataDir, writing === "inline" ? "inline" : startThreadWriter(dataDir, writesMax, onMigration),
+    onMigration));
 }

@@ -49,7 +49,7 @@ export function openWriter(
   db.pragma("journal_size_limit = 67108864");
   db.pragma(`wal_autocheckpoint = ${WAL_PAGES_MAX}`);
   db.pragma(`cache_size = -${WRITER_CACHE_KIB}`);
-  if (options.migrate === "unserved") migrateUnserved(db, dataDir);
+  if (options.migrate === "unserved") migrateUnserved(db, dataDir, options.onMigration);
   else if (options.migrate) migrate(db, options.onMigration);
   else assertCurrent(db);
   return db;
@@ -91,13 +91,13 @@ function migrate(db: Db, onMigration?: OnMigration): void {
 }
 
 /** A server of an older program would not find the tables it knows, nor could it start again. */
-function migrateUnserved(db: Db, dataDir: string): void {
+function migrateUnserved(db: Db, dataDir: string, onMigration?: OnMigration): void {
   const newest = newestSchema();
   refuseNewer(schemaVersion(db), newest);
   for (let waitedMs = 0; schemaVersion(db) < newest; waitedMs += MIGRATION_POLL_MS) {
     const lock = lockDataDir(dataDir);
     try {
-      if (lock) migrate(db);
+      if (lock) migrate(db, onMigration);
     } finally {
       lock?.release();
     }

@@ -1,6 +1,7 @@
 // The embedded storage engine as a whole: opens the file and builds every store over it. Called by
 // engines/open.ts.
 import type { Storage } from "#storage/storage.ts";
+import type { OnMigration } from "#storage/migrations.ts";
 import { storesOver } from "#storage/stores.ts";
 import type { AllCommands } from "#storage/commands.ts";
 import type { Writer } from "#storage/writer.ts";
@@ -10,10 +11,10 @@ import { createInlineWriter } from "./writer.ts";
 
 /** `inline`: all of it on the caller's thread (the CLI); else with threads (the server). */
 export async function openStorage(
-  dataDir: string, writing: "inline" | Promise<Writer<AllCommands>>,
+  dataDir: string, writing: "inline" | Promise<Writer<AllCommands>>, onMigration?: OnMigration,
 ): Promise<Storage> {
   if (writing === "inline") {
-    const writer = createInlineWriter(dataDir);
+    const writer = createInlineWriter(dataDir, onMigration);
     return storageOver(createReader(dataDir), writer);
   }
   const writer = await writing;

@@ -48,8 +48,10 @@ function settle(waiting: Waiting[], answers: Answer[], disk: Disk, held: Waiting
 }
 
 /** Writes on the calling thread, whatever one event-loop turn brought in one transaction. */
-export function createInlineWriter(dataDir: string): Writer<AllCommands> {
-  const db = openWriter(dataDir, { migrate: "unserved" });
+export function createInlineWriter(
+  dataDir: string, onMigration?: OnMigration,
+): Writer<AllCommands> {
+  const db = openWriter(dataDir, { migrate: "unserved", ...onMigration && { onMigration } });
   const run = createBatchRunner(db, () => commandsOver(db));
   let queue: Waiting[] = [];
   const disk: Disk = { failure: null, isFull: false };
