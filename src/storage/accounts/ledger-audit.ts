@@ -6,19 +6,27 @@ import type { LedgerReader } from "./ledger.ts";
 interface Audit {
   accounts: number;
   entries: number;
+  /** The first of them, and how many more there are. */
   problems: string[];
 }
+
+/** What is wrong once is often wrong with every entry, and nobody reads each. */
+export const PROBLEMS_TOLD_MAX = 100;
 
 /** Every account, over one snapshot. */
 export async function auditLedger(ledger: LedgerReader): Promise<Audit> {
   const audit: Audit = { accounts: 0, entries: 0, problems: [] };
-  // There may be more than a call takes arguments.
-  const add = (problems: string[]): void => void (audit.problems = audit.problems.concat(problems));
+  let count = 0;
+  const add = (problems: string[]): void => {
+    count += problems.length;
+    audit.problems.push(...problems.slice(0, PROBLEMS_TOLD_MAX - audit.problems.length));
+  };
   await ledger.audit(async (totals, entries, openMicros) => {
     audit.accounts += 1;
     audit.entries += totals.ledgerEntries;
     add(await auditAccount(totals, entries, openMicros));
   });
   add(await ledger.strayReferences());
+  if (count > PROBLEMS_TOLD_MAX) audit.problems.push(`${count - PROBLEMS_TOLD_MAX} more mistakes`);
   return audit;
 }
