@@ -9,6 +9,7 @@ import { test } from "node:test";
 import pg from "pg";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem, type System } from "#core/system.ts";
+import { openSession } from "#storage/engines/postgres/session.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { translateSchema } from "#storage/engines/postgres/translate.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
@@ -155,4 +156,22 @@ test("[SO70] sslmode=require checks who the database is, without a warning; what
   assert.equal(code, 69);
   assert.match(said, /^parley: the database of PARLEY_DATABASE_URL is out of reach: self-signed certificate \(NODE_EXTRA_CA_CERTS names a file of authorities to trust\)$/);
   server.close();
+});
+
+test("[ND80] the program's transactions read what is committed, whatever the database has as its default", {
+  skip: withoutPostgres,
+}, async () => {
+  const database = await databaseAt(`isolated ${process.pid}`);
+  await database.query(
+    `ALTER DATABASE ${database.name} SET default_transaction_isolation = 'serializable'`);
+  const session = await openSession({
+    url: database.url, purpose: "test", statementMs: LIMITS.databaseAnswerMs,
+    idleMs: LIMITS.databaseGoneMs, system,
+  });
+  await session.run("BEGIN");
+  const { isolation } = await session.sql.prepare<object, { isolation: string }>(
+    "SELECT current_setting('transaction_isolation') AS isolation").one({});
+  assert.equal(isolation, "read committed");
+  await session.close();
+  await database.drop();
 });

@@ -65,6 +65,8 @@ function settingsOf({ statementMs, idleMs }: SessionOptions): string {
   const settings = {
     statement_timeout: statementMs, lock_timeout: Math.min(statementMs, LIMITS.databaseAnswerMs),
     idle_in_transaction_session_timeout: idleMs, tcp_user_timeout: LIMITS.databaseGoneMs, jit: "off",
+    // Under any other, what waits for a lock has not seen what was committed before it came free.
+    default_transaction_isolation: "read\\ committed",
   };
   return Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`).join(" ");
 }
