@@ -403,3 +403,27 @@ test("[SO45] sessions that the server does not let in keep nobody from reading a
   await storage.close();
   await database.drop();
 });
+
+test("[ND81] a read that a locked table keeps waiting is refused as while the database is away, alone and in one of a moment", {
+  skip: withoutPostgres,
+}, async () => {
+  const database = await databaseAt(`locked ${process.pid}`);
+  const storage = await openPostgres({ url: database.url, writesMax: 100, mayForget: true });
+  const lock = new pg.Client({ connectionString: database.url });
+  await lock.connect();
+  await lock.query("BEGIN; LOCK TABLE accounts, calls IN ACCESS EXCLUSIVE MODE");
+  const refused = (read: Promise<unknown>) => assert.rejects(read, StorageFailure);
+  const reads = [
+    refused(storage.accounts.listAccounts()), refused(storage.calls.list(1, {}, 0, 1)),
+  ];
+  // As the bound of how long a statement may take does.
+  await askUntil(() => database.query<{ ended: boolean }>(`
+    SELECT pg_cancel_backend(pid) AS ended FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name LIKE 'parley %'
+      AND wait_event_type = 'Lock'`), ({ length }) => length === reads.length);
+  await Promise.all(reads);
+  await lock.end();
+  assert.deepEqual(await storage.accounts.listAccounts(), []);
+  await storage.close();
+  await database.drop();
+});

@@ -9,7 +9,7 @@ import type { Lock } from "#storage/locks.ts";
 import { endpointsOf } from "#storage/webhooks/outbox.ts";
 import type { Commands } from "./commands.ts";
 import { isStale } from "./reader.ts";
-import { ConnectionLost, stateOf, type Session } from "./session.ts";
+import { ConnectionLost, FULL, PASSING, stateOf, type Session } from "./session.ts";
 
 export interface Request {
   command: string;
@@ -42,14 +42,8 @@ const GLOBAL_NUMBERS = {
   accounts: 1, numbers: 2, nodes: 3, messages: 4, passwords: 5, files: 6,
 } as const;
 
-/** Serialization, deadlock, a lock that was not free in time, a statement that ran out of time. */
-const PASSING = new Set(["40001", "40P01", "55P03", "57014", "26000"]);
-
 const isPassing = (error: unknown): boolean =>
   error instanceof ConnectionLost || isStale(error) || PASSING.has(stateOf(error) ?? "");
-
-/** Disk full, out of memory or of locks, a limit on temporary files; a disk that failed. */
-const FULL = /^(?:53|58030$)/;
 
 const isRefusal = (error: unknown): boolean =>
   error instanceof StorageFailure || FULL.test(stateOf(error) ?? "");

@@ -4,7 +4,9 @@ import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import { createLink, type Link, type Reach } from "./link.ts";
-import { ConnectionLost, stateOf, type Session, type SessionOptions } from "./session.ts";
+import {
+  ConnectionLost, FULL, PASSING, stateOf, type Session, type SessionOptions,
+} from "./session.ts";
 import { createSql, type Answer, type Ask } from "./sql.ts";
 
 /** A table has been given a column since the statement was prepared. */
@@ -16,6 +18,13 @@ interface PostgresReader extends Reader {
   close(): Promise<void>;
 }
 
+/** A table that is being rewritten, or memory that ran out, is no fault of what was asked. */
+function failureOf(error: unknown): unknown {
+  const state = stateOf(error) ?? "";
+  return PASSING.has(state) || FULL.test(state)
+    ? new StorageFailure("the database could not be read", error) : error;
+}
+
 /** Asks a session and, where that is lost before it answers, another one. */
 async function again<T>(links: () => Link, ask: (session: Session) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
@@ -25,7 +34,7 @@ async function again<T>(links: () => Link, ask: (session: Session) => Promise<T>
     } catch (error) {
       const stale = isStale(error);
       if (stale) session.destroy();
-      if (!stale && !(error instanceof ConnectionLost)) throw error;
+      if (!stale && !(error instanceof ConnectionLost)) throw failureOf(error);
       if (tries >= LIMITS.databaseTries) {
         throw new StorageFailure("the database hangs up again and again", error);
       }
@@ -64,7 +73,7 @@ async function readMoment<T>(link: Link, read: (sql: Sql) => Promise<T>): Promis
       await session.idle();
       await session.run("ROLLBACK").catch(() => session.destroy());
     }
-    throw error;
+    throw failureOf(error);
   }
 }
 

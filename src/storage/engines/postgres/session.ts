@@ -43,6 +43,12 @@ export interface SessionOptions {
 /** SQLSTATEs after which the server hangs up, or does not take changes any more. */
 const ENDING = new Set(["57P01", "57P02", "57P03", "57P05", "25P03", "25006"]);
 
+/** Serialization, deadlock, a lock that was not free in time, a statement that ran out of time. */
+export const PASSING = new Set(["40001", "40P01", "55P03", "57014", "26000"]);
+
+/** Disk full, out of memory or of locks, a limit on temporary files; a disk that failed. */
+export const FULL = /^(?:53|58030$)/;
+
 /** What a statement was refused with; null: it is none of the database's errors. */
 export const stateOf = (error: unknown): string | null =>
   (error instanceof DatabaseError ? error.code ?? "" : null);
