@@ -158,20 +158,50 @@ test("[SO70] sslmode=require checks who the database is, without a warning; what
   server.close();
 });
 
-test("[ND80] the program's transactions read what is committed, whatever the database has as its default", {
+test("[ND80] the program's transactions read what is committed, and its statements what they say, whatever the database has as its defaults", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`isolated ${process.pid}`);
-  await database.query(
-    `ALTER DATABASE ${database.name} SET default_transaction_isolation = 'serializable'`);
+  const set = (setting: string) => database.query(`ALTER DATABASE ${database.name} SET ${setting}`);
+  await set("default_transaction_isolation = 'serializable'");
+  await set("standard_conforming_strings = off");
   const session = await openSession({
     url: database.url, purpose: "test", statementMs: LIMITS.databaseAnswerMs,
     idleMs: LIMITS.databaseGoneMs, system,
   });
   await session.run("BEGIN");
-  const { isolation } = await session.sql.prepare<object, { isolation: string }>(
-    "SELECT current_setting('transaction_isolation') AS isolation").one({});
-  assert.equal(isolation, "read committed");
+  const { isolation, backslash } = await session.sql.prepare<object, Record<string, string>>(
+    "SELECT current_setting('transaction_isolation') AS isolation, '\\' AS backslash").one({});
+  assert.deepEqual([isolation, backslash], ["read committed", "\\"]);
   await session.close();
+  await database.drop();
+});
+
+test("[OP240] a pooler that takes no settings is one sentence and exit 78", async () => {
+  const refusal = Buffer.from("SERROR\0C08P01\0Munsupported startup parameter: options\0\0");
+  const head = Buffer.from([0x45, 0, 0, 0, refusal.length + 4]);
+  const server = createServer((client) => {
+    client.on("error", () => undefined);
+    client.once("data", () => client.end(Buffer.concat([head, refusal])));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const { code, said } = await startedWith(`postgres://parley@127.0.0.1:${port}/parley?sslmode=disable`);
+  assert.equal(code, 78);
+  assert.equal(said,
+    "parley: PARLEY_DATABASE_URL leads to a pooler; it must lead to PostgreSQL itself");
+  server.close();
+});
+
+test("[OP241] a user who may make no tables, or has no schema for them, is one sentence and exit 78", {
+  skip: withoutPostgres,
+}, async () => {
+  const database = await databaseAt(`unowned ${process.pid}`, "durable");
+  await database.query("DROP SCHEMA public CASCADE");
+  const { code, said } = await startedWith(
+    `postgres://parley@127.0.0.1:${database.port}/${database.name}`);
+  assert.equal(code, 78);
+  assert.equal(said, "parley: the database of PARLEY_DATABASE_URL could not be prepared: no schema has"
+    + " been selected to create in");
   await database.drop();
 });

@@ -51,6 +51,8 @@ export function createLink(options: SessionOptions, reach: Reach): Link {
   let session: Session | null = null;
   let waiting: ((session: Session | null) => void)[] = [];
   let opening: Promise<void> | null = null;
+  /** Why it was not let in last. */
+  let refusal: unknown;
 
   const open = async (): Promise<void> => {
     while (!closing.signal.aborted) {
@@ -66,6 +68,7 @@ export function createLink(options: SessionOptions, reach: Reach): Link {
         });
         return;
       } catch (error) {
+        refusal = error;
         reach.failed(error as Error);
         await wait(system, LIMITS.databaseRetryMs, closing.signal);
       }
@@ -78,7 +81,7 @@ export function createLink(options: SessionOptions, reach: Reach): Link {
   start();
 
   const gone = (): StorageFailure => reach.failure() ?? new StorageFailure(
-    closing.signal.aborted ? "the database was closed" : "the database is out of reach");
+    closing.signal.aborted ? "the database was closed" : "the database is out of reach", refusal);
   return {
     current: () => (session && !session.isLost() ? session : null),
     session: (patienceMs) => new Promise((resolve, reject) => {

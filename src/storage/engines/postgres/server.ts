@@ -24,10 +24,15 @@ interface Prepared {
 const VERSION_MIN = 150_000;
 /** SQLSTATEs of a user or a database that is not there, or of a wrong password. */
 const REFUSED = /^(?:28|3D)/;
+/** Those of a user who may not make tables, or has no schema to make them in. */
+const WITHOUT_RIGHTS = /^(?:42501|3F)/;
 /** What TLS fails with where nobody whom this machine trusts has signed the certificate. */
 const UNTRUSTED = /^(?:UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_)/;
 /** What a commit that is answered cannot do without. */
 const DURABLE = ["fsync", "full_page_writes", "synchronous_commit"];
+
+const pooled = (named: string): string =>
+  `${named} leads to a pooler; it must lead to PostgreSQL itself`;
 
 interface ServerRow {
   version: number;
@@ -47,9 +52,7 @@ export async function problemOfServer(
   if (server.encoding !== "UTF8") {
     return `the database of ${named} has the encoding ${server.encoding}; it must be UTF8`;
   }
-  if (server.pid !== session.processId()) {
-    return `${named} leads to a pooler; it must lead to PostgreSQL itself`;
-  }
+  if (server.pid !== session.processId()) return pooled(named);
   const offMs = await clockOffMs(session, system);
   if (Math.abs(offMs) > LIMITS.clockOffMsMax) {
     return `this machine's clock is ${Math.round(Math.abs(offMs) / 1000)} s ${offMs > 0 ? "ahead of" : "behind"}`
@@ -84,6 +87,10 @@ export async function openServer(
     // under this URL will not.
     const Failure = REFUSED.test(stateOf(error) ?? "") ? MisconfiguredStart : StartFailure;
     const { message, code = "" } = error as Error & { code?: string };
+    // PgBouncer as it is shipped refuses the settings a session begins with.
+    if (message.includes("unsupported startup parameter")) {
+      throw new MisconfiguredStart(pooled(named), { cause: error });
+    }
     const advice = UNTRUSTED.test(code)
       ? " (NODE_EXTRA_CA_CERTS names a file of authorities to trust)" : "";
     throw new Failure(
@@ -134,7 +141,10 @@ export async function prepareDatabase(options: Prepared): Promise<string> {
     } catch (error) {
       if (!isLost || tries === LIMITS.databaseStartTries) {
         if (error instanceof StartFailure) throw error;
-        throw new StartFailure((error as Error).message, { cause: error });
+        const Failure = WITHOUT_RIGHTS.test(stateOf(error) ?? "") ? MisconfiguredStart : StartFailure;
+        throw new Failure(
+          `the database of ${options.named} could not be prepared: ${(error as Error).message}`,
+          { cause: error });
       }
     }
     await wait(options.system, LIMITS.databaseRetryMs);

@@ -73,6 +73,8 @@ function settingsOf({ statementMs, idleMs }: SessionOptions): string {
     idle_in_transaction_session_timeout: idleMs, tcp_user_timeout: LIMITS.databaseGoneMs, jit: "off",
     // Under any other, what waits for a lock has not seen what was committed before it came free.
     default_transaction_isolation: "read\\ committed",
+    // Under the setting of old databases a backslash in a statement hides the quote behind it.
+    standard_conforming_strings: "on",
   };
   return Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`).join(" ");
 }
