@@ -9,7 +9,7 @@ import { StartFailure, StorageFailure } from "#core/faults.ts";
 import { indexMessages } from "#features/conversations/desk/inbox.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
-import { nextTurn, wait, type Timer } from "#core/system.ts";
+import { evenClock, nextTurn, wait, type Timer } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 import { renderFault, toFault } from "#http/errors.ts";
 import { listeningOrigin } from "#core/networks.ts";
@@ -170,10 +170,13 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
   });
   const forAll: typeof every = (ms, what, run) =>
     every(ms, what, async () => nodes.hasClock() && run());
+  const isEven = evenClock(
+    system, { jumpMs: LIMITS.clockJumpMs, forMs: LIMITS.clockBelievedMs });
   let isOver = false;
   /** All that is due, step by step: a busy server writes more in a while than one step removes. */
   const retain = (what: string, trim: (rows: number) => Promise<number>): Timer =>
     forAll(LIMITS.retentionSweepMs, what, async () => {
+      if (!isEven()) return;
       while (await trim(LIMITS.retentionRowsMax) > LIMITS.retentionRowsMax / 2 && !isOver) {
         await wait(system, LIMITS.retentionPauseMs);
       }
@@ -198,7 +201,8 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
     forAll(LIMITS.websiteLookMs, "websites to read again", features.knowledge.knowledgebases.readDue),
     every(LIMITS.diskRetryMs, "calls that are over", async () => voice.calling.lookForEnded()),
     every(LIMITS.trunkLookMs, "a look at the SIP trunks", phoneNumbers.sipTrunks.look),
-    forAll(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
+    forAll(LIMITS.numberSweepMs, "phone number sweep", async () =>
+      isEven() && phoneNumbers.sweep()),
     every(LIMITS.filesRetryMs, "files that wait", features.recordings.retry),
     forAll(LIMITS.filesRetryMs, "files to be removed", features.removals.retry),
     // The command line, or another node, may have written what is to be sent, or evaluated.

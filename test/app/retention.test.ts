@@ -43,6 +43,34 @@ test("[OP184] a sweep removes all that is past its time, step by step, and goes 
   assert.ok(seen.size >= EVENTS / LIMITS.retentionRowsMax - 1, `${seen.size} steps were seen`);
 });
 
+test("[OP242] a clock that jumps ahead and is set back has nothing removed; one that stays is followed", {
+  skip: aboutTheFile,
+}, async (context) => {
+  const dataDir = testDataDir();
+  const system = createManualSystem();
+  const server = await startTestServer({ dataDir, system });
+  context.after(() => server.close());
+  const reader = openForInspection(databasePath(dataDir));
+  context.after(() => reader.close());
+  const left = reader.prepare<[], { left: number }>("SELECT count(*) AS left FROM events");
+  const before = left.get()?.left ?? 0;
+  assert.ok(before > 0);
+  const swept = async (): Promise<number> => {
+    system.advance(LIMITS.retentionSweepMs);
+    for (let turn = 0; left.get()?.left === before && turn < TURNS_MAX; turn += 1) await nextTurn();
+    return left.get()?.left ?? 0;
+  };
+  const YEARS_MS = 14 * 365 * 86_400_000;
+  system.step(YEARS_MS);
+  assert.equal(await swept(), before);
+  system.step(-YEARS_MS);
+  assert.equal(await swept(), before);
+  system.step(YEARS_MS);
+  await swept();
+  await swept();
+  assert.ok(await swept() < before);
+});
+
 test("[OP185] a server that stops does not wait until all messages are in the index", async (context) => {
   let steps = 0;
   const store = {

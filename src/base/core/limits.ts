@@ -330,6 +330,9 @@ export const LIMITS = {
   sweepAccountsMax: 64,
   eventRetentionDays: 30,
   retentionSweepMs: 10 * MINUTE_MS,
+  /** A clock that was set by more is believed after so long by what deletes or charges by it. */
+  clockJumpMs: MINUTE_MS,
+  clockBelievedMs: 15 * MINUTE_MS,
   /** Rows that a sweep removes in one transaction, and how long it then lets others write. */
   retentionRowsMax: 500,
   retentionPauseMs: 20,

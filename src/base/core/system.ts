@@ -62,6 +62,22 @@ export function steadyClock({ now, monotonicMs }: System): () => Instant {
   return () => at + Math.round((monotonicMs() - sinceMs) * 1000);
 }
 
+/**
+ * Asked now and then, says whether the wall clock has not been set for so long: one that jumped
+ * ahead may be set back in a moment, and what is taken away by it does not come back.
+ */
+export function evenClock(system: System, { jumpMs, forMs }: { jumpMs: number; forMs: number }) {
+  let steady = steadyClock(system);
+  let setMs = -Infinity;
+  return (): boolean => {
+    if (Math.abs(system.now() - steady()) > jumpMs * 1000) {
+      steady = steadyClock(system);
+      setMs = system.monotonicMs();
+    }
+    return system.monotonicMs() - setMs >= forMs;
+  };
+}
+
 const AWAKE_MS = 2 ** 30;
 
 /** Keeps the process alive while what it waits for does not, such as the timers of a system. */
