@@ -1,5 +1,6 @@
 // What may be attached to a message, as the server judges it too: pages say so before anything is
 // sent. Used by the widget and by the dashboard's inbox.
+/// <reference lib="dom" />
 
 export const FILES_MAX = 4;
 export const FILE_MB_MAX = 10;
@@ -11,4 +12,18 @@ export const ATTACHABLE = "image/png,image/jpeg,image/gif,image/webp,application
 export function faultOf({ type, size }: Pick<File, "type" | "size">): "kind" | "large" | null {
   if (!ATTACHABLE.split(",").includes(type)) return "kind";
   return size > FILE_MB_MAX * 1024 * 1024 ? "large" : null;
+}
+
+/** All the text there is beside a copied image (its address) in Firefox. */
+const ADDRESS = /^(https?|data|blob):\S*$/;
+
+/**
+ * Files of the clipboard; none where they are a picture of the words that come with it, as cells of
+ * a table have one. A file's name, or an image's address, are no such words.
+ */
+export function pastedFiles(clipboard: DataTransfer | null): File[] {
+  const files = [...clipboard?.files ?? []];
+  const text = clipboard?.getData("text/plain") ?? "";
+  const isOfFiles = text === "" || ADDRESS.test(text) || files.some(({ name }) => text.includes(name));
+  return isOfFiles ? files : [];
 }

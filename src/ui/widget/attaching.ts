@@ -1,6 +1,6 @@
 // Choosing files for the next message: the button, what was chosen, and the files of messages that
 // were sent. Part of the panel's bundle.
-import { ATTACHABLE } from "#ui/attachments.ts";
+import { ATTACHABLE, pastedFiles } from "#ui/attachments.ts";
 import type { Attachment } from "./api.ts";
 import { icon, make } from "./elements.ts";
 import { preview } from "./picture.ts";
@@ -15,16 +15,20 @@ export function createAttaching(
   const input = make("input", { type: "file", accept: ATTACHABLE, multiple: "", hidden: "" });
   const button = make("button", { type: "button", class: "clip" }, icon(CLIP));
   const list = make("div", { class: "chosen", hidden: "" });
-  const take = (files: FileList | null | undefined): void => {
-    if (!button.hidden && files && files.length > 0) actions.attach([...files]);
+  const take = (files: readonly File[]): boolean => {
+    const isTaken = !button.hidden && files.length > 0;
+    if (isTaken) actions.attach([...files]);
+    return isTaken;
   };
   button.addEventListener("click", () => input.click());
   input.addEventListener("change", () => {
-    take(input.files);
+    take([...input.files ?? []]);
     input.value = "";
     box.focus();
   });
-  box.addEventListener("paste", ({ clipboardData }) => take(clipboardData?.files));
+  box.addEventListener("paste", (event) => {
+    if (take(pastedFiles(event.clipboardData))) event.preventDefault();
+  });
   let shown: readonly Attachment[] = [];
   return {
     button, input, list,

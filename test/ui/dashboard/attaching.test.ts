@@ -20,17 +20,17 @@ const PICTURE = Buffer.from(
   "base64");
 
 /** As a screen shot, or cells of a table, which come with a picture of themselves, are pasted. */
-const paste = (page: Page, text: string): Promise<unknown> => page.evaluate(`
+const paste = (page: Page, text: string, name = "pasted.png"): Promise<unknown> => page.evaluate(`
   (() => {
     const clipboardData = new DataTransfer();
     const bytes = Uint8Array.from(atob("${PICTURE.toString("base64")}"), (one) => one.charCodeAt(0));
-    clipboardData.items.add(new File([bytes], "pasted.png", { type: "image/png" }));
+    clipboardData.items.add(new File([bytes], ${JSON.stringify(name)}, { type: "image/png" }));
     if (${JSON.stringify(text)}) clipboardData.setData("text/plain", ${JSON.stringify(text)});
     document.querySelector(".inbox-composer textarea")
       .dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
   })()`);
 
-test("[DB544] a person at the desk chooses or pastes files, takes them away or sends them, and the visitor has them in the widget", { skip }, async () => {
+test("[DB544] [DB680] a person at the desk chooses or pastes files, takes them away or sends them, and the visitor has them in the widget", { skip }, async () => {
   assert.ok(browser);
   const { uuid: assistant } = await newAssistant(server, {
     status: "active", initial_message: "Hi!", desk: { visitor_may_ask: true },
@@ -52,7 +52,13 @@ test("[DB544] a person at the desk chooses or pastes files, takes them away or s
     await paste(page, "1\t2");
     await paste(page, "");
     await files.getByText("pasted.png").waitFor();
-    assert.deepEqual((await files.getByRole("listitem").allTextContents()), ["offer.pdf", "pasted.png"]);
+    // As a Mac's Finder has a file, and Firefox an image of a page.
+    await paste(page, "copied.png", "copied.png");
+    await files.getByText("copied.png").waitFor();
+    await paste(page, "https://example.org/bike", "image.png");
+    await files.getByText("image.png").waitFor();
+    assert.deepEqual((await files.getByRole("listitem").allTextContents()),
+      ["offer.pdf", "pasted.png", "copied.png", "image.png"]);
     await look();
     // What is attached is there when one comes back, as what is written is.
     await go("/inbox");

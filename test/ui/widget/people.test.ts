@@ -2,7 +2,7 @@
 // who answers, files, and the chat by e-mail.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { Locator } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { noBrowser } from "#support/browser.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 import { assertAccessible, isAnswered, open, startWorld, type Seen } from "#support/widget-page.ts";
@@ -56,7 +56,18 @@ test("[WG227] who waits sees the place in line, and then the face and name of wh
   }
 });
 
-test("[WG228] files are chosen or pasted, may be taken away, and are sent with the next message", { skip }, async () => {
+/** A picture is pasted into the message box, by itself or with the words it is a picture of. */
+const paste = (page: Page, name: string, text = ""): Promise<unknown> => page.evaluate(`
+  (() => {
+    const clipboardData = new DataTransfer();
+    const bytes = Uint8Array.from(atob("${PICTURE}"), (one) => one.charCodeAt(0));
+    clipboardData.items.add(new File([bytes], "${name}", { type: "image/png" }));
+    if (${JSON.stringify(text)}) clipboardData.setData("text/plain", ${JSON.stringify(text)});
+    document.querySelector("assistant-chat").shadowRoot.querySelector(".say textarea")
+      .dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  })()`);
+
+test("[WG228] [WG270] files are chosen or pasted, may be taken away, and are sent with the next message", { skip }, async () => {
   await withWidget({ settings: { widget_settings: { attachments: true } } }, async (seen) => {
     const { page, log } = seen;
     const uuid = await begun(seen);
@@ -68,8 +79,10 @@ test("[WG228] files are chosen or pasted, may be taken away, and are sent with t
     await page.getByText("A file may have at most 10 MB.").waitFor();
     await choose("wrong.pdf", "application/pdf", Buffer.from("%PDF-1.7 taken away"));
     await page.getByRole("button", { name: "Remove wrong.pdf" }).click();
-    await choose("bike.png", "image/png", Buffer.from(PICTURE, "base64"));
+    await paste(page, "cells.png", "1\t2");
+    await paste(page, "bike.png");
     await page.getByRole("button", { name: "Remove bike.png" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Remove cells.png" }).count(), 0);
     await assertAccessible(seen);
     // What was chosen is there after a reload.
     await page.reload();

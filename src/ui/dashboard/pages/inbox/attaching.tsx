@@ -1,6 +1,6 @@
 // Files beside a reply: chosen or pasted, sent to the server at once, and named by the message.
 import { useRef } from "preact/hooks";
-import { ATTACHABLE, faultOf, FILES_MAX } from "#ui/attachments.ts";
+import { ATTACHABLE, faultOf, FILES_MAX, pastedFiles } from "#ui/attachments.ts";
 import { useSession } from "#ui/dashboard/data/session.tsx";
 import { upload } from "#ui/dashboard/data/upload.ts";
 import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
@@ -41,11 +41,10 @@ export function useAttaching(
   return {
     isBusy, attach,
     paste: (event) => {
-      const { files = [], types = [] } = event.clipboardData ?? {};
-      // Cells and words come with a picture of themselves.
-      if (files.length === 0 || types.includes("text/plain")) return;
+      const files = pastedFiles(event.clipboardData);
+      if (files.length === 0) return;
       event.preventDefault();
-      attach([...files]);
+      attach(files);
     },
   };
 }
