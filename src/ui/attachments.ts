@@ -27,3 +27,17 @@ export function pastedFiles(clipboard: DataTransfer | null): File[] {
   const isOfFiles = text === "" || ADDRESS.test(text) || files.some(({ name }) => text.includes(name));
   return isOfFiles ? files : [];
 }
+
+/** Takes files that are dropped there: a browser would open them in place of the page. */
+export function takeDrops(
+  place: Document | HTMLElement, take: (files: File[]) => void, signal?: AbortSignal,
+): void {
+  for (const type of ["dragover", "drop"] as const) {
+    place.addEventListener(type, (event) => {
+      const { types = [], files = [] } = (event as DragEvent).dataTransfer ?? {};
+      if (!types.includes("Files")) return;
+      event.preventDefault();
+      if (type === "drop") take([...files]);
+    }, signal ? { signal } : {});
+  }
+}

@@ -1,6 +1,6 @@
 // Choosing files for the next message: the button, what was chosen, and the files of messages that
 // were sent. Part of the panel's bundle.
-import { ATTACHABLE, pastedFiles } from "#ui/attachments.ts";
+import { ATTACHABLE, pastedFiles, takeDrops } from "#ui/attachments.ts";
 import type { Attachment } from "./api.ts";
 import { icon, make } from "./elements.ts";
 import { preview } from "./picture.ts";
@@ -10,13 +10,14 @@ import type { Say } from "./texts.ts";
 const CLIP = "M20 11l-8 8a5 5 0 0 1-7-7l9-9a3.5 3.5 0 0 1 5 5l-9 9a2 2 0 0 1-3-3l8-8";
 
 export function createAttaching(
-  actions: Pick<Actions, "attach" | "detach">, box: HTMLElement, say: Say,
+  actions: Pick<Actions, "attach" | "detach">, panel: HTMLElement, box: HTMLElement, say: Say,
 ) {
   const input = make("input", { type: "file", accept: ATTACHABLE, multiple: "", hidden: "" });
   const button = make("button", { type: "button", class: "clip" }, icon(CLIP));
   const list = make("div", { class: "chosen", hidden: "" });
   const take = (files: readonly File[]): boolean => {
-    const isTaken = !button.hidden && files.length > 0;
+    // There is no button where files are not taken, or something else is asked first.
+    const isTaken = button.getClientRects().length > 0 && files.length > 0;
     if (isTaken) actions.attach([...files]);
     return isTaken;
   };
@@ -29,6 +30,7 @@ export function createAttaching(
   box.addEventListener("paste", (event) => {
     if (take(pastedFiles(event.clipboardData))) event.preventDefault();
   });
+  takeDrops(panel, take);
   let shown: readonly Attachment[] = [];
   return {
     button, input, list,

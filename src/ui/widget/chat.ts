@@ -208,7 +208,7 @@ function drawButtons(parts: Parts, { talk, call, uploads }: Shown, asks: boolean
 function createExtras(
   parts: Parts, { options, actions, say }: Pick<ShellParts, "options" | "actions" | "say">,
 ) {
-  const attaching = createAttaching(actions, parts.box, say);
+  const attaching = createAttaching(actions, parts.panel, parts.box, say);
   const transcript = createTranscript(actions, say);
   const callback = createCallback(actions, say);
   parts.reach.addEventListener("click", () => callback.open(options.visitor ?? {}));

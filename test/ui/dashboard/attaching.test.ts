@@ -20,17 +20,25 @@ const PICTURE = Buffer.from(
   "base64");
 
 /** As a screen shot, or cells of a table, which come with a picture of themselves, are pasted. */
-const paste = (page: Page, text: string, name = "pasted.png"): Promise<unknown> => page.evaluate(`
+const paste = (page: Page, text: string, name = "pasted.png"): Promise<unknown> =>
+  bring(page, ".inbox-composer textarea", "ClipboardEvent", "paste", text, name);
+
+const bring = (
+  page: Page, place: string, event: string, type: string, text: string, name: string,
+): Promise<unknown> => page.evaluate(`
   (() => {
-    const clipboardData = new DataTransfer();
+    const given = new DataTransfer();
     const bytes = Uint8Array.from(atob("${PICTURE.toString("base64")}"), (one) => one.charCodeAt(0));
-    clipboardData.items.add(new File([bytes], ${JSON.stringify(name)}, { type: "image/png" }));
-    if (${JSON.stringify(text)}) clipboardData.setData("text/plain", ${JSON.stringify(text)});
-    document.querySelector(".inbox-composer textarea")
-      .dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+    given.items.add(new File([bytes], "${name}", { type: "image/png" }));
+    if (${JSON.stringify(text)}) given.setData("text/plain", ${JSON.stringify(text)});
+    const event = new ${event}("${type}", {
+      clipboardData: given, dataTransfer: given, bubbles: true, cancelable: true,
+    });
+    document.querySelector("${place}").dispatchEvent(event);
+    return event.defaultPrevented;
   })()`);
 
-test("[DB544] [DB680] a person at the desk chooses or pastes files, takes them away or sends them, and the visitor has them in the widget", { skip }, async () => {
+test("[DB544] [DB680] [DB681] a person at the desk chooses, pastes or drops files, takes them away or sends them, and the visitor has them in the widget", { skip }, async () => {
   assert.ok(browser);
   const { uuid: assistant } = await newAssistant(server, {
     status: "active", initial_message: "Hi!", desk: { visitor_may_ask: true },
@@ -46,7 +54,8 @@ test("[DB544] [DB680] a person at the desk chooses or pastes files, takes them a
     await page.getByText("Only pictures (PNG, JPEG, GIF, WebP) and PDF files can be attached.").waitFor();
     await choose("offer.pdf", "application/pdf", Buffer.from("%PDF-1.7 an offer"));
     await files.getByText("offer.pdf").waitFor();
-    await choose("bike.png", "image/png", PICTURE);
+    // Wherever on the page: a browser opens what is dropped beside.
+    assert.equal(await bring(page, "main", "DragEvent", "drop", "", "bike.png"), true);
     await files.getByText("bike.png").waitFor();
     await page.getByRole("button", { name: "Remove bike.png" }).click();
     await paste(page, "1\t2");

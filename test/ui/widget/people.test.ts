@@ -56,18 +56,21 @@ test("[WG227] who waits sees the place in line, and then the face and name of wh
   }
 });
 
-/** A picture is pasted into the message box, by itself or with the words it is a picture of. */
-const paste = (page: Page, name: string, text = ""): Promise<unknown> => page.evaluate(`
-  (() => {
-    const clipboardData = new DataTransfer();
+/** A picture comes to the message box, by itself or with the words it is a picture of. */
+const bring = (page: Page, how: "paste" | "drop", name: string, text = ""): Promise<unknown> =>
+  page.evaluate(`(() => {
+    const given = new DataTransfer();
     const bytes = Uint8Array.from(atob("${PICTURE}"), (one) => one.charCodeAt(0));
-    clipboardData.items.add(new File([bytes], "${name}", { type: "image/png" }));
-    if (${JSON.stringify(text)}) clipboardData.setData("text/plain", ${JSON.stringify(text)});
+    given.items.add(new File([bytes], "${name}", { type: "image/png" }));
+    if (${JSON.stringify(text)}) given.setData("text/plain", ${JSON.stringify(text)});
+    const init = { clipboardData: given, dataTransfer: given, bubbles: true, cancelable: true };
+    const event = new ${how === "drop" ? "DragEvent" : "ClipboardEvent"}("${how}", init);
     document.querySelector("assistant-chat").shadowRoot.querySelector(".say textarea")
-      .dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+      .dispatchEvent(event);
+    return event.defaultPrevented;
   })()`);
 
-test("[WG228] [WG270] files are chosen or pasted, may be taken away, and are sent with the next message", { skip }, async () => {
+test("[WG228] [WG270] [WG271] files are chosen, pasted or dropped, may be taken away, and are sent with the next message", { skip }, async () => {
   await withWidget({ settings: { widget_settings: { attachments: true } } }, async (seen) => {
     const { page, log } = seen;
     const uuid = await begun(seen);
@@ -79,10 +82,12 @@ test("[WG228] [WG270] files are chosen or pasted, may be taken away, and are sen
     await page.getByText("A file may have at most 10 MB.").waitFor();
     await choose("wrong.pdf", "application/pdf", Buffer.from("%PDF-1.7 taken away"));
     await page.getByRole("button", { name: "Remove wrong.pdf" }).click();
-    await paste(page, "cells.png", "1\t2");
-    await paste(page, "bike.png");
+    await bring(page, "paste", "cells.png", "1\t2");
+    await bring(page, "paste", "bike.png");
     await page.getByRole("button", { name: "Remove bike.png" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Remove cells.png" }).count(), 0);
+    assert.equal(await bring(page, "drop", "dropped.png"), true, "the browser opens the file");
+    await page.getByRole("button", { name: "Remove dropped.png" }).click();
     await assertAccessible(seen);
     // What was chosen is there after a reload.
     await page.reload();

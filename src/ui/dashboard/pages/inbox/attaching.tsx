@@ -1,6 +1,7 @@
-// Files beside a reply: chosen or pasted, sent to the server at once, and named by the message.
-import { useRef } from "preact/hooks";
-import { ATTACHABLE, faultOf, FILES_MAX, pastedFiles } from "#ui/attachments.ts";
+// Files beside a reply: chosen, pasted or dropped, sent at once, and named by the message.
+import { useEffect, useRef } from "preact/hooks";
+import { ATTACHABLE, faultOf, FILES_MAX, pastedFiles, takeDrops } from "#ui/attachments.ts";
+import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { useSession } from "#ui/dashboard/data/session.tsx";
 import { upload } from "#ui/dashboard/data/upload.ts";
 import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
@@ -51,6 +52,13 @@ export function useAttaching(
 
 export function AttachButton({ attaching: { isBusy, attach } }: { attaching: Attaching }) {
   const field = useRef<HTMLInputElement>(null);
+  const mayNot = useMay()("answer") !== null;
+  useEffect(() => {
+    if (mayNot) return;
+    const gone = new AbortController();
+    takeDrops(document, attach, gone.signal);
+    return () => gone.abort();
+  }, [mayNot, attach]);
   return (
     <>
       <Button
