@@ -142,8 +142,12 @@ function Called({ call }: { call: ToolCall }) {
       <summary>
         <code>{call.name}</code> {isDone ? <small>done</small> : <span class="badge busy">Working</span>}
       </summary>
-      <pre>{JSON.stringify(call.arguments, null, 2)}</pre>
-      {isDone && <pre>{JSON.stringify(call.result, null, 2)}</pre>}
+      <pre tabIndex={0} role="group" aria-label="Arguments">
+        {JSON.stringify(call.arguments, null, 2)}
+      </pre>
+      {isDone && (
+        <pre tabIndex={0} role="group" aria-label="Result">{JSON.stringify(call.result, null, 2)}</pre>
+      )}
     </details>
   );
 }

@@ -73,9 +73,9 @@ export function FunctionCalls({ calls }: { calls: readonly unknown[] | undefined
         <details key={index} class="calls-function">
           <summary><Icon name="tools" />{name}</summary>
           <h4>Arguments</h4>
-          <pre>{asText(given)}</pre>
+          <pre tabIndex={0} role="group" aria-label="Arguments">{asText(given)}</pre>
           <h4>Result</h4>
-          <pre>{resultText(result)}</pre>
+          <pre tabIndex={0} role="group" aria-label="Result">{resultText(result)}</pre>
         </details>
       ))}
     </>

@@ -54,7 +54,7 @@ export function Knowledge({ assistantUuid, asked, onChosen }: {
             {found.map(({ document, document_id: source, chunk, text }) => (
               <li key={`${source} ${chunk}`}>
                 <strong>{document}</strong>
-                <p>{text}</p>
+                <p tabIndex={0} role="group" aria-label={document}>{text}</p>
                 <Button kind="quiet" onClick={() => onChosen(text)}>Put into the reply</Button>
               </li>
             ))}
