@@ -183,7 +183,7 @@ test("[DB573] what somebody else has saved of a lead meanwhile is not replaced u
   }, { key });
 });
 
-test("[DB75] [DB657] an import tells what became of every row", { skip }, async () => {
+test("[DB75] [DB657] [DB683] an import tells what became of every row", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   const id = await newCampaign(caller);
@@ -194,7 +194,20 @@ test("[DB75] [DB657] an import tells what became of every row", { skip }, async 
     await go(`/campaigns/${id}`);
     await page.getByRole("button", { name: "Import leads" }).click();
     const file = page.getByLabel("Drop a CSV or XLSX file here");
+    const reading = Promise.withResolvers<void>();
+    await page.route("**/import/preview", async (route) => {
+      await reading.promise;
+      await route.continue();
+    });
+    // In the frame in which the file is first drawn.
+    await file.evaluate((input) => input.addEventListener("change", () =>
+      requestAnimationFrame(() => {
+        const { disabled } = document.querySelector<HTMLButtonElement>("dialog .button.main")!;
+        document.body.dataset.early = String(disabled);
+      })));
     await file.setInputFiles(csv("wrong.csv", "a,b\n1,2\n"));
+    await page.locator("body[data-early=true]").waitFor();
+    reading.resolve();
     await dialogButton(page, "Import").click();
     await page.getByText("Say which column has the phone numbers.").waitFor();
     await page.getByLabel("wrong.csv").setInputFiles(csv("right.csv",

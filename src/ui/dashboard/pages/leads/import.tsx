@@ -59,28 +59,38 @@ interface Chosen {
   columns: Columns;
 }
 
+/** What became of reading a file. */
+interface Read {
+  file: File;
+  chosen: Chosen | null;
+  failure: unknown;
+}
+
 /** What the beginning of the chosen file looks like; null: not known, or it could not be read. */
 function usePreview(file: File | null, apiKey: string | null) {
-  const [chosen, setChosen] = useState<Chosen | null>(null);
-  const [isReading, setReading] = useState(false);
-  const [failure, setFailure] = useState<unknown>(null);
+  const [read, setRead] = useState<Read | null>(null);
   useEffect(() => {
-    setChosen(null);
-    setFailure(null);
-    setReading(file !== null);
     if (!file) return;
     const { signal, abort } = controller();
+    const tell = (chosen: Chosen | null, failure: unknown): void => {
+      if (!signal.aborted) setRead({ file, chosen, failure });
+    };
     upload<PreviewAnswer>({
       path: "/user/leads/import/preview", apiKey, fields: {}, signal, onProgress: () => undefined,
       file: new File([beginningOf(file)], file.name),
     }).then(
-      ({ data }) => setChosen({ preview: data, columns: guessedColumns(data) }),
-      (error: unknown) => void (signal.aborted || setFailure(error)),
-    ).finally(() => void (signal.aborted || setReading(false)));
+      ({ data }) => tell({ preview: data, columns: guessedColumns(data) }, null),
+      (failure: unknown) => tell(null, failure),
+    );
     return abort;
   }, [file, apiKey]);
-  const shown = chosen
-    ? <ImportColumns {...chosen} onInput={(columns) => setChosen({ ...chosen, columns })} />
+  // From the first moment on: what is sent before the columns are known goes by none of them.
+  const isReading = file !== null && read?.file !== file;
+  const { chosen = null, failure = null } = isReading || !file ? {} : read ?? {};
+  const shown = file && chosen
+    ? <ImportColumns {...chosen} onInput={(columns) => setRead({
+        file, chosen: { ...chosen, columns }, failure: null,
+      })} />
     : isReading && <p class="soft" role="status">The file is being read…</p>;
   return { chosen, isReading, failure, shown };
 }
