@@ -2,8 +2,10 @@
 // what can be chosen.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import type { Page } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
+import { outreachOf } from "#support/outreach.ts";
 import { placedCalls } from "#support/placed-calls.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
@@ -61,16 +63,43 @@ test("[DB672] folders and labels are offered however many there are", { skip }, 
   });
 });
 
+const NAMES = ["Spa 10", "Spa 9", "bar", "Árbol"];
+const BY_NAME = ["Árbol", "bar", "Spa 9", "Spa 10"];
+
+/** What can be chosen there beside the first, which is any. */
+async function offered(page: Page, label: string): Promise<string[]> {
+  const choice = page.getByRole("main").getByLabel(label, { exact: true });
+  await choice.locator("option", { hasText: "Spa 9" }).waitFor({ state: "attached" });
+  return (await choice.locator("option").allTextContents()).slice(1);
+}
+
 test("[DB674] where one of many assistants is chosen they stand by name", { skip }, async () => {
   const { key } = await server.newAccount();
-  for (const name of ["Spa 10", "Spa 9", "bar", "Árbol"]) await newAssistant(server, { name }, key);
+  for (const name of NAMES) await newAssistant(server, { name }, key);
   await withDashboard(async ({ page, go }) => {
     for (const path of ["/calls", "/conversations", "/inbox", "/"]) {
       await go(path);
-      const choice = page.getByRole("main").getByLabel("Assistant", { exact: true });
-      await choice.locator("option", { hasText: "Spa 9" }).waitFor({ state: "attached" });
-      assert.deepEqual((await choice.locator("option").allTextContents()).slice(1),
-        ["Árbol", "bar", "Spa 9", "Spa 10"], path);
+      assert.deepEqual(await offered(page, "Assistant"), BY_NAME, path);
     }
+  }, { key });
+});
+
+test("[DB684] folders, labels and campaigns to choose from stand by name", { skip }, async () => {
+  const { newCaller, newCampaign } = outreachOf(server);
+  const caller = await newCaller();
+  const { key } = caller;
+  for (const name of NAMES) {
+    for (const kind of ["folder", "label"]) {
+      await server.call("POST", `/user/${kind}`, { key, body: { name } });
+    }
+    await newCampaign(caller, { name });
+  }
+  await withDashboard(async ({ page, go }) => {
+    await go("/assistants");
+    for (const kind of ["Folder", "Label"]) {
+      assert.deepEqual((await offered(page, kind)).slice(-4), BY_NAME, kind);
+    }
+    await go("/leads");
+    assert.deepEqual(await offered(page, "Campaign"), BY_NAME);
   }, { key });
 });

@@ -2,6 +2,7 @@
 // do not change while the page is open and are asked for once.
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData, type Data } from "#ui/dashboard/data/use-data.ts";
+import { byName } from "#ui/dashboard/kit/by-name.ts";
 import type { Option } from "#ui/dashboard/kit/controls.tsx";
 import { said } from "#ui/dashboard/kit/said.ts";
 import type { Values } from "./draft.ts";
@@ -67,8 +68,8 @@ export function useNumbers() {
 /** As many as the server has in one page. */
 const PER_PAGE = 100;
 
-/** All of a list in pages. */
-async function whole<T>(
+/** All of a list in pages, by name. */
+async function whole<T extends { name: string }>(
   load: (query: { page: number; per_page: number }) => Promise<{ data: T[]; last_page: number }>,
 ): Promise<T[]> {
   const rows: T[] = [];
@@ -77,7 +78,7 @@ async function whole<T>(
     rows.push(...data);
     last = last_page;
   }
-  return rows;
+  return byName(rows);
 }
 
 export function useFolders() {

@@ -12,7 +12,7 @@ import { usePhone } from "#ui/dashboard/later.tsx";
 import { Table, useTier, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
-import { assistantOptions } from "./assistants.ts";
+import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
 import {
   customerOf, isLive, STATUSES, TYPES, typeWords, type CallRecord,
 } from "./call-state.ts";
@@ -137,7 +137,7 @@ function Filters({ filter, change, children }: {
       />
       <SelectField
         label="Assistant" value={filter.assistant} onInput={(assistant) => change({ assistant })}
-        options={[ANY, ...assistantOptions(assistants ?? [])]}
+        options={[ANY, ...namedOptions(assistants ?? [])]}
       />
       <TextField
         label="Phone number" type="tel" value={filter.phone} onInput={(phone) => change({ phone })}

@@ -7,7 +7,7 @@ import { Button, Form, SelectField, TextArea, TextField } from "#ui/dashboard/ki
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
 import { Loaded } from "#ui/dashboard/kit/layout.tsx";
 import { useAssistants, type Assistant } from "#ui/dashboard/data/lists.ts";
-import { assistantOptions } from "./assistants.ts";
+import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
 
 interface DialogProps {
   onClose(): void;
@@ -66,7 +66,7 @@ function MakeForm({ assistants, onClose }: DialogProps & { assistants: Assistant
     <Form submit="Call" error={error} onSubmit={submit} onCancel={onClose}>
       <SelectField
         label="Assistant" value={assistant} onInput={setAssistant} error={errors.assistant_id}
-        options={assistantOptions(assistants)}
+        options={namedOptions(assistants)}
       />
       <TextField
         label="Phone number" type="tel" required value={number} onInput={setNumber}
@@ -112,7 +112,7 @@ function TryForm({ assistants, onClose }: DialogProps & { assistants: Assistant[
       <p class="soft">The server's own caller rings the assistant: no telephone is needed. It costs what a call costs.</p>
       <SelectField
         label="Assistant" value={assistant} onInput={setAssistant} error={errors.assistant_id}
-        options={assistantOptions(assistants)}
+        options={namedOptions(assistants)}
       />
       <TextArea
         label="What the caller says" rows={4} value={lines} onInput={setLines}

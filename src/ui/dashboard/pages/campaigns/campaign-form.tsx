@@ -5,7 +5,7 @@ import { useData } from "#ui/dashboard/data/use-data.ts";
 import { NumberField, SelectField, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
 import { zoneOptions } from "#ui/dashboard/kit/zone.ts";
-import { assistantOptions } from "#ui/dashboard/pages/calls/assistants.ts";
+import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
 import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import type { Fields } from "./fields.ts";
 import { WEEKDAYS } from "./words.ts";
@@ -45,7 +45,7 @@ function Who({ fields, errors, assistants, set }: Props) {
       <SelectField
         label="Assistant" value={String(fields.assistant_id ?? "")} error={errors.assistant_id}
         hint={chosen?.status === "inactive" ? "It is inactive: activate it before you start" : undefined}
-        options={assistantOptions(assistants)}
+        options={namedOptions(assistants)}
         onInput={(id) => set({
           assistant_id: Number(id), goal_completion_variable: null, retry_on_goal_incomplete: false,
         })}

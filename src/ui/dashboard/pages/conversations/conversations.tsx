@@ -16,7 +16,7 @@ import { usePhone } from "#ui/dashboard/later.tsx";
 import { Table, useTier, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
-import { assistantOptions } from "#ui/dashboard/pages/calls/assistants.ts";
+import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { BulkBar } from "./bulk.tsx";
 import "./conversations.css";
@@ -216,7 +216,7 @@ function Filters({ filter, change, children }: {
       />
       <SelectField
         label="Assistant" value={filter.assistant} onInput={(assistant) => change({ assistant })}
-        options={[ANY, ...assistantOptions(assistants ?? [])]}
+        options={[ANY, ...namedOptions(assistants ?? [])]}
       />
       <TextField
         label="Customer" type="search" value={filter.customer} autoComplete="off" maxLength={255}

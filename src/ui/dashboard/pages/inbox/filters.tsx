@@ -3,7 +3,7 @@ import { useAddressed } from "#ui/dashboard/data/address.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { useLabels } from "#ui/dashboard/pages/assistants/lookups.ts";
-import { assistantOptions } from "#ui/dashboard/pages/calls/assistants.ts";
+import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
 
 export const QUEUES = [
   { id: "waiting", label: "Waiting" }, { id: "mine", label: "Mine" }, { id: "all", label: "All" },
@@ -65,7 +65,7 @@ export function Filters({ shown, change }: {
         <SelectField
           label="Assistant" hidesLabel value={shown.assistant}
           onInput={(assistant) => change({ assistant })}
-          options={[{ value: "", label: "Any assistant" }, ...assistantOptions(assistants)]}
+          options={[{ value: "", label: "Any assistant" }, ...namedOptions(assistants)]}
         />
       )}
     </div>

@@ -1,6 +1,7 @@
 // What a new lead and an import begin with: whose campaign they are for.
 import type { ComponentChildren } from "preact";
 import { useCampaigns, type Campaign } from "#ui/dashboard/data/lists.ts";
+import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
 import { SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { Loaded } from "#ui/dashboard/kit/layout.tsx";
 
@@ -23,7 +24,7 @@ export function CampaignField({ campaigns, value, onInput, error }: {
   return (
     <SelectField
       label="Campaign" value={value} onInput={onInput} error={error}
-      options={campaigns.map(({ id, name }) => ({ value: String(id), label: name }))}
+      options={namedOptions(campaigns)}
     />
   );
 }

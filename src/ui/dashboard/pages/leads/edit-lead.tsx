@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { meanwhile, takenFault } from "#ui/dashboard/data/meanwhile.ts";
 import { useCampaigns } from "#ui/dashboard/data/lists.ts";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
 import { SelectField, sends, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
@@ -150,7 +151,7 @@ export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): v
           <SelectField
             label="Campaign" value={draft.campaign ?? String(lead.campaign_id)}
             onInput={(campaign) => change({ campaign })} error={errors.campaign_id}
-            options={campaigns.map(({ id, name }) => ({ value: String(id), label: name }))}
+            options={namedOptions(campaigns)}
           />
         </div>
         <SelectField

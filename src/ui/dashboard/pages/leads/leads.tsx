@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { addressOf, useAddressed } from "#ui/dashboard/data/address.ts";
 import { useCampaigns } from "#ui/dashboard/data/lists.ts";
+import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields } from "#ui/dashboard/kit/days.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
@@ -82,7 +83,7 @@ function Filters({ filter, change, children }: {
     <div class="filters leads-filters" role="search" aria-label="Filter leads">
       <SelectField
         label="Campaign" value={filter.campaign} onInput={(campaign) => change({ campaign })}
-        options={[ANY, ...campaigns.map(({ id, name }) => ({ value: String(id), label: name }))]}
+        options={[ANY, ...namedOptions(campaigns)]}
       />
       <SelectField
         label="Status" value={filter.status} onInput={(status) => change({ status })}

@@ -11,7 +11,7 @@ import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields } from "#ui/dashboard/kit/days.tsx";
 import { count, minutesOf, money, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Figure, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
-import { assistantOptions } from "#ui/dashboard/pages/calls/assistants.ts";
+import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
 import { Charts } from "./charts.tsx";
 import { FirstSteps } from "./first-steps.tsx";
 import { Lately } from "./lately.tsx";
@@ -116,7 +116,7 @@ function Narrowing({ fields, range, change }: {
       />
       <SelectField
         label="Assistant" value={fields.assistant} onInput={(assistant) => change({ assistant })}
-        options={[{ value: "", label: "All" }, ...assistantOptions(assistants ?? [])]}
+        options={[{ value: "", label: "All" }, ...namedOptions(assistants ?? [])]}
       />
       <SelectField
         label="Compare with" value={fields.before} onInput={(before) => change({ before })}
