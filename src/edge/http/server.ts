@@ -18,7 +18,7 @@ import type { System } from "#core/system.ts";
 import { framingFault, isFramingFault } from "./errors.ts";
 import { createAddressReader, createSchemeReader } from "./address.ts";
 import { Exchange } from "./response.ts";
-import type { HttpRequest, HttpRoute, MultipartForm, Reply, SocketRoute } from "./exchange.ts";
+import type { HttpRequest, HttpRoute, Reply, SocketRoute } from "./exchange.ts";
 import { createMultipartReader } from "./multipart.ts";
 import { mountSocket } from "./socket.ts";
 
@@ -161,18 +161,18 @@ function readOnceAdmitted(
 /** Like `readBody`, for forms with a file: what arrives goes to disk, not into memory. */
 function readForm(
   exchange: Exchange,
-  contentType: string,
+  request: HttpRequest,
   upload: NonNullable<HttpRoute["upload"]>,
-  options: {
-    uploadsMax: number; newName(): string; handle: HttpRoute["handle"];
-    done(form: MultipartForm, handle: HttpRoute["handle"]): void;
-  },
+  handle: HttpRoute["handle"],
+  { uploadsMax, newRequestId }: HttpServerOptions,
+  underWay: UnderWay,
 ): Take {
   const bytesMax = upload.fileBytesMax + LIMITS.multipartOverheadBytesMax;
-  if (uploadsUnderWay >= options.uploadsMax) {
+  if (uploadsUnderWay >= uploadsMax) {
     throw new Fault(503, "Too many files are being uploaded.", { retryAfterS: 2 });
   }
-  const reader = createMultipartReader(contentType, { ...upload, newName: options.newName });
+  const reader = createMultipartReader(
+    request.headers["content-type"] ?? "", { ...upload, newName: newRequestId });
   uploadsUnderWay += 1;
   let isAtWork = false;
   exchange.onFinish(() => {
@@ -180,10 +180,10 @@ function readForm(
     if (!isAtWork) reader.abort();
   });
   /** Whoever keeps the file has it to the end, also where the client leaves meanwhile. */
-  const handle: HttpRoute["handle"] = async (request) => {
+  const handleWhole: HttpRoute["handle"] = async (whole) => {
     isAtWork = true;
     try {
-      return await options.handle(request);
+      return await handle(whole);
     } finally {
       reader.abort();
     }
@@ -201,7 +201,8 @@ function readForm(
     reader.write(chunk);
     if (!isLast) return;
     reader.end().then(
-      (form) => options.done(form, handle), (error: unknown) => exchange.fail(error));
+      (form) => run(exchange, { ...request, form }, handleWhole, underWay),
+      (error: unknown) => exchange.fail(error));
   };
 }
 
@@ -288,16 +289,10 @@ function createOpener(
         const expectsBody = request.headers["content-length"] !== undefined
           || request.headers["transfer-encoding"] !== undefined;
         if (!expectsBody) return run(exchange, request, route.handle, underWay);
-        const contentType = request.headers["content-type"] ?? "";
-        if (route.upload && /^multipart\/form-data\b/i.test(contentType)) {
-          const { upload } = route;
+        const { upload, handle } = route;
+        if (upload && /^multipart\/form-data\b/i.test(request.headers["content-type"] ?? "")) {
           return readOnceAdmitted(raw, exchange, upload.admit(request), () =>
-            readForm(exchange, contentType, upload, {
-              uploadsMax: options.uploadsMax,
-              newName: options.newRequestId,
-              handle: route.handle,
-              done: (form, handle) => run(exchange, { ...request, form }, handle, underWay),
-            }));
+            readForm(exchange, request, upload, handle, options, underWay));
         }
         if (Number(request.headers["content-length"] ?? 0) > route.bodyBytesMax) {
           throw new Fault(413, "The request body is too large.");
