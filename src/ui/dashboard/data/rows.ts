@@ -27,18 +27,26 @@ export function rowsOf<T>(
 }
 
 /**
- * Whoever comes back finds the list as long as it was, so that its place is still there; as it was
- * when it was last loaded.
+ * The pages of list `key`, and a number that changes with them. Whoever comes back finds the list
+ * as long as it was, so that its place is still there; as it was when it was last loaded.
  */
-function follow<P>(
-  key: string, changed: () => void, make: (changed: () => void, before: P | null) => P,
-): P {
-  const entry = entryOf(`rows ${key}`);
-  const made: P = make(() => {
-    entry.value = made;
-    changed();
-  }, entry.value as P | null);
-  return made;
+function useFollowed<P, L>(
+  key: string,
+  load: L,
+  Pages: new (loader: { current: L }, changed: () => void, before: P | null) => P,
+): [pages: P, version: number] {
+  const [version, changed] = useReducer((count: number) => count + 1, 0);
+  const loader = useRef(load);
+  loader.current = load;
+  const pages = useMemo(() => {
+    const entry = entryOf(`rows ${key}`);
+    const made: P = new Pages(loader, () => {
+      entry.value = made;
+      changed(undefined);
+    }, entry.value as P | null);
+    return made;
+  }, [key]);
+  return [pages, version];
 }
 
 /** `load` gives page `page`, from 1; another `key` is another list. */
@@ -47,12 +55,7 @@ export function usePages<T>(
   load: LoadPage<T>,
   changedBy: readonly string[] = [],
 ): Rows<T> {
-  const [version, changed] = useReducer((count: number) => count + 1, 0);
-  const loader = useRef(load);
-  loader.current = load;
-  const pages = useMemo(() => follow<NumberedPages<T>>(
-    key, () => changed(undefined), (loaded, before) =>
-      new NumberedPages(loader, loaded, before)), [key]);
+  const [pages, version] = useFollowed(key, load, NumberedPages<T>);
   useEffect(() => {
     // A table that is there already says itself what is in view.
     if (pages.total === null || pages.total === 0) pages.show(0, 1);
@@ -72,12 +75,7 @@ export function usePages<T>(
 
 /** `load` gives the page behind a cursor; null: the first. */
 export function useCursor<T>(key: string, load: LoadBehind<T>): Rows<T> {
-  const [version, changed] = useReducer((count: number) => count + 1, 0);
-  const loader = useRef(load);
-  loader.current = load;
-  const pages = useMemo(() => follow<CursorPages<T>>(
-    key, () => changed(undefined), (loaded, before) =>
-      new CursorPages(loader, loaded, before)), [key]);
+  const [pages, version] = useFollowed(key, load, CursorPages<T>);
   useEffect(() => {
     pages.reload();
     return () => pages.close();
