@@ -43,11 +43,14 @@ async function booksOf(ledger: LedgerReader): Promise<Books> {
   return { accounts, audit: await auditLedger(ledger) };
 }
 
+/** Resolves to what left. */
 async function takeRows(
   from: Departure, to: Arrival, { system, tell }: Pick<MoveOptions, "system" | "tell">,
-): Promise<void> {
+): Promise<Moved["tables"]> {
+  const tables: Moved["tables"] = [];
   for (const table of from.tables) {
     const count = from.count(table);
+    tables.push({ table, rows: count });
     if (count > 0) tell(`rows of ${table}: ${count}`);
     const columns = from.columns(table);
     for (const rows of from.rows(table)) await to.take(table, columns, rows);
@@ -56,17 +59,16 @@ async function takeRows(
   for (const chunks of from.chunks()) await to.index(chunks);
   for (const table of from.tables) await to.continueAfter(table, from.highestId(table));
   await to.buryNodes(system.now());
+  return tables;
 }
 
 /** Rejects where the two are not equal, or the books are wrong. */
-async function compare(from: Departure, to: Arrival, books: Books): Promise<Moved> {
-  const tables: Moved["tables"] = [];
-  for (const table of from.tables) {
-    const [rows, arrived] = [from.count(table), await to.count(table)];
+async function compare(tables: Moved["tables"], to: Arrival, books: Books): Promise<Moved> {
+  for (const { table, rows } of tables) {
+    const arrived = await to.count(table);
     if (rows !== arrived) {
       throw new Error(`${rows} rows of ${table} left and ${arrived} arrived: nothing was moved`);
     }
-    tables.push({ table, rows });
   }
   const arrived = await booksOf(to.ledger);
   const different = books.accounts.find((account, index) => account !== arrived.accounts[index]);
@@ -102,9 +104,9 @@ export async function moveDatabase(options: MoveOptions): Promise<Moved> {
       tell("recordings and documents");
       await takeFiles(from.unwanted);
       await to.begin();
-      await takeRows(from, to, options);
+      const left = await takeRows(from, to, options);
       tell("comparing both sides");
-      const moved = await compare(from, to, books);
+      const moved = await compare(left, to, books);
       await to.commit(secretMark, note);
       return moved;
     } catch (error) {
