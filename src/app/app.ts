@@ -18,7 +18,7 @@ import { openConfigured } from "#storage/engines/open.ts";
 import type { Storage } from "#storage/storage.ts";
 import { openFiles } from "./files.ts";
 import { createFeatures, type AppOptions, type Features } from "./features.ts";
-import { createHostedLines } from "./hosted-carriers.ts";
+import { createHostedLines, loadCarriers } from "./hosted-carriers.ts";
 import { mount, type Mounted, type Parts } from "./mount.ts";
 import { leaveMark, nodeBefore } from "./node-mark.ts";
 import { watchOpenFiles } from "./open-files.ts";
@@ -72,11 +72,13 @@ async function assemble(
   const { config, log, system } = options;
   const opensFiles = openFiles(options);
   opened.push(opensFiles);
-  const [storage, places] = await Promise.all([opening, opensFiles]);
+  const [storage, places, carriers] = await Promise.all([
+    opening, opensFiles, loadCarriers(options),
+  ]);
   const wiring = openWire(options, storage.databaseId);
   opened.push(wiring);
   const wire = await wiring;
-  const hosted = await createHostedLines({ ...options, wire });
+  const hosted = createHostedLines(carriers, { ...options, wire });
   const self = selfOf(config);
   const nodes = createNodes({
     nodeId: await join(storage, self, options), store: storage.nodes, wire, self, system, log,

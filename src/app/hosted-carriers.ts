@@ -65,23 +65,31 @@ async function asteriskOf(
   return createAsteriskCalls({ url, user, password, app, endpoint, media, system, log });
 }
 
-export async function createHostedLines(
-  { config, wire, system, log }: {
-    config: Config; wire: Wire | null; system: System; log: Logger;
-  },
-): Promise<HostedLines> {
+interface HostedOptions {
+  config: Config;
+  system: System;
+  log: Logger;
+}
+
+export async function loadCarriers({ config, system, log }: HostedOptions): Promise<HostedCalls[]> {
+  const found = [await asteriskOf(config, system, log), ...await accountsOf(config, system)];
+  return found.filter((carrier) => carrier !== null);
+}
+
+export function createHostedLines(
+  carriers: HostedCalls[], { config, wire, system, log }: HostedOptions & { wire: Wire | null },
+): HostedLines {
   const offers = wire ? shareOffers({ wire, log }) : undefined;
   const nodeUrl = config.PARLEY_NODE_URL;
   const publicUrl = config.PARLEY_PUBLIC_URL ?? nodeUrl;
   const lines = new Map<HostedAccount, Hosted>();
-  const asterisk = await asteriskOf(config, system, log);
-  if (asterisk) {
-    // Nothing of it goes by our public address.
-    lines.set("asterisk", createHosted({ carrier: asterisk, publicUrl: "", offers, system, log }));
-  }
-  for (const carrier of await accountsOf(config, system)) {
-    if (!carrier) continue;
+  for (const carrier of carriers) {
     const { account, vendor } = carrier;
+    if (account === "asterisk") {
+      // Nothing of it goes by our public address.
+      lines.set(account, createHosted({ carrier, publicUrl: "", offers, system, log }));
+      continue;
+    }
     if (publicUrl === null) {
       log.warn(`PARLEY_PUBLIC_URL is not set: no calls over ${vendor}, which could not reach this server`);
       continue;
