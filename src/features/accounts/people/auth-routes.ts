@@ -102,6 +102,14 @@ async function leave(options: AuthRouteOptions, http: HttpRequest): Promise<void
   if (token !== null) await options.signIn.logout(token, fromOf(http));
 }
 
+/** Signs in whoever comes, and out whoever was signed in before. */
+async function answerSignedIn(
+  options: AuthRouteOptions, http: HttpRequest, session: OpenedSession,
+): Promise<Reply> {
+  await leave(options, http);
+  return signedIn(session, options.origins.isSecure(http), options.system.now());
+}
+
 /** For fail2ban, and against whoever goes on. */
 async function watched<T>(
   { failures }: AuthRouteOptions, http: HttpRequest, kind: "password" | "invitation",
@@ -153,7 +161,6 @@ function stateRoute(options: AuthRouteOptions): Route {
 }
 
 function loginRoute(options: AuthRouteOptions): Route {
-  const { signIn, origins, system } = options;
   return publicRoute({
     ...COMMON,
     method: "POST",
@@ -173,9 +180,8 @@ function loginRoute(options: AuthRouteOptions): Route {
     },
     handle: async ({ body: { email, password, remember = false }, http }) => {
       const session = await watched(options, http, "password", () =>
-        signIn.login({ email, password, isKept: remember, from: fromOf(http) }));
-      await leave(options, http);
-      return signedIn(session, origins.isSecure(http), system.now());
+        options.signIn.login({ email, password, isKept: remember, from: fromOf(http) }));
+      return answerSignedIn(options, http, session);
     },
   });
 }
@@ -200,7 +206,7 @@ function logoutRoute(options: AuthRouteOptions): Route {
 }
 
 function invitationRoutes(options: AuthRouteOptions): Route[] {
-  const { signIn, accounts, origins, system } = options;
+  const { signIn, accounts } = options;
   const GONE = { description: "The link was used, taken back, or has expired" };
   return [
     publicRoute({
@@ -246,8 +252,7 @@ function invitationRoutes(options: AuthRouteOptions): Route[] {
       handle: async ({ body, http }) => {
         const session = await watched(options, http, "invitation", () =>
           signIn.join({ ...body, name: body.name.trim(), from: fromOf(http) }));
-        await leave(options, http);
-        return signedIn(session, origins.isSecure(http), system.now());
+        return answerSignedIn(options, http, session);
       },
     }),
   ];
@@ -257,7 +262,14 @@ const toPage = (location: string, headers: HeaderMap = {}): Reply => ({
   status: 302, contentType: "text/plain", content: "",
   headers: { Location: location, "Cache-Control": "no-store", ...headers },
 });
-const REDIRECT = { description: "To the next page", contentType: "text/plain" };
+/** For browsers to go to, not for programs to ask. */
+const PROVIDER_ROUTE = {
+  tag: "Members", errorShape: "message", isUndocumented: true, method: "GET",
+  responses: {
+    302: { description: "To the next page", contentType: "text/plain" },
+    404: { description: "There is none" },
+  },
+} as const;
 
 /** The page of signing in says it in words. */
 const refused = (why: "oidc_failed" | "oidc_unknown" | "oidc_unverified"): string =>
@@ -271,17 +283,18 @@ function provider({ oidc }: AuthRouteOptions): AsksProvider {
   return oidc;
 }
 
+/** Throws what is not the provider's. */
+function noteFailure({ log }: AuthRouteOptions, error: unknown): void {
+  if (!(error instanceof ProviderError)) throw error;
+  log.warn({ err: error }, "sign-in at the OpenID provider failed");
+}
+
 function beginRoute(options: AuthRouteOptions): Route {
-  const { box, origins, system, log } = options;
+  const { box, origins, system } = options;
   return publicRoute({
-    tag: "Members",
-    errorShape: "message",
-    // For browsers to go to, not for programs to ask.
-    isUndocumented: true,
-    method: "GET",
+    ...PROVIDER_ROUTE,
     path: "/auth/oidc",
     summary: "Sign in at the OpenID provider",
-    responses: { 302: REDIRECT, 404: { description: "There is none" } },
     handle: async ({ http }) => {
       try {
         const { url, pending } = await provider(options).begin(callbackOf(options, http));
@@ -294,8 +307,7 @@ function beginRoute(options: AuthRouteOptions): Route {
           }),
         });
       } catch (error) {
-        if (!(error instanceof ProviderError)) throw error;
-        log.warn({ err: error }, "sign-in at the OpenID provider failed");
+        noteFailure(options, error);
         return toPage(refused("oidc_failed"));
       }
     },
@@ -312,16 +324,11 @@ function pendingOf(options: AuthRouteOptions, http: HttpRequest): PendingSignIn 
 }
 
 function finishRoute(options: AuthRouteOptions): Route {
-  const { origins, signIn, system, log, failures } = options;
+  const { origins, signIn, failures } = options;
   return publicRoute({
-    tag: "Members",
-    errorShape: "message",
-    // For browsers to go to, not for programs to ask.
-    isUndocumented: true,
-    method: "GET",
+    ...PROVIDER_ROUTE,
     path: "/auth/oidc/callback",
     summary: "Where the OpenID provider leads back to",
-    responses: { 302: REDIRECT, 404: { description: "There is none" } },
     handle: async ({ http }) => {
       const oidc = provider(options);
       const isSecure = origins.isSecure(http);
@@ -338,12 +345,9 @@ function finishRoute(options: AuthRouteOptions): Route {
         if (email === null || !isVerified) return no("oidc_unverified");
         const session = await signIn.enter({ ...person, email }, fromOf(http));
         if (!session) return no("oidc_unknown");
-        await leave(options, http);
-        const { headers } = signedIn(session, isSecure, system.now());
-        return toPage("/", headers);
+        return toPage("/", (await answerSignedIn(options, http, session)).headers);
       } catch (error) {
-        if (!(error instanceof ProviderError)) throw error;
-        log.warn({ err: error }, "sign-in at the OpenID provider failed");
+        noteFailure(options, error);
         return no("oidc_failed");
       }
     },
