@@ -196,7 +196,7 @@ export type CampaignReason =
   | "requested" | "balance_too_low" | "assistant_unavailable" | "no_leads" | "carrier_failures"
   | "deleted";
 
-interface TransferBody {
+export interface TransferBody {
   /** Its place among the call's transfers. */
   id: number;
   /** The function that asked for it. */

@@ -1,5 +1,6 @@
 // What a watcher of calls holds: a snapshot, changed by numbered events. Pure; clients and tests
 // use the same function, so that what they hold at n is what the server has at n.
+import type { TransferBody } from "#events/events.ts";
 
 /** A call as watchers keep it; the members are the wire's. */
 export interface CallState {
@@ -57,7 +58,7 @@ export function applyCallEvent(state: CallState | null, frame: CallFrame): CallS
     case "transcript_added":
       return { ...state, transcript: [...state.transcript, frame.entry as CallState["transcript"][0]] };
     case "call_transfer_changed":
-      return { ...state, transfers: afterStep(state.transfers, frame.transfer as TransferStep) };
+      return { ...state, transfers: afterStep(state.transfers, frame.transfer as TransferBody) };
     case "call_ended":
       return {
         ...state,
@@ -73,17 +74,7 @@ export function applyCallEvent(state: CallState | null, frame: CallFrame): CallS
   }
 }
 
-interface TransferStep {
-  id: number;
-  type: string;
-  to: string;
-  stage: string;
-  outcome: string | null;
-  failure_reason: string | null;
-  at: string;
-}
-
-function afterStep(transfers: TransferState[], step: TransferStep): TransferState[] {
+function afterStep(transfers: TransferState[], step: TransferBody): TransferState[] {
   const { id, type, to, stage, outcome, failure_reason, at } = step;
   const status = outcome === null ? "in-progress" : outcome === "completed" ? outcome : "failed";
   const known = transfers.find((one) => one.id === id)
