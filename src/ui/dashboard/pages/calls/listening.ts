@@ -1,6 +1,7 @@
 // Listening in on a call: both sides as the server mixes them, over a socket, through the audio
 // thread of the talk page. Begins in a click, since browsers let only what begins there be heard;
 // everything it opens is freed by `stop`.
+import { CLOSE_OVER, createQueue, openSocket, openSound, pause } from "./sound.ts";
 
 export type ListenState = "connecting" | "playing" | "lost" | "over";
 
@@ -22,26 +23,13 @@ interface ListenTo {
 
 /** The audio thread's. */
 const RATE = 16_000;
-/** So many frames of 20 ms waiting to be played are not live any more: they are left out. */
-const LATE_FRAMES_MAX = 50;
-const CLOSE_OVER = 1000;
 const RETRY_MS = 1000;
 
 export function startListening(to: ListenTo): Listening {
-  const over = new AbortController();
-  const { signal } = over;
-  const context = new AudioContext();
-  void context.resume().catch(() => undefined);
+  const { context, signal, follow, stop } = openSound(to.onState);
   const analyser = new AnalyserNode(context, { fftSize: 512 });
   analyser.connect(context.destination);
-  signal.addEventListener("abort", () => void context.close());
-  const finish = (problem?: unknown): void => {
-    if (signal.aborted) return;
-    over.abort();
-    to.onState("over", problem);
-  };
-  to.onState("connecting");
-  listen(to, context, analyser, signal).then(() => finish(), finish);
+  follow(listen(to, context, analyser, signal));
   const samples = new Float32Array(analyser.fftSize);
   return {
     level: () => {
@@ -49,7 +37,7 @@ export function startListening(to: ListenTo): Listening {
       const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
       return Math.min(1, Math.sqrt(power) * 4);
     },
-    stop: () => over.abort(),
+    stop,
   };
 }
 
@@ -79,10 +67,7 @@ function play(
   { callId, onState }: ListenTo, ticket: string, playback: AudioWorkletNode, signal: AbortSignal,
 ): Promise<"over" | "lost"> {
   const { promise, resolve, reject } = Promise.withResolvers<"over" | "lost">();
-  const origin = location.origin.replace(/^http/, "ws");
-  const socket = new WebSocket(
-    `${origin}/api/user/calls/${callId}/listen?ticket=${encodeURIComponent(ticket)}`);
-  socket.binaryType = "arraybuffer";
+  const socket = openSocket(callId, "listen", ticket);
   const queue = createQueue(playback.port);
   let raise = (frame: ArrayBuffer): ArrayBuffer => frame;
   const close = (): void => socket.close();
@@ -120,37 +105,4 @@ export function raiserOf(factor: number): (frame: ArrayBuffer) => ArrayBuffer {
     });
     return raised.buffer;
   };
-}
-
-/** Knows how much waits to be played: the audio thread reports every frame it has played. */
-export function createQueue(port: MessagePort): { add(frame: ArrayBuffer): void; clear(): void } {
-  let waiting = 0;
-  let run = 0;
-  port.onmessage = ({ data }: MessageEvent<{ kind: string; name?: number }>) => {
-    if (data.kind === "heard" && data.name === run) waiting -= 1;
-  };
-  const clear = (): void => {
-    run += 1;
-    waiting = 0;
-    port.postMessage("clear");
-  };
-  return {
-    clear,
-    add: (frame) => {
-      if (waiting >= LATE_FRAMES_MAX) clear();
-      waiting += 1;
-      port.postMessage(frame, [frame]);
-      port.postMessage({ mark: run });
-    },
-  };
-}
-
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    }, { once: true });
-  });
 }

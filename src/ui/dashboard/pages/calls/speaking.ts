@@ -1,7 +1,7 @@
 // A person's microphone in a call: what it hears goes to the server, and the call comes back, both
 // through the audio thread of the talk page. Begins in a click; a connection that breaks is made
 // again, and everything it opens is freed by `stop`.
-import { createQueue, pause } from "./listening.ts";
+import { CLOSE_OVER, createQueue, openSocket, openSound, pause } from "./sound.ts";
 
 export type SpeakState = "connecting" | "speaking" | "lost" | "over";
 
@@ -13,7 +13,6 @@ interface SpeakTo {
   onState(state: SpeakState, problem?: unknown): void;
 }
 
-const CLOSE_OVER = 1000;
 /** Codes from here on say not to come again. */
 const CLOSE_FINAL = 4500;
 const RETRY_MS = 500;
@@ -21,19 +20,9 @@ const RETRY_MS = 500;
 const BUFFERED_BYTES_MAX = 64 * 1024;
 
 export function startSpeaking(to: SpeakTo): { stop(): void } {
-  const over = new AbortController();
-  const { signal } = over;
-  const context = new AudioContext();
-  void context.resume().catch(() => undefined);
-  signal.addEventListener("abort", () => void context.close());
-  const finish = (problem?: unknown): void => {
-    if (signal.aborted) return;
-    over.abort();
-    to.onState("over", problem);
-  };
-  to.onState("connecting");
-  speak(to, context, signal).then(() => finish(), finish);
-  return { stop: () => over.abort() };
+  const { context, signal, follow, stop } = openSound(to.onState);
+  follow(speak(to, context, signal));
+  return { stop };
 }
 
 async function openMicrophone(signal: AbortSignal): Promise<MediaStream> {
@@ -73,10 +62,7 @@ function connect(
   playback: AudioWorkletNode, signal: AbortSignal,
 ): Promise<"over" | "lost"> {
   const { promise, resolve } = Promise.withResolvers<"over" | "lost">();
-  const origin = location.origin.replace(/^http/, "ws");
-  const socket = new WebSocket(
-    `${origin}/api/user/calls/${callId}/speak?ticket=${encodeURIComponent(ticket)}`);
-  socket.binaryType = "arraybuffer";
+  const socket = openSocket(callId, "speak", ticket);
   const queue = createQueue(playback.port);
   const close = (): void => socket.close();
   signal.addEventListener("abort", close);

@@ -1,0 +1,70 @@
+// The sound of a call in this page: from a click to its end, over a socket, through the audio
+// thread of the talk page. Used by listening.ts and speaking.ts.
+
+/** The server's code for a call that is over. */
+export const CLOSE_OVER = 1000;
+/** So many frames of 20 ms waiting to be played are not live any more: they are left out. */
+const LATE_FRAMES_MAX = 50;
+
+/** It ends with `signal`: when it is stopped, and when the work it follows is over. */
+export function openSound(
+  onState: (state: "connecting" | "over", problem?: unknown) => void,
+): { context: AudioContext; signal: AbortSignal; follow(work: Promise<void>): void; stop(): void } {
+  const over = new AbortController();
+  const { signal } = over;
+  const context = new AudioContext();
+  void context.resume().catch(() => undefined);
+  signal.addEventListener("abort", () => void context.close());
+  const finish = (problem?: unknown): void => {
+    if (signal.aborted) return;
+    over.abort();
+    onState("over", problem);
+  };
+  onState("connecting");
+  return {
+    context, signal,
+    follow: (work) => void work.then(() => finish(), finish),
+    stop: () => over.abort(),
+  };
+}
+
+export function openSocket(callId: number, way: "listen" | "speak", ticket: string): WebSocket {
+  const origin = location.origin.replace(/^http/, "ws");
+  const socket = new WebSocket(
+    `${origin}/api/user/calls/${callId}/${way}?ticket=${encodeURIComponent(ticket)}`);
+  socket.binaryType = "arraybuffer";
+  return socket;
+}
+
+/** Knows how much waits to be played: the audio thread reports every frame it has played. */
+export function createQueue(port: MessagePort): { add(frame: ArrayBuffer): void; clear(): void } {
+  let waiting = 0;
+  let run = 0;
+  port.onmessage = ({ data }: MessageEvent<{ kind: string; name?: number }>) => {
+    if (data.kind === "heard" && data.name === run) waiting -= 1;
+  };
+  const clear = (): void => {
+    run += 1;
+    waiting = 0;
+    port.postMessage("clear");
+  };
+  return {
+    clear,
+    add: (frame) => {
+      if (waiting >= LATE_FRAMES_MAX) clear();
+      waiting += 1;
+      port.postMessage(frame, [frame]);
+      port.postMessage({ mark: run });
+    },
+  };
+}
+
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    }, { once: true });
+  });
+}
