@@ -6,7 +6,7 @@ import type {
 import type { Period, WorkingHours } from "#features/calendar/slots.ts";
 import type { Instant } from "#core/system.ts";
 import { MINUTE_MICROS } from "#core/zones.ts";
-import type { Exists, Reader, Sql } from "./sql.ts";
+import { orNull, type Exists, type Reader, type Sql } from "./sql.ts";
 import type { WriterOf } from "./writer.ts";
 
 interface CalendarRow {
@@ -144,20 +144,12 @@ export function createCalendarStore(
     SELECT * FROM appointments WHERE assistant_id = @assistantId
       AND starts_at >= @start AND starts_at < @end ORDER BY starts_at DESC, id DESC LIMIT @rows`);
   return {
-    find: async (assistantId) => {
-      const row = await find.get({ assistantId });
-      return row ? calendarFromRow(row) : null;
-    },
-    findByFeed: async (feedUuid) => {
-      const row = await findByFeed.get({ feedUuid });
-      return row ? calendarFromRow(row) : null;
-    },
+    find: async (assistantId) => orNull(await find.get({ assistantId }), calendarFromRow),
+    findByFeed: async (feedUuid) => orNull(await findByFeed.get({ feedUuid }), calendarFromRow),
     create: (calendar, now) => writer.write("calendars.create", { calendar, now }),
     save: (args) => writer.write("calendars.save", args),
-    findBooking: async (assistantId, bookingKey) => {
-      const row = await findBooking.get({ assistantId, bookingKey });
-      return row ? appointmentFromRow(row) : null;
-    },
+    findBooking: async (assistantId, bookingKey) =>
+      orNull(await findBooking.get({ assistantId, bookingKey }), appointmentFromRow),
     book: (appointment) => writer.write("calendars.book", appointment),
     cancel: (args) => writer.write("calendars.cancel", args),
     busy: async (assistantId, within: Period) => busy.all({ assistantId, ...within }),

@@ -70,6 +70,11 @@ export function aside<P extends object, Row>(reader: Reader, text: string): {
   };
 }
 
+/** What a row holds; null where there is none. */
+export function orNull<Row, T>(row: Row | undefined, fromRow: (row: Row) => T): T | null {
+  return row ? fromRow(row) : null;
+}
+
 /** Whether a row is there; the statement selects `1`. */
 export type Exists = { readonly 1: number };
 

@@ -1,7 +1,7 @@
 // What was made from templates: reads and commands. Rules: features/templates/templates.ts.
 import type { NewSet, TemplateSet, TemplateStore } from "#features/templates/templates.ts";
 import type { TemplateName } from "#features/templates/gallery.ts";
-import type { Reader, Sql } from "./sql.ts";
+import { orNull, type Reader, type Sql } from "./sql.ts";
 import type { WriterOf } from "./writer.ts";
 
 interface SetRow {
@@ -36,10 +36,7 @@ export function createTemplateStore(
   return {
     add: (args) => writer.write("templates.add", args),
     list: async (accountId) => (await list.all({ accountId })).map(setFromRow),
-    find: async (accountId, id) => {
-      const row = await find.get({ accountId, id });
-      return row ? setFromRow(row) : null;
-    },
+    find: async (accountId, id) => orNull(await find.get({ accountId, id }), setFromRow),
     remove: (args) => writer.write("templates.remove", args),
   };
 }

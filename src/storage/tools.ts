@@ -3,7 +3,7 @@ import type { JournalOutcome, ToolJournal } from "#features/tools/invocation.ts"
 import type { StoredTool, ToolCall, ToolParameter, ToolStore } from "#features/tools/tools.ts";
 import type { Instant } from "#core/system.ts";
 import { createDetacher } from "./assistants/assistants.ts";
-import type { Exists, Reader, Sql } from "./sql.ts";
+import { orNull, type Exists, type Reader, type Sql } from "./sql.ts";
 import type { WriterOf } from "./writer.ts";
 
 interface ToolRow {
@@ -163,10 +163,7 @@ export function createToolStore(reader: Reader, writer: WriterOf<typeof toolComm
     create: (tool, toolsMax) => writer.write("tools.create", { tool, toolsMax }),
     update: (tool) => writer.write("tools.update", tool),
     remove: (args) => writer.write("tools.remove", args),
-    find: async (accountId, toolId) => {
-      const row = await find.get({ accountId, toolId });
-      return row ? toolFromRow(row) : null;
-    },
+    find: async (accountId, toolId) => orNull(await find.get({ accountId, toolId }), toolFromRow),
     list: async (accountId) => (await list.all({ accountId })).map(toolFromRow),
     calls: async (accountId, toolId, count) =>
       (await calls.all({ accountId, toolId, count })).map(callFromRow),

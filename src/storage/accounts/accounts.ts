@@ -7,7 +7,7 @@ import type { Instant } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import { createNoteAudit } from "./audit-log.ts";
 import { createLedger } from "./ledger.ts";
-import type { Reader, Sql } from "#storage/sql.ts";
+import { orNull, type Reader, type Sql } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
@@ -165,10 +165,7 @@ export function createAccountStore(
     setPlan: (args) => writer.write("accounts.setPlan", args),
     setTimeZone: (args) => writer.write("accounts.setTimeZone", args),
     listAccounts: async () => (await list.all({})).map(accountFromRow),
-    findAccount: async (accountId) => {
-      const row = await find.get({ accountId });
-      return row ? accountFromRow(row) : null;
-    },
+    findAccount: async (accountId) => orNull(await find.get({ accountId }), accountFromRow),
     createKey: (args) => writer.write("accounts.createKey", args),
     listKeys: async (accountId) => (await keys.all({ accountId })).map(keyFromRow),
     findKey: async (keyId): Promise<StoredKey | null> => {

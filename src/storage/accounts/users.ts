@@ -6,7 +6,7 @@ import type {
   Invitation, StoredUser, User, UserSession, UserStore,
 } from "#features/accounts/people/users.ts";
 import type { passwordTryCommands } from "./password-tries.ts";
-import type { Exists, Reader } from "#storage/sql.ts";
+import { orNull, type Exists, type Reader } from "#storage/sql.ts";
 import type { userCommands } from "./user-commands.ts";
 import type { Writer } from "#storage/writer.ts";
 
@@ -117,31 +117,30 @@ export function createUserStore(
   writer: Writer<ReturnType<typeof passwordTryCommands> & ReturnType<typeof userCommands>>,
 ): UserStore {
   const reads = createReads(reader);
-  const user = (row: UserRow | undefined): User | null => row ? userFromRow(row) : null;
-  const invitation = (row: InvitationRow | undefined): Invitation | null =>
-    row ? invitationFromRow(row) : null;
   return {
     list: async (accountId) => (await reads.all.all({ accountId })).map(userFromRow),
-    find: async (accountId, userId) => user(await reads.byId.get({ accountId, userId })),
+    find: async (accountId, userId) =>
+      orNull(await reads.byId.get({ accountId, userId }), userFromRow),
     hasAny: async () => await reads.any.get({}) !== undefined,
     findByEmail: async (email): Promise<StoredUser | null> => {
       const row = await reads.byEmail.get({ email });
       return row ? { ...userFromRow(row), passwordHash: row.password_hash } : null;
     },
-    findBySubject: async (subject) => user(await reads.bySubject.get(subject)),
+    findBySubject: async (subject) => orNull(await reads.bySubject.get(subject), userFromRow),
     findSession: async (tokenHash, now) => {
       const row = await reads.ofToken.get({ tokenHash, now });
       return row ? { sessionId: row.session_id, user: userFromRow(row) } : null;
     },
-    sessionById: async (sessionId, now) => user(await reads.ofSession.get({ sessionId, now })),
+    sessionById: async (sessionId, now) =>
+      orNull(await reads.ofSession.get({ sessionId, now }), userFromRow),
     sessions: async (userId, now) =>
       (await reads.sessions.all({ userId, now })).map(sessionFromRow),
     invitations: async (accountId, now) =>
       (await reads.invitations.all({ accountId, now })).map(invitationFromRow),
     findInvitation: async (tokenHash, now) =>
-      invitation(await reads.invitation.get({ tokenHash, now })),
+      orNull(await reads.invitation.get({ tokenHash, now }), invitationFromRow),
     invitationFor: async (email, now) =>
-      invitation(await reads.invitationFor.get({ email, now })),
+      orNull(await reads.invitationFor.get({ email, now }), invitationFromRow),
     add: (args) => writer.write("users.add", args),
     change: (args) => writer.write("users.change", args),
     remove: (args) => writer.write("users.remove", args),

@@ -9,7 +9,9 @@ import {
 } from "./rows.ts";
 import { patternOf } from "#storage/search/found.ts";
 import { isFree, NOBODY } from "#storage/nodes/nodes.ts";
-import { aside, perSession, together, type Exists, type Reader, type Sql } from "#storage/sql.ts";
+import {
+  aside, orNull, perSession, together, type Exists, type Reader, type Sql,
+} from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import type { callCommands } from "./commands.ts";
 import type { WriterOf } from "#storage/writer.ts";
@@ -90,10 +92,8 @@ export function createCallStore(reader: Reader, writer: WriterOf<typeof callComm
   const ofPage = reader.prepare<object, EntryRow & { call_id: number }>(`
     SELECT * FROM call_entries WHERE ${reader.dialect.among("call_id", "@callIds")}
     ORDER BY call_id, number`);
-  const findById = async (callId: number): Promise<Call | null> => {
-    const row = await find.get({ callId });
-    return row ? callFromRow(row) : null;
-  };
+  const findById = async (callId: number): Promise<Call | null> =>
+    orNull(await find.get({ callId }), callFromRow);
   return {
     create: (args) => writer.write("calls.create", args),
     findById,

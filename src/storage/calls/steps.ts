@@ -8,7 +8,7 @@ import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import { createLedger } from "#storage/accounts/ledger.ts";
 import { createAccountSequence, createEventAppender } from "#storage/events.ts";
 import { NOBODY, type AsNode } from "#storage/nodes/nodes.ts";
-import type { Sql } from "#storage/sql.ts";
+import { orNull, type Sql } from "#storage/sql.ts";
 import { CALL, callFromRow, type CallRow } from "./rows.ts";
 
 type CallRef = { accountId: number; callId: number };
@@ -39,11 +39,12 @@ function createCallReads(sql: Sql) {
     `${CALL} WHERE c.id = @callId AND c.account_id = @accountId`);
   const findOwn = sql.prepare<object, CallRow>(`${CALL} WHERE c.id = @callId
     AND c.account_id = @accountId AND coalesce(c.node_id, ${NOBODY}) = @nodeId`);
-  const orNull = (row: CallRow | undefined): Call | null => (row ? callFromRow(row) : null);
   return {
-    find: async (ref: CallRef): Promise<Call | null> => orNull(await find.get(ref)),
+    find: async (ref: CallRef): Promise<Call | null> =>
+      orNull(await find.get(ref), callFromRow),
     /** Null: the account has none, or it is another node's by now. */
-    findOwn: async (ref: OwnCall): Promise<Call | null> => orNull(await findOwn.get(ref)),
+    findOwn: async (ref: OwnCall): Promise<Call | null> =>
+      orNull(await findOwn.get(ref), callFromRow),
     /** The call is there: the command has found or created it. */
     known: async (ref: CallRef): Promise<Call> => callFromRow(await find.one(ref)),
   };

@@ -4,7 +4,7 @@ import type { CampaignReason } from "#events/events.ts";
 import type { LeadStatus } from "#features/leads/leads.ts";
 import { IS_FINAL } from "#storage/calls/rows.ts";
 import { createFigureReads, createZoneReads } from "./figures.ts";
-import { aside, type Reader } from "#storage/sql.ts";
+import { aside, orNull, type Reader } from "#storage/sql.ts";
 import type { campaignCommands } from "./commands.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
@@ -96,10 +96,7 @@ export function createCampaignStore(
     remove: (args) => writer.write("campaigns.remove", args),
     claim: (args) => writer.write("campaigns.claim", args),
     settle: (args) => writer.write("campaigns.settle", args),
-    findById: async (campaignId) => {
-      const row = await find.get({ campaignId });
-      return row ? campaignFromRow(row) : null;
-    },
+    findById: async (campaignId) => orNull(await find.get({ campaignId }), campaignFromRow),
     list: async (accountId) => (await list.all({ accountId })).map(campaignFromRow),
     leadCounts: async (campaignId) => Object.fromEntries(
       (await counts.all({ campaignId })).map(({ status, leads }) => [status, leads])),

@@ -24,7 +24,7 @@ import { createAccountSequence, createEventAppender } from "#storage/events.ts";
 import { createForgetLeads, createLeadRows, type LeadRows } from "#storage/leads/commands.ts";
 import { leadFromRow, type LeadRow } from "#storage/leads/leads.ts";
 import type { AsNode } from "#storage/nodes/nodes.ts";
-import type { Exists, Sql } from "#storage/sql.ts";
+import { orNull, type Exists, type Sql } from "#storage/sql.ts";
 
 type Args<Name extends keyof CampaignStore> = Parameters<CampaignStore[Name]>[0];
 
@@ -92,10 +92,8 @@ function createCampaignRows(sql: Sql) {
     publish,
     read: async (
       { accountId, campaignId }: { accountId: number; campaignId: number },
-    ): Promise<Campaign | null> => {
-      const row = await find.get({ accountId, campaignId });
-      return row ? campaignFromRow(row) : null;
-    },
+    ): Promise<Campaign | null> =>
+      orNull(await find.get({ accountId, campaignId }), campaignFromRow),
     /** Also closes the breaker. */
     change: async (
       campaign: Campaign, status: CampaignStatus, cause: Cause, now: Instant,
@@ -162,8 +160,8 @@ function createUpdate(sql: Sql, rows: CampaignRows) {
   ): Promise<Campaign | null> => {
     const before = await rows.read({ accountId, campaignId });
     if (!before) return null;
-    const row = await set.get({ ...columnsOf({ ...before, ...changes }), campaignId, now });
-    return row ? campaignFromRow(row) : null;
+    const columns = columnsOf({ ...before, ...changes });
+    return orNull(await set.get({ ...columns, campaignId, now }), campaignFromRow);
   };
 }
 
@@ -240,8 +238,7 @@ function createNextLead(sql: Sql) {
     let zone: string | null = "";
     while (zone !== null) {
       if (isOpenAt(campaign, zone === "" ? campaign.timeZone : zone, now)) {
-        const row = await first.get({ campaignId, zone });
-        const lead: Lead | null = row ? leadFromRow(row) : null;
+        const lead = orNull(await first.get({ campaignId, zone }), leadFromRow);
         if (lead && isBefore(lead, found)) found = lead;
       }
       zone = (await nextZone.get({ campaignId, zone }))?.zone ?? null;
@@ -352,7 +349,7 @@ function createSettle(sql: Sql, rows: CampaignRows, leads: LeadRows) {
     const campaign = lead && await rows.read(lead);
     if (!campaign || lead.status !== "processing") return [];
     const row = lead.callId === null ? undefined : await findCall.get({ callId: lead.callId });
-    const call = row ? callFromRow(row) : null;
+    const call = orNull(row, callFromRow);
     if (call && !isFinal(call.status)) return [];
     const outcome = outcomeNameOf(campaign, call);
     if (call && outcome) await addFigures(campaign, call, outcome);

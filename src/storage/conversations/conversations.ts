@@ -14,7 +14,7 @@ import { createFound } from "#storage/search/found.ts";
 import type { messageSearchCommands } from "#storage/search/message-search.ts";
 import { isFree, NOBODY } from "#storage/nodes/nodes.ts";
 import type { SearchIndex } from "#storage/search/search.ts";
-import { aside, type Exists, type Reader } from "#storage/sql.ts";
+import { aside, orNull, type Exists, type Reader } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import type { OpenTurn, turnCommands } from "./turns.ts";
 import type { Writer, WriterOf } from "#storage/writer.ts";
@@ -110,10 +110,8 @@ function createLists(
       AND ${found.condition}
     ORDER BY c.id DESC LIMIT (@rows + 0)`);
   return {
-    summary: async (accountId, uuid) => {
-      const row = await summary.get({ accountId, uuid });
-      return row ? summaryFromRow(row) : null;
-    },
+    summary: async (accountId, uuid) =>
+      orNull(await summary.get({ accountId, uuid }), summaryFromRow),
     list: async (accountId, filter: ConversationFilter, before, rows) => (await list.all({
       accountId,
       before: before || Number.MAX_SAFE_INTEGER,
@@ -154,10 +152,7 @@ export function createConversationStore(
 
   return {
     create: (args) => writer.write("conversations.create", args),
-    find: async (uuid) => {
-      const row = await find.get({ uuid });
-      return row ? conversationFromRow(row) : null;
-    },
+    find: async (uuid) => orNull(await find.get({ uuid }), conversationFromRow),
     hasOfVisitor: async (assistantId, type, visitorId) =>
       await ofVisitor.get({ assistantId, type, visitorId }) !== undefined,
     outlook: createOutlook(reader),

@@ -13,7 +13,7 @@ import {
 import { isFree } from "#storage/nodes/nodes.ts";
 import { createPassages } from "./passages.ts";
 import type { SearchCommands, SearchIndex } from "#storage/search/search.ts";
-import type { Reader, Sql } from "#storage/sql.ts";
+import { orNull, type Reader, type Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
 type Args<Name extends keyof KnowledgebaseStore> = Parameters<KnowledgebaseStore[Name]>[0];
@@ -99,19 +99,15 @@ export function createKnowledgebaseStore(
     create: (args) => writer.write("knowledgebases.create", args),
     update: (args) => writer.write("knowledgebases.update", args),
     remove: (args) => writer.write("knowledgebases.remove", args),
-    find: async (accountId, knowledgebaseId) => {
-      const row = await find.get({ accountId, knowledgebaseId });
-      return row ? knowledgebaseFromRow(row) : null;
-    },
+    find: async (accountId, knowledgebaseId) =>
+      orNull(await find.get({ accountId, knowledgebaseId }), knowledgebaseFromRow),
     list: async (accountId) => (await list.all({ accountId })).map(knowledgebaseFromRow),
     createDocument: (args) => writer.write("documents.create", args),
     updateDocument: (args) => writer.write("documents.update", args),
     readAgain: (args) => writer.write("documents.readAgain", args),
     removeDocument: (args) => writer.write("documents.remove", args),
-    findDocument: async (accountId, knowledgebaseId, documentId) => {
-      const row = await findDocument.get({ accountId, knowledgebaseId, documentId });
-      return row ? documentFromRow(row) : null;
-    },
+    findDocument: async (accountId, knowledgebaseId, documentId) =>
+      orNull(await findDocument.get({ accountId, knowledgebaseId, documentId }), documentFromRow),
     documents: async (knowledgebaseId) =>
       (await documents.all({ knowledgebaseId })).map(documentFromRow),
     unread: async () => (await unread.all({})).map(documentFromRow),

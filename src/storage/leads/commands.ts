@@ -8,7 +8,7 @@ import type {
 } from "#features/leads/leads.ts";
 import { createAccountSequence, createEventAppender } from "#storage/events.ts";
 import { leadFromRow, type LeadRow } from "./leads.ts";
-import type { Exists, Sql } from "#storage/sql.ts";
+import { orNull, type Exists, type Sql } from "#storage/sql.ts";
 
 type Args<Name extends keyof LeadStore> = Parameters<LeadStore[Name]>[0];
 
@@ -70,10 +70,7 @@ export function createLeadRows(sql: Sql) {
       AND (next_try_at IS NOT NULL OR status IN ('processing', 'completed'))`);
   const read = async (
     { accountId, leadId }: { accountId: number; leadId: number },
-  ): Promise<Lead | null> => {
-    const row = await find.get({ accountId, leadId });
-    return row ? leadFromRow(row) : null;
-  };
+  ): Promise<Lead | null> => orNull(await find.get({ accountId, leadId }), leadFromRow);
   /** The next secondary contact's turn, when the lead itself was tried in vain. */
   const passOn = async (
     { accountId }: Lead, mainId: number, now: Instant,

@@ -9,7 +9,7 @@ import type {
 import type { Purchase, PurchaseState, PurchaseStore } from "#features/phone-numbers/purchases.ts";
 import type { RenewalStore } from "#features/phone-numbers/renewals.ts";
 import type { NumberStatus } from "#features/phone-numbers/billing.ts";
-import type { Exists, Reader } from "#storage/sql.ts";
+import { orNull, type Exists, type Reader } from "#storage/sql.ts";
 import type { phoneNumberCommands } from "./commands.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
@@ -107,10 +107,8 @@ export function createPhoneNumberStore(
     WHERE due_at <= @now ORDER BY due_at, id LIMIT (@rows + 0)`);
   const findOwned = async (
     accountId: number, phoneNumberId: number,
-  ): Promise<PhoneNumber | null> => {
-    const row = await find.get({ accountId, phoneNumberId });
-    return row ? phoneNumberFromRow(row) : null;
-  };
+  ): Promise<PhoneNumber | null> =>
+    orNull(await find.get({ accountId, phoneNumberId }), phoneNumberFromRow);
   const listOwned = async (accountId: number): Promise<PhoneNumber[]> =>
     (await list.all({ accountId })).map(phoneNumberFromRow);
   return {
@@ -147,10 +145,8 @@ function createInboundReads(reader: Reader): InboundStore {
     SELECT id, status FROM assistants WHERE phone_number_id = @phoneNumberId
       AND type = 'inbound' AND deleted_at IS NULL`);
   return {
-    findProvided: async (phoneNumber) => {
-      const row = await provided.get({ phoneNumber });
-      return row ? phoneNumberFromRow(row) : null;
-    },
+    findProvided: async (phoneNumber) =>
+      orNull(await provided.get({ phoneNumber }), phoneNumberFromRow),
     findHosted: async (phoneNumber) => {
       const row = await hosted.get({ phoneNumber });
       return row ? { accountId: row.account_id, carrier: row.carrier } : null;
@@ -181,13 +177,12 @@ function createPurchaseReads(
     ORDER BY id LIMIT (@rows + 0)`);
   const returns = reader.prepare<object, { id: number; provider: string; sid: string }>(`
     SELECT id, provider, provider_sid AS sid FROM number_returns ORDER BY id LIMIT (@rows + 0)`);
-  const orNull = (row: PurchaseRow | undefined) => (row ? purchaseFromRow(row) : null);
   return {
     hasPaymentMethod: async (accountId) => await credited.get({ accountId }) !== undefined,
     isInUse: async (phoneNumber) => await inUse.get({ phoneNumber }) !== undefined,
-    findPurchase: async (uuid) => orNull(await find.get({ uuid })),
+    findPurchase: async (uuid) => orNull(await find.get({ uuid }), purchaseFromRow),
     findPurchaseByKey: async (accountId, idempotencyKey) =>
-      orNull(await findByKey.get({ accountId, idempotencyKey })),
+      orNull(await findByKey.get({ accountId, idempotencyKey }), purchaseFromRow),
     openPurchases: async (rows) => (await open.all({ rows })).map(purchaseFromRow),
     order: (args) => writer.write("phoneNumbers.order", args),
     attend: (args) => writer.write("phoneNumbers.attend", args),
@@ -236,10 +231,8 @@ export function createNumberInventory(
   return {
     findFree: async (countryCode, contains, most) =>
       (await free.all({ countryCode, contains, most })).map(stockFromRow),
-    findFreeNumber: async (phoneNumber) => {
-      const row = await freeNumber.get({ phoneNumber });
-      return row ? stockFromRow(row) : null;
-    },
+    findFreeNumber: async (phoneNumber) =>
+      orNull(await freeNumber.get({ phoneNumber }), stockFromRow),
     take: (args) => writer.write("phoneNumbers.take", args),
     isTaken: async (purchaseUuid) => await taken.get({ purchaseUuid }) !== undefined,
     putBack: (purchaseUuid) => writer.write("phoneNumbers.putBack", { purchaseUuid }),

@@ -7,7 +7,7 @@ import type {
 import type { Instant } from "#core/system.ts";
 import { IS_LIVE } from "#storage/calls/rows.ts";
 import { isFree, type AsNode } from "#storage/nodes/nodes.ts";
-import type { Exists, Reader, Sql } from "#storage/sql.ts";
+import { orNull, type Exists, type Reader, type Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
 interface SipTrunkRow {
@@ -219,10 +219,7 @@ export function createSipTrunkStore(
   return {
     create: (trunk, trunksMax) => writer.write("sipTrunks.create", { trunk, trunksMax }),
     update: (trunk) => writer.write("sipTrunks.update", trunk),
-    find: async (accountId, id) => {
-      const row = await find.get({ accountId, id });
-      return row ? trunkFromRow(row) : null;
-    },
+    find: async (accountId, id) => orNull(await find.get({ accountId, id }), trunkFromRow),
     list: async (accountId) => (await list.all({ accountId })).map(trunkFromRow),
     all: async () => (await all.all({})).map(trunkFromRow),
     take: (ids) => writer.write("sipTrunks.take", { ids }),

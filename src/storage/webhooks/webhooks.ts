@@ -5,7 +5,7 @@ import type {
   Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
 } from "#features/webhooks/webhooks.ts";
 import { isFree, NOBODY, type AsNode } from "#storage/nodes/nodes.ts";
-import { aside, type Exists, type Reader, type Sql } from "#storage/sql.ts";
+import { aside, orNull, type Exists, type Reader, type Sql } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import { endpointsChanged } from "./outbox.ts";
 import type { WriterOf } from "#storage/writer.ts";
@@ -178,19 +178,15 @@ export function createWebhookStore(
   const head = reader.prepare<object, DeliveryRow>(`
     ${DELIVERY} WHERE d.endpoint_id = +@endpointId AND d.state = 'pending' ORDER BY d.id LIMIT 1`);
   return {
-    endpoint: async (accountId, endpointId) => {
-      const row = await endpoint.get({ accountId, endpointId });
-      return row ? endpointFromRow(row) : null;
-    },
+    endpoint: async (accountId, endpointId) =>
+      orNull(await endpoint.get({ accountId, endpointId }), endpointFromRow),
     endpoints: async (accountId) => (await endpoints.all({ accountId })).map(endpointFromRow),
     createEndpoint: (args) => writer.write("webhooks.createEndpoint", args),
     assistantEndpoint: (args) => writer.write("webhooks.assistantEndpoint", args),
     updateEndpoint: (args) => writer.write("webhooks.updateEndpoint", args),
     deleteEndpoint: (args) => writer.write("webhooks.deleteEndpoint", args),
-    delivery: async (accountId, deliveryId) => {
-      const row = await delivery.get({ accountId, deliveryId });
-      return row ? deliveryFromRow(row) : null;
-    },
+    delivery: async (accountId, deliveryId) =>
+      orNull(await delivery.get({ accountId, deliveryId }), deliveryFromRow),
     ...createPages(reader),
     replay: (args) => writer.write("webhooks.replay", args),
     enqueue: (args) => writer.write("webhooks.enqueue", args),
@@ -269,7 +265,7 @@ function endpointCommands(sql: Sql) {
       if (((await count.get(args))?.endpoints ?? 0) >= args.max) return null;
       const row = await insert.get({ ...args, events: JSON.stringify(args.events) });
       endpointsChanged(sql);
-      return row ? endpointFromRow(row) : null;
+      return orNull(row, endpointFromRow);
     },
     "webhooks.assistantEndpoint": async (args: Args<"assistantEndpoint">): Promise<Endpoint> => {
       const row = await upsert.one(args);
@@ -284,7 +280,7 @@ function endpointCommands(sql: Sql) {
       });
       endpointsChanged(sql);
       if (row?.status === "active") await hurry.run(args);
-      return row ? endpointFromRow(row) : null;
+      return orNull(row, endpointFromRow);
     },
     "webhooks.deleteEndpoint": async (args: Args<"deleteEndpoint">) => {
       endpointsChanged(sql);
