@@ -162,6 +162,16 @@ export function createAccountSequence(sql: Sql): (accountId: number) => Awaitabl
   });
 }
 
+/** Appends an event that the account alone receives: no visitor, and no watcher of a call. */
+export function createAccountAppender(
+  sql: Sql,
+): (accountId: number, data: CommittedData, now: Instant) => Awaitable<CommittedEvent> {
+  const append = createEventAppender(sql);
+  const next = createAccountSequence(sql);
+  return (accountId, data, now) => chain(next(accountId), (accountSequence) =>
+    append({ accountId, accountSequence, conversation: null, data, now }));
+}
+
 export function eventCommands(sql: Sql) {
   const trim = sql.prepare(`
     DELETE FROM events WHERE +account_id = @accountId AND ${sql.dialect.among("id", "@ids")}`);

@@ -7,7 +7,7 @@ import type { TopUpStore } from "#features/accounts/money/top-ups.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
-import { createAccountSequence, createEventAppender } from "#storage/events.ts";
+import { createAccountAppender } from "#storage/events.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
@@ -42,8 +42,7 @@ export function createBalanceWatch(sql: Sql): (moved: Moved) => Promise<Committe
     INSERT INTO balance_mails (account_id, threshold_micros, balance_micros, address, next_at,
       created_at)
     VALUES (@accountId, @thresholdMicros, @balanceMicros, @address, @now, @now)`);
-  const append = createEventAppender(sql);
-  const nextAccountSequence = createAccountSequence(sql);
+  const append = createAccountAppender(sql);
   return async ({ accountId, beforeMicros, balanceMicros, now }) => {
     const row = await read.get({ accountId });
     if (!row) return [];
@@ -51,14 +50,10 @@ export function createBalanceWatch(sql: Sql): (moved: Moved) => Promise<Committe
     await arm.run({ accountId, alertMicros: nextAlert(amountsMicros, balanceMicros) });
     const events: CommittedEvent[] = [];
     for (const thresholdMicros of crossedAlerts(amountsMicros, beforeMicros, balanceMicros)) {
-      events.push(await append({
-        accountId, accountSequence: await nextAccountSequence(accountId), conversation: null,
-        data: {
-          type: "balance_low", balance: dollarsFromMicros(balanceMicros),
-          threshold: dollarsFromMicros(thresholdMicros),
-        },
-        now,
-      }));
+      events.push(await append(accountId, {
+        type: "balance_low", balance: dollarsFromMicros(balanceMicros),
+        threshold: dollarsFromMicros(thresholdMicros),
+      }, now));
       for (const address of emails) {
         await insertMail.run({ accountId, thresholdMicros, balanceMicros, address, now });
       }

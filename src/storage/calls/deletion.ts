@@ -4,6 +4,7 @@ import type { CallStore, DeletedCalls } from "#features/calls/records/records.ts
 import { isFinal } from "#features/calls/records/status.ts";
 import { placesOf, recordingsOf } from "#features/calls/records/transfers.ts";
 import { createNoteAudit } from "#storage/accounts/audit-log.ts";
+import { createAccountAppender } from "#storage/events.ts";
 import type { CallRows } from "./steps.ts";
 import { createUnwanted } from "#storage/removals.ts";
 import type { Sql } from "#storage/sql.ts";
@@ -28,6 +29,7 @@ function createDelete(sql: Sql, rows: CallRows) {
       AND scope >= @first AND scope < @end`);
   const remove = sql.prepare("DELETE FROM calls WHERE id = @callId");
   const unwanted = createUnwanted(sql);
+  const append = createAccountAppender(sql);
   return async ({ accountId, callId, now }: Args<"delete">) => {
     const call = await rows.find({ accountId, callId });
     if (!call) return { kind: "not_found" as const };
@@ -37,13 +39,7 @@ function createDelete(sql: Sql, rows: CallRows) {
     await removeDeliveries.run({ accountId, callId });
     // Scopes of its turns are `call:17.1`, `call:17.2` …; a slash comes after the dot.
     await emptyToolCalls.run({ accountId, first: `call:${callId}.`, end: `call:${callId}/` });
-    const event = await rows.append({
-      accountId,
-      accountSequence: await rows.nextAccountSequence(accountId),
-      conversation: null,
-      data,
-      now,
-    });
+    const event = await append(accountId, data, now);
     await remove.run({ callId });
     const recordings = recordingsOf(call);
     await unwanted.note(recordings.flatMap(placesOf), now);

@@ -20,7 +20,7 @@ import { createCallBegin } from "#storage/calls/creation.ts";
 import { CALL, callFromRow, IS_LIVE, type CallRow } from "#storage/calls/rows.ts";
 import { createFigureAdder, createRetry } from "./figures.ts";
 import { campaignFromRow, type CampaignRow } from "./campaigns.ts";
-import { createAccountSequence, createEventAppender } from "#storage/events.ts";
+import { createAccountAppender } from "#storage/events.ts";
 import { createForgetLeads, createLeadRows, type LeadRows } from "#storage/leads/commands.ts";
 import { leadFromRow, type LeadRow } from "#storage/leads/leads.ts";
 import type { AsNode } from "#storage/nodes/nodes.ts";
@@ -60,8 +60,7 @@ interface Cause {
 
 /** Steps more than one command takes. */
 function createCampaignRows(sql: Sql) {
-  const append = createEventAppender(sql);
-  const nextAccountSequence = createAccountSequence(sql);
+  const append = createAccountAppender(sql);
   const find = sql.prepare<object, CampaignRow>(
     "SELECT * FROM campaigns WHERE id = @campaignId AND account_id = @accountId");
   const setStatus = sql.prepare(`
@@ -72,22 +71,16 @@ function createCampaignRows(sql: Sql) {
   const publish = async (
     campaign: Campaign, status: CampaignStatus, { reason, by = null, note = null }: Cause,
     now: Instant,
-  ): Promise<CommittedEvent> => append({
-    accountId: campaign.accountId,
-    accountSequence: await nextAccountSequence(campaign.accountId),
-    conversation: null,
-    data: {
-      type: "campaign_status_changed",
-      campaign_id: campaign.id,
-      name: campaign.name,
-      status,
-      previous_status: campaign.status,
-      reason,
-      paused_until: campaign.pausedUntil === null ? null : isoMicros(campaign.pausedUntil),
-      note, by,
-    },
-    now,
-  });
+  ): Promise<CommittedEvent> => append(campaign.accountId, {
+    type: "campaign_status_changed",
+    campaign_id: campaign.id,
+    name: campaign.name,
+    status,
+    previous_status: campaign.status,
+    reason,
+    paused_until: campaign.pausedUntil === null ? null : isoMicros(campaign.pausedUntil),
+    note, by,
+  }, now);
   return {
     publish,
     read: async (

@@ -4,7 +4,7 @@ import { callbackItem } from "#features/conversations/desk/callbacks.ts";
 import type { Instant } from "#core/system.ts";
 import type { Author, Away, CommittedEvent } from "#events/events.ts";
 import { createDeskMove } from "./desk-commands.ts";
-import { createAccountSequence, createEventAppender } from "#storage/events.ts";
+import { createAccountAppender } from "#storage/events.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
@@ -30,15 +30,12 @@ type Outcome = { callback: Callback; events: CommittedEvent[] } | null;
 
 /** The account alone receives what visitors leave of themselves. */
 function createAppend(sql: Sql) {
-  const append = createEventAppender(sql);
-  const nextAccountSequence = createAccountSequence(sql);
+  const append = createAccountAppender(sql);
   return async (
     type: "callback_requested" | "callback_done", accountId: number, uuid: string,
     callback: Callback, now: Instant,
-  ): Promise<CommittedEvent> => append({
-    accountId, accountSequence: await nextAccountSequence(accountId), conversation: null,
-    data: { type, conversation_id: uuid, callback: callbackItem(callback) }, now,
-  });
+  ): Promise<CommittedEvent> =>
+    append(accountId, { type, conversation_id: uuid, callback: callbackItem(callback) }, now);
 }
 
 export function callbackCommands(sql: Sql) {

@@ -8,7 +8,7 @@ import { createEnd } from "./evaluations.ts";
 import { CONVERSATION, conversationFromRow, type ConversationRow } from "./rows.ts";
 import { createConversationAppender, type AppendEvent } from "./events.ts";
 import { createDeskMove } from "./desk-commands.ts";
-import { createAccountSequence, createEventAppender } from "#storage/events.ts";
+import { createAccountAppender } from "#storage/events.ts";
 import type { Sql } from "#storage/sql.ts";
 
 /** Looked at again this long after it should have gone quiet, at the earliest. */
@@ -152,23 +152,16 @@ const REFUSED: Record<Refused, string> = {
 };
 
 function createPublishRefused(sql: Sql) {
-  const append = createEventAppender(sql);
-  const nextAccountSequence = createAccountSequence(sql);
+  const append = createAccountAppender(sql);
   const note = createTrouble(sql);
   return async (args: RefusedVisitor & { now: Instant }): Promise<CommittedEvent[]> => {
     const { accountId, conversationUuid, assistantUuid, reason, now } = args;
     await note(args);
-    return [await append({
-      accountId,
-      accountSequence: await nextAccountSequence(accountId),
-      // The account alone receives this: visitors read the conversation's own log.
-      conversation: null,
-      data: {
-        type: "conversation_failed", conversation_id: conversationUuid, assistant_id: assistantUuid,
-        reason, error: REFUSED[reason],
-      },
-      now,
-    })];
+    // Visitors read the conversation's own log.
+    return [await append(accountId, {
+      type: "conversation_failed", conversation_id: conversationUuid, assistant_id: assistantUuid,
+      reason, error: REFUSED[reason],
+    }, now)];
   };
 }
 

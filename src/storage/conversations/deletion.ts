@@ -5,7 +5,7 @@ import { createNoteAudit } from "#storage/accounts/audit-log.ts";
 import { IS_LIVE } from "#storage/calls/rows.ts";
 import { LET_GO } from "./attachments.ts";
 import { DELETED } from "./rows.ts";
-import { createAccountSequence, createEventAppender } from "#storage/events.ts";
+import { createAccountAppender } from "#storage/events.ts";
 import type { SearchCommands } from "#storage/search/search.ts";
 import type { Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
@@ -84,8 +84,7 @@ function createDelete(sql: Sql, search: SearchCommands) {
       ) THEN 1 ELSE 0 END AS busy
     FROM conversations c WHERE c.uuid = @uuid AND c.account_id = @accountId`);
   const remove = createRemoval(sql, search);
-  const append = createEventAppender(sql);
-  const nextAccountSequence = createAccountSequence(sql);
+  const append = createAccountAppender(sql);
   const note = createNoteAudit(sql);
   return async ({ accountId, uuids, by, now }: DeleteArgs): Promise<Deleted> => {
     const done: Deleted = { deleted: [], busy: [], events: [] };
@@ -99,10 +98,7 @@ function createDelete(sql: Sql, search: SearchCommands) {
       const data = { type: "conversation_deleted", conversation_id: uuid } as const;
       await remove({ id: found.id, accountId, uuid, data: JSON.stringify(data) });
       done.deleted.push(uuid);
-      done.events.push(await append({
-        accountId, accountSequence: await nextAccountSequence(accountId), conversation: null,
-        data, now,
-      }));
+      done.events.push(await append(accountId, data, now));
       await note({
         accountId, now,
         note: {

@@ -11,7 +11,7 @@ import { createSending } from "./attachments.ts";
 import { createEnd } from "./evaluations.ts";
 import { createConversationAppender, type AppendEvent } from "./events.ts";
 import { DESK, deskFromRow, MESSAGE, messageFromRow, type DeskRow, type MessageRow } from "./rows.ts";
-import { createAccountSequence, createEventAppender } from "#storage/events.ts";
+import { createAccountAppender } from "#storage/events.ts";
 import type { Sql } from "#storage/sql.ts";
 
 interface Found extends DeskRow {
@@ -118,8 +118,7 @@ function createAddNote(sql: Sql, find: FindConversation) {
 
 /** Adds a note and the event of it, which the account alone receives. */
 function createNote(sql: Sql) {
-  const append = createEventAppender(sql);
-  const nextAccountSequence = createAccountSequence(sql);
+  const append = createAccountAppender(sql);
   const insert = sql.prepare(`
     INSERT INTO conversation_notes (account_id, conversation_id, author, text, created_at)
     VALUES (@accountId, @conversationId, @author, @text, @now)`);
@@ -130,13 +129,8 @@ function createNote(sql: Sql) {
     const noteId = await insert.insert({
       accountId, conversationId: id, author: author && JSON.stringify(author), text, now,
     });
-    const event = await append({
-      accountId,
-      accountSequence: await nextAccountSequence(accountId),
-      conversation: null,
-      data: { type: "note_added", conversation_id: uuid, note_id: noteId, author, text },
-      now,
-    });
+    const event = await append(
+      accountId, { type: "note_added", conversation_id: uuid, note_id: noteId, author, text }, now);
     return { id: noteId, event };
   };
 }

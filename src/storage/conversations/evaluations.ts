@@ -2,7 +2,7 @@
 import type { Evaluated, EvaluationStore } from "#features/conversations/evaluations.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
-import { createAccountSequence, createEventAppender } from "#storage/events.ts";
+import { createAccountAppender } from "#storage/events.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
@@ -64,8 +64,7 @@ export function createEvaluationStore(
 }
 
 export function evaluationCommands(sql: Sql) {
-  const append = createEventAppender(sql);
-  const nextAccountSequence = createAccountSequence(sql);
+  const append = createAccountAppender(sql);
   // One that has ended again meanwhile waits for an evaluation of its own.
   const update = sql.prepare(`
     UPDATE conversations SET evaluation = @evaluation, evaluation_error = @error,
@@ -77,17 +76,11 @@ export function evaluationCommands(sql: Sql) {
       const evaluation = JSON.stringify(values);
       const { changes } = await update.run({ accountId, id, endedAt, error, evaluation });
       if (changes === 0) return [];
-      return [await append({
-        accountId,
-        accountSequence: await nextAccountSequence(accountId),
-        // Told to the account alone: visitors read the conversation's own log.
-        conversation: null,
-        data: {
-          type: "conversation_evaluated", conversation_id: uuid, evaluation: values,
-          evaluation_error: error,
-        },
-        now,
-      })];
+      // Visitors read the conversation's own log.
+      return [await append(accountId, {
+        type: "conversation_evaluated", conversation_id: uuid, evaluation: values,
+        evaluation_error: error,
+      }, now)];
     },
   };
 }

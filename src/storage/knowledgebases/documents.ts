@@ -8,7 +8,7 @@ import {
 import type { Instant } from "#core/system.ts";
 import { MINUTE_MICROS } from "#core/zones.ts";
 import type { CommittedEvent } from "#events/events.ts";
-import { createAccountSequence, createEventAppender } from "#storage/events.ts";
+import { createAccountAppender } from "#storage/events.ts";
 import {
   documentFromRow, statusOf, type DocumentRow, type KnowledgebaseRow,
 } from "./rows.ts";
@@ -129,8 +129,7 @@ type Finder = Statement<object, KnowledgebaseRow>;
 
 /** Rows and steps the commands of documents share. */
 function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
-  const append = createEventAppender(sql);
-  const nextSequence = createAccountSequence(sql);
+  const append = createAccountAppender(sql);
   const unwanted = createUnwanted(sql);
   const touch = sql.prepare("UPDATE knowledgebases SET version = version + 1 WHERE id = @id");
   const again = sql.prepare(`
@@ -149,17 +148,11 @@ function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
     publish: async (row: DocumentRow, now: Instant): Promise<CommittedEvent> => {
       const { account_id: accountId, knowledgebase_id: knowledgebaseId } = row;
       const knowledgebase = await findKnowledgebase.get({ accountId, knowledgebaseId });
-      return append({
-        accountId,
-        accountSequence: await nextSequence(accountId),
-        conversation: null,
-        data: {
-          type: "document_status_changed", knowledgebase_id: knowledgebaseId, document_id: row.id,
-          name: row.name, status: row.status, reason: row.reason,
-          knowledgebase_status: knowledgebase ? statusOf(knowledgebase) : "empty",
-        },
-        now,
-      });
+      return append(accountId, {
+        type: "document_status_changed", knowledgebase_id: knowledgebaseId, document_id: row.id,
+        name: row.name, status: row.status, reason: row.reason,
+        knowledgebase_status: knowledgebase ? statusOf(knowledgebase) : "empty",
+      }, now);
     },
     /** What was read of it before is found until it is read. */
     readAgain: async (

@@ -6,7 +6,7 @@ import type {
   AddOutcome, Lead, LeadOutcome, LeadStatus, LeadStore, NewContact, SettableStatus,
   UpdateLeadOutcome, Variables,
 } from "#features/leads/leads.ts";
-import { createAccountSequence, createEventAppender } from "#storage/events.ts";
+import { createAccountAppender } from "#storage/events.ts";
 import { leadFromRow, type LeadRow } from "./leads.ts";
 import { orNull, type Exists, type Sql } from "#storage/sql.ts";
 
@@ -22,8 +22,7 @@ interface LeadState {
 
 /** Brings a lead into a state, and says so. */
 function createChange(sql: Sql) {
-  const append = createEventAppender(sql);
-  const nextAccountSequence = createAccountSequence(sql);
+  const append = createAccountAppender(sql);
   const set = sql.prepare(`
     UPDATE leads SET status = @status, next_try_at = @nextTryAt, call_tries = @callTries,
       call_id = @callId, outcome = @outcome, updated_at = @now
@@ -35,25 +34,19 @@ function createChange(sql: Sql) {
     await set.run({
       leadId: lead.id, status, nextTryAt, callTries, callId, outcome: outcome ?? "", now,
     });
-    return append({
-      accountId: lead.accountId,
-      accountSequence: await nextAccountSequence(lead.accountId),
-      conversation: null,
-      data: {
-        type: "lead_status_changed",
-        lead_id: lead.id,
-        main_lead_id: lead.mainId,
-        campaign_id: lead.campaignId,
-        phone_number: lead.phoneNumber,
-        status,
-        previous_status: lead.status,
-        call_tries: callTries,
-        call_id: callId,
-        next_try_at: nextTryAt === null ? null : isoMicros(nextTryAt),
-        last_outcome: outcome,
-      },
-      now,
-    });
+    return append(lead.accountId, {
+      type: "lead_status_changed",
+      lead_id: lead.id,
+      main_lead_id: lead.mainId,
+      campaign_id: lead.campaignId,
+      phone_number: lead.phoneNumber,
+      status,
+      previous_status: lead.status,
+      call_tries: callTries,
+      call_id: callId,
+      next_try_at: nextTryAt === null ? null : isoMicros(nextTryAt),
+      last_outcome: outcome,
+    }, now);
   };
 }
 
