@@ -2,9 +2,9 @@
 // pages load just the pages in view, however far down; lists with a cursor load on from the end.
 import { useCallback, useEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import { CursorPages, NumberedPages, type LoadBehind, type LoadPage } from "./pages.ts";
-import { useRetry } from "./live.tsx";
+import { useEvents, useRetry } from "./live.tsx";
 import { entryOf } from "./seen.ts";
-import { useReloads } from "./use-data.ts";
+import { useCalmly } from "./use-calmly.ts";
 
 export interface Rows<T> {
   /** Null until the first page is there. */
@@ -62,7 +62,7 @@ export function usePages<T>(
     return () => pages.close();
   }, [pages]);
   const reload = useCallback(() => pages.reload(), [pages]);
-  useReloads(changedBy, reload);
+  useEvents(changedBy, useCalmly(reload));
   useRetry(pages.error, reload);
   return useMemo(() => ({
     count: pages.total,

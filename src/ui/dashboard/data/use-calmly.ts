@@ -5,7 +5,7 @@ import { useCallback, useEffect, useRef } from "preact/hooks";
 /** The first wish waits for those that come with it. */
 const GATHER_MS = 200;
 
-export function useCalmly(work: () => void, everyMs: number): () => void {
+export function useCalmly(work: () => void, everyMs = 0): () => void {
   const current = useRef(work);
   current.current = work;
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);

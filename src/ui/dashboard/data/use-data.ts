@@ -70,19 +70,3 @@ export function useFresh<T>(
   useEffect(reload, []);
   return { ...state, reload };
 }
-
-/** One reload for a burst of events. */
-export function useReloads(changedBy: readonly string[], reload: () => void): void {
-  const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
-  const hear = useCallback(() => {
-    timer.current ??= setTimeout(() => {
-      timer.current = null;
-      reload();
-    }, GATHER_MS);
-  }, [reload]);
-  useEvents(changedBy, hear);
-  useEffect(() => () => {
-    if (timer.current !== null) clearTimeout(timer.current);
-    timer.current = null;
-  }, []);
-}

@@ -1,6 +1,6 @@
 // All conversations, newest first. What changes while somebody has scrolled down is announced
 // instead of pulling the list from under them.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { addressOf, fieldsFrom, useAddressed } from "#ui/dashboard/data/address.ts";
 import { useEvents } from "#ui/dashboard/data/live.tsx";
@@ -17,6 +17,7 @@ import { Table, useTier, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
+import { useCalmly } from "#ui/dashboard/data/use-calmly.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { BulkBar } from "./bulk.tsx";
 import "./conversations.css";
@@ -38,8 +39,6 @@ const CHANGES = [
   "conversation_deleted",
 ];
 const PAGE_ROWS = 50;
-/** Bursts of messages are one change of the list. */
-const GATHER_MS = 200;
 
 export const typeName = (type: string): string => type === "api" ? "API" : words(type);
 /** What people are called in the variables that forms and programs fill in. */
@@ -177,19 +176,11 @@ export function Conversations() {
 /** A list by cursor begins anew when it is loaded again: only done while its top is in view. */
 function useNews(reload: () => void): { hasNews: boolean; show(): void } {
   const [hasNews, setNews] = useState(false);
-  const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
-  useEvents(CHANGES, useCallback(() => {
-    timer.current ??= setTimeout(() => {
-      timer.current = null;
-      if (scrollY < innerHeight) reload();
-      else setNews(true);
-    }, GATHER_MS);
-  }, [reload]));
-  useEffect(() => () => {
-    if (timer.current !== null) clearTimeout(timer.current);
-    timer.current = null;
-    setNews(false);
-  }, [reload]);
+  useEvents(CHANGES, useCalmly(() => {
+    if (scrollY < innerHeight) reload();
+    else setNews(true);
+  }));
+  useEffect(() => () => setNews(false), [reload]);
   return {
     hasNews,
     show: () => {
