@@ -99,8 +99,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const origins = createOrigins(config.PARLEY_PUBLIC_URL, tlsFilesOf(config) !== null);
   const access = createAccess({
     conversations,
-    findAssistant: (id) => assistants.findById(id),
-    findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
+    findAssistant: assistants.findById,
+    findAssistantByUuid: assistants.findByUuid,
     ownOriginLists: assistants.ownOriginLists,
     events: storage.events,
     limiters,

@@ -160,7 +160,7 @@ export function createFeatures(options: AppOptions, served: Served) {
   const attachments = createAttachments({ ...ground, store: storage.attachments });
   const conversations = createConversations({
     store: storage.conversations, attachments, bus, system, log, resolveTurn,
-    findAssistant: (id) => assistants.findById(id),
+    findAssistant: assistants.findById,
     limits: chatLimits(config), observe: observeTurns(metrics), nodeId: nodes.nodeId,
     others: ground.others,
   });
@@ -206,7 +206,7 @@ function createDesk(
 ) {
   const found = {
     findConversation: storage.conversations.find,
-    findAssistant: (id: number) => assistants.findById(id),
+    findAssistant: assistants.findById,
   };
   return {
     handover: createHandover({

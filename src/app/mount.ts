@@ -230,7 +230,7 @@ function serveResources({ features, system, draining }: Parts, { voiceSample }: 
     }),
     ...calendarRoutes({
       calendars: features.calendars,
-      findAssistant: assistants.find,
+      assistants,
       system,
     }),
   ];
@@ -246,23 +246,21 @@ function serveConversations(
     features;
   const turnStreams = createTurnStreams({ bus, system, log });
   const uiMessages = createUiMessages(turnStreams);
-  const findAssistantByUuid = (uuid: string) => assistants.findByUuid(uuid);
   const routes = [
     ...conversationRoutes({
-      conversations, access, streams, findAssistantByUuid, uiMessages, identity: features.identity,
-      attachments: features.attachments,
+      conversations, access, streams, uiMessages, identity: features.identity,
+      attachments: features.attachments, findAssistantByUuid: assistants.findByUuid,
     }),
     ...attachmentRoutes({
       conversations, access, attachments: features.attachments, uploadsDir: places.uploadsDir,
-      findAssistant: (id) => assistants.findById(id),
+      getAssistant: assistants.getById,
     }),
     ...deskViewRoutes({
       conversations, deskView: features.deskView, authorOf: people.authorOf,
     }),
     ...pushRoutes({ push: features.push, authorOf: people.authorOf }),
     ...transcriptRoutes({
-      conversations, transcripts: features.transcripts,
-      findAssistant: (id) => assistants.findById(id),
+      conversations, transcripts: features.transcripts, getAssistant: assistants.getById,
     }),
     ...protocolRoutes({
       conversations, assistants, access, uiMessages,
@@ -272,7 +270,7 @@ function serveConversations(
       takeRate: api.takeRate,
     }),
     ...widgetRoutes({
-      access, assistants, system, findAssistantByUuid, transcripts: features.transcripts,
+      access, assistants, system, transcripts: features.transcripts,
       whyCannotTalk: voice.whyCannotTalk,
       languageOf: ({ settings }) => catalogs.findLanguage(settings.language_id)?.iso_2 ?? "en",
       texts: loadWidgetTexts([
@@ -286,7 +284,7 @@ function serveConversations(
       authorOf: people.authorOf,
       findAssistant: assistants.find,
     }),
-    ...identityRoutes({ identity: features.identity, findAssistant: assistants.find }),
+    ...identityRoutes({ identity: features.identity, getAssistant: assistants.get }),
     ...inboxRoutes({ inbox, conversations, authorOf: people.authorOf }),
     ...bulkRoutes({
       byOf: people.byOf,
@@ -294,14 +292,14 @@ function serveConversations(
     }),
     ...callbackRoutes({
       callbacks: features.callbacks, reading: features.reading, inbox, conversations, access,
-      system, authorOf: people.authorOf, findAssistant: (id) => assistants.findById(id),
+      system, authorOf: people.authorOf, findAssistant: assistants.findById,
     }),
     ...ratingRoutes({ ratings: features.ratings, conversations, access }),
     ...deskRoutes({
       handover, conversations, access, system, attachments: features.attachments,
       authorOf: people.authorOf,
       findAuthor: people.findAuthor,
-      findAssistant: (id) => assistants.findById(id),
+      findAssistant: assistants.findById,
     }),
   ];
   return { routes, sockets: [conversationSocket({ conversations, access, streams, log })] };
@@ -325,7 +323,7 @@ function serveCalls(parts: Parts, { api, access }: Admission): Served {
   const web = webCall({
     conversations, access, system, log, calling, whyCannotTalk, newTickets,
     iceServers: iceServersOf(config, system),
-    findAssistant: (id) => assistants.findById(id),
+    getAssistant: assistants.getById,
     observePlayout: (seconds) => features.metrics.playout.observe(seconds),
   });
   const live = {

@@ -13,7 +13,7 @@ export function createCallPlacing(
   const { assistants, calls, voice, phoneNumbers } = features;
   const known: Omit<CallPlacing, "place"> = {
     findAssistant: assistants.find,
-    findAssistantByUuid: (uuid) => assistants.findByUuid(uuid),
+    findAssistantByUuid: assistants.findByUuid,
     numberOf: async ({ accountId, phoneNumberId }) => phoneNumberId === null
       ? null
       : (await storage.phoneNumbers.find(accountId, phoneNumberId))?.phoneNumber ?? null,

@@ -135,6 +135,9 @@ export interface Assistants {
   find: AssistantStore["find"];
   findById: AssistantStore["findById"];
   findByUuid: AssistantStore["findByUuid"];
+  get(accountId: number, assistantId: number): Promise<Assistant>;
+  getById(assistantId: number): Promise<Assistant>;
+  getByUuid(uuid: string): Promise<Assistant>;
   page: AssistantStore["page"];
   listAll(accountId: number): Promise<Assistant[]>;
   listOutbound(accountId: number): Promise<Assistant[]>;
@@ -169,7 +172,11 @@ type Judged = AssistantOptions & { keys: ReturnType<typeof createCalcomKeys> };
 /** Bounds the lists that have no pages. */
 const ASSISTANTS_PER_ACCOUNT_MAX = 1000;
 
-const notFound = (): Fault => new Fault(404, "Assistant not found");
+export const assistantNotFound = (): Fault => new Fault(404, "Assistant not found");
+const assertFound = (assistant: Assistant | null): Assistant => {
+  if (!assistant) throw assistantNotFound();
+  return assistant;
+};
 const refusal = (errors: FieldErrors): Fault => new Fault(422, "Validation failed", { errors });
 
 export function createAssistants(given: AssistantOptions): Assistants {
@@ -183,8 +190,7 @@ export function createAssistants(given: AssistantOptions): Assistants {
     create: (...args) => createAssistant(options, ...args),
     update,
     draft: async (accountId, assistantId, sent, schemaErrors = {}) => {
-      const current = await store.find(accountId, assistantId);
-      if (!current) throw notFound();
+      const current = assertFound(await store.find(accountId, assistantId));
       const { columns, settings } = await changed(options, current, sent, schemaErrors);
       return { ...current, ...columns, settings };
     },
@@ -193,6 +199,9 @@ export function createAssistants(given: AssistantOptions): Assistants {
     find: store.find,
     findById: store.findById,
     findByUuid: store.findByUuid,
+    get: async (accountId, assistantId) => assertFound(await store.find(accountId, assistantId)),
+    getById: async (assistantId) => assertFound(await store.findById(assistantId)),
+    getByUuid: async (uuid) => assertFound(await store.findByUuid(uuid)),
     page: store.page,
     ownOriginLists: store.ownOriginLists,
     listAll: (accountId) => store.list(accountId, null),
@@ -374,8 +383,7 @@ async function changeAssistant(
 ): Promise<Assistant> {
   const { store, system } = options;
   return changing("assistant", async () => {
-    const current = await store.find(accountId, assistantId);
-    if (!current) throw notFound();
+    const current = assertFound(await store.find(accountId, assistantId));
     const { columns, settings } = await changed(options, current, given, schemaErrors);
     const outcome = await store.update({
       accountId, assistantId, columns, settings,
@@ -387,7 +395,7 @@ async function changeAssistant(
       case "changed":
         return null;
       case "not_found":
-        throw notFound();
+        throw assistantNotFound();
       default:
         throw refusedFault(outcome);
     }

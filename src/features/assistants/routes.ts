@@ -120,8 +120,7 @@ function readRoute({ assistants, catalogs, capabilities }: AssistantRouteOptions
     params,
     responses: { 200: { description: "The assistant", schema: AssistantSchema } },
     handle: async ({ caller, id }) => {
-      const assistant = await assistants.find(caller.accountId, id);
-      if (!assistant) throw new Fault(404, NOT_FOUND);
+      const assistant = await assistants.get(caller.accountId, id);
       return json(200, await assistantWire(assistant, catalogs, capabilities));
     },
   });

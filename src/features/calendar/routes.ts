@@ -2,7 +2,7 @@
 // is the secret.
 import { Type, type Static } from "@sinclair/typebox";
 import { hash } from "node:crypto";
-import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Assistants } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { MASK } from "#core/secrets.ts";
@@ -96,7 +96,7 @@ const LISTED_DAYS = 90;
 
 interface CalendarRoutesOptions {
   calendars: Calendars;
-  findAssistant(accountId: number, id: number): Promise<Assistant | null>;
+  assistants: Pick<Assistants, "find" | "get">;
   system: System;
 }
 
@@ -163,12 +163,7 @@ const COMMON = {
 const data = { 200: { description: "The calendar", schema: dataOf(CalendarSchema) } };
 
 export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
-  const { calendars } = options;
-  const assistantOf = async (accountId: number, id: number): Promise<Assistant> => {
-    const assistant = await options.findAssistant(accountId, id);
-    if (!assistant) throw new Fault(404, "Assistant not found");
-    return assistant;
-  };
+  const { calendars, assistants } = options;
   const path = "/user/assistants/{id}/calendar";
   return [
     keyRoute({
@@ -178,7 +173,7 @@ export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
       summary: "Read an assistant's calendar settings and the address of its feed",
       responses: data,
       handle: async ({ caller, id, baseUrl }) => {
-        const calendar = await calendars.open(await assistantOf(caller.accountId, id));
+        const calendar = await calendars.open(await assistants.get(caller.accountId, id));
         return json(200, { data: wireCalendar(calendar, baseUrl, seesSecrets(caller)) });
       },
     }),
@@ -190,13 +185,13 @@ export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
       body: ChangeBody,
       responses: data,
       handle: async ({ caller, id, body, baseUrl }) => {
-        const assistant = await assistantOf(caller.accountId, id);
+        const assistant = await assistants.get(caller.accountId, id);
         const { rotate_feed: rotateFeed = false } = body;
         const calendar = await calendars.save(assistant, { ...changesOf(body), rotateFeed });
         return json(200, { data: wireCalendar(calendar, baseUrl, seesSecrets(caller)) });
       },
     }),
-    ...appointmentRoutes(options, assistantOf),
+    ...appointmentRoutes(options),
     feedRoute(options),
   ];
 }
@@ -225,10 +220,7 @@ function listedPeriod({ from, to }: Static<typeof ListQuery>, today: string, zon
   return { start, end };
 }
 
-function appointmentRoutes(
-  { calendars, system }: CalendarRoutesOptions,
-  assistantOf: (accountId: number, id: number) => Promise<Assistant>,
-): Route[] {
+function appointmentRoutes({ calendars, assistants, system }: CalendarRoutesOptions): Route[] {
   const path = "/user/assistants/{id}/appointments";
   return [
     keyRoute({
@@ -243,7 +235,7 @@ function appointmentRoutes(
         },
       },
       handle: async ({ caller, id, query }) => {
-        const assistant = await assistantOf(caller.accountId, id);
+        const assistant = await assistants.get(caller.accountId, id);
         const zone = calendars.zoneOf(await calendars.open(assistant), assistant);
         const within = listedPeriod(query, dateOf(system.now(), zone), zone);
         const found = await calendars.list(assistant.id, within);
@@ -260,7 +252,7 @@ function appointmentRoutes(
       headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
       responses: { 201: { description: "Booked", schema: savedOf(AppointmentSchema) } },
       handle: async ({ caller, id, body, http }) => {
-        const assistant = await assistantOf(caller.accountId, id);
+        const assistant = await assistants.get(caller.accountId, id);
         const { start, name, email = null, phone = null, notes = null } = body;
         const outcome = await calendars.book(assistant, {
           start, name, email, phone, notes, bookingKey: bookingKeyOf(http, system),
@@ -294,7 +286,7 @@ function appointmentRoutes(
 
 const FEED = Type.String(named("CalendarFeed", "Appointments as iCalendar, RFC 5545.", "BEGIN:VCALENDAR"));
 
-function feedRoute({ calendars, findAssistant }: CalendarRoutesOptions): Route {
+function feedRoute({ calendars, assistants }: CalendarRoutesOptions): Route {
   return publicRoute({
     tag: "Calendar",
     errorShape: "message",
@@ -311,7 +303,7 @@ function feedRoute({ calendars, findAssistant }: CalendarRoutesOptions): Route {
     handle: async ({ uuid, http }) => {
       const calendar = await calendars.findByFeed(uuid);
       const assistant = calendar
-        && await findAssistant(calendar.accountId, calendar.assistantId);
+        && await assistants.find(calendar.accountId, calendar.assistantId);
       if (!calendar || !assistant) throw new Fault(404, "Calendar not found");
       const content = renderFeed(assistant.name, await calendars.feed(assistant.id));
       const etag = `"${hash("sha256", content, "base64url")}"`;

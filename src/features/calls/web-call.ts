@@ -1,9 +1,10 @@
 // Web calls: a ticket for a conversation, then a WebSocket with PCM both ways and JSON beside it.
 // The messages are listed in docs/calls.md.
 import { Type, type Static } from "@sinclair/typebox";
-import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import type { NewTickets } from "#features/accounts/people/tickets.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
+import { conversationNotFound } from "#features/conversations/outcomes.ts";
 import { isUuid } from "#core/values.ts";
 import { Fault } from "#core/faults.ts";
 import { about, OneOf } from "#core/schema.ts";
@@ -37,7 +38,7 @@ interface WebCallOptions {
     assertMaySend(conversationUuid: string): Promise<void>;
   };
   newTickets: NewTickets;
-  findAssistant(assistantId: number): Promise<Assistant | null>;
+  getAssistant: Assistants["getById"];
   whyCannotTalk: VoiceChoice["whyCannotTalk"];
   /** STUN and TURN servers for a page; null: sound goes over the socket alone. */
   iceServers: (() => IceServer[]) | null;
@@ -81,11 +82,8 @@ const CANNOT_CALL = "Calls with this assistant are not possible at the moment.";
 export function webCall(options: WebCallOptions): { routes: Route[]; socket: SocketRoute } {
   const { conversations, access } = options;
   const tickets = options.newTickets<{ accountId: number; uuid: string }>("web call");
-  const assistantOf = async (uuid: string): Promise<Assistant> => {
-    const assistant = await options.findAssistant((await conversations.get(uuid)).assistantId);
-    if (!assistant) throw new Fault(404, "Assistant not found");
-    return assistant;
-  };
+  const assistantOf = async (uuid: string): Promise<Assistant> =>
+    options.getAssistant((await conversations.get(uuid)).assistantId);
   const ticketRoute = publicRoute({
     tag: "Calls",
     errorShape: "conversation",
@@ -118,7 +116,7 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
     errorShape: "conversation",
     accept: async (http) => {
       const uuid = (http.params[0] ?? "").toLowerCase();
-      if (!isUuid(uuid)) throw new Fault(404, "Conversation not found");
+      if (!isUuid(uuid)) throw conversationNotFound();
       const assistant = await assistantOf(uuid);
       if (!await access.originAllowedFor(uuid, http)) throw originFault();
       const issued = await tickets.redeem(parseQuery(http.query).ticket ?? "");

@@ -1,7 +1,7 @@
 // Where a visitor or a person of the desk leaves a file for the next message, and where everybody
 // of the conversation reads it: whoever has its secret may, as for everything else in it.
 import { Type } from "@sinclair/typebox";
-import type { Assistant } from "#features/assistants/assistants.ts";
+import type { Assistants } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about } from "#core/schema.ts";
@@ -21,7 +21,7 @@ import { AttachmentSchema } from "./wire.ts";
 interface AttachmentRouteOptions {
   attachments: Attachments;
   conversations: Pick<Conversations, "get">;
-  findAssistant(assistantId: number): Promise<Assistant | null>;
+  getAssistant: Assistants["getById"];
   access: Access;
   /** Where uploads are put while they arrive. */
   uploadsDir: string;
@@ -77,12 +77,10 @@ async function keep(
 }
 
 function keepRoute(options: AttachmentRouteOptions): Route {
-  const { attachments, conversations, findAssistant, access, uploadsDir } = options;
+  const { attachments, conversations, getAssistant, access, uploadsDir } = options;
   const admit = async ({ params: [uuid = ""] }: HttpRequest): Promise<void> => {
     const { assistantId } = await conversations.get(uuid.toLowerCase());
-    const assistant = await findAssistant(assistantId);
-    if (!assistant) throw new Fault(404, "Assistant not found");
-    attachments.assertAllowed(assistant);
+    attachments.assertAllowed(await getAssistant(assistantId));
     await access.assertMaySend(uuid);
   };
   return publicRoute({

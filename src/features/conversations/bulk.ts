@@ -6,6 +6,7 @@ import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type { Attachments } from "./attachments.ts";
+import { conversationNotFound } from "./outcomes.ts";
 
 export interface Deleted {
   deleted: string[];
@@ -63,7 +64,7 @@ export function createBulk({ store, attachments, bus, system }: BulkOptions) {
       if (busy.length > 0) {
         throw new Fault(409, "A reply is being written or a call is held in it. Try again after.");
       }
-      if (deleted.length === 0) throw new Fault(404, "Conversation not found");
+      if (deleted.length === 0) throw conversationNotFound();
     },
     /** Those it changed; throws Fault 422 where there is no such label. */
     label: async (

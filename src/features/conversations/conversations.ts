@@ -2,7 +2,7 @@
 // answered (asking.ts, answering.ts: engine, live text) and completed (one write). Every face
 // enters here.
 import { hash } from "node:crypto";
-import type { Assistant } from "#features/assistants/assistants.ts";
+import { assistantNotFound, type Assistant } from "#features/assistants/assistants.ts";
 import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait, type Instant } from "#core/system.ts";
@@ -17,7 +17,7 @@ import { askedByEnd } from "./desk/rules.ts";
 import { createElsewhere } from "./turns/elsewhere.ts";
 import { LiveReply } from "./turns/live-reply.ts";
 import { createRecent, type Recent } from "./turns/recent.ts";
-import { keyReused, notFound, restarting, settled, type Sent } from "./outcomes.ts";
+import { conversationNotFound, keyReused, restarting, settled, type Sent } from "./outcomes.ts";
 import { createRefusals } from "./refusals.ts";
 import { askWhenFree, type NewTurn } from "./turns/begin.ts";
 import type {
@@ -149,12 +149,12 @@ async function beginTurn(
   let cover: Cover | null = null;
   try {
     const outlook = await store.outlook(uuid, turn.idempotencyKey);
-    if (!outlook) throw notFound();
+    if (!outlook) throw conversationNotFound();
     const { conversation } = outlook;
     cover = turns.cover(outlook);
     const { isCovered } = cover;
     const assistant = turn.draft ?? await options.findAssistant(conversation.assistantId);
-    if (!assistant) throw new Fault(404, "Assistant not found");
+    if (!assistant) throw assistantNotFound();
     if (turns.interrupted) throw restarting();
     const startedMs = system.monotonicMs();
     const now = system.now();
@@ -281,7 +281,7 @@ async function completeTurn(
 
 async function getConversation(store: ConversationStore, uuid: string): Promise<Conversation> {
   const conversation = await store.find(uuid);
-  if (!conversation) throw notFound();
+  if (!conversation) throw conversationNotFound();
   return conversation;
 }
 
@@ -394,7 +394,7 @@ export function createConversations(options: ConversationOptions): Conversations
     failedReplies: store.failedReplies,
     summary: async (accountId, uuid) => {
       const found = await store.summary(accountId, uuid);
-      if (!found) throw new Fault(404, "Conversation not found");
+      if (!found) throw conversationNotFound();
       return found;
     },
     list: store.list,

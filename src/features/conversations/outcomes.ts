@@ -27,10 +27,10 @@ export const conversationFull = (): Fault =>
   new Fault(400, "The conversation has reached its maximum number of messages.");
 export const restarting = (): Fault =>
   new Fault(503, "The server is restarting.", { retryAfterS: 1 });
-export const notFound = (): Fault => new Fault(404, "Conversation not found");
+export const conversationNotFound = (): Fault => new Fault(404, "Conversation not found");
 /** To everybody else it is not there. */
 export function assertOwned(owned: { accountId: number }, by: { accountId: number }): void {
-  if (owned.accountId !== by.accountId) throw notFound();
+  if (owned.accountId !== by.accountId) throw conversationNotFound();
 }
 
 /** As for one that waited too long in this node's own line. */
@@ -89,6 +89,6 @@ export function settled(
     case "conversation_full":
       throw conversationFull();
     case "not_found":
-      throw notFound();
+      throw conversationNotFound();
   }
 }

@@ -1,8 +1,8 @@
 // The public conversation routes: create, send (JSON or streamed), read, watch, stop. A
 // conversation's uuid is the capability; an Authorization header is ignored, valid or not.
 import { Type } from "@sinclair/typebox";
-import type { Assistant } from "#features/assistants/assistants.ts";
-import { Fault, fieldFault } from "#core/faults.ts";
+import { assistantNotFound, type Assistant } from "#features/assistants/assistants.ts";
+import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, named, Nullable, OneOf, shownAs } from "#core/schema.ts";
 import { isUuid } from "#core/values.ts";
@@ -177,7 +177,7 @@ function createRoute(options: ConversationRouteOptions): Route {
       await access.assertMayCreate(http);
       const uuid = body.assistant_id.toLowerCase();
       const assistant = isUuid(uuid) ? await options.findAssistantByUuid(uuid) : null;
-      if (!assistant) throw new Fault(404, "Assistant not found");
+      if (!assistant) throw assistantNotFound();
       if (!access.originAllowed(assistant, http)) throw originFault();
       const type = body.type ?? "widget";
       const visitor = body.visitor ? await identity.verify(assistant, body.visitor) : null;

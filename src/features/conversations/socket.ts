@@ -16,6 +16,7 @@ import type { Access } from "./access.ts";
 import type { Conversations } from "./conversations.ts";
 import { MESSAGE_FIELD, STOP } from "./routes.ts";
 import { replyBody, STORED_BODY } from "./wire.ts";
+import { conversationNotFound } from "./outcomes.ts";
 
 const COMMAND = Type.Object({
   type: OneOf(["send", "resume", "stop", "ping"]),
@@ -45,7 +46,7 @@ export function conversationSocket(options: ConversationSocketOptions): SocketRo
     errorShape: "conversation",
     accept: async (http) => {
       const uuid = (http.params[0] ?? "").toLowerCase();
-      if (!isUuid(uuid)) throw new Fault(404, "Conversation not found");
+      if (!isUuid(uuid)) throw conversationNotFound();
       const conversation = await conversations.get(uuid);
       if (!await access.originAllowedFor(uuid, http)) throw originFault();
       const position = readPosition(parseQuery(http.query).after, http.headers["last-event-id"]);

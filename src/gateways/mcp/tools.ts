@@ -5,6 +5,7 @@ import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { pageQuery } from "#http/pagination.ts";
 import type { Route } from "#http/route.ts";
+import { conversationNotFound } from "#features/conversations/outcomes.ts";
 import {
   createSources, ENTRIES_DEFAULT, Id, only, PAGE, pagedTool, pageOf, picked, propertiesOf, READS,
   rowsOf, tool, wholeTool, type Tool, type ToolCaller, type Wire,
@@ -105,7 +106,7 @@ async function assertOwn(
   { conversationOf }: ToolOptions, { caller }: ToolCaller, uuid: string,
 ): Promise<string> {
   const { accountId, type } = await conversationOf(uuid);
-  if (accountId !== caller.accountId) throw new Fault(404, "Conversation not found");
+  if (accountId !== caller.accountId) throw conversationNotFound();
   return type;
 }
 

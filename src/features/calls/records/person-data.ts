@@ -3,7 +3,7 @@
 // stay. Records → store port → factory.
 import { publishNoted, type By } from "#features/accounts/audit.ts";
 import type { Attachments } from "#features/conversations/attachments.ts";
-import { Fault } from "#core/faults.ts";
+import { conversationNotFound } from "#features/conversations/outcomes.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -59,7 +59,7 @@ export function createPersonData({
 }: PersonDataOptions) {
   const find = async (accountId: number, person: Person): Promise<PersonRecords> => {
     const found = await store.find(accountId, person);
-    if (!found) throw new Fault(404, "Conversation not found");
+    if (!found) throw conversationNotFound();
     return found;
   };
   return {

@@ -10,7 +10,9 @@ import {
 } from "#events/events.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
 import type { Desk, DeskMove } from "./desk.ts";
-import { assertOwned, conversationFull, keyReused, notFound } from "#features/conversations/outcomes.ts";
+import {
+  assertOwned, conversationFull, conversationNotFound, keyReused,
+} from "#features/conversations/outcomes.ts";
 import type { Conversation, DeskStore, Message, Say } from "#features/conversations/records.ts";
 
 interface HandoverOptions {
@@ -67,7 +69,7 @@ function createMove({ store, bus, system }: HandoverOptions) {
     const { by, reason, holder = null, note = null, away = null } = rest;
     const outcome = await store.moveDesk(
       { accountId, uuid, move: kind, by, reason, holder, note, away, now: system.now() });
-    if (outcome.kind === "not_found") throw notFound();
+    if (outcome.kind === "not_found") throw conversationNotFound();
     if (outcome.kind === "held") throw held(outcome.holder);
     bus.publishCommitted(outcome.events);
     return outcome.desk;
@@ -116,7 +118,7 @@ export function createHandover(options: HandoverOptions): Handover {
       await conversations.stop(uuid);
       const events: CommittedEvent[] | null =
         await store.end({ accountId, uuid, by: author, now: system.now() });
-      if (!events) throw notFound();
+      if (!events) throw conversationNotFound();
       bus.publishCommitted(events);
     },
     assign: async (place, to) => {
@@ -164,7 +166,7 @@ function createSay(
       case "conversation_full":
         throw conversationFull();
       case "not_found":
-        throw notFound();
+        throw conversationNotFound();
     }
   };
 }

@@ -7,6 +7,7 @@ import type { EventBus } from "#events/bus.ts";
 import type { Author, CommittedEvent } from "#events/events.ts";
 import type { Callback } from "./callbacks.ts";
 import type { ConversationSummary, LastMessage } from "#features/conversations/records.ts";
+import { conversationNotFound } from "#features/conversations/outcomes.ts";
 
 export const QUEUES = ["waiting", "mine", "all"] as const;
 export type Queue = (typeof QUEUES)[number];
@@ -137,7 +138,7 @@ export function createInbox({ store, bus, system }: InboxOptions) {
     counts: store.counts,
     label: async (accountId: number, uuid: string, labelIds: number[]): Promise<void> => {
       const outcome = await store.label({ accountId, uuid, labelIds });
-      if (outcome === "not_found") throw new Fault(404, "Conversation not found");
+      if (outcome === "not_found") throw conversationNotFound();
       if (outcome === "no_such_label") {
         throw fieldFault("label_ids", "The selected label ids are invalid.");
       }
@@ -148,7 +149,7 @@ export function createInbox({ store, bus, system }: InboxOptions) {
       accountId: number, uuid: string, author: Author, text: string,
     ): Promise<Note> => {
       const added = await store.addNote({ accountId, uuid, author, text, now: system.now() });
-      if (!added) throw new Fault(404, "Conversation not found");
+      if (!added) throw conversationNotFound();
       bus.publishCommitted(added.events);
       return added.note;
     },

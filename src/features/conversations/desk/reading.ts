@@ -1,9 +1,9 @@
 // Who has read a conversation up to when: the visitor, and each person of the account. Store port →
 // factory. Called by callback-routes.ts.
-import { Fault } from "#core/faults.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author, CommittedEvent } from "#events/events.ts";
+import { conversationNotFound } from "#features/conversations/outcomes.ts";
 
 export interface ReadingStore {
   /**
@@ -26,7 +26,7 @@ export function createReading(
       place: { accountId: number; uuid: string; author: Author | null },
     ): Promise<void> => {
       const events = await store.read({ ...place, now: system.now() });
-      if (!events) throw new Fault(404, "Conversation not found");
+      if (!events) throw conversationNotFound();
       bus.publishCommitted(events);
     },
   };

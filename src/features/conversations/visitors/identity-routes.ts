@@ -1,18 +1,17 @@
 // Where an owner has the secret made that a site signs its visitors' ids with.
 import { Type } from "@sinclair/typebox";
-import type { Assistant } from "#features/assistants/assistants.ts";
-import { Fault } from "#core/faults.ts";
+import type { Assistants } from "#features/assistants/assistants.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { IdOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
-import { keyRoute, type Caller, type Route } from "#http/route.ts";
+import { keyRoute, type Route } from "#http/route.ts";
 import type { Identity, IdentityState } from "./identity.ts";
 
 interface IdentityRouteOptions {
   identity: Identity;
   /** Null: the account has no such assistant. */
-  findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
+  getAssistant: Assistants["get"];
 }
 
 const STATE = {
@@ -29,12 +28,7 @@ const Secret = Type.Object({
 const stateItem = ({ number, changedAt }: IdentityState) =>
   ({ is_set: number > 0, changed_at: changedAt === null ? null : isoMicros(changedAt) });
 
-export function identityRoutes({ identity, findAssistant }: IdentityRouteOptions): Route[] {
-  const get = async ({ accountId }: Caller, id: number): Promise<Assistant> => {
-    const assistant = await findAssistant(accountId, id);
-    if (!assistant) throw new Fault(404, "Assistant not found");
-    return assistant;
-  };
+export function identityRoutes({ identity, getAssistant }: IdentityRouteOptions): Route[] {
   const common = {
     tag: "Assistants", errorShape: "message", notFound: "Assistant not found",
     params: { id: IdOf("assistant", "GET /user/assistants/get") },
@@ -50,7 +44,7 @@ export function identityRoutes({ identity, findAssistant }: IdentityRouteOptions
         200: { description: "Without the secret", schema: Type.Object(STATE) }, 404: missing,
       },
       handle: async ({ caller, id }) => {
-        const state = await identity.state((await get(caller, id)).id);
+        const state = await identity.state((await getAssistant(caller.accountId, id)).id);
         return json(200, stateItem(state ?? { number: 0, changedAt: null }));
       },
     }),
@@ -61,7 +55,8 @@ export function identityRoutes({ identity, findAssistant }: IdentityRouteOptions
       description: "For a day signatures of the one before are taken as well.",
       responses: { 201: { description: "The secret", schema: Secret }, 404: missing },
       handle: async ({ caller, id }) => {
-        const made = await identity.rotate(caller.accountId, await get(caller, id));
+        const { accountId } = caller;
+        const made = await identity.rotate(accountId, await getAssistant(accountId, id));
         return json(201, { ...stateItem(made), secret: made.secret });
       },
     }),

@@ -1,7 +1,7 @@
 // Who a visitor is at the site the widget stands on: an id the site has signed with the assistant's
 // secret. Without the signature the id is nobody's. Called by routes.ts and identity-routes.ts.
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { Assistant } from "#features/assistants/assistants.ts";
+import { assistantNotFound, type Assistant } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import type { Instant, System } from "#core/system.ts";
 
@@ -59,7 +59,7 @@ export function createIdentity({ store, secret, system }: {
       accountId: number, { id, uuid }: Signed,
     ): Promise<IdentityState & { secret: string }> => {
       const state = await store.rotate({ accountId, assistantId: id, now: system.now() });
-      if (!state) throw new Fault(404, "Assistant not found");
+      if (!state) throw assistantNotFound();
       return { ...state, secret: secretOf(uuid, state.number) };
     },
     /** Throws Fault 403 where the id is not signed by the assistant's secret, 422 without one. */

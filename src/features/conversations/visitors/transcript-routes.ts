@@ -1,7 +1,6 @@
 // Where a visitor asks for the conversation by e-mail.
 import { Type } from "@sinclair/typebox";
-import type { Assistant } from "#features/assistants/assistants.ts";
-import { Fault } from "#core/faults.ts";
+import type { Assistants } from "#features/assistants/assistants.ts";
 import { addressKey } from "#core/networks.ts";
 import { about } from "#core/schema.ts";
 import { Uuid } from "#http/answers.ts";
@@ -13,13 +12,13 @@ import type { Transcripts } from "./transcripts.ts";
 interface TranscriptRouteOptions {
   transcripts: Transcripts;
   conversations: Pick<Conversations, "history">;
-  findAssistant(assistantId: number): Promise<Assistant | null>;
+  getAssistant: Assistants["getById"];
 }
 
 const EMAIL_CHARS_MAX = 254;
 
 export function transcriptRoutes(
-  { transcripts, conversations, findAssistant }: TranscriptRouteOptions,
+  { transcripts, conversations, getAssistant }: TranscriptRouteOptions,
 ): Route[] {
   return [publicRoute({
     tag: "Conversations",
@@ -47,8 +46,7 @@ export function transcriptRoutes(
     },
     handle: async ({ uuid, body, http }) => {
       const { conversation, messages } = await conversations.history(uuid);
-      const assistant = await findAssistant(conversation.assistantId);
-      if (!assistant) throw new Fault(404, "Assistant not found");
+      const assistant = await getAssistant(conversation.assistantId);
       await transcripts.send({
         assistant, uuid, messages, from: addressKey(http.address), email: body.email.trim(),
       });

@@ -4,7 +4,6 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import { AvatarImage, WidgetBeginning } from "#features/assistants/widget-settings.ts";
 import { personaOf } from "#features/assistants/turn-context.ts";
-import { Fault } from "#core/faults.ts";
 import { about } from "#core/schema.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
@@ -23,8 +22,7 @@ import type { WidgetTexts } from "./widget-texts.ts";
 
 interface WidgetRouteOptions {
   access: Access;
-  assistants: Pick<Assistants, "draft">;
-  findAssistantByUuid(uuid: string): Promise<Assistant | null>;
+  assistants: Pick<Assistants, "draft" | "getByUuid">;
   /** A sentence when nothing can speak the assistant's language, or hear it but the words. */
   whyCannotTalk(assistant: Assistant, words: "browser" | null): string | null;
   /** ISO 639-1. */
@@ -91,8 +89,7 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
       notFound: "Assistant not found",
       responses: { 200: { description: "What the widget shows", schema: SETTINGS } },
       handle: async ({ uuid, query, http }) => {
-        const assistant = await options.findAssistantByUuid(uuid);
-        if (!assistant) throw new Fault(404, "Assistant not found");
+        const assistant = await options.assistants.getByUuid(uuid);
         if (!access.originAllowed(assistant, http)) throw originFault();
         return json(200, shownOf(options, assistant, query));
       },
