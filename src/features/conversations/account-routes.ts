@@ -20,7 +20,8 @@ import { DeskFields } from "./desk/wire.ts";
 import type { Handover } from "./desk/handover.ts";
 import type { ConversationFilter } from "./records.ts";
 import {
-  lastItem, LastMessageField, SatisfactionField, SearchField, searchOf, summaryItem, VariablesField,
+  lastItem, LastMessageField, OF_OWNER, SatisfactionField, SearchField, searchOf, summaryItem,
+  VariablesField,
 } from "./wire.ts";
 import { LIMITS } from "#core/limits.ts";
 
@@ -105,7 +106,6 @@ const GENERATED = Type.Object({
   ai_disabled: Type.Boolean(about(
     "True where the AI is switched off: the message was stored, nobody answered.", false)),
 });
-const params = { uuid: Uuid("The conversation's `id`.") };
 
 export function accountConversationRoutes(options: AccountConversationOptions): Route[] {
   return [
@@ -180,13 +180,10 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
 
 function summaryRoute({ conversations }: AccountConversationOptions): Route {
   return keyRoute({
+    ...OF_OWNER,
     method: "GET",
     path: "/user/conversations/{uuid}",
-    tag: "Conversations",
     summary: "Read one conversation as the list shows it",
-    errorShape: "message",
-    notFound: "Conversation not found",
-    params,
     responses: { 200: { description: "The conversation", schema: dataOf(SUMMARY) } },
     handle: async ({ caller, uuid }) =>
       json(200, { data: summaryItem(await conversations.summary(caller.accountId, uuid)) }),
@@ -201,14 +198,12 @@ function toggleRoute(
   return keyRoute({
     method: "POST",
     path: `/automate/conversations/{uuid}/${action}`,
-    tag: "Conversations",
+    ...OF_OWNER,
     summary: enabled ? "Let the AI answer again" : "Stop the AI from answering; messages are kept",
     description: enabled
       ? "As `hand-back` of the desk, whoever has the conversation."
       : "As `take-over` of the desk; where a person has it already, nothing changes.",
     errorShape: "conversation",
-    notFound: "Conversation not found",
-    params,
     responses: {
       200: {
         description: "The new state",

@@ -16,7 +16,7 @@ import type { Attachments } from "./attachments.ts";
 import type { Conversations } from "./conversations.ts";
 import { assertOwned } from "./outcomes.ts";
 import type { Conversation } from "./records.ts";
-import { AttachmentSchema } from "./wire.ts";
+import { AttachmentSchema, OF_VISITOR } from "./wire.ts";
 
 interface AttachmentRouteOptions {
   attachments: Attachments;
@@ -27,10 +27,6 @@ interface AttachmentRouteOptions {
   uploadsDir: string;
 }
 
-const OF_CONVERSATION = {
-  tag: "Conversations", errorShape: "conversation", notFound: "Conversation not found",
-} as const;
-const conversation = Uuid("The conversation's `conversation_id`.");
 
 /** A file of a stranger's is shown or saved, and never runs. */
 function headersOf({ name, type }: { name: string; type: string }): HeaderMap {
@@ -84,10 +80,9 @@ function keepRoute(options: AttachmentRouteOptions): Route {
     await access.assertMaySend(uuid);
   };
   return publicRoute({
-    ...OF_CONVERSATION,
+    ...OF_VISITOR,
     method: "POST",
     path: "/conversations/{uuid}/attachments",
-    params: { uuid: conversation },
     summary: SUMMARY,
     description: `${KINDS}, where the assistant's owner allows it. ${GONE}`,
     body: Type.Object({}),
@@ -103,10 +98,9 @@ function keepRoute(options: AttachmentRouteOptions): Route {
 
 function deskKeepRoute({ attachments, conversations, uploadsDir }: AttachmentRouteOptions): Route {
   return keyRoute({
-    ...OF_CONVERSATION,
+    ...OF_VISITOR,
     method: "POST",
     path: "/user/conversations/{uuid}/attachments",
-    params: { uuid: conversation },
     summary: `${SUMMARY}, as a person`,
     description: `${KINDS}, whatever visitors may send. ${GONE}`,
     body: Type.Object({}),
@@ -122,10 +116,10 @@ function deskKeepRoute({ attachments, conversations, uploadsDir }: AttachmentRou
 
 function readRoute({ attachments, conversations }: AttachmentRouteOptions): Route {
   return publicRoute({
-    ...OF_CONVERSATION,
+    ...OF_VISITOR,
     method: "GET",
     path: "/conversations/{uuid}/attachments/{attachment_id}",
-    params: { uuid: conversation, attachment_id: Uuid("The attachment's `id`.") },
+    params: { ...OF_VISITOR.params, attachment_id: Uuid("The attachment's `id`.") },
     summary: "Read a file of a conversation",
     notFound: "Attachment not found",
     responses: {

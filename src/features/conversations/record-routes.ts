@@ -3,12 +3,11 @@
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import { plainSeconds } from "#core/system.ts";
-import { Uuid } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import type { Conversations } from "./conversations.ts";
 import type { FailedReply, Message } from "./records.ts";
-import { HistoryItemSchema, historyItem, UsageSchema, usageItem } from "./wire.ts";
+import { historyItem, HistoryItemSchema, OF_OWNER, usageItem, UsageSchema } from "./wire.ts";
 
 const Moment = (description: string) =>
   Type.String({ description, examples: ["2026-01-05 10:00:09"] });
@@ -45,13 +44,10 @@ const failureItem = ({ turnId, failure, error, failedAt }: FailedReply) =>
 
 export function recordRoutes({ conversations }: { conversations: Conversations }): Route[] {
   return [keyRoute({
+    ...OF_OWNER,
     method: "GET",
     path: "/user/conversations/{uuid}/messages",
-    tag: "Conversations",
     summary: "A conversation's messages with what they counted, and the replies that failed",
-    errorShape: "message",
-    notFound: "Conversation not found",
-    params: { uuid: Uuid("The conversation's `id`.") },
     responses: {
       200: {
         description: "Messages oldest first; failures newest first, those not answered since",

@@ -25,11 +25,7 @@ import type { MessageProtocol } from "./message-protocol.ts";
 import type { Sent } from "./outcomes.ts";
 import { assertAnswered } from "./visitors/widget-form.ts";
 import {
-  HistoryItemSchema,
-  historyItem,
-  replyBody,
-  STORED_BODY,
-  TruncatedSchema,
+  historyItem, HistoryItemSchema, OF_VISITOR, replyBody, STORED_BODY, TruncatedSchema,
   VariablesField,
 } from "./wire.ts";
 
@@ -147,7 +143,6 @@ const EVENTS = {
 };
 const NOT_FOUND = { description: "No such conversation" };
 export const BUSY = { description: "Too many requests, streams or messages at a time" };
-const params = { uuid: Uuid("The conversation's `conversation_id`.") };
 
 export const wantsEvents = (http: HttpRequest): boolean =>
   (http.headers.accept ?? "").includes("text/event-stream");
@@ -199,16 +194,13 @@ function createRoute(options: ConversationRouteOptions): Route {
 function sendRoute(options: ConversationRouteOptions): Route {
   const { conversations, access, streams, uiMessages, attachments } = options;
   return publicRoute({
+    ...OF_VISITOR,
     method: "POST",
     path: "/conversations/{uuid}/messages",
-    tag: "Conversations",
     summary: "Send a message",
     description: "Answered with the whole reply as JSON, or with `Accept: text/event-stream` as it "
       + "is written. A client that goes does not stop the reply.",
-    params,
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY, "Last-Event-ID": LAST_EVENT_ID },
-    errorShape: "conversation",
-    notFound: "Conversation not found",
     body: SEND,
     // A chat sends all its messages each time, of which the last is taken.
     bodyBytesMax: LIMITS.bodyBytesMax,
@@ -285,13 +277,10 @@ function withReplay(sent: Sent, reply: Reply): Reply {
 
 function readRoute({ conversations }: ConversationRouteOptions): Route {
   return publicRoute({
+    ...OF_VISITOR,
     method: "GET",
     path: "/conversations/{uuid}",
-    tag: "Conversations",
     summary: "Read a conversation",
-    params,
-    errorShape: "conversation",
-    notFound: "Conversation not found",
     responses: { 200: { description: "The history", schema: HISTORY }, 404: NOT_FOUND },
     handle: async ({ uuid }) => {
       const { conversation, messages } = await conversations.history(uuid);
@@ -313,15 +302,12 @@ function readRoute({ conversations }: ConversationRouteOptions): Route {
 function liveRoutes({ conversations, access, streams }: ConversationRouteOptions): Route[] {
   return [
     publicRoute({
+      ...OF_VISITOR,
       method: "GET",
       path: "/conversations/{uuid}/stream",
-      tag: "Conversations",
       summary: "Watch a conversation",
       description: "Messages and replies as they are written; resumes without gap or repeat.",
-      params,
       headers: { "Last-Event-ID": LAST_EVENT_ID },
-      errorShape: "conversation",
-      notFound: "Conversation not found",
       query: AFTER,
       responses: { 200: EVENTS, 404: NOT_FOUND, 429: BUSY },
       handle: async ({ uuid, query, http }) => {
@@ -331,14 +317,11 @@ function liveRoutes({ conversations, access, streams }: ConversationRouteOptions
       },
     }),
     publicRoute({
+      ...OF_VISITOR,
       method: "POST",
       path: "/conversations/{uuid}/stop",
-      tag: "Conversations",
       summary: "Stop the reply being written",
       description: "What was shown is kept, and paid for if there was any.",
-      params,
-      errorShape: "conversation",
-      notFound: "Conversation not found",
       body: STOP,
       responses: {
         200: {

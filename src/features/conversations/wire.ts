@@ -4,12 +4,22 @@ import { Fault } from "#core/faults.ts";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { plainSeconds } from "#core/system.ts";
-import { FunctionCallSchema, PlainMoment } from "#http/answers.ts";
+import { FunctionCallSchema, PlainMoment, Uuid } from "#http/answers.ts";
 import type { ModelUsage } from "#providers/models/port.ts";
 import { assistantAnswers } from "./desk/desk.ts";
 import { AuthorSchema, deskItem } from "./desk/wire.ts";
 import type { Satisfaction } from "./visitors/ratings.ts";
 import type { ConversationSummary, LastMessage, Message, TurnResult } from "./records.ts";
+
+/** What requests about a conversation have in common: those of its visitor, who has its secret. */
+export const OF_VISITOR = {
+  tag: "Conversations", errorShape: "conversation", notFound: "Conversation not found",
+  params: { uuid: Uuid("The conversation's `conversation_id`.") },
+} as const;
+/** Those of its account. */
+export const OF_OWNER = {
+  ...OF_VISITOR, errorShape: "message", params: { uuid: Uuid("The conversation's `id`.") },
+} as const;
 
 export const TruncatedSchema = Type.Optional(Type.Boolean({
   description: "Present and true where the reply ended at its bound instead of by itself",

@@ -6,12 +6,13 @@ import { Fault, fieldFault } from "#core/faults.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 import type { System } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
-import { dataOf, listOf, Moment, Uuid } from "#http/answers.ts";
+import { dataOf, listOf, Moment } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, publicRoute, type Caller, type Route } from "#http/route.ts";
 import type { Access } from "#features/conversations/access.ts";
 import { callbackItem, type Callbacks } from "./callbacks.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
+import { OF_OWNER, OF_VISITOR } from "#features/conversations/wire.ts";
 import type { Inbox } from "./inbox.ts";
 import { awayOf } from "./office-hours.ts";
 import type { Reading } from "./reading.ts";
@@ -63,14 +64,6 @@ export const LabelsSchema = listOf(Type.Object({
 }, named("ConversationLabel", "A label of the account.")), "By name.");
 
 const NOT_FOUND = { description: "No such conversation" };
-const VISITORS = {
-  tag: "Conversations", errorShape: "conversation", notFound: "Conversation not found",
-  params: { uuid: Uuid("The conversation's `conversation_id`.") },
-} as const;
-const OWNERS = {
-  tag: "Conversations", errorShape: "message", notFound: "Conversation not found",
-  params: { uuid: Uuid("The conversation's `id`.") },
-} as const;
 const DONE = Type.Object({ status: Type.Literal(true, about("Always true: it was noted.")) });
 
 const said = (text: string | undefined): string | null => {
@@ -88,7 +81,7 @@ export function callbackRoutes(options: CallbackRouteOptions): Route[] {
 function requestRoute(options: CallbackRouteOptions): Route {
   const { callbacks, conversations, findAssistant, access, system } = options;
   return publicRoute({
-    ...VISITORS,
+    ...OF_VISITOR,
     method: "POST",
     path: "/conversations/{uuid}/callback",
     summary: "Say how to be called or written to, where the assistant allows it",
@@ -138,7 +131,7 @@ function accountCallbackRoutes(
 ): Route[] {
   return [
     keyRoute({
-      ...OWNERS,
+      ...OF_OWNER,
       method: "GET",
       path: "/user/conversations/{uuid}/callbacks",
       summary: "How a visitor wants to be reached",
@@ -152,7 +145,7 @@ function accountCallbackRoutes(
       },
     }),
     keyRoute({
-      ...OWNERS,
+      ...OF_OWNER,
       method: "POST",
       path: "/user/conversations/{uuid}/callback/done",
       summary: "Note that the visitor was reached",
@@ -177,7 +170,7 @@ function readRoutes({ reading, conversations, access, authorOf }: CallbackRouteO
   } as const;
   return [
     publicRoute({
-      ...VISITORS,
+      ...OF_VISITOR,
       ...common,
       path: "/conversations/{uuid}/read",
       responses: {
@@ -192,7 +185,7 @@ function readRoutes({ reading, conversations, access, authorOf }: CallbackRouteO
       },
     }),
     keyRoute({
-      ...OWNERS,
+      ...OF_OWNER,
       ...common,
       path: "/user/conversations/{uuid}/read",
       responses: { 200: { description: "It was noted", schema: DONE }, 404: NOT_FOUND },
@@ -208,7 +201,7 @@ function readRoutes({ reading, conversations, access, authorOf }: CallbackRouteO
 function labelRoutes({ inbox, conversations }: CallbackRouteOptions): Route[] {
   const path = "/user/conversations/{uuid}/labels";
   return [keyRoute({
-    ...OWNERS,
+    ...OF_OWNER,
     path,
     method: "GET",
     summary: "A conversation's labels",
@@ -218,7 +211,7 @@ function labelRoutes({ inbox, conversations }: CallbackRouteOptions): Route[] {
       return json(200, { data: await inbox.labels(id) });
     },
   }), keyRoute({
-    ...OWNERS,
+    ...OF_OWNER,
     path,
     method: "PUT",
     summary: "Set a conversation's labels, all of them",

@@ -6,7 +6,7 @@ import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros, plainSeconds } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import {
-  dataOf, IdOf, listOf, MessageSchema, Moment, PlainMoment, savedOf, TIMES, Uuid,
+  dataOf, IdOf, listOf, MessageSchema, Moment, PlainMoment, savedOf, TIMES,
 } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { PER_PAGE_DEFAULT } from "#http/pagination.ts";
@@ -17,7 +17,9 @@ import { CallbackSchema, LabelsSchema } from "./callback-routes.ts";
 import { callbackItem } from "./callbacks.ts";
 import { AuthorSchema } from "./wire.ts";
 import { QUEUES, type CannedReply, type Inbox, type InboxRow, type Note } from "./inbox.ts";
-import { lastItem, LastMessageField, SearchField, searchOf, summaryItem } from "#features/conversations/wire.ts";
+import {
+  lastItem, LastMessageField, OF_OWNER, SearchField, searchOf, summaryItem,
+} from "#features/conversations/wire.ts";
 
 interface InboxRouteOptions {
   inbox: Inbox;
@@ -149,10 +151,7 @@ function listRoute({ inbox, authorOf }: InboxRouteOptions): Route {
 }
 
 function noteRoutes({ inbox, conversations, authorOf }: InboxRouteOptions): Route[] {
-  const common = {
-    path: "/user/conversations/{uuid}/notes", tag: "Conversations", errorShape: "message",
-    notFound: "Conversation not found", params: { uuid: Uuid("The conversation's `id`.") },
-  } as const;
+  const common = { ...OF_OWNER, path: "/user/conversations/{uuid}/notes" } as const;
   return [
     keyRoute({
       ...common,

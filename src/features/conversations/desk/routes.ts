@@ -7,7 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import { about, named } from "#core/schema.ts";
 import { isoMicros, type System } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
-import { IDEMPOTENCY_KEY, Moment, Uuid } from "#http/answers.ts";
+import { IDEMPOTENCY_KEY, Moment } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, publicRoute, type Caller, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
@@ -21,7 +21,7 @@ import { awayOf } from "./office-hours.ts";
 import { assertOwned } from "#features/conversations/outcomes.ts";
 import type { Message } from "#features/conversations/records.ts";
 import { ATTACHMENTS, requiredText } from "#features/conversations/routes.ts";
-import { AttachmentSchema } from "#features/conversations/wire.ts";
+import { AttachmentSchema, OF_OWNER, OF_VISITOR } from "#features/conversations/wire.ts";
 
 interface DeskRouteOptions {
   handover: Handover;
@@ -36,10 +36,6 @@ interface DeskRouteOptions {
   findAuthor(accountId: number, id: string): Promise<Author | null>;
 }
 
-const params = { uuid: Uuid("The conversation's `id`.") };
-const OF_CONVERSATION = {
-  tag: "Conversations", errorShape: "message", notFound: "Conversation not found", params,
-} as const;
 const HELD = { description: "Somebody else has it" };
 const NOT_FOUND = { description: "No such conversation" };
 
@@ -96,7 +92,7 @@ function moveRoute({ authorOf }: DeskRouteOptions, { action, summary, descriptio
   move(place: { accountId: number; uuid: string; author: Author }): Promise<Desk>;
 }): Route {
   return keyRoute({
-    ...OF_CONVERSATION,
+    ...OF_OWNER,
     method: "POST",
     path: `/user/conversations/{uuid}/${action}`,
     summary,
@@ -113,7 +109,7 @@ function askRoute(
   { handover, authorOf, conversations, findAssistant, system }: DeskRouteOptions,
 ): Route {
   return keyRoute({
-    ...OF_CONVERSATION,
+    ...OF_OWNER,
     method: "POST",
     path: "/user/conversations/{uuid}/request-human",
     summary: "Ask for a person to answer",
@@ -138,7 +134,7 @@ const noteOf = (text: string | undefined): string | null =>
 function writeRoute(options: DeskRouteOptions): Route {
   const { handover, authorOf, attachments, conversations } = options;
   return keyRoute({
-    ...OF_CONVERSATION,
+    ...OF_OWNER,
     method: "POST",
     path: "/user/conversations/{uuid}/messages",
     summary: "Answer as a person",
@@ -171,7 +167,7 @@ function writeRoute(options: DeskRouteOptions): Route {
 
 function endRoute({ handover, authorOf }: DeskRouteOptions): Route {
   return keyRoute({
-    ...OF_CONVERSATION,
+    ...OF_OWNER,
     method: "POST",
     path: "/user/conversations/{uuid}/end",
     summary: "End a conversation",
@@ -192,7 +188,7 @@ function endRoute({ handover, authorOf }: DeskRouteOptions): Route {
 
 function assignRoute({ handover, authorOf, findAuthor }: DeskRouteOptions): Route {
   return keyRoute({
-    ...OF_CONVERSATION,
+    ...OF_OWNER,
     method: "POST",
     path: "/user/conversations/{uuid}/assign",
     summary: "Give a conversation to a person, whoever has it",
@@ -221,7 +217,7 @@ function typingRoutes({ handover, conversations, access, authorOf }: DeskRouteOp
     + "conversation, and kept nowhere. Say it again while it goes on: readers forget it.";
   return [
     keyRoute({
-      ...OF_CONVERSATION,
+      ...OF_OWNER,
       method: "POST",
       path: "/user/conversations/{uuid}/typing",
       summary,
@@ -235,14 +231,11 @@ function typingRoutes({ handover, conversations, access, authorOf }: DeskRouteOp
       },
     }),
     publicRoute({
+      ...OF_VISITOR,
       method: "POST",
       path: "/conversations/{uuid}/typing",
-      tag: "Conversations",
       summary,
       description,
-      errorShape: "conversation",
-      notFound: "Conversation not found",
-      params: { uuid: Uuid("The conversation's `conversation_id`.") },
       body: TYPING,
       responses: {
         200: { description: "It was shown", schema: NOTED }, 404: NOT_FOUND,
@@ -261,13 +254,10 @@ function typingRoutes({ handover, conversations, access, authorOf }: DeskRouteOp
 function visitorAskRoute(options: DeskRouteOptions): Route {
   const { handover, conversations, findAssistant, access, system } = options;
   return publicRoute({
+    ...OF_VISITOR,
     method: "POST",
     path: "/conversations/{uuid}/request-human",
-    tag: "Conversations",
     summary: "Ask for a person, where the assistant allows it",
-    errorShape: "conversation",
-    notFound: "Conversation not found",
-    params: { uuid: Uuid("The conversation's `conversation_id`.") },
     responses: {
       200: {
         description: "Who has it now",

@@ -3,10 +3,10 @@ import { Type } from "@sinclair/typebox";
 import { AvatarImage } from "#features/assistants/widget-settings.ts";
 import { about, Nullable } from "#core/schema.ts";
 import type { Author } from "#events/events.ts";
-import { Uuid } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, publicRoute, type Caller, type Route } from "#http/route.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
+import { OF_VISITOR } from "#features/conversations/wire.ts";
 import type { DeskView } from "./view.ts";
 import { DeskState } from "./wire.ts";
 
@@ -25,13 +25,10 @@ export function deskViewRoutes(
   const own = { tag: "Conversations", errorShape: "message", path: "/user/avatar" } as const;
   return [
     publicRoute({
-      tag: "Conversations",
-      errorShape: "conversation",
+      ...OF_VISITOR,
       method: "GET",
       path: "/conversations/{uuid}/desk",
-      params: { uuid: Uuid("The conversation's `conversation_id`.") },
       summary: "Who answers, and the place in line of whoever waits for a person",
-      notFound: "Conversation not found",
       responses: {
         200: {
           description: "As it is now",

@@ -3,11 +3,11 @@
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import { about, Nullable, OneOf } from "#core/schema.ts";
-import { Uuid } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import type { Access } from "#features/conversations/access.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
+import { OF_VISITOR } from "#features/conversations/wire.ts";
 import { SCORE_MAX, type Ratings } from "./ratings.ts";
 
 interface RatingRouteOptions {
@@ -16,10 +16,6 @@ interface RatingRouteOptions {
   access: Access;
 }
 
-const OF_CONVERSATION = {
-  tag: "Conversations", errorShape: "conversation",
-  params: { uuid: Uuid("The conversation's `conversation_id`.") },
-} as const;
 const DONE = Type.Object({ status: Type.Literal(true, about("Always true: it was stored.")) });
 const RESPONSES = {
   200: { description: "It was stored", schema: DONE },
@@ -43,7 +39,7 @@ const SCORE = Type.Object({
 export function ratingRoutes({ ratings, conversations, access }: RatingRouteOptions): Route[] {
   return [
     publicRoute({
-      ...OF_CONVERSATION,
+      ...OF_VISITOR,
       method: "POST",
       path: "/conversations/{uuid}/ratings",
       summary: "Say whether a reply helped",
@@ -59,12 +55,11 @@ export function ratingRoutes({ ratings, conversations, access }: RatingRouteOpti
       },
     }),
     publicRoute({
-      ...OF_CONVERSATION,
+      ...OF_VISITOR,
       method: "POST",
       path: "/conversations/{uuid}/satisfaction",
       summary: "Say how the conversation was",
       description: "May be said again, which takes the place of what was said before.",
-      notFound: "Conversation not found",
       body: SCORE,
       responses: { ...RESPONSES, 404: { description: "No such conversation" } },
       handle: async ({ uuid, body }) => {

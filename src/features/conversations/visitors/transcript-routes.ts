@@ -3,10 +3,10 @@ import { Type } from "@sinclair/typebox";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import { addressKey } from "#core/networks.ts";
 import { about } from "#core/schema.ts";
-import { Uuid } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
+import { OF_VISITOR } from "#features/conversations/wire.ts";
 import type { Transcripts } from "./transcripts.ts";
 
 interface TranscriptRouteOptions {
@@ -21,14 +21,11 @@ export function transcriptRoutes(
   { transcripts, conversations, getAssistant }: TranscriptRouteOptions,
 ): Route[] {
   return [publicRoute({
-    tag: "Conversations",
-    errorShape: "conversation",
+    ...OF_VISITOR,
     method: "POST",
     path: "/conversations/{uuid}/transcript",
-    params: { uuid: Uuid("The conversation's `conversation_id`.") },
     summary: "Send the conversation to its visitor by e-mail",
     description: "Where the assistant's owner allows it and a mail server is set up.",
-    notFound: "Conversation not found",
     body: Type.Object({
       email: Type.String({
         maxLength: EMAIL_CHARS_MAX, ...about("Where it is sent.", "ada@example.com"),
