@@ -1,25 +1,6 @@
 // The numbers the operator imported (`parley number import`), as a provider: for SIP trunks that
 // brought their own, and for trying everything out without an account anywhere.
-import type { Micros } from "#core/money.ts";
-import type { NumberProvider, OfferedNumber } from "./port.ts";
-
-interface StockedNumber {
-  phoneNumber: string;
-  countryCode: string;
-  smsCapable: boolean;
-  monthlyMicros: Micros | null;
-}
-
-interface Shelf {
-  /** Free numbers of the country, by number. */
-  findFree(countryCode: string, contains: string, most: number): Promise<StockedNumber[]>;
-  findFreeNumber(phoneNumber: string): Promise<StockedNumber | null>;
-  /** True also when the same purchase had taken it before; false when it is not to be had. */
-  take(args: { phoneNumber: string; purchaseUuid: string }): Promise<boolean>;
-  isTaken(purchaseUuid: string): Promise<boolean>;
-  /** Does nothing once the number is somebody else's. */
-  putBack(purchaseUuid: string): Promise<void>;
-}
+import type { NumberProvider, OfferedNumber, Shelf, StockedNumber } from "./port.ts";
 
 const offerOf = (stocked: StockedNumber): OfferedNumber => ({
   phoneNumber: stocked.phoneNumber,

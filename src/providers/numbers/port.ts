@@ -15,6 +15,28 @@ export interface OfferedNumber {
   monthlyMicros: Micros | null;
 }
 
+/** A number of the operator's own. */
+export interface StockedNumber {
+  /** E.164. */
+  phoneNumber: string;
+  countryCode: string;
+  smsCapable: boolean;
+  /** A month; null: the price list's, by country. */
+  monthlyMicros: Micros | null;
+}
+
+/** Where those are taken from. Writes are one transaction each. */
+export interface Shelf {
+  /** Free numbers of the country, by number. */
+  findFree(countryCode: string, contains: string, most: number): Promise<StockedNumber[]>;
+  findFreeNumber(phoneNumber: string): Promise<StockedNumber | null>;
+  /** True also when the same purchase had taken it before; false when it is not to be had. */
+  take(args: { phoneNumber: string; purchaseUuid: string }): Promise<boolean>;
+  isTaken(purchaseUuid: string): Promise<boolean>;
+  /** Does nothing once the number is somebody else's. */
+  putBack(purchaseUuid: string): Promise<void>;
+}
+
 interface SoughtNumber {
   phoneNumber: string;
   /** Its digits without the country's. */

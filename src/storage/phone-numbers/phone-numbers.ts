@@ -2,7 +2,7 @@
 // writes are in commands.ts.
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { InboundStore } from "#features/phone-numbers/inbound-routing.ts";
-import type { NumberInventory, StockedNumber } from "#features/phone-numbers/inventory.ts";
+import type { ListedNumber, NumberInventory } from "#features/phone-numbers/inventory.ts";
 import type {
   OwnedNumberStore, PhoneNumber, PhoneNumberType,
 } from "#features/phone-numbers/phone-numbers.ts";
@@ -202,7 +202,7 @@ interface StockRow {
   account_id: number | null;
 }
 
-function stockFromRow(row: StockRow): StockedNumber {
+function stockFromRow(row: StockRow): ListedNumber {
   return {
     phoneNumber: row.phone_number,
     countryCode: row.country_code,
