@@ -2,8 +2,7 @@
 // monotonic clock, which all processes of a machine share. Plain sockets and one timer, so that
 // thousands of replies at once leave the machine to the server:
 //   node bench/ticking-model.ts TOKENS GAP_MS   → {"port":12345}
-import { createServer, type Socket } from "node:net";
-import type { AddressInfo } from "node:net";
+import { createServer, type AddressInfo, type Socket } from "node:net";
 import { nowMicros } from "./watching.ts";
 
 const [tokens, gapMs] = process.argv.slice(2).map(Number) as [number, number];

@@ -1,10 +1,9 @@
 // Commands of the desk at a call: who has it, and what a colleague whispered to its assistant. What
 // may follow what is in features/conversations/desk/desk.ts.
-import type { CallDeskOutcome, CallStore } from "#features/calls/records/records.ts";
+import type { Call, CallDeskOutcome, CallStore } from "#features/calls/records/records.ts";
 import { changeDesk, type Desk, type DeskMove } from "#features/conversations/desk/desk.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { Author, CommittedEvent, DeskActor, DeskReason } from "#events/events.ts";
-import type { Call } from "#features/calls/records/records.ts";
 import type { CallRows } from "./steps.ts";
 import type { AsNode } from "#storage/nodes/nodes.ts";
 import type { Sql } from "#storage/sql.ts";

@@ -1,6 +1,7 @@
 // Callbacks in the database. Used by the stores and the commands.
-import type { Callback, CallbackStore, CallbackWish } from "#features/conversations/desk/callbacks.ts";
-import { callbackItem } from "#features/conversations/desk/callbacks.ts";
+import {
+  callbackItem, type Callback, type CallbackStore, type CallbackWish,
+} from "#features/conversations/desk/callbacks.ts";
 import type { Instant } from "#core/system.ts";
 import type { Author, Away, CommittedEvent } from "#events/events.ts";
 import { createDeskMove } from "./desk-commands.ts";

@@ -1,11 +1,10 @@
 // The commands of a turn: begin (reserve), complete (post), fail (void), recover. Each keeps
 // the law of docs/money.md: a message is charged when its reply is stored, in the same
 // transaction, once.
-import type {
-  BeginOutcome, BeginTurn, ConversationType, FailTurn,
+import {
+  messagePrice, type BeginOutcome, type BeginTurn, type ConversationType, type FailTurn,
 } from "#features/conversations/records.ts";
 import { assistantAnswers } from "#features/conversations/desk/desk.ts";
-import { messagePrice } from "#features/conversations/records.ts";
 import type { Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedEvent, DeskState, MessageBody } from "#events/events.ts";

@@ -1,8 +1,7 @@
 // Signing in at a real OpenID provider on this machine: who gets in, and who does not.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { SIGN_IN_ROUTES } from "#support/openid.ts";
-import { startOpenIdProvider, type Browser } from "#support/openid.ts";
+import { SIGN_IN_ROUTES, startOpenIdProvider, type Browser } from "#support/openid.ts";
 import { memberOf } from "#support/members.ts";
 import { startTestServer } from "#support/server.ts";
 

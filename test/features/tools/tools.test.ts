@@ -1,8 +1,7 @@
 // Mid-call tools: their records, what is sent to endpoints, what comes of it.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import { createServer, type AddressInfo } from "node:net";
 import { after, beforeEach, test } from "node:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { LIMITS } from "#core/limits.ts";

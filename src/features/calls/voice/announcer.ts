@@ -1,8 +1,7 @@
 // A voice of the server's own beside a call: says a text to whoever has joined the channel, once
 // nothing else is being said by it, and puts on record what was heard of it. Used where nobody's
 // turn is taken: on the leg to a colleague, and to a caller who is on hold.
-import type { SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
-import type { Pcm } from "#providers/speech/port.ts";
+import type { Pcm, SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { Speech } from "./speech.ts";
 import type { Voice } from "./voices.ts";
 import type { Channel } from "./channel.ts";
