@@ -17,7 +17,7 @@ import { senderOf } from "./records/transcript.ts";
 import type { CallStatus } from "./records/status.ts";
 import type {
   AnsweredBy, BeginTransfer, BeginTransferOutcome, Call, CallBeat, CallFilter, CallRef, CallStore,
-  CallType, DeletedCalls, EndReason, Hearing, TranscriptEntry,
+  DeletedCalls, EndReason, Hearing, NewCall, TranscriptEntry,
 } from "./records/records.ts";
 import type { Transfer } from "./records/transfers.ts";
 
@@ -33,13 +33,11 @@ interface CallsOptions {
   recordings: Pick<Recordings, "mend" | "remove">;
 }
 
-interface NewCallArgs {
+interface NewCallArgs
+  extends Pick<
+    NewCall, "type" | "conversationUuid" | "assistantPhone" | "customerPhone" | "variables"
+  > {
   assistant: Assistant;
-  type: CallType;
-  conversationUuid: string | null;
-  assistantPhone: string | null;
-  customerPhone: string | null;
-  variables: Record<string, string>;
   /** Absent: each time it is asked for is another call. */
   idempotencyKey?: string | null;
 }

@@ -18,25 +18,13 @@ import {
 import { createLevel, levelled, levelledModel, type Level } from "./levelled.ts";
 import { createPhrases } from "./phrases.ts";
 import type {
-  NoiseFilter, Pcm, RealtimeVendor, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber,
+  CallEngines, Pcm, RealtimeVendor, SpeechToSpeech, SynthesisOptions, Synthesizer, Transcriber,
   TurnEndModel,
-  Vad,
 } from "./port.ts";
 import { saidAsWritten } from "./spoken/spoken.ts";
 import { loadRealtimeModels, loadVendorEars, loadVendorVoices } from "./vendors.ts";
 
-export interface Engines {
-  /**
-   * Throw a ProviderError for a code they cannot serve. Where the engine fails in the middle of a
-   * call, the others that are set up go on.
-   */
-  synthesizer(code: string): Synthesizer;
-  transcriber(code: string): Transcriber;
-  speechToSpeech(vendor: RealtimeVendor): SpeechToSpeech;
-  vad: Vad;
-  noiseFilter: NoiseFilter | null;
-  /** Null: turns end by their words and silence alone. */
-  turnEnds: TurnEndModel | null;
+export interface Engines extends CallEngines {
   /** What brings voices to the loudness of all others. */
   level: Level;
   /** The voice of the loopback carrier's far end. */

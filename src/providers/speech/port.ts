@@ -217,3 +217,18 @@ export interface NoiseFilter {
   /** All that is written is published in order, within the call or later, filtered or not. */
   open(rate: number, publish: (pcm: Pcm) => void): NoiseFilterStream;
 }
+
+/** What calls are held with. */
+export interface CallEngines {
+  /**
+   * Throw a ProviderError for a code they cannot serve. Where the engine fails in the middle of a
+   * call, the others that are set up go on.
+   */
+  synthesizer(code: string): Synthesizer;
+  transcriber(code: string): Transcriber;
+  speechToSpeech(vendor: RealtimeVendor): SpeechToSpeech;
+  vad: Vad;
+  noiseFilter: NoiseFilter | null;
+  /** Null: turns end by their words and silence alone. */
+  turnEnds: TurnEndModel | null;
+}

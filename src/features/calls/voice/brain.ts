@@ -7,24 +7,19 @@ import type { ModelFunction } from "#providers/models/port.ts";
 import type {
   NoiseFilter, Pcm, Synthesizer, Transcriber, TurnEndModel, Vad,
 } from "#providers/speech/port.ts";
-import type { Author } from "#events/events.ts";
-import type { AnsweredBy, EndReason, Speaker, TurnLatency } from "#features/calls/records/records.ts";
+import type {
+  AnsweredBy, EndReason, Speaker, TranscriptEntry, TurnLatency,
+} from "#features/calls/records/records.ts";
 import type { Channel } from "./channel.ts";
 import type { MediaClock } from "./clock.ts";
 import type { VoiceSettings } from "./settings.ts";
 import type { PersonEvent, SpeakUp } from "./turns/taking-part.ts";
 
-/** Something that was said, in the words really heard. */
-export interface Said {
-  speaker: Speaker;
-  /** Who of the account it was; only of operators. */
-  author?: Author;
-  /** Empty: a voice that nothing here could understand. */
-  text: string;
-  /** Milliseconds since the answer. */
-  startMs: number;
-  endMs: number;
-  interrupted: boolean;
+/** Something that was said, before it is on record. */
+export interface Said
+  extends Pick<
+    TranscriptEntry, "speaker" | "author" | "text" | "startMs" | "endMs" | "interrupted"
+  > {
   /** The turn a reply belongs to; null for what was said unasked. */
   turn: number | null;
   /** False: for the record only, the model does not get to see it. */

@@ -8,9 +8,7 @@ import { createComfortNoise } from "#audio/comfort-noise.ts";
 import { mixInto } from "#audio/mix.ts";
 import type { Carrier, CarrierName, Leg, LegEvent } from "#providers/carriers/port.ts";
 import type { WebPeers } from "#providers/carriers/web/port.ts";
-import type {
-  NoiseFilter, Pcm, RealtimeVendor, SpeechToSpeech, Synthesizer, Transcriber, TurnEndModel, Vad,
-} from "#providers/speech/port.ts";
+import type { CallEngines, Pcm, Synthesizer, Transcriber } from "#providers/speech/port.ts";
 import type { MediaClock } from "./clock.ts";
 import type { CallSetup, EngineCodes, FromMedia, LegSetup, ToMedia } from "./protocol.ts";
 import type { Brain, CallSession } from "./brain.ts";
@@ -30,14 +28,7 @@ interface Recorder {
   close(): Promise<number>;
 }
 
-export interface HostOptions {
-  /** Throws a ProviderError for a code it cannot serve. */
-  synthesizer(code: string): Synthesizer;
-  transcriber(code: string): Transcriber;
-  speechToSpeech(vendor: RealtimeVendor): SpeechToSpeech;
-  vad: Vad;
-  noiseFilter: NoiseFilter | null;
-  turnEnds: TurnEndModel | null;
+export interface HostOptions extends CallEngines {
   ambience(kind: AmbienceKind, rate: number): { next(samples: number): Pcm };
   beeps(rate: number, onBeep: () => void): { push(pcm: Pcm): void };
   recorder(path: string, rate: number): Recorder;

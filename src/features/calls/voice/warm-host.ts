@@ -1,7 +1,6 @@
 // Makes the warm transfer of a call of the media thread: its engines, the leg to the colleague and
 // the recording of it. Called by host.ts.
 import { createComfortNoise } from "#audio/comfort-noise.ts";
-import type { EndReason } from "#features/calls/records/records.ts";
 import type { TransferOutcome, WarmStage } from "#features/calls/records/warm-stages.ts";
 import type { Leg, LegEvent } from "#providers/carriers/port.ts";
 import type { CallSession, Said } from "./brain.ts";
@@ -9,21 +8,17 @@ import type { HostOptions } from "./host.ts";
 import { createLegTranscriber } from "./leg-transcriber.ts";
 import type { EngineCodes, LegSetup } from "./protocol.ts";
 import { SecondLeg, type SecondLegHandlers, type SecondLegOptions } from "./warm/second-leg.ts";
-import { WarmSession, type WarmTexts } from "./warm/warm-session.ts";
-import type { WarmSettings } from "./warm/warm-transfer.ts";
+import { WarmSession, type WarmSessionOptions } from "./warm/warm-session.ts";
 
-export interface WarmSetup {
+export interface WarmSetup
+  extends Pick<
+    WarmSessionOptions, "settings" | "texts" | "musicGain" | "afterwardsMs" | "outOfTime"
+  > {
   /** Its place among the call's transfers, counted from 1. */
   number: number;
   leg: Extract<LegSetup, { kind: "dialled" }>;
   engines: EngineCodes;
   voice: SecondLegOptions["settings"];
-  settings: WarmSettings;
-  texts: WarmTexts;
-  /** Null: no music is played. */
-  musicGain: number | null;
-  afterwardsMs: number;
-  outOfTime: EndReason;
   /** Absolute path; null: the leg is not recorded. */
   recordingPath: string | null;
 }

@@ -6,13 +6,7 @@ import type { EventBus } from "#events/bus.ts";
 import type { Author, Away, CallbackBody, CommittedEvent } from "#events/events.ts";
 
 /** What the visitor gives; one of `phone` and `email` is there. */
-export interface CallbackWish {
-  name: string;
-  phone: string | null;
-  email: string | null;
-  wish: string | null;
-  time: string | null;
-}
+export type CallbackWish = Pick<CallbackBody, "name" | "phone" | "email" | "wish" | "time">;
 
 export interface Callback extends CallbackWish {
   id: number;

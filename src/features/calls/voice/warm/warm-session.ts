@@ -10,13 +10,12 @@ import type { CallSession, Said } from "#features/calls/voice/brain.ts";
 import { bridge } from "./bridge.ts";
 import type { MediaClock } from "#features/calls/voice/clock.ts";
 import { takesCall } from "./colleague-answer.ts";
-import type { SecondLeg} from "./second-leg.ts";
-import { type SecondLegHandlers } from "./second-leg.ts";
+import type { SecondLeg, SecondLegHandlers } from "./second-leg.ts";
 import {
   beginWarm, reduceWarm, type WarmAction, type WarmEvent, type WarmSettings,
 } from "./warm-transfer.ts";
 
-export interface WarmTexts {
+interface WarmTexts {
   /** To the caller, before it is put on hold. */
   hold: string;
   /** To the colleague first, and the question at last; the summary comes between. */
@@ -28,7 +27,7 @@ export interface WarmTexts {
   notConnected: string;
 }
 
-interface WarmSessionOptions {
+export interface WarmSessionOptions {
   settings: WarmSettings;
   texts: WarmTexts;
   /** How loud the music is, 1 being as it is made; null: none is played. */
