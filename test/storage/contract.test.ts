@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { auditAccount, type LedgerEntry } from "#features/accounts/money/ledger.ts";
 import { utcDay } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
-import { createWorld, ENGINES, PRICE, system, typesOf } from "#support/contract-world.ts";
+import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/contract-world.ts";
 import { testDataDir } from "#support/server.ts";
 
 for (const engine of ENGINES) {
@@ -14,13 +14,8 @@ for (const engine of ENGINES) {
     test(`[SO1] ${engine.name}: what every engine owes`, { skip: engine.skip });
     continue;
   }
-  const place = testDataDir();
-  const storage = await engine.open(place);
+  const storage = await openFor({ after }, engine);
   const world = createWorld(storage);
-  after(async () => {
-    await storage.close();
-    rmSync(place, { recursive: true, force: true });
-  });
 
   test(`[SO1] ${engine.name}: a turn sets its price aside, and its reply is charged once`, async () => {
     const conversation = await world.newConversation(25_000);

@@ -1,20 +1,13 @@
 // The desk and its inbox, asked through the storage port of every engine.
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
 import { test } from "node:test";
 import type { InboxFilter, Queue } from "#features/conversations/desk/inbox.ts";
-import { createWorld, ENGINES, PRICE, system, typesOf } from "#support/contract-world.ts";
-import { testDataDir } from "#support/server.ts";
+import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/contract-world.ts";
 
 for (const engine of ENGINES) {
   const name = `[DK18] ${engine.name}: the desk and its inbox are the same on every engine`;
   test(name, { skip: engine.skip ?? false }, async (context) => {
-    const place = testDataDir();
-    const storage = await engine.open(place);
-    context.after(async () => {
-      await storage.close();
-      rmSync(place, { recursive: true, force: true });
-    });
+    const storage = await openFor(context, engine);
     const world = createWorld(storage);
     const own = await world.newConversation(PRICE);
     const { accountId, uuid } = own;
@@ -105,12 +98,7 @@ for (const engine of ENGINES) {
   test(`[DK26] ${engine.name}: callbacks, reads and labels are the same on every engine`, {
     skip: engine.skip ?? false,
   }, async (context) => {
-    const place = testDataDir();
-    const storage = await engine.open(place);
-    context.after(async () => {
-      await storage.close();
-      rmSync(place, { recursive: true, force: true });
-    });
+    const storage = await openFor(context, engine);
     const world = createWorld(storage);
     const own = await world.newConversation(PRICE);
     const { accountId, uuid } = own;

@@ -6,17 +6,14 @@ import { after, test } from "node:test";
 import { BY_OPERATOR } from "#features/accounts/audit.ts";
 import type { Conversation } from "#features/conversations/records.ts";
 import type { Storage } from "#storage/storage.ts";
-import { createWorld, DAY, ENGINES, PRICE, system, typesOf } from "#support/contract-world.ts";
+import {
+  createWorld, DAY, ENGINES, openFor, PRICE, system, typesOf,
+} from "#support/contract-world.ts";
 import { testDataDir } from "#support/server.ts";
 
 for (const engine of ENGINES.filter(({ skip }) => !skip)) {
-  const place = testDataDir();
-  const storage = await engine.open(place);
+  const storage = await openFor({ after }, engine);
   const world = createWorld(storage);
-  after(async () => {
-    await storage.close();
-    rmSync(place, { recursive: true, force: true });
-  });
 
   const callOf = async (
     { accountId, assistantId }: Conversation, customerPhone: string | null,

@@ -1,11 +1,9 @@
 // Search in messages, asked through the storage port of every engine.
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
 import { test } from "node:test";
 import type { Conversation } from "#features/conversations/records.ts";
 import type { Storage } from "#storage/storage.ts";
-import { createWorld, ENGINES, system } from "#support/contract-world.ts";
-import { testDataDir } from "#support/server.ts";
+import { createWorld, ENGINES, openFor, system } from "#support/contract-world.ts";
 
 const TEXTS = {
   refund: "Where is my 100% REFUND_please? I'd like it (now).",
@@ -33,15 +31,6 @@ const QUERIES: [query: string, found: Name[]][] = [
 ];
 
 for (const engine of ENGINES) {
-  const opened = async (context: { after(end: () => Promise<void>): void }) => {
-    const place = testDataDir();
-    const storage = await engine.open(place);
-    context.after(async () => {
-      await storage.close();
-      rmSync(place, { recursive: true, force: true });
-    });
-    return storage;
-  };
   /** A visitor's message that nobody is asked to answer. */
   const written = async (storage: Storage, conversation: Conversation, text: string) => {
     const { accountId, uuid } = conversation;
@@ -61,7 +50,7 @@ for (const engine of ENGINES) {
   test(`[DK19] ${engine.name}: what is typed finds the same messages on every engine, and is never an error`, {
     skip: engine.skip ?? false,
   }, async (context) => {
-    const storage = await opened(context);
+    const storage = await openFor(context, engine);
     const world = createWorld(storage);
     const first = await world.newConversation(0);
     const stranger = await world.newConversation(0);
@@ -84,7 +73,7 @@ for (const engine of ENGINES) {
   test(`[DK20] ${engine.name}: each message is indexed once, batch by batch, and anew when that is asked for`, {
     skip: engine.skip ?? false,
   }, async (context) => {
-    const storage = await opened(context);
+    const storage = await openFor(context, engine);
     const world = createWorld(storage);
     const conversation = await world.newConversation(0);
     await Promise.all([1, 2, 3, 4, 5].map((number) =>

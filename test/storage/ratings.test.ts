@@ -1,19 +1,12 @@
 // Ratings of replies and conversations, asked through the storage port of every engine.
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
 import { test } from "node:test";
-import { createWorld, ENGINES, PRICE, system, typesOf } from "#support/contract-world.ts";
-import { testDataDir } from "#support/server.ts";
+import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/contract-world.ts";
 
 for (const engine of ENGINES) {
   const name = `[WG215] ${engine.name}: a reply and a conversation are rated, each once, by who has them`;
   test(name, { skip: engine.skip ?? false }, async (context) => {
-    const place = testDataDir();
-    const storage = await engine.open(place);
-    context.after(async () => {
-      await storage.close();
-      rmSync(place, { recursive: true, force: true });
-    });
+    const storage = await openFor(context, engine);
     const world = createWorld(storage);
     const own = await world.newConversation(PRICE);
     const other = await world.newConversation(PRICE);

@@ -1,19 +1,12 @@
 // What is large goes step by step, so that nobody's charge waits behind it, and whoever asks again
 // after a crash in between finds the rest. Asked through the storage port of every engine.
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
 import { after, test } from "node:test";
-import { createWorld, ENGINES, PRICE, system } from "#support/contract-world.ts";
-import { testDataDir } from "#support/server.ts";
+import { createWorld, ENGINES, openFor, PRICE, system } from "#support/contract-world.ts";
 
 for (const engine of ENGINES.filter(({ skip }) => !skip)) {
-  const place = testDataDir();
-  const storage = await engine.open(place);
+  const storage = await openFor({ after }, engine);
   const world = createWorld(storage);
-  after(async () => {
-    await storage.close();
-    rmSync(place, { recursive: true, force: true });
-  });
 
   test(`[SO90] ${engine.name}: an endpoint is deleted with so many of its deliveries at once, and sends nothing meanwhile`, async () => {
     const { accountId } = await world.newConversation(PRICE);

@@ -1,13 +1,11 @@
 // Members, invitations, sessions and the audit log, asked through the storage port of every engine.
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { during, type Deed } from "#core/deed.ts";
 import type { By } from "#features/accounts/audit.ts";
 import type { Role } from "#features/accounts/people/roles.ts";
 import type { Manager } from "#features/accounts/people/users.ts";
-import { ENGINES, system } from "#support/contract-world.ts";
-import { testDataDir } from "#support/server.ts";
+import { ENGINES, openFor, system } from "#support/contract-world.ts";
 
 const by: By = { actor: { kind: "key", id: "key:1", name: "Key" }, address: "192.0.2.1" };
 const OWNER = { userId: null, role: "owner" as const };
@@ -15,12 +13,7 @@ const OWNER = { userId: null, role: "owner" as const };
 for (const engine of ENGINES) {
   const name = `[AU324][ND70] ${engine.name}: members and the audit log are the same on every engine`;
   test(name, { skip: engine.skip ?? false }, async (context) => {
-    const place = testDataDir();
-    const storage = await engine.open(place);
-    context.after(async () => {
-      await storage.close();
-      rmSync(place, { recursive: true, force: true });
-    });
+    const storage = await openFor(context, engine);
     const { users, audit, accounts } = storage;
     const now = system.now();
     const [own, other] = await Promise.all(["A", "B"].map(async (account) =>

@@ -1,5 +1,7 @@
 // Every engine there is, and the steps their common tests take over one store.
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { auditAccount } from "#features/accounts/money/ledger.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
 import type { BeginTurn, CompleteTurn, Conversation, FailTurn } from "#features/conversations/records.ts";
@@ -10,6 +12,7 @@ import { createReader } from "#storage/engines/sqlite/reader.ts";
 import { openStorage, storageOver } from "#storage/engines/sqlite/storage.ts";
 import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 import type { Storage } from "#storage/storage.ts";
+import { dataRoot } from "./data-folder.ts";
 import { databaseAt, withoutPostgres } from "./engines.ts";
 import { createGuardedWriter } from "./guarded-writer.ts";
 import { createManualSystem } from "./manual-clock.ts";
@@ -44,6 +47,19 @@ export const ENGINES: Engine[] = [
     },
   },
 ];
+
+/** A store of its own, which goes when the test, or the file, is over. */
+export async function openFor(
+  context: { after(end: () => Promise<void>): void }, engine: Engine,
+): Promise<Storage> {
+  const place = mkdtempSync(join(dataRoot(), "parley-test-"));
+  const storage = await engine.open(place);
+  context.after(async () => {
+    await storage.close();
+    rmSync(place, { recursive: true, force: true });
+  });
+  return storage;
+}
 
 export const PRICE = 10_000;
 export const system = createManualSystem();

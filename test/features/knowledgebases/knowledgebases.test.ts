@@ -10,7 +10,7 @@ import fc from "fast-check";
 import { LIMITS } from "#core/limits.ts";
 import { accountEvent, type AccountEvent } from "#support/account-events.ts";
 import { measureRetrieval } from "#support/retrieval.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 import {
   newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
 } from "#support/server.ts";
@@ -276,14 +276,8 @@ test("[KB8] the model searches by a function and is told where each passage is f
   await whenRead(body.data.id);
   const assistant = await newAssistant(server, { knowledgebase_id: id, knowledgebase_mode: "function_call" });
   const uuid = await newConversation(server, assistant.uuid);
-  let step = 0;
-  model.script(() => {
-    step += 1;
-    const call = { id: "c", name: "search_knowledgebase", arguments: '{"query":"how to return things?"}' };
-    return step === 1
-      ? { tokens: [], toolCalls: [call], finishReason: "tool_calls" }
-      : { tokens: ["Within thirty days."] };
-  });
+  model.script(callingOnce(
+    "search_knowledgebase", { query: "how to return things?" }, ["Within thirty days."]));
   const answer = await server.call("POST", `/conversations/${uuid}/messages`, {
     body: { message: "Can I return it?" },
   });

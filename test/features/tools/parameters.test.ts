@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import { startEndpoint } from "#support/endpoint.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
 
 const endpoint = await startEndpoint();
@@ -43,13 +43,7 @@ test("[TL111] the model is told which parameters are optional, what may be chose
   const id = await newTool();
   const assistant = await newAssistant(server, { tool_ids: [id] });
   const uuid = await newConversation(server, assistant.uuid);
-  let step = 0;
-  model.script(() => {
-    step += 1;
-    if (step > 1) return { tokens: ["Done."] };
-    const call = { id: "c", name: "place_order", arguments: '{"item":"tube","sizes":[26]}' };
-    return { tokens: [], toolCalls: [call], finishReason: "tool_calls" };
-  });
+  model.script(callingOnce("place_order", { item: "tube", sizes: [26] }, ["Done."]));
   const { body } = await server.call("POST", `/conversations/${uuid}/messages`, {
     body: { message: "A tube please" },
   });
@@ -211,13 +205,7 @@ test("[TL116] a tool whose secrets do not open says so, is not called, and can b
   assert.equal(tried.status, 422);
   assert.equal(tried.body.message, list.body[0].problem);
   const uuid = await newConversation(second, assistant.uuid);
-  let step = 0;
-  model.script(() => {
-    step += 1;
-    if (step > 1) return { tokens: ["Done."] };
-    const call = { id: "c", name: "place_order", arguments: '{"item":"tube"}' };
-    return { tokens: [], toolCalls: [call], finishReason: "tool_calls" };
-  });
+  model.script(callingOnce("place_order", { item: "tube" }, ["Done."]));
   const turn = await second.call("POST", `/conversations/${uuid}/messages`, {
     body: { message: "A tube" },
   });

@@ -10,7 +10,7 @@ import { createOutbound } from "#outbound/request.ts";
 import { rowsBeside, runBeside } from "#support/beside.ts";
 import { isOverPostgres } from "#support/engines.ts";
 import { startEndpoint } from "#support/endpoint.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
 const model = await startScriptedModel();
@@ -381,14 +381,7 @@ test("[TL13] calls are streamed as they begin and end", async () => {
 test("[TL14] end_call lets the assistant end a text conversation", async () => {
   const assistant = await newAssistant(server, { tools: [{ type: "end_call" }] });
   const uuid = await newConversation(server, assistant.uuid);
-  let step = 0;
-  model.script(() => {
-    step += 1;
-    const call = { id: "c", name: "end_conversation", arguments: "{}" };
-    return step === 1
-      ? { tokens: [], toolCalls: [call], finishReason: "tool_calls" }
-      : { tokens: ["Goodbye."] };
-  });
+  model.script(callingOnce("end_conversation", {}, ["Goodbye."]));
   const { body } = await server.call("POST", `/conversations/${uuid}/messages`, {
     body: { message: "Bye" },
   });
