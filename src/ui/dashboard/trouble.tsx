@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { useMe } from "./data/lists.ts";
 import { Button } from "./kit/controls.tsx";
 import { when } from "./kit/format.ts";
+import { onDevice } from "./kit/kept.ts";
 import { Notice } from "./kit/layout.tsx";
 import { LowBalance } from "./low-balance.tsx";
 
@@ -28,7 +29,7 @@ const WORDS: Record<string, { text: string; link: string; href?: string }> = {
 
 export function Trouble() {
   const { value } = useMe();
-  const [seen, setSeen] = useState(() => localStorage.getItem(SEEN));
+  const [seen, setSeen] = useState(() => onDevice.getItem(SEEN));
   const trouble = value?.trouble;
   const words = trouble && WORDS[trouble.reason];
   if (!words || trouble.at === seen || Date.now() - Date.parse(trouble.at) > DAY_MS) {
@@ -45,7 +46,7 @@ export function Trouble() {
       <Button
         kind="quiet" label="Seen"
         onClick={() => {
-          localStorage.setItem(SEEN, trouble.at);
+          onDevice.setItem(SEEN, trouble.at);
           setSeen(trouble.at);
         }}
       >

@@ -41,6 +41,30 @@ test("[DB2] a wrong key is told, the right one signs in, and signing out forgets
   await context.close();
 });
 
+test("[DB685] in a browser that keeps nothing of a site, one signs in with a key and works until the page is closed", { skip }, async () => {
+  assert.ok(browser);
+  const page = await browser.newPage();
+  const problems: string[] = [];
+  page.on("pageerror", (error) => problems.push(error.message));
+  // As where cookies are blocked.
+  await page.addInitScript(`for (const name of ["localStorage", "sessionStorage"]) {
+    Object.defineProperty(window, name, {
+      get() { throw new DOMException("The operation is insecure.", "SecurityError"); },
+    });
+  }`);
+  await page.goto(server.url);
+  await page.getByLabel("API key").fill(server.key);
+  await page.getByLabel("Stay signed in").check();
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("Live", { exact: true }).waitFor();
+  await page.goto(`${server.url}/#/inbox`);
+  await page.getByRole("heading", { name: "Inbox", level: 1 }).waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("button", { name: "Sign in" }).waitFor();
+  assert.deepEqual(problems, []);
+  await page.close();
+});
+
 test("[DB645] the page of signing in names the command as it is called here", { skip }, async () => {
   assert.ok(browser);
   const page = await browser.newPage();

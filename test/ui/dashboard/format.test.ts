@@ -42,7 +42,6 @@ test("[DB647] hours that a clock runs through twice are told apart in charts", (
     `${day}, 01:00`, `${day}, 02:00 GMT+2`, `${day}, 02:00 GMT+1`, `${day}, 03:00`,
   ]);
   const hours = ["00:00", "01:00", "02:00"].map((time) => ({ start: `2025-10-26T${time}:00Z` }));
-  Object.assign(globalThis, { localStorage: { setItem: () => undefined } });
   showIn("Europe/Berlin");
   assert.deepEqual(periodLabels(hours, "hour", "UTC").map((label) => label.replace(/^.+, /, "")),
     ["02:00 AM GMT+2", "02:00 AM GMT+1", "03:00 AM"]);

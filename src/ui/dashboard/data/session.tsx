@@ -3,6 +3,7 @@
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { createParley, ParleyError, type Parley } from "#client/client.ts";
+import { inTab, onDevice } from "#ui/dashboard/kit/kept.ts";
 import { said } from "#ui/dashboard/kit/said.ts";
 import { bySocket } from "./by-socket.ts";
 import { forgetUnshown, spoilSeen } from "./seen.ts";
@@ -11,17 +12,17 @@ import { waitingFor } from "./waiting.ts";
 const KEY = "parley-api-key";
 
 export function rememberedKey(): string | null {
-  return sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY);
+  return inTab.getItem(KEY) ?? onDevice.getItem(KEY);
 }
 
-export function rememberKey(key: string, onDevice: boolean): void {
+export function rememberKey(key: string, isForDevice: boolean): void {
   forgetKey();
-  (onDevice ? localStorage : sessionStorage).setItem(KEY, key);
+  (isForDevice ? onDevice : inTab).setItem(KEY, key);
 }
 
 export function forgetKey(): void {
-  sessionStorage.removeItem(KEY);
-  localStorage.removeItem(KEY);
+  inTab.removeItem(KEY);
+  onDevice.removeItem(KEY);
 }
 
 export interface Session {

@@ -1,11 +1,13 @@
 // Light or dark: as the system says, until somebody chooses.
+import { onDevice } from "./kept.ts";
+
 const KEY = "parley-theme";
 
 const systemTheme = (): "light" | "dark" =>
   matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 
 export function applyTheme(): void {
-  const chosen = localStorage.getItem(KEY);
+  const chosen = onDevice.getItem(KEY);
   if (chosen) document.documentElement.dataset.theme = chosen;
 }
 
@@ -13,5 +15,5 @@ export function switchTheme(): void {
   const { dataset } = document.documentElement;
   const next = (dataset.theme ?? systemTheme()) === "dark" ? "light" : "dark";
   dataset.theme = next;
-  localStorage.setItem(KEY, next);
+  onDevice.setItem(KEY, next);
 }

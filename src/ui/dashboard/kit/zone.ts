@@ -2,6 +2,7 @@
 // nobody has chosen one. Kept in this browser, so that the first page stands in it at once. Set by
 // main.tsx and app.tsx; used by format.ts and by what is narrowed to days.
 import { dayAt } from "#core/zones.ts";
+import { onDevice } from "./kept.ts";
 import { LOCALE } from "./texts.ts";
 
 const KEPT = "parley-time-zone";
@@ -25,13 +26,13 @@ export const shownZone = (): string => shown;
 /** Null: nobody has chosen one. */
 export function showIn(zone: string | null): void {
   shown = zone !== null && isKnown(zone) ? zone : OWN;
-  if (zone === null) localStorage.removeItem(KEPT);
-  else localStorage.setItem(KEPT, zone);
+  if (zone === null) onDevice.removeItem(KEPT);
+  else onDevice.setItem(KEPT, zone);
 }
 
 /** Before anything is shown: as this browser showed it last. */
 export function showAsKept(): void {
-  const kept = localStorage.getItem(KEPT);
+  const kept = onDevice.getItem(KEPT);
   if (kept !== null && isKnown(kept)) shown = kept;
 }
 

@@ -1,5 +1,6 @@
 // A test conversation as it is shown, and how each frame of the server changes it. No view in here.
 import type { Frame } from "#client/client.ts";
+import { inTab } from "#ui/dashboard/kit/kept.ts";
 
 export interface ToolCall {
   id: string;
@@ -93,9 +94,9 @@ const nameOf = (uuid: string): string => `parley-test-chat ${uuid}`;
 
 export function remembered(uuid: string): Kept {
   const none: Kept = { conversation: null, pending: null };
-  const text = sessionStorage.getItem(nameOf(uuid));
+  const text = inTab.getItem(nameOf(uuid));
   return text === null ? none : { ...none, ...JSON.parse(text) as Kept };
 }
 
 export const remember = (uuid: string, kept: Kept): void =>
-  sessionStorage.setItem(nameOf(uuid), JSON.stringify(kept));
+  inTab.setItem(nameOf(uuid), JSON.stringify(kept));

@@ -5,6 +5,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { duration, timeOfDay, when, words } from "#ui/dashboard/kit/format.ts";
+import { inTab } from "#ui/dashboard/kit/kept.ts";
 import { Card, Facts, Failure, Notice, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { usePhone } from "#ui/dashboard/later.tsx";
 import { customerOf, isFinal, isLive, type CallRecord } from "./call-state.ts";
@@ -124,15 +125,15 @@ const mutedKey = (callId: number): string => `parley-muted-${callId}`;
 function Mute({ callId }: { callId: number }) {
   const api = useApi();
   const toasts = useToasts();
-  const [isMuted, setMuted] = useState(() => sessionStorage.getItem(mutedKey(callId)) !== null);
+  const [isMuted, setMuted] = useState(() => inTab.getItem(mutedKey(callId)) !== null);
   const { isBusy, run } = useWork((error) => toasts.fail(error));
   const toggle = (): void => run(async () => {
     const { ok } = await unwrap(api.POST("/user/calls/{id}/mute", {
       params: { path: { id: callId } }, body: { on: !isMuted },
     }));
     if (!ok) throw new Error(NOT_LIVE);
-    if (isMuted) sessionStorage.removeItem(mutedKey(callId));
-    else sessionStorage.setItem(mutedKey(callId), "yes");
+    if (isMuted) inTab.removeItem(mutedKey(callId));
+    else inTab.setItem(mutedKey(callId), "yes");
     setMuted(!isMuted);
   });
   return (

@@ -6,6 +6,7 @@ import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { useApi } from "#ui/dashboard/data/session.tsx";
 import { Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { onDevice } from "#ui/dashboard/kit/kept.ts";
 
 const SOUND = "parley.inbox.sound";
 const NOTICE = "parley.inbox.notice";
@@ -13,8 +14,8 @@ const BEEP_HZ = 660;
 const BEEP_S = 0.25;
 const CLOSED_AFTER_MS = 1000;
 
-const isOn = (name: string): boolean => localStorage.getItem(name) === "on";
-const keep = (name: string, on: boolean): void => localStorage.setItem(name, on ? "on" : "off");
+const isOn = (name: string): boolean => onDevice.getItem(name) === "on";
+const keep = (name: string, on: boolean): void => onDevice.setItem(name, on ? "on" : "off");
 const mayNotify = (): boolean => "Notification" in globalThis && Notification.permission === "granted";
 
 function beep(): void {
