@@ -225,6 +225,28 @@ const DIALOGS = [
   ["/webhooks", "New endpoint"], ["/keys", "New key"], ["/team", "Invite"],
 ] as const;
 
+test("[DB686] what a proxy answers in the server's place is said in the reader's language, by its status", { skip, timeout }, async () => {
+  assert.ok(browser);
+  const context = await browser.newContext({ locale: "de" });
+  const page = await context.newPage();
+  const away = { status: 502, contentType: "text/html", body: "<h1>502 Bad Gateway</h1>" };
+  await page.goto(server.url);
+  await page.getByLabel("API-Schlüssel").fill(server.key);
+  const signIn = page.getByRole("button", { name: "Anmelden" });
+  const said = page.getByRole("alert").getByText("Der Server hat mit 502 geantwortet.");
+  await page.route("**/api/user/me", (route) => route.fulfill(away));
+  await signIn.click();
+  await said.waitFor();
+  await page.getByRole("button", { name: /^Lieber E-Mail/ }).click();
+  await said.waitFor({ state: "detached" });
+  await page.route("**/api/auth/login", (route) => route.fulfill(away));
+  await page.getByLabel("E-Mail").fill("ana@example.org");
+  await page.getByLabel("Passwort").fill("secret enough");
+  await signIn.click();
+  await said.waitFor();
+  await context.close();
+});
+
 test("[DB521] what the server minds, refuses and confirms is in the reader's language", { skip, timeout }, async () => {
   assert.ok(browser);
   const context = await browser.newContext({ locale: "de" });

@@ -101,8 +101,9 @@ export async function askPage<T>(method: "GET" | "POST", path: string, body?: ob
     method,
     ...body ? { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {},
   });
-  const answer = await response.json() as T;
-  if (!response.ok) throw new ParleyError(response.status, answer);
+  // A proxy before a server that is away has words of its own.
+  const answer = await response.json().catch(() => null) as T | null;
+  if (!response.ok || answer === null) throw new ParleyError(response.status, answer);
   return answer;
 }
 

@@ -36,6 +36,8 @@ function faultOf(message: string): string | null {
 
 /** What happens, and then why. */
 const SENTENCE_END = /(?<=\.) (?=\p{Lu})/u;
+/** Where somebody else than the server has answered, as a proxy does. */
+const WORDLESS = /^the server answered (?<status>\d+)$/;
 const UNSET = /^The setting (?<setting>\w+) is not set on this server\.$/;
 
 export function said(message: string): string {
@@ -44,6 +46,8 @@ export function said(message: string): string {
   if (whole !== message) return whole;
   const sentences = message.split(SENTENCE_END);
   if (sentences.length > 1) return sentences.map(said).join(" ");
+  const { status } = WORDLESS.exec(message)?.groups ?? {};
+  if (status !== undefined) return t("The server answered {status}.", { status });
   const { setting } = UNSET.exec(message)?.groups ?? {};
   return setting === undefined
     ? faultOf(message) ?? message
