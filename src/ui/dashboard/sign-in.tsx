@@ -34,6 +34,9 @@ interface Props {
   isAgain?: boolean;
 }
 
+/** They are blocked, or the session's is one for https alone. */
+const NO_COOKIE = "The browser kept no cookie. Allow cookies for this site, open it by https where it has that, or use an API key.";
+
 const askState = (): Promise<State> => askPage<State>("GET", "/auth");
 
 const placeOf = (hash: string): [string, string] => {
@@ -49,8 +52,11 @@ export function SignIn({ onKey, onMember, isAgain = false }: Props) {
     if (kind !== "") history.replaceState(null, "", "#/");
     onMember(position);
   };
-  const enterNow = (): Promise<void> =>
-    askState().then(({ position }) => enter(position), () => enter(null));
+  const enterNow = async (): Promise<void> => {
+    const found = await askState().catch(() => null);
+    if (found?.signed_in === false) throw new Error(NO_COOKIE);
+    enter(found?.position ?? null);
+  };
   useEffect(() => {
     askState().then((found) => {
       if (found.signed_in && kind !== "join") enter(found.position);

@@ -65,6 +65,20 @@ test("[DB685] in a browser that keeps nothing of a site, one signs in with a key
   await page.close();
 });
 
+test("[DB687] whose browser keeps no cookie reads so after the right password, and not that a session is over", { skip }, async () => {
+  assert.ok(browser);
+  const page = await browser.newPage();
+  await page.route("**/api/auth/login", (route) => route.fulfill({ json: { user: {} } }));
+  await page.goto(server.url);
+  await page.getByRole("button", { name: "Use e-mail and password instead" }).click();
+  await page.getByLabel("E-mail").fill("ana@example.org");
+  await page.getByLabel("Password").fill("a quite long password");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("alert").getByText("The browser kept no cookie.").waitFor();
+  assert.equal(await page.getByText("Your session is over.").count(), 0);
+  await page.close();
+});
+
 test("[DB645] the page of signing in names the command as it is called here", { skip }, async () => {
   assert.ok(browser);
   const page = await browser.newPage();
