@@ -89,6 +89,22 @@ test("[SI73] as long as one packet of each key comes, every key is told once and
   }));
 });
 
+test("[SI162] a key whose packets have new timestamps on the way, all of them or its ends, is one; keys of one timestamp are theirs", () => {
+  const moved = (packets: Sent[], by: (number: number) => number): Sent[] => packets.map(
+    ({ timestamp, payload }, at) => ({ payload, timestamp: (timestamp + by(at)) >>> 0 }));
+  const pressed = "1122#";
+  const keys = packetsOf(pressed);
+  const growing = keys.map((key) => moved(key, (number) => 160 * Math.min(number, 7)));
+  assert.equal(heard(growing.flat()), pressed, "with every packet");
+  for (const step of [1, 160, 320]) {
+    const ends = keys.map((key) => moved(key, (number) => step * Math.max(0, number - 7)));
+    assert.equal(heard(ends.flat()), pressed, `ends ${step} apart`);
+  }
+  const [one, two] = packetsOf("12") as [Sent[], Sent[]];
+  const same = two.map(({ payload }) => ({ payload, timestamp: one[0]!.timestamp }));
+  assert.equal(heard([...one, ...same]), "12");
+});
+
 test("[SI161] keys that a telephone tells both as events and in INFO are told once each, whichever comes first", () => {
   const keyOf = (digit: string, from: number) => packetsOf(digit, from)[0]!;
   for (const order of [["event", "message"], ["message", "event"]]) {

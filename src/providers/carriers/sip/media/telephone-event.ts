@@ -55,31 +55,35 @@ export function writeTelephoneEvent(
 }
 
 /**
- * Publishes every key once, with the first of its packets that comes, whichever that is: the
- * timestamp is the key's name, so neither a lost end nor a lost beginning matters, nor two equal
- * keys.
+ * Publishes every key once, with the first of its packets that comes, whichever that is: timestamp
+ * and event are the key's name, so neither a lost end nor a lost beginning matters, nor two equal
+ * keys. Relays give packets of a key new timestamps: what begins before it can have ended is it.
  */
 export function createDtmfReceiver(
   onDigit: (digit: string) => void,
 ): { push(timestamp: number, payload: Buffer): void } {
-  const known: number[] = [];
-  let held: { event: number; timestamp: number } | null = null;
+  const known: string[] = [];
+  /** `extent`: the next key begins so many ticks after this one, or later. */
+  let newest: { event: number; timestamp: number; extent: number } | null = null;
   return {
     push: (timestamp, payload) => {
       const parsed = parseTelephoneEvent(payload);
       const digit = parsed ? DIGITS.charAt(parsed.event) : "";
       if (!parsed || digit === "") return;
-      const isKnown = known.includes(timestamp);
+      const { event, duration, isEnd } = parsed;
+      const since = newest?.event === event ? (timestamp - newest.timestamp) >>> 0 : Infinity;
       // A key held for more than 8 s goes on under a new timestamp (RFC 4733, 2.5.1.3).
-      const goesOn = held?.event === parsed.event
-        && timestamp === (held.timestamp + DURATION_MAX) >>> 0;
-      if (!isKnown) {
-        known.push(timestamp);
-        if (known.length > REMEMBERED) known.shift();
-        if (!goesOn) onDigit(digit);
-      }
-      if (parsed.isEnd && held?.timestamp === timestamp) held = null;
-      else if (!parsed.isEnd && !isKnown) held = { event: parsed.event, timestamp };
+      const isNext = since === DURATION_MAX;
+      const same = newest !== null && !isNext && since < newest.extent ? newest : null;
+      const extent = isEnd ? duration : Math.max(same?.extent ?? 0, duration + 1);
+      if (same) same.extent = extent;
+      const name = `${timestamp} ${event}`;
+      if (known.includes(name)) return;
+      known.push(name);
+      if (known.length > REMEMBERED) known.shift();
+      if (same) return;
+      newest = { event, timestamp, extent };
+      if (!isNext) onDigit(digit);
     },
   };
 }
