@@ -8,6 +8,8 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
 import { createFramer, parseMessage, type SipMessage } from "#providers/carriers/sip/grammar/message.ts";
+import { RTP_HEADER_BYTES, writeRtpHeader } from "#providers/carriers/sip/media/rtp.ts";
+import { writeTelephoneEvent } from "#providers/carriers/sip/media/telephone-event.ts";
 import { createSipCarrier } from "#providers/carriers/sip/sip.ts";
 import { test } from "#support/bounded-test.ts";
 import { selfSignedCertificate } from "#support/realtime-server.ts";
@@ -90,6 +92,32 @@ test("[SI160] who asks for an offer and answers it with nothing, or without keys
     assert.deepEqual(received.kinds(), ["ended"], "it never was a talk");
     await heard.event<string>("BYE");
   }
+});
+
+test("[SI163] who answers our offer with numbers of its own is heard by those, and by ours", async () => {
+  const far = open(await createWire());
+  const carrier = open(await createCarrierTo([far], { address: "127.0.0.1", port: far.peer.port }));
+  const { received, leg } = carrier.dial();
+  const invite = await inviteAt(far);
+  const line = /m=audio (\d+) RTP\/AVP [\d ]*?(\d+)\r/.exec(invite.body.toString())!;
+  const [port, ours] = [Number(line[1]), Number(line[2])];
+  const media = open(createSocket("udp4").bind(0, "127.0.0.1"));
+  await once(media, "listening");
+  const answer = SDP("wire").replace("audio 4000 RTP/AVP 0", `audio ${media.address().port} RTP/AVP 0 97`)
+    + "a=rtpmap:97 telephone-event/8000\r\n";
+  far.say(carrier.at, responseText(invite, 200, [contactOf(far)], answer));
+  await received.event("answered");
+  for (const [at, payloadType] of [97, ours, 98].entries()) {
+    const packet = Buffer.alloc(RTP_HEADER_BYTES + 4);
+    writeRtpHeader(
+      packet, { payloadType, marker: true, sequence: at, timestamp: at * 8000, ssrc: 7 });
+    writeTelephoneEvent(
+      packet, RTP_HEADER_BYTES, { event: at + 1, isEnd: true, volume: 10, duration: 800 });
+    media.send(packet, port, "127.0.0.1");
+  }
+  const keys = [await received.event("dtmf"), await received.event("dtmf", 1)];
+  assert.deepEqual(keys.map(({ digit }) => digit), ["1", "2"]);
+  leg.hangUp();
 });
 
 test("[SI148] what the answer to a refresh says of the sound counts", async () => {

@@ -191,6 +191,7 @@ test("[SI18] our offer is one our own side can answer, over IPv4 and IPv6", () =
   assert.deepEqual(readAnswer(parse(theirs.sdp), ours), {
     codec: "PCMA", payloadType: 8, telephoneEvent: 101, eventRate: 8000, comfortNoise: null, isHeld: false, srtp: null,
     remote: { host: "2001:db8::2", port: 50_000, rtcpPort: null },
+    offered: { payloadType: 8, telephoneEvent: 101 },
   });
   assert.equal(theirs.agreed.codec, "PCMA");
   assert.equal(readAnswer({ audio: audioOf("m=audio 0 RTP/AVP 0") }, ours), null);

@@ -66,6 +66,8 @@ export interface Agreed {
   /** Ticks of an event's duration in a second. */
   eventRate: number;
   comfortNoise: number | null;
+  /** The numbers of our offer, by which they may send whatever theirs are (RFC 3264 6.1). */
+  offered?: { payloadType: number; telephoneEvent: number };
   remote: { host: string; port: number; rtcpPort: number | null };
   isHeld: boolean;
   srtp: { local: SrtpKey; remote: SrtpKey } | null;
@@ -405,10 +407,21 @@ function answerCrypto(theirs: SrtpKey[], ours: SrtpKey[]): Agreed["srtp"] {
 export function readAnswer(answer: { audio: RemoteMedia }, local: LocalMedia): Agreed | null {
   const { audio } = answer;
   if (audio.profile !== (local.crypto ? "RTP/SAVP" : "RTP/AVP")) return null;
-  if (!local.crypto) return agree(audio, local, null);
-  for (const remote of audio.crypto) {
-    const key = local.crypto.find(({ suite, tag }) => suite === remote.suite && tag === remote.tag);
-    if (key) return agree(audio, local, { local: key, remote });
+  const srtp = local.crypto && acceptedCrypto(audio.crypto, local.crypto);
+  const agreed = local.crypto && !srtp ? null : agree(audio, local, srtp);
+  return agreed && {
+    ...agreed,
+    offered: {
+      payloadType: CODECS[agreed.codec].payloadType,
+      telephoneEvent: EVENT_TYPES[agreed.eventRate === WIDE_RATE ? WIDE_RATE : NARROW_RATE],
+    },
+  };
+}
+
+function acceptedCrypto(theirs: SrtpKey[], ours: SrtpKey[]): Agreed["srtp"] {
+  for (const remote of theirs) {
+    const local = ours.find(({ suite, tag }) => suite === remote.suite && tag === remote.tag);
+    if (local) return { local, remote };
   }
   return null;
 }

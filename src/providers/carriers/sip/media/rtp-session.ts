@@ -427,7 +427,10 @@ class Session implements RtpSession {
 function kindOf(payloadType: number, agreed: Agreed): "audio" | "key" | "noise" | null {
   if (payloadType === agreed.payloadType) return "audio";
   if (payloadType === agreed.telephoneEvent) return "key";
-  return payloadType === COMFORT_NOISE || payloadType === agreed.comfortNoise ? "noise" : null;
+  if (payloadType === COMFORT_NOISE || payloadType === agreed.comfortNoise) return "noise";
+  if (payloadType === agreed.offered?.payloadType) return "audio";
+  const isKey = agreed.telephoneEvent !== null && payloadType === agreed.offered?.telephoneEvent;
+  return isKey ? "key" : null;
 }
 
 /** IPv4 as itself, also where it comes through IPv6. */
