@@ -1,8 +1,7 @@
 // Cal.com for tests: the three routes of its API v2 that are used, by their published schema, with
 // one account, one event of its user and one of its team. A booked time is free no longer.
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenLocally } from "./local-server.ts";
 
 const KEY = "cal_live_canary_5d1e";
 const USERNAME = "bob";
@@ -103,15 +102,10 @@ export async function startCalcom(free: string[]): Promise<CalcomServer> {
     request.on("data", (chunk: Buffer) => (body += chunk.toString()));
     request.on("end", () => answer(request, body, response));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { url, close } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     key: KEY, asked, paths,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
+    close,
   };
 }

@@ -1,7 +1,6 @@
 // A tool's endpoint for tests: a real server that answers what a test says and keeps what it got.
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenLocally } from "./local-server.ts";
 
 export interface EndpointRequest {
   method: string;
@@ -40,18 +39,12 @@ export async function startEndpoint(): Promise<Endpoint> {
     });
   });
   server.on("connection", () => (connections += 1));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { url, close } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     requests,
     connections: () => connections,
     answer: (next) => (handle = next),
-    close: async () => {
-      const closed = once(server, "close");
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }

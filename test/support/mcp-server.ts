@@ -1,11 +1,10 @@
 // An MCP server as the official SDK makes one, on a port of its own: a weather tool with a schema,
 // one that fails, and what was asked of it.
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import {
   fromJsonSchema, McpServer, WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
+import { listenLocally } from "./local-server.ts";
 
 export interface TestMcpServer {
   url: string;
@@ -65,17 +64,12 @@ export async function startMcpServer({ isPlain = false } = {}): Promise<TestMcpS
       response.end(Buffer.from(await answer.arrayBuffer()));
       await server.close();
     })();
-  }).listen(0, "127.0.0.1");
-  await once(http, "listening");
+  });
+  const { url, close } = await listenLocally(http);
   return {
-    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
+    url: `${url}/mcp`,
     cities, asked,
     describe: (text) => (description = text),
-    close: async () => {
-      const closed = once(http, "close");
-      http.close();
-      http.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }

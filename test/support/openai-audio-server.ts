@@ -1,8 +1,7 @@
 // A server with OpenAI's `/audio/speech` and `/audio/transcriptions` on loopback, steered by the
 // test. OpenAI's own SDK accepts it (providers/speech/openai.test.ts).
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenLocally } from "./local-server.ts";
 import { createReceived, type Received } from "./received.ts";
 import { parseWav } from "./wav.ts";
 
@@ -76,10 +75,9 @@ export async function startOpenAiAudioServer(): Promise<OpenAiAudioServer> {
     server.came.receive({ kind: "transcription" });
   };
   const http = createServer((request, response) => void answer(request, response));
-  http.listen(0, "127.0.0.1");
-  await once(http, "listening");
+  const { url, close } = await listenLocally(http);
   const server: OpenAiAudioServer = {
-    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/v1`,
+    url: `${url}/v1`,
     speeches: [],
     transcriptions: [],
     came: createReceived(),
@@ -90,11 +88,7 @@ export async function startOpenAiAudioServer(): Promise<OpenAiAudioServer> {
       response.writeHead(200, { "content-type": "application/json" })
         .end(JSON.stringify({ text: "hello there" }));
     },
-    close: async () => {
-      http.closeAllConnections();
-      http.close();
-      await once(http, "close");
-    },
+    close,
   };
   return server;
 }

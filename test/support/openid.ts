@@ -2,8 +2,8 @@
 // and browsers that are as much of one as its redirects need: cookies by place, no scripts.
 import { once } from "node:events";
 import { createServer, request, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import Provider, { type Configuration } from "oidc-provider";
+import { listenLocally } from "./local-server.ts";
 
 export const SIGN_IN_ROUTES = { begin: "/api/auth/oidc", callback: "/api/auth/oidc/callback" };
 
@@ -70,9 +70,7 @@ function createBrowser(): Browser {
 
 export async function startOpenIdProvider() {
   const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url: issuer, close } = await listenLocally(server);
   const [clientId, clientSecret] = ["parley", "a-secret-of-the-client-and-the-provider"];
   let handle: ReturnType<Provider["callback"]> | null = null;
   const started = {
@@ -84,11 +82,7 @@ export async function startOpenIdProvider() {
     allow: (redirectUri: string): void => {
       handle = providerOf(issuer, { clientId, clientSecret, redirectUri }, () => started.person);
     },
-    close: async (): Promise<void> => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
+    close,
   };
   server.on("request", (incoming, answer) => void handle?.(incoming, answer));
   return started;

@@ -2,9 +2,8 @@
 // changed with, as documented, and reports to the addresses it was given, signed. What happens at
 // the far end is the test's to say. No live account was looked at.
 import { createHmac, randomInt, randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenLocally } from "./local-server.ts";
 import { createReceived, type Received } from "./received.ts";
 
 export const PLIVO_ID = "MAXXXXXXXXXXXXXXXXXX";
@@ -223,8 +222,7 @@ export async function startPlivoServer(): Promise<PlivoServer> {
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { url, close } = await listenLocally(server);
   const call = (id: string): PlivoCall => {
     const found = exchange.calls.get(id);
     if (!found) throw new Error("there is no such call");
@@ -236,7 +234,7 @@ export async function startPlivoServer(): Promise<PlivoServer> {
     return exchange.report(one.order[url], fieldsOf(one, fields));
   };
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     received,
     call,
     ring: (id) => go(id, "ringing", "ring_url", { Event: "Ring", CallStatus: "ringing" }),
@@ -259,10 +257,6 @@ export async function startPlivoServer(): Promise<PlivoServer> {
     follow: (id) => exchange.report(call(id).alegUrl,
       fieldsOf(call(id), { Event: "Transfer", CallStatus: "in-progress" })),
     behave: (next) => (behave = next),
-    close: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
+    close,
   };
 }

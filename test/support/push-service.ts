@@ -1,10 +1,9 @@
 // A push service as makers of browsers run one, with browsers that decrypt: http_ece is another
 // implementation than the one under test. What is sent without being signed for it is refused.
 import { createECDH, createPublicKey, randomBytes, verify } from "node:crypto";
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import ece from "http_ece";
+import { listenLocally } from "./local-server.ts";
 
 interface Pushed {
   title: string;
@@ -68,9 +67,7 @@ export async function startPushService() {
       response.writeHead(status).end();
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url, close } = await listenLocally(server);
 
   const newBrowser = (): PushBrowser => {
     const keys = createECDH("prime256v1");
@@ -106,12 +103,5 @@ export async function startPushService() {
     });
     return browser;
   };
-  return {
-    url, claims, newBrowser,
-    close: async (): Promise<void> => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
-  };
+  return { url, claims, newBrowser, close };
 }

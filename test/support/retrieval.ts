@@ -1,9 +1,8 @@
 // Puts the corpus into a knowledgebase of a real server and asks its questions of the search.
 // Shared by the test and the benchmark of retrieval.
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { corpus, QUESTIONS } from "./corpus.ts";
+import { listenLocally } from "./local-server.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 
 const FOUND_MAX = 4;
@@ -57,14 +56,12 @@ async function fill(server: TestServer, siteUrl: string): Promise<number> {
 
 export async function measureRetrieval(): Promise<Measured> {
   const page = corpus().find(({ type }) => type === "website")?.content;
-  const site = createServer((request, response) => {
+  const site = await listenLocally(createServer((request, response) => {
     if (request.url === "/robots.txt") response.writeHead(404).end();
     else response.setHeader("content-type", "text/html").end(page);
-  }).listen(0, "127.0.0.1");
-  await once(site, "listening");
-  const { port } = site.address() as AddressInfo;
+  }));
   const server = await startTestServer({ env: { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" } });
-  const id = await fill(server, `http://127.0.0.1:${port}/`);
+  const id = await fill(server, `${site.url}/`);
   const { search } = server.app.features.knowledge.retrieval;
   const startedMs = performance.now();
   const rows: Row[] = [];
@@ -80,8 +77,7 @@ export async function measureRetrieval(): Promise<Measured> {
   }
   const searchUs = Math.round(((performance.now() - startedMs) * 1000) / rows.length);
   await server.close();
-  site.close();
-  site.closeAllConnections();
+  await site.close();
   const share = (most: number): number =>
     rounded(rows.filter(({ rank }) => rank !== null && rank <= most).length / rows.length);
   const reciprocal = rows.reduce((sum, { rank }) => sum + (rank === null ? 0 : 1 / rank), 0);

@@ -92,7 +92,7 @@ export async function startAsteriskWorld(
     close: async () => {
       await world.server.close();
       await asterisk.close();
-      door.close();
+      await door.close();
     },
   });
 }

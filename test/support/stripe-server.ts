@@ -2,10 +2,9 @@
 // that is documented, and reported with the documented signature. The emulator that comes with the
 // tests knows sessions of stored prices only, and signs nothing.
 import { createHmac } from "node:crypto";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { listenLocally } from "./local-server.ts";
 
 export const STRIPE_KEY = "sk_test_of_the_double";
 export const STRIPE_SECRET = "whsec_of_the_double";
@@ -49,16 +48,11 @@ export async function startStripeServer(): Promise<StripeServer> {
       });
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { url, close } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     sessions,
-    close: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
+    close,
   };
 }
 

@@ -2,9 +2,8 @@
 // them and what is in them, and reports by webhooks that are signed, and each delivered twice. The
 // sound of its calls is in telnyx-phone.ts. No live account was looked at.
 import { generateKeyPairSync, randomUUID, sign } from "node:crypto";
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenLocally } from "./local-server.ts";
 import { createReceived, type Received } from "./received.ts";
 
 export const TELNYX_API_KEY = "KEY0123_test";
@@ -268,10 +267,9 @@ export async function startTelnyxServer(): Promise<TelnyxServer> {
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { url, close } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     received,
     calls: exchange.calls,
     command: async (action, callId) => (await received.event<string>(`${action} ${callId}`)).body,
@@ -288,10 +286,7 @@ export async function startTelnyxServer(): Promise<TelnyxServer> {
     end: exchange.end,
     close: async () => {
       await Promise.all(exchange.pending);
-      const closed = once(server, "close");
-      server.close();
-      server.closeAllConnections();
-      await closed;
+      await close();
     },
   };
 }

@@ -1,8 +1,8 @@
 // What stands between the server under test and Vercel's emulator of Twilio: passes REST requests
 // on and keeps them, sells the numbers the emulator only keeps, and can lose or refuse an answer.
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
+import { openFrontDoor } from "./front-door.ts";
+import { listenLocally } from "./local-server.ts";
 import { createReceived, type Received } from "./received.ts";
 
 export interface RestRequest {
@@ -83,21 +83,16 @@ export async function startTwilioFront(emulatorUrl: string, prefix = ""): Promis
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { url, close } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
+    url: `${url}${prefix}`,
     numbers,
     received,
     update: async (sid, number = 0) => (await received.event<string>(`update ${sid}`, number)).form,
     count: (kind, sid) => received.events.filter((one) =>
       one.kind === kind && (sid === undefined || one.sid === sid)).length,
     behave: (next) => (behave = next),
-    close: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
+    close,
   };
 }
 
@@ -114,36 +109,10 @@ export interface PublicDoor {
 /** The address the world knows the server by, before there is a server. */
 export async function openPublicDoor(): Promise<PublicDoor> {
   let portBehind = 0;
-  const open = new Set<Socket>();
   const documents: string[] = [];
-  const server = createTcpServer((outside) => {
-    const inside = connect(portBehind, "127.0.0.1");
-    inside.on("data", (chunk: Buffer) => {
-      const document = /<\?xml.*<\/Response>/s.exec(chunk.toString("utf8"))?.[0];
-      if (document !== undefined) documents.push(document);
-    });
-    for (const [one, other] of [[outside, inside], [inside, outside]] as const) {
-      open.add(one);
-      one.pipe(other);
-      one.on("error", () => one.destroy());
-      one.on("close", () => {
-        open.delete(one);
-        other.destroy();
-      });
-    }
+  const door = await openFrontDoor(() => portBehind, (chunk) => {
+    const document = /<\?xml.*<\/Response>/s.exec(chunk.toString("utf8"))?.[0];
+    if (document !== undefined) documents.push(document);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    port,
-    lead: (next) => (portBehind = next),
-    documents,
-    close: async () => {
-      for (const socket of open) socket.destroy();
-      server.close();
-      await once(server, "close");
-    },
-  };
+  return { ...door, documents, lead: (next) => (portBehind = next) };
 }

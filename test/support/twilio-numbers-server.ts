@@ -1,9 +1,8 @@
 // Twilio's numbers for tests: a real server that speaks the parts of the REST API of 2010-04-01
 // that sell numbers, as documented. It can be made to hold an answer back, before or after it
 // acted.
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenLocally } from "./local-server.ts";
 
 export const TWILIO_SID = `AC${"0".repeat(32)}`;
 export const TWILIO_TOKEN = "a token of the double";
@@ -134,9 +133,7 @@ export async function startTwilioNumbers(): Promise<TwilioServer> {
     response.end(answer.body === undefined ? "" : JSON.stringify(answer.body));
   };
   const server = createServer((incoming, response) => void handle(incoming, response));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url, close } = await listenLocally(server);
   return {
     url,
     env: {
@@ -148,11 +145,6 @@ export async function startTwilioNumbers(): Promise<TwilioServer> {
     incoming: account.incoming,
     requests,
     intercept: (interception) => (intercept = interception ?? (() => undefined)),
-    close: async () => {
-      const closed = once(server, "close");
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }

@@ -3,10 +3,9 @@
 // Vonage's own SDK. No live account was looked at.
 import assert from "node:assert/strict";
 import { generateKeyPairSync, randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { verifySignature } from "@vonage/jwt";
+import { listenLocally } from "./local-server.ts";
 import { createReceived, type Received } from "./received.ts";
 import { VONAGE_APPLICATION, vonageBearer } from "./vonage-signing.ts";
 
@@ -208,10 +207,9 @@ export async function startVonageServer(): Promise<VonageServer> {
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { url, close } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     received,
     count: (kind) => received.events.filter((one) => one.kind === kind).length,
     behave: (next) => (behave = next),
@@ -225,10 +223,6 @@ export async function startVonageServer(): Promise<VonageServer> {
       });
       return { uuid, status, ncco: text === "" ? [] : JSON.parse(text) as Ncco };
     },
-    close: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
+    close,
   };
 }

@@ -1,7 +1,6 @@
 // A receiver of webhooks: keeps what came and answers as the test says.
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenLocally } from "./local-server.ts";
 
 export interface Received {
   path: string;
@@ -40,10 +39,9 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
       waiting = waiting.filter(({ count }) => received.length < count);
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { url, close } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     received,
     answer: (next) => (handle = next),
     until: async (count) => {
@@ -52,10 +50,6 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
       }
       return received;
     },
-    close: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
+    close,
   };
 }

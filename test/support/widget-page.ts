@@ -1,13 +1,12 @@
 // A page of somebody else's, on an origin of its own and under a policy as strict as it can be with
 // the widget on it; a look into what the widget shows there; and the server and model behind it.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import axe from "axe-core";
 import type { BrowserContext, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { createSystem } from "#core/system.ts";
 import { noBrowser, openBrowser, until, type Microphone, type TestBrowser } from "./browser.ts";
+import { listenLocally } from "./local-server.ts";
 import { startScriptedModel } from "./scripted-model.ts";
 import { newAssistant, startTestServer } from "./server.ts";
 
@@ -58,17 +57,8 @@ export async function startHost(widget: string): Promise<Host> {
     });
     response.end(page ? html(page, widget) : "");
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return {
-    origin,
-    add: (page) => `${origin}/${pages.push(page) - 1}`,
-    close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  const { url: origin, close } = await listenLocally(server);
+  return { origin, add: (page) => `${origin}/${pages.push(page) - 1}`, close };
 }
 
 export interface Seen {

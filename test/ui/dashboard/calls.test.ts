@@ -246,6 +246,6 @@ test("[DB46] a server that starts again in the middle of a call: the page ends w
       await page.getByText("Live", { exact: true }).waitFor();
     });
   } finally {
-    door.close();
+    await door.close();
   }
 });

@@ -410,6 +410,6 @@ test("[DB55] a lost network, a restart and a reload: stale is told, nothing is t
       assert.deepEqual(await texts(page), all);
     });
   } finally {
-    door.close();
+    await door.close();
   }
 });
