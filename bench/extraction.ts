@@ -1,9 +1,7 @@
 // How fast documents are read through the extractor process, beside the bare library in this one;
 // and how late the server's event loop is meanwhile.
-import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -14,6 +12,7 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createExtractor, type ExtractionSource } from "#features/knowledgebases/extraction.ts";
 import { flow, makeDocx, makePdf } from "#support/documents.ts";
+import { listenLocally } from "#support/local-server.ts";
 import { median, print, printResult } from "./report.ts";
 
 const ROUNDS = 7;
@@ -67,12 +66,11 @@ const docxPath = join(directory, "book.docx");
 const section = [{ heading: "Terms" }, { text: `${SENTENCE}. `.repeat(5) }];
 await writeFile(docxPath, makeDocx(Array.from({ length: 1000 }, () => section).flat()));
 const page = `<title>Terms</title>${`<h2>Rooms</h2><p>${SENTENCE}.</p>`.repeat(15_000)}`;
-const server = createServer(({ url }, response) => {
+const site = await listenLocally(createServer(({ url }, response) => {
   response.writeHead(url === "/" ? 200 : 404, { "content-type": "text/html" });
   response.end(url === "/" ? page : "");
-}).listen(0, "127.0.0.1");
-await once(server, "listening");
-const siteUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}));
+const siteUrl = `${site.url}/`;
 
 const cases: Case[] = [
   { name: "pdf", source: { type: "pdf", path: pdfPath }, pages: PDF_PAGES, bare: () => barePdf(pdfPath) },
@@ -133,7 +131,6 @@ print(`median of ${ROUNDS} rounds, one document at a time, warm; HTML includes f
 const results: Record<string, object> = {};
 for (const one of cases) results[one.name] = await measure(one);
 await extractor.close();
-server.close();
-server.closeAllConnections();
+await site.close();
 await rm(directory, { recursive: true });
 printResult("extraction", { rounds: ROUNDS, ...results });

@@ -1,9 +1,7 @@
 // Webhooks of an idle server: from the commit of an event to its first attempt's arrival. The
 // receiver and the server are in this process and share its clock; beside it, the same request sent
 // straight to the receiver.
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +11,7 @@ import { createSystem } from "#core/system.ts";
 import { createApp } from "#app/app.ts";
 import { loadModels } from "#app/models.ts";
 import { readConfig } from "#config/config.ts";
+import { listenLocally } from "#support/local-server.ts";
 import { median, percentile, print, printResult } from "./report.ts";
 
 const EVENTS = 500;
@@ -20,7 +19,7 @@ const GAP_MS = 10;
 
 let newest = "";
 let arrived = (): void => undefined;
-const receiver = createServer((incoming, response) => {
+const receiver = await listenLocally(createServer((incoming, response) => {
   let body = "";
   incoming.setEncoding("utf8");
   incoming.on("data", (text: string) => (body += text));
@@ -29,10 +28,8 @@ const receiver = createServer((incoming, response) => {
     response.end();
     arrived();
   });
-});
-receiver.listen(0, "127.0.0.1");
-await once(receiver, "listening");
-const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+}));
+const url = `${receiver.url}/`;
 
 const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-"));
 const outcome = readConfig({
@@ -72,7 +69,7 @@ for (let number = 0; number < EVENTS; number += 1) {
   await answer.dump();
 }
 await app.close();
-receiver.close();
+await receiver.close();
 rmSync(dataDir, { recursive: true });
 
 const rounded = (value: number): number => Number(value.toFixed(2));

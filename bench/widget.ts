@@ -5,12 +5,11 @@
 // Evaluation is Chromium's own trace ("EvaluateScript": compiling and running the text, time of the
 // thread alone), blocking is what tasks take beyond 50 ms, layout shift is Chromium's own figure,
 // and the bytes are those on the wire, headers included.
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { bundlePage } from "#ui/build.ts";
 import { noBrowser } from "#support/browser.ts";
+import { listenLocally } from "#support/local-server.ts";
 import { newAssistant } from "#support/server.ts";
 import { measureLoad, startHost, startWorld, type Load } from "#support/widget-page.ts";
 import { median, percentile, print, printResult } from "./report.ts";
@@ -28,16 +27,14 @@ const { browser, server, host } = world;
 if (!browser) throw new Error("the browser is gone");
 
 const empty = gzipSync("");
-const other = createServer((_, response) => {
+const other = await listenLocally(createServer((_, response) => {
   response.writeHead(200, {
     "content-type": "text/javascript; charset=utf-8", "content-encoding": "gzip",
     "access-control-allow-origin": "*", "content-length": empty.length,
   });
   response.end(empty);
-});
-other.listen(0, "127.0.0.1");
-await once(other, "listening");
-const otherHost = await startHost(`http://127.0.0.1:${(other.address() as AddressInfo).port}`);
+}));
+const otherHost = await startHost(other.url);
 
 const { uuid } = await newAssistant(server);
 const attributes = { "data-assistant": uuid };
@@ -53,7 +50,7 @@ for (let count = 0; count < WARM_UP + LOADS; count += 1) {
 }
 const [main, call] = [await bundlePage("widget.js"), await bundlePage("widget-call.js")];
 await otherHost.close();
-other.close();
+await other.close();
 await world.close();
 
 const rounded = (value: number): number => Number(value.toFixed(3));

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdirSync, rmSync, watch } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
 import { LIMITS } from "#core/limits.ts";
 import { accountEvent, type AccountEvent } from "#support/account-events.ts";
+import { listenLocally } from "#support/local-server.ts";
 import { measureRetrieval } from "#support/retrieval.ts";
 import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 import {
@@ -191,18 +191,7 @@ test("[KB5] a file of exactly the limit is taken, one byte more is a 422", async
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
-async function startSite(handle: Handle): Promise<{ url: string; close(): void }> {
-  const site = createServer(handle).listen(0, "127.0.0.1");
-  await once(site, "listening");
-  const { port } = site.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    close: () => {
-      site.close();
-      site.closeAllConnections();
-    },
-  };
-}
+const startSite = (handle: Handle) => listenLocally(createServer(handle));
 
 test("[KB6] a website is read with its own links, within the limit and its robots.txt", async () => {
   const asked: string[] = [];
@@ -235,7 +224,7 @@ test("[KB6] a website is read with its own links, within the limit and its robot
   assert.equal(found.results[0]?.heading, "Prices > City bike");
   assert.match(found.results[0]?.text ?? "", /Day \| 20 dollars/);
   assert.ok(!JSON.stringify(found).includes("menu"));
-  site.close();
+  await site.close();
   const failed = await server.call("POST", `/user/knowledgebases/${id}/documents`, {
     body: { name: "Site", type: "website", links: [{ link: `${site.url}/x` }] },
   });
@@ -263,7 +252,7 @@ test("[KB7] SIGKILL of the extractor costs at most its document; a new server go
     body: { name: "Late", type: "website", url: site.url },
   });
   await on.close();
-  site.close();
+  await site.close();
   on = await startTestServer({ env, dataDir });
   assert.equal((await whenRead(late.body.data.id, on, key)).status, "failed");
   await on.close();
@@ -397,7 +386,7 @@ test("[KB13] with an embeddings server what is meant is found without its words;
   assert.deepEqual(await headings("parking"), ["Parking"]);
   await on.call("DELETE", `/user/knowledgebases/${id}`);
   await on.close();
-  embeddings.close();
+  await embeddings.close();
 });
 
 test("[KB15] an account's pile of documents does not keep another's single one waiting", async () => {
@@ -419,5 +408,5 @@ test("[KB15] an account's pile of documents does not keep another's single one w
   assert.equal((await whenRead(body.data.id, server, other.key)).status, "active");
   assert.ok(processor.unread() >= 4);
   await server.call("DELETE", `/user/knowledgebases/${pile}`);
-  site.close();
+  await site.close();
 });

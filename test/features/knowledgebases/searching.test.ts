@@ -1,12 +1,11 @@
 // Trying a knowledgebase's search over the wire, as its owner does.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { flow, makePdf } from "#support/documents.ts";
 import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
+import { listenLocally } from "#support/local-server.ts";
 import { startTestServer, type TestServer } from "#support/server.ts";
 
 const server = await startTestServer();
@@ -79,7 +78,7 @@ test("[KB121] a trial is bounded, a read, and the owner's alone", async () => {
 });
 
 test("[KB122] with an embeddings server the trial says what meaning made of each passage", async () => {
-  const embeddings = createServer((request, response) => {
+  const embeddings = await listenLocally(createServer((request, response) => {
     let text = "";
     request.on("data", (part: Buffer) => (text += String(part)));
     request.on("end", () => {
@@ -88,10 +87,9 @@ test("[KB122] with an embeddings server the trial says what meaning made of each
         ({ index, embedding: /opening|nine/i.test(one) ? [1, 0] : [0.6, 0.8] }));
       response.setHeader("content-type", "application/json").end(JSON.stringify({ data }));
     });
-  }).listen(0, "127.0.0.1");
-  await once(embeddings, "listening");
+  }));
   const on = await startTestServer({ env: {
-    PARLEY_EMBEDDINGS_URL: `http://127.0.0.1:${(embeddings.address() as AddressInfo).port}/v1`,
+    PARLEY_EMBEDDINGS_URL: `${embeddings.url}/v1`,
     PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
   } });
   const id = await newKnowledgebase(on);
@@ -104,6 +102,5 @@ test("[KB122] with an embeddings server the trial says what meaning made of each
     ["Dogs are welcome.", null, { place: 2, score: 0.6 }],
   ]);
   await on.close();
-  embeddings.close();
-  embeddings.closeAllConnections();
+  await embeddings.close();
 });

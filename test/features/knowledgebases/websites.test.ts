@@ -1,12 +1,11 @@
 // Websites by sitemap, and on a timetable: what has changed is read again, the rest stands.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { createSystem } from "#core/system.ts";
 import { newKnowledgebase, whenRead } from "#support/knowledge.ts";
+import { listenLocally } from "#support/local-server.ts";
 import { startTestServer } from "#support/server.ts";
 
 const HOUR_MICROS = 3_600_000_000;
@@ -25,7 +24,7 @@ type Page = string | Buffer | { status: number };
 /** `asked`: paths with how they were answered. `named`: the site says what state a page is in. */
 async function newSite(pages: Record<string, Page>, { isNamed = false } = {}) {
   const asked: string[] = [];
-  const site = createServer(({ url: path = "", headers }, response) => {
+  const { url, close } = await listenLocally(createServer(({ url: path = "", headers }, response) => {
     const page = pages[path] ?? { status: 404 };
     const isText = typeof page === "string" || Buffer.isBuffer(page);
     const etag = isText && isNamed ? `"${page.length}-${path}"` : undefined;
@@ -37,14 +36,9 @@ async function newSite(pages: Record<string, Page>, { isNamed = false } = {}) {
       ...(etag === undefined ? {} : { etag }),
     });
     response.end(isText && !isKnown ? page : "");
-  }).listen(0, "127.0.0.1");
-  await once(site, "listening");
-  const { port } = site.address() as AddressInfo;
-  after(() => {
-    site.close();
-    site.closeAllConnections();
-  });
-  return { url: `http://127.0.0.1:${port}`, pages, asked };
+  }));
+  after(close);
+  return { url, pages, asked };
 }
 
 const sitemapOf = (...pages: string[]): string =>

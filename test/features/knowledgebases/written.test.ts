@@ -1,11 +1,10 @@
 // What was read of a document, reading it again, and documents that are written by hand.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
 import { flow, makePdf } from "#support/documents.ts";
 import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
+import { listenLocally } from "#support/local-server.ts";
 import { startTestServer } from "#support/server.ts";
 
 const server = await startTestServer({ env: { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" } });
@@ -50,12 +49,11 @@ test("[KB123] what was read of a document is shown in pages, each piece with its
 
 test("[KB124] a document that failed is read again; one that was read is not", async () => {
   let isThere = false;
-  const site = createServer((_, response) => response
+  const site = await listenLocally(createServer((_, response) => response
     .writeHead(isThere ? 200 : 503, { "content-type": "text/html" })
-    .end("<p>The harbour opens at six.</p>")).listen(0, "127.0.0.1");
-  await once(site, "listening");
+    .end("<p>The harbour opens at six.</p>")));
   const id = await newKnowledgebase(server);
-  const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`;
+  const url = `${site.url}/`;
   const website = await create(id, { name: "Harbour", type: "website", url });
   await whenRead(server, website);
   const again = (document: number, key = server.key) =>
@@ -74,8 +72,7 @@ test("[KB124] a document that failed is read again; one that was read is not", a
   assert.equal(kept.data.status, "active");
   assert.match(kept.data.failure_reason, /robots\.txt/);
   assert.equal((await find(id, "harbour"))[0]?.text, "The harbour opens at six.");
-  site.close();
-  site.closeAllConnections();
+  await site.close();
   // The file of one that failed is kept for that.
   const broken = await uploadFile(server, id, "no pdf", { type: "pdf" });
   await whenRead(server, broken);
