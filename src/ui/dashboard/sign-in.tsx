@@ -112,15 +112,11 @@ function PasswordForm({ onMember }: Entered) {
   const [onDevice, setOnDevice] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const submit = async (): Promise<void> => {
-    try {
-      await askPage("POST", "/auth/login", { email, password, remember: onDevice });
-      await onMember();
-    } catch (failure) {
-      setError(failure);
-    }
+    await askPage("POST", "/auth/login", { email, password, remember: onDevice });
+    await onMember();
   };
   return (
-    <Form submit="Sign in" onSubmit={submit} error={error}>
+    <Form submit="Sign in" onSubmit={submit} error={error} onError={setError}>
       <TextField
         label="E-mail" type="email" value={email} onInput={setEmail} required
         autoComplete="username"
@@ -140,15 +136,11 @@ function KeyForm({ onKey }: Pick<Props, "onKey">) {
   const [error, setError] = useState<unknown>(null);
   const submit = async (): Promise<void> => {
     const given = key.trim();
-    try {
-      await unwrap(openApi(given).GET("/user/me"));
-      onKey(given, onDevice);
-    } catch (failure) {
-      setError(failure);
-    }
+    await unwrap(openApi(given).GET("/user/me"));
+    onKey(given, onDevice);
   };
   return (
-    <Form submit="Sign in" onSubmit={submit} error={error}>
+    <Form submit="Sign in" onSubmit={submit} error={error} onError={setError}>
       <TextField
         label="API key" type="password" value={key} onInput={setKey} required
         autoComplete="off" hint={KEY_HINT}
@@ -181,16 +173,15 @@ function Join({ token, onMember }: { token: string } & Entered) {
       : <Skeleton lines={3} />;
   }
   const submit = async (): Promise<void> => {
-    try {
-      const given = invited.is_reset ? invited.email : name.trim();
-      await askPage("POST", "/auth/join", { token, name: given, password });
-      await onMember();
-    } catch (failure) {
-      setError(failure);
-    }
+    const given = invited.is_reset ? invited.email : name.trim();
+    await askPage("POST", "/auth/join", { token, name: given, password });
+    await onMember();
   };
   return (
-    <Form submit={invited.is_reset ? "Set password" : "Join"} onSubmit={submit} error={error}>
+    <Form
+      submit={invited.is_reset ? "Set password" : "Join"} onSubmit={submit}
+      error={error} onError={setError}
+    >
       <p>
         {invited.is_reset
           ? <>A new password for <strong>{invited.email}</strong>.</>

@@ -247,14 +247,17 @@ export function Toggle(props: FieldProps & {
 /** Sends what was filled in; the failure of it stands above the buttons. */
 export function Form(props: {
   onSubmit(): Promise<void>; submit: string; error?: unknown;
+  /** Receives what went wrong, where that is not taken otherwise. */
+  onError?(error: unknown): void;
   kind?: "main" | "danger";
   onCancel?: (() => void) | undefined; children: ComponentChildren;
   needs?: string;
   /** For what is sent with it and still being loaded: it cannot be sent before. */
   isWaiting?: boolean;
 }) {
-  const { onSubmit, submit, error, onCancel, needs, kind = "main", isWaiting = false } = props;
-  const { isBusy, run } = useWork();
+  const { onSubmit, submit, error, onError, onCancel, needs } = props;
+  const { kind = "main", isWaiting = false } = props;
+  const { isBusy, run } = useWork(onError);
   return (
     <form onSubmit={sends(() => run(onSubmit))}>
       {props.children}

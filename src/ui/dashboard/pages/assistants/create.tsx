@@ -72,13 +72,9 @@ export function CreateAssistant({ create, onClose }: {
   const wrong = fieldErrors(error);
   const { isActive, ...body } = { ...fields, ...chosen };
   const submit = async (): Promise<void> => {
-    try {
-      await create({
-        ...body, mode: "pipeline", status: isActive ? "active" : "inactive",
-      } as NewAssistant);
-    } catch (failure) {
-      setError(failure);
-    }
+    await create({
+      ...body, mode: "pipeline", status: isActive ? "active" : "inactive",
+    } as NewAssistant);
   };
   const row = (
     label: string, name: "language_id" | "voice_id" | "llm_model_id",
@@ -92,7 +88,8 @@ export function CreateAssistant({ create, onClose }: {
   return (
     <Dialog title="New assistant" isWide onClose={onClose}>
       <Form
-        submit="Create" error={error} isWaiting={isLoading} onSubmit={submit} onCancel={onClose}
+        submit="Create" error={error} onError={setError} isWaiting={isLoading}
+        onSubmit={submit} onCancel={onClose}
       >
         <div class="form-row">
           <TextField

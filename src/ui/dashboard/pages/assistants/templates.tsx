@@ -58,28 +58,25 @@ function Fill({ template, onBack, onClose }: {
   const set = (part: Partial<typeof fields>): void => setFields({ ...fields, ...part });
   const submit = async (): Promise<void> => {
     const { company, website, endpoint, withCall } = fields;
-    try {
-      const { data } = await unwrap(api.POST("/user/template-sets", {
-        body: {
-          template: template.name, test_call: withCall,
-          timezone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC",
-          ...company.trim() ? { company } : {},
-          ...website.trim() ? { website } : {},
-          ...endpoint.trim() ? { endpoint } : {},
-        },
-      }));
-      toasts.notify(data.call_problem === null
-        ? t(`${template.title}: all of it is there.`)
-        : `It is there, but there is no test call: ${data.call_problem}`);
-      onClose();
-      location.hash = `#/assistants/${data.assistant_id}/test`;
-    } catch (failure) {
-      setError(failure);
-    }
+    const { data } = await unwrap(api.POST("/user/template-sets", {
+      body: {
+        template: template.name, test_call: withCall,
+        timezone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC",
+        ...company.trim() ? { company } : {},
+        ...website.trim() ? { website } : {},
+        ...endpoint.trim() ? { endpoint } : {},
+      },
+    }));
+    toasts.notify(data.call_problem === null
+      ? t(`${template.title}: all of it is there.`)
+      : `It is there, but there is no test call: ${data.call_problem}`);
+    onClose();
+    location.hash = `#/assistants/${data.assistant_id}/test`;
   };
   return (
     <Form
-      submit="Create all of it" needs="build" error={error} onSubmit={submit} onCancel={onBack}
+      submit="Create all of it" needs="build" error={error} onError={setError}
+      onSubmit={submit} onCancel={onBack}
     >
       <p>{template.description}</p>
       <TextField

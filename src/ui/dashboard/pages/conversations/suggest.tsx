@@ -53,20 +53,19 @@ function SuggestForm(props: SuggestProps & { assistantId: number }) {
   const customer = row?.external_identifier;
   const send = async (): Promise<void> => {
     setError(null);
-    try {
-      setMade(await unwrap(api.POST("/user/ai/generate-reply", {
-        body: {
-          assistant_id: assistantId, customer_identifier: customer ?? `suggestion:${uuid}`, message,
-          ...(row?.variables ? { variables: row.variables } : {}),
-        },
-      })));
-    } catch (failure) {
-      setError(failure);
-    }
+    setMade(await unwrap(api.POST("/user/ai/generate-reply", {
+      body: {
+        assistant_id: assistantId, customer_identifier: customer ?? `suggestion:${uuid}`, message,
+        ...(row?.variables ? { variables: row.variables } : {}),
+      },
+    })));
   };
   return (
     <>
-      <Form submit={made ? "Suggest again" : "Suggest"} error={error} onSubmit={send} onCancel={onClose}>
+      <Form
+        submit={made ? "Suggest again" : "Suggest"} error={error} onError={setError}
+        onSubmit={send} onCancel={onClose}
+      >
         <p class="soft">
           {customer
             ? "The message and its reply are added to this customer's conversation, and charged like any message."

@@ -16,12 +16,8 @@ export function Notes({ uuid }: { uuid: string }) {
     unwrap(api.GET("/user/conversations/{uuid}/notes", path)), ["note_added"]);
   const add = async (): Promise<void> => {
     setError(null);
-    try {
-      await unwrap(api.POST("/user/conversations/{uuid}/notes", { ...path, body: { text } }));
-      setText((now) => (now === text ? "" : now));
-    } catch (failure) {
-      setError(failure);
-    }
+    await unwrap(api.POST("/user/conversations/{uuid}/notes", { ...path, body: { text } }));
+    setText((now) => (now === text ? "" : now));
   };
   return (
     <Card title="Notes">
@@ -41,7 +37,7 @@ export function Notes({ uuid }: { uuid: string }) {
         )}
       </Loaded>
       <Needs right="answer">
-        <Form submit="Note it" error={error} onSubmit={add}>
+        <Form submit="Note it" error={error} onError={setError} onSubmit={add}>
           <TextArea label="New note" value={text} onInput={setText} rows={2} hint="Visitors do not see notes" />
         </Form>
       </Needs>

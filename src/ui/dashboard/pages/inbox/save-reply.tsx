@@ -14,17 +14,13 @@ export function SaveReply({ text: written, onClose, onSaved }: {
   const errors = fieldErrors(error);
   const save = async (): Promise<void> => {
     setError(null);
-    try {
-      await unwrap(api.POST("/user/canned-replies", { body: { shortcut, text } }));
-      onSaved();
-      onClose();
-    } catch (failure) {
-      setError(failure);
-    }
+    await unwrap(api.POST("/user/canned-replies", { body: { shortcut, text } }));
+    onSaved();
+    onClose();
   };
   return (
     <Dialog title="Keep as canned reply" onClose={onClose}>
-      <Form submit="Keep" error={error} onSubmit={save} onCancel={onClose}>
+      <Form submit="Keep" error={error} onError={setError} onSubmit={save} onCancel={onClose}>
         <TextField
           label="Shortcut" value={shortcut} onInput={setShortcut} maxLength={40}
           hint="One word to find it by" error={errors.shortcut}

@@ -62,20 +62,16 @@ function KeyForm({ onClose, onToken }: { onClose(): void; onToken(token: string)
   const [error, setError] = useState<unknown>(null);
   const errors = fieldErrors(error);
   const create = async (): Promise<void> => {
-    try {
-      const { api_key: key } = await unwrap(api.POST("/user/api-keys", {
-        body: {
-          name: name.trim(), scopes: scopes.split(" ") as ("read" | "write")[],
-          expires_at: expiryOf(expiry, day),
-        },
-      }));
-      onToken(key.token);
-    } catch (failure) {
-      setError(failure);
-    }
+    const { api_key: key } = await unwrap(api.POST("/user/api-keys", {
+      body: {
+        name: name.trim(), scopes: scopes.split(" ") as ("read" | "write")[],
+        expires_at: expiryOf(expiry, day),
+      },
+    }));
+    onToken(key.token);
   };
   return (
-    <Form submit="Create" onSubmit={create} error={error} onCancel={onClose}>
+    <Form submit="Create" onSubmit={create} error={error} onError={setError} onCancel={onClose}>
       <TextField
         label="Name" value={name} onInput={setName} required maxLength={255} error={errors.name}
         placeholder="Website backend" autoComplete="off" hint="What uses it, to know it later."

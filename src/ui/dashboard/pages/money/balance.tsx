@@ -107,21 +107,17 @@ function Alerts({ found: { alerts, sends_mail: sendsMail }, saved }: {
   };
   const save = async (): Promise<void> => {
     setError(null);
-    try {
-      const { amounts, emails } = await merge();
-      await unwrap(api.PUT("/user/balance/alerts", {
-        body: { amounts: listed(amounts).map(Number), emails: listed(emails) },
-      }));
-      toasts.notify("Saved.");
-      setWritten((now) => (now === written ? {} : now));
-      setBefore(null);
-      saved();
-    } catch (failure) {
-      setError(failure);
-    }
+    const { amounts, emails } = await merge();
+    await unwrap(api.PUT("/user/balance/alerts", {
+      body: { amounts: listed(amounts).map(Number), emails: listed(emails) },
+    }));
+    toasts.notify("Saved.");
+    setWritten((now) => (now === written ? {} : now));
+    setBefore(null);
+    saved();
   };
   return (
-    <Form onSubmit={save} error={error} submit="Save">
+    <Form onSubmit={save} error={error} onError={setError} submit="Save">
       <TextField
         label="Amounts (USD)" value={amounts} placeholder="20, 5"
         onInput={(text) => write({ amounts: text })} error={errors.amounts}

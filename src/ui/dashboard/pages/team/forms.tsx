@@ -40,18 +40,16 @@ export function Invite({ onClose, onLink }: { onClose(): void; onLink(link: Link
   const [role, setRole] = useState<Role>("operator");
   const [error, setError] = useState<unknown>(null);
   const invite = async (): Promise<void> => {
-    try {
-      const { link } = await unwrap(api.POST("/user/invitations", {
-        body: { email: email.trim(), role },
-      }));
-      onLink({ link, text: `For ${email.trim()}, within seven days.` });
-    } catch (failure) {
-      setError(failure);
-    }
+    const { link } = await unwrap(api.POST("/user/invitations", {
+      body: { email: email.trim(), role },
+    }));
+    onLink({ link, text: `For ${email.trim()}, within seven days.` });
   };
   return (
     <Dialog title="Invite somebody" onClose={onClose}>
-      <Form submit="Make the link" onSubmit={invite} error={error} onCancel={onClose}>
+      <Form
+        submit="Make the link" error={error} onError={setError} onSubmit={invite} onCancel={onClose}
+      >
         <TextField
           label="E-mail" type="email" value={email} onInput={setEmail} required autoComplete="off"
           error={fieldErrors(error).email}
@@ -77,18 +75,14 @@ export function EditMember({ member, onClose, onSaved, onLink, onRemove }: {
   const reset = useWork(setError);
   const params = { path: { id: member.id } };
   const save = async (): Promise<void> => {
-    try {
-      const { data } = await unwrap(api.GET("/user/members"));
-      const now = data.find(({ id }) => id === member.id) ?? member;
-      const body = edited.onto(fieldsOf(now));
-      await unwrap(api.PATCH("/user/members/{id}", {
-        params, body: { ...body, name: body.name.trim() },
-      }));
-      onSaved();
-      onClose();
-    } catch (failure) {
-      setError(failure);
-    }
+    const { data } = await unwrap(api.GET("/user/members"));
+    const now = data.find(({ id }) => id === member.id) ?? member;
+    const body = edited.onto(fieldsOf(now));
+    await unwrap(api.PATCH("/user/members/{id}", {
+      params, body: { ...body, name: body.name.trim() },
+    }));
+    onSaved();
+    onClose();
   };
   const makeLink = async (): Promise<void> => {
     const { link } = await unwrap(api.POST("/user/members/{id}/password-link", { params }));
@@ -96,7 +90,7 @@ export function EditMember({ member, onClose, onSaved, onLink, onRemove }: {
   };
   return (
     <Dialog title={`Change ${member.name}`} onClose={onClose}>
-      <Form submit="Save" onSubmit={save} error={error} onCancel={onClose}>
+      <Form submit="Save" onSubmit={save} error={error} onError={setError} onCancel={onClose}>
         <TextField
           label="Name" value={name} onInput={(text) => edited.set({ name: text })} required
           maxLength={100} autoComplete="off" error={errors.name}

@@ -50,21 +50,17 @@ function Password({ hasPassword, onChanged }: { hasPassword: boolean; onChanged(
   const [error, setError] = useState<unknown>(null);
   const errors = fieldErrors(error);
   const save = async (): Promise<void> => {
-    try {
-      await unwrap(api.PUT("/user/password", {
-        body: { password, ...hasPassword ? { current_password: current } : {} },
-      }));
-      setCurrent("");
-      setPassword("");
-      setError(null);
-      toasts.notify("Your password is changed. You are signed out everywhere else.");
-      onChanged();
-    } catch (failure) {
-      setError(failure);
-    }
+    await unwrap(api.PUT("/user/password", {
+      body: { password, ...hasPassword ? { current_password: current } : {} },
+    }));
+    setCurrent("");
+    setPassword("");
+    setError(null);
+    toasts.notify("Your password is changed. You are signed out everywhere else.");
+    onChanged();
   };
   return (
-    <Form submit="Change password" onSubmit={save} error={error}>
+    <Form submit="Change password" onSubmit={save} error={error} onError={setError}>
       {hasPassword && (
         <TextField
           label="Current password" type="password" value={current} onInput={setCurrent} required

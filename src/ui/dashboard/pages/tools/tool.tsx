@@ -28,21 +28,17 @@ function NewToolPage() {
   const [error, setError] = useState<unknown>(null);
   const [isDone, setDone] = useState(false);
   const create = async (): Promise<void> => {
-    try {
-      const { data } = await unwrap(api.POST("/user/tools", { body: bodyOf(fields) }));
-      // Drawn before the address changes: nothing is unsaved any more.
-      setDone(true);
-      setTimeout(() => void (location.hash = `#/tools/${data.id}`));
-    } catch (failure) {
-      setError(failure);
-    }
+    const { data } = await unwrap(api.POST("/user/tools", { body: bodyOf(fields) }));
+    // Drawn before the address changes: nothing is unsaved any more.
+    setDone(true);
+    setTimeout(() => void (location.hash = `#/tools/${data.id}`));
   };
   const isDirty = !isDone && JSON.stringify(fields) !== JSON.stringify(EMPTY);
   return (
     <Page title="New tool" back={BACK}>
       <div class="grid two">
         <Card title="What it calls">
-          <Form submit="Create" needs="build" error={error} onSubmit={create}>
+          <Form submit="Create" needs="build" error={error} onError={setError} onSubmit={create}>
             <ToolForm fields={fields} errors={fieldErrors(error)} onChange={setFields} />
           </Form>
         </Card>

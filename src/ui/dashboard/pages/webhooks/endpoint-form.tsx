@@ -28,18 +28,17 @@ export function EndpointDialog({ endpoint, onClose, onSaved }: {
     return unwrap(api.PUT("/user/webhook-endpoints/{id}", { params, body }));
   };
   const save = async (): Promise<void> => {
-    try {
-      const { data } = endpoint
-        ? await change(endpoint.id)
-        : await unwrap(api.POST("/user/webhook-endpoints", { body: bodyOf(edited.fields) }));
-      onSaved(data);
-    } catch (failure) {
-      setError(failure);
-    }
+    const { data } = endpoint
+      ? await change(endpoint.id)
+      : await unwrap(api.POST("/user/webhook-endpoints", { body: bodyOf(edited.fields) }));
+    onSaved(data);
   };
   return (
     <Dialog title={endpoint ? "Edit endpoint" : "New endpoint"} isWide onClose={onClose}>
-      <Form submit={endpoint ? "Save" : "Create"} onSubmit={save} error={error} onCancel={onClose}>
+      <Form
+        submit={endpoint ? "Save" : "Create"} error={error} onError={setError}
+        onSubmit={save} onCancel={onClose}
+      >
         <TextField
           label="URL" type="url" value={url} required error={errors.url}
           onInput={(text) => edited.set({ url: text })}
