@@ -8,10 +8,11 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test, type TestContext } from "node:test";
 import Database from "better-sqlite3";
+import pg from "pg";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { askUntil } from "#support/asking.ts";
-import { aboutTheFile } from "#support/engines.ts";
+import { aboutTheFile, databaseAt, withoutPostgres } from "#support/engines.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { MAIN } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
@@ -39,21 +40,14 @@ const waitingFor = (gate: string, instead = ""): string => `
     return exec.call(this, sql);
   };`;
 
-interface Starting { child: ChildProcess; port: number; open(): void; said(): string }
+interface Starting { child: ChildProcess; port: number; said(): string }
 
-async function startSlowly(
-  context: TestContext, { instead = "", isOld = true } = {},
+async function start(
+  context: TestContext, dataDir: string, env: Record<string, string>,
 ): Promise<Starting> {
-  const dataDir = testDataDir();
-  if (isOld) olderDatabase(dataDir);
-  const gate = join(dataDir, "gate");
   const port = await freePorts();
-  const code = encodeURIComponent(waitingFor(gate, instead));
   const child = spawn(process.execPath, [MAIN], {
-    env: {
-      PARLEY_PORT: String(port), PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "off",
-      NODE_OPTIONS: `--import=data:text/javascript,${code}`,
-    },
+    env: { PARLEY_PORT: String(port), PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "off", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   context.after(async () => {
@@ -64,7 +58,20 @@ async function startSlowly(
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on("line", (line) => void (said += `${line}\n`));
   }
-  return { child, port, open: () => writeFileSync(gate, ""), said: () => said };
+  return { child, port, said: () => said };
+}
+
+async function startSlowly(
+  context: TestContext, { instead = "", isOld = true } = {},
+): Promise<Starting & { open(): void }> {
+  const dataDir = testDataDir();
+  if (isOld) olderDatabase(dataDir);
+  const gate = join(dataDir, "gate");
+  const code = encodeURIComponent(waitingFor(gate, instead));
+  const starting = await start(context, dataDir, {
+    NODE_OPTIONS: `--import=data:text/javascript,${code}`,
+  });
+  return { ...starting, open: () => writeFileSync(gate, "") };
 }
 
 interface Answer { status: number; retryAfter: string | undefined; body: unknown }
@@ -125,4 +132,27 @@ test("[OP231] a start that fails after a long while ends with its sentence and i
   open();
   assert.deepEqual(await closed, [69, null]);
   assert.match(said(), /^parley: no more room$/m);
+});
+
+test("[OP232] a node that waits for another to bring PostgreSQL up to date lives meanwhile, and is not ready", {
+  skip: withoutPostgres,
+}, async (context) => {
+  const dataDir = testDataDir();
+  const database = await databaseAt(dataDir, "durable");
+  for (const text of ["DROP SCHEMA public CASCADE", "CREATE SCHEMA public"]) {
+    await database.query(text);
+  }
+  const other = new pg.Client({ connectionString: database.url });
+  await other.connect();
+  await other.query("SELECT pg_advisory_lock(7303, 0)");
+  const { child, port } = await start(context, dataDir, { PARLEY_DATABASE_URL: database.url });
+  await untilStatus(port, "/livez", 200);
+  assert.equal((await ask(port, "/readyz"))?.status, 503);
+  assert.equal((await ask(port, "/api/user/me"))?.status, 503);
+  await other.end();
+  await untilStatus(port, "/readyz", 200);
+  const exited = once(child, "exit");
+  child.kill("SIGTERM");
+  assert.deepEqual(await exited, [0, null]);
+  await database.drop();
 });
