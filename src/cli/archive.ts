@@ -4,7 +4,8 @@
 // list of its contents is its last entry, so that an archive that was cut off is known as such.
 import {
   chmodSync, closeSync, copyFileSync, existsSync, linkSync, lstatSync, mkdtempSync,
-  openSync, readdirSync, readFileSync, readSync, rmSync, symlinkSync, writeFileSync,
+  openSync, readdirSync, readFileSync, readSync, rmSync, statfsSync, statSync, symlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { create, extract } from "tar";
@@ -14,7 +15,7 @@ import { hasNoRoom, makeFolder, settleFile, writingTo } from "#core/disk.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
 import { backupDatabase, inspectDatabase, passPositions } from "#storage/engines/sqlite/backup.ts";
 import {
-  databasePath, lockBackups, PACKED, removeStaged, STAGING,
+  BESIDE, databasePath, lockBackups, PACKED, removeStaged, STAGING,
 } from "#storage/engines/sqlite/database.ts";
 import {
   isRestoring, keptName, putInPlace, stageRestore,
@@ -80,7 +81,26 @@ function sizesIn(folder: string): Record<string, number> {
   const paths = [basename(databasePath("")), SECRET,
     ...FOLDERS.flatMap((name) => filesIn(join(folder, name)).map((file) => `${name}/${file}`))];
   return Object.fromEntries(paths.filter((path) => existsSync(join(folder, path)))
-    .map((path) => [path, lstatSync(join(folder, path)).size]));
+    .map((path) => [path, statSync(join(folder, path)).size]));
+}
+
+/** So many times what is copied: the server goes on writing meanwhile. */
+const COPY_ROOM = 1.1;
+
+/** The copy lies where the backup goes when the data folder's disk has no room for it. */
+async function copyDatabase(dataDir: string, folder: string, target: string): Promise<void> {
+  const { bavail, bsize } = statfsSync(dataDir);
+  const paths = [databasePath(dataDir), `${databasePath(dataDir)}-wal`].filter(existsSync);
+  const bytes = paths.reduce((sum, path) => sum + statSync(path).size, 0);
+  if (bavail * bsize > bytes * COPY_ROOM) {
+    return writingTo(dataDir, () => backupDatabase(dataDir, databasePath(folder)));
+  }
+  await writingTo(target, async () => {
+    const beside = mkdtempSync(join(dirname(target), STAGING));
+    symlinkSync(beside, join(folder, BESIDE));
+    await backupDatabase(dataDir, databasePath(beside));
+    symlinkSync(databasePath(beside), databasePath(folder));
+  });
 }
 
 interface Made {
@@ -90,12 +110,14 @@ interface Made {
 }
 
 /** Writes the backup; nothing is left of it when it cannot be whole. */
-export function makeArchive(config: Config, target: string): Promise<Made> {
+export function makeArchive(config: Config, file: string): Promise<Made> {
   const dataDir = config.PARLEY_DATA_DIR;
+  const target = resolve(file);
   return staged(dataDir, async (folder) => {
     // Before and after the database: whatever file it names was there at one of the two.
     linkFiles(dataDir, folder);
-    await writingTo(dataDir, () => backupDatabase(dataDir, databasePath(folder)));
+    makeFolder(dirname(target));
+    await copyDatabase(dataDir, folder, target);
     linkFiles(dataDir, folder);
     const secret = findSecret(config.PARLEY_SECRET, dataDir);
     const holdsSecret = config.PARLEY_SECRET === null && secret !== null;
@@ -105,13 +127,12 @@ export function makeArchive(config: Config, target: string): Promise<Made> {
       format: FORMAT, secret_mark: secret === null ? null : secretMark(secret, "parley backup"), files,
     };
     writeFileSync(join(folder, CONTENTS), JSON.stringify(contents));
-    makeFolder(dirname(resolve(target)));
-    const partial = `${resolve(target)}.partial`;
+    const partial = `${target}.partial`;
     symlinkSync(partial, join(folder, PACKED));
-    const how = { gzip: { level: 1 }, portable: true, strict: true, mode: 0o600 };
-    await writingTo(resolve(target), async () => {
+    const how = { gzip: { level: 1 }, portable: true, strict: true, mode: 0o600, follow: true };
+    await writingTo(target, async () => {
       await create({ cwd: folder, file: partial, ...how }, [...Object.keys(files), CONTENTS]);
-      settleFile(partial, resolve(target));
+      settleFile(partial, target);
     });
     return { files: Object.keys(files).length, holdsSecret };
   });

@@ -296,26 +296,36 @@ const noSmallDisk = spawnSync("unshare", ["-m", "true"]).status === 0
   ? false
   : "needs a mount of its own";
 
+/** What the script says, and what it leaves on a small disk that is mounted at `small`. */
+function runIn(small: string, dataDir: string, file: string, script: string): string {
+  const run = ["-m", "sh", "-c", SMALL_DISK, small, "sh", "-c", `${script}; ls -A "$0"`, small];
+  const ran = spawnSync("unshare", [...run, process.execPath, CLI], {
+    encoding: "utf8", env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, FILE: file },
+  });
+  return ran.stdout + ran.stderr;
+}
+
+test("[CL150] a backup that goes elsewhere is made where the data folder has no room for a copy; what a dead one left goes with the next", { skip: noSmallDisk }, async () => {
+  const [dir, small, folder, dead] = [await folderOf("large"), newDir(), newDir(), newDir()];
+  const file = join(folder, "copy.tar.gz");
+  const said = runIn(small, small, file, `cp ${databasePath(dir)} "$0/parley.db"
+    mkdir "$0/.staging-first"; ln -s ${dead} "$0/.staging-first/beside"; "$@" backup "$FILE"`);
+  assert.match(said, /^backed up to (?!.*\.staging)/s);
+  assert.deepEqual([existsSync(dead), ...readdirSync(folder)], [false, "copy.tar.gz"]);
+  assert.equal((await parley(newDir(), ["restore", file])).code, 0);
+});
+
 test("[CL103] [CL110] what has no room is named: where the backup goes, or the data folder; nothing is left of it", { skip: noSmallDisk }, async () => {
   const dir = await folderOf("large");
   writeFileSync(join(dir, "recordings", "long.wav"), randomBytes(2 ** 21));
   const file = join(newDir(), "all.tar.gz");
   assert.equal((await parley(dir, ["backup", file])).code, 0);
   const small = newDir();
-  const inSmall = (dataDir: string, script: string): string => {
-    const run = ["-m", "sh", "-c", SMALL_DISK, small, "sh", "-c", `${script}; ls -A "$0"`, small];
-    const ran = spawnSync("unshare", [...run, process.execPath, CLI], {
-      encoding: "utf8", env: { PATH: process.env.PATH ?? "", PARLEY_DATA_DIR: dataDir, FILE: file },
-    });
-    return ran.stdout + ran.stderr;
-  };
+  const inSmall = (dataDir: string, script: string): string => runIn(small, dataDir, file, script);
   const full = (path: string): string => `parley: ${path} cannot be written: the disk is full\n`;
   const target = join(small, "copy.tar.gz");
   assert.equal(inSmall(dir, '"$@" backup "$0/copy.tar.gz"'), full(target));
   assert.equal(inSmall(small, '"$@" restore "$FILE"'), `server.lock\n${full(small)}`);
-  cpSync(databasePath(dir), join(dir, "copy.db"));
-  const staging = inSmall(small, `cp ${join(dir, "copy.db")} "$0/parley.db"; "$@" backup "$FILE.2"`);
-  assert.ok(staging.endsWith(full(small)) && !staging.includes(".staging"), staging);
   const filled = `cp -r ${join(dir, "parley.db")} ${join(dir, "secret")} "$0"; cat /dev/zero > "$0/fill"`;
   const asked = ['backup "$FILE.3"', "key create", "doctor"].map((what) =>
     inSmall(small, `${filled} 2> "$FILE.lost"; "$@" ${what}`));

@@ -179,12 +179,16 @@ const stagedIn = (dataDir: string): string[] =>
 
 /** In there: leads to the file that it is packed into until that is whole. */
 export const PACKED = "packed";
+/** Leads to the folder of the database's copy, where that is not in there. */
+export const BESIDE = "beside";
 
 export function removeStaged(folder: string): void {
-  try {
-    rmSync(readlinkSync(join(folder, PACKED)), { force: true });
-  } catch {
-    // It was not begun, or is where whoever comes next may not write.
+  for (const link of [PACKED, BESIDE]) {
+    try {
+      rmSync(readlinkSync(join(folder, link)), { force: true, recursive: link === BESIDE });
+    } catch {
+      // It was not begun, or is where whoever comes next may not write.
+    }
   }
   rmSync(folder, { recursive: true, force: true });
 }
