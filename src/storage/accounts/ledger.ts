@@ -334,14 +334,14 @@ export function createLedgerReader(reader: Reader): LedgerReader {
   };
 }
 
-const MATCHES = `account_id = @accountId
-  AND (CAST(@kind AS TEXT) IS NULL OR kind = @kind)
-  AND (CAST(@reference AS TEXT) IS NULL OR reference = @reference)
-  AND (CAST(@prefix AS TEXT) IS NULL OR substr(reference, 1, length(@prefix)) = @prefix)`;
-/** Those of a few days, found by when they were made. */
+const MATCHES = "account_id = @accountId AND (CAST(@kind AS TEXT) IS NULL OR kind = @kind)";
+/** To be counted: by when they were made, in the index alone. */
 const IN_TIME = `${MATCHES} AND created_at >= @from AND created_at < @to`;
 // In the order of the chain, whatever is asked for: entries are read along the primary key.
 const ALONG = `${MATCHES} AND +created_at >= @from AND +created_at < @to`;
+const NAMED = `${ALONG}
+  AND (CAST(@reference AS TEXT) IS NULL OR reference = @reference)
+  AND (CAST(@prefix AS TEXT) IS NULL OR substr(reference, 1, length(@prefix)) = @prefix)`;
 
 const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFilter) => ({
   accountId,
@@ -355,13 +355,13 @@ const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFil
 });
 
 /** Few at most, found by name: all that a conversation was charged begins with `turn:17.`. */
-const OF_THING = `reference >= @least AND reference < @beyond AND +${ALONG}`;
+const OF_THING = `reference >= @least AND reference < @beyond AND +${NAMED}`;
 /** All but messages, which are most. */
 const OF_KIND = `account_id = @accountId AND kind <> 'message' AND kind = @kind
   AND +created_at >= @from AND +created_at < @to`;
 
-function readsFor({ reference, kind }: EntryFilter): "along" | "ofKind" | "ofThing" {
-  if (reference) return !reference.isPrefix || reference.text.endsWith(".") ? "ofThing" : "along";
+function readsFor({ reference, kind }: EntryFilter): "along" | "named" | "ofKind" | "ofThing" {
+  if (reference) return !reference.isPrefix || reference.text.endsWith(".") ? "ofThing" : "named";
   return kind === undefined || kind === "message" ? "along" : "ofKind";
 }
 
@@ -378,6 +378,7 @@ const pageReads = (sql: Sql, matches: string, counted = matches) => ({
 
 const statementReads = perSession((sql) => ({
   along: pageReads(sql, ALONG, IN_TIME),
+  named: pageReads(sql, NAMED),
   ofThing: pageReads(sql, OF_THING),
   ofKind: pageReads(sql, OF_KIND),
   account: sql.prepare<object, AccountRow>(`
