@@ -1,9 +1,8 @@
 // The model catalog: the operator's own or the shipped one. Called by serve.ts and the commands.
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { readFileSync } from "node:fs";
 import { environmentValue, type Config } from "#config/config.ts";
-import { whyUnread } from "#core/disk.ts";
+import { readText, whyUnread } from "#core/disk.ts";
 import { programFile } from "#core/program.ts";
 import { connecting } from "#outbound/connect.ts";
 import { Client, request } from "#outbound/undici.ts";
@@ -22,7 +21,7 @@ export function loadModels(config: Config, valueOf = environmentValue): ModelsOu
   const path = config.PARLEY_MODELS_FILE ?? CATALOG_FILE;
   let value: unknown;
   try {
-    value = JSON.parse(readFileSync(path, "utf8"));
+    value = JSON.parse(readText(path));
   } catch (error) {
     const problems = [`the model catalog ${path} cannot be read: ${whyUnread(error)}`];
     return { kind: "invalid", problems };

@@ -126,6 +126,25 @@ test("[OP223] a file of texts that is wrong is named in one sentence, exit 78", 
   }
 });
 
+test("[OP243] files of texts, models and plans may begin with the byte order mark of Windows' editors", () => {
+  const dataDir = testDataDir();
+  mkdirSync(join(dataDir, "dashboard-texts"), { recursive: true });
+  const write = (name: string, text = readFileSync(programFile(`data/${name}`), "utf8")): string => {
+    writeFileSync(join(dataDir, name), `\uFEFF${text}`);
+    return join(dataDir, name);
+  };
+  write("dashboard-texts/fi.json", '{ "Save": "Tallenna" }');
+  const { status, output } = startOnce({
+    PARLEY_DATA_DIR: dataDir,
+    PARLEY_MODELS_FILE: write("models.json"), PARLEY_PLANS_FILE: write("plans.json"),
+    // What it says last: all of them were read.
+    PARLEY_HOST: "192.0.2.1",
+  });
+  assert.match(output, /^parley: cannot listen on 192\.0\.2\.1/m);
+  assert.equal(status, 69, output);
+  rmSync(dataDir, { recursive: true });
+});
+
 test("[OP200] a service that may not ask for the machine's addresses says what it lacks, exit 78", () => {
   const dataDir = testDataDir();
   // As systemd's RestrictAddressFamilies= has it without AF_NETLINK.

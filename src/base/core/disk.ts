@@ -23,6 +23,10 @@ export function whyUnread(error: unknown): string {
   return WHY_UNREAD[code] ?? message;
 }
 
+/** A file that somebody wrote; Windows' editors put a byte order mark before it. */
+export const readText = (file: string): string =>
+  readFileSync(file, "utf8").replace(/^\uFEFF/, "");
+
 /**
  * With those above it, for nobody else to read. Node's own way of making several at once goes on
  * without end where none can be made, as below /proc.

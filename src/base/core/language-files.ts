@@ -2,8 +2,9 @@
 // whose files add a language or replace single texts, for the chat widget and for the dashboard.
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { readText } from "./disk.ts";
 import { MisconfiguredStart } from "./faults.ts";
 
 const FILE = /^([a-z]{2,3}(?:-[a-z0-9]+)*)\.json$/;
@@ -25,7 +26,7 @@ function filesOf(folder: string): Map<string, string> {
 
 function parsed(file: string): unknown {
   try {
-    return JSON.parse(readFileSync(file, "utf8"));
+    return JSON.parse(readText(file));
   } catch (error) {
     throw new MisconfiguredStart(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
   }

@@ -3,8 +3,7 @@
 // charge, where the operator says so (PARLEY_CARRIER_RATES_FILE).
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { readFileSync } from "node:fs";
-import { whyUnread } from "./disk.ts";
+import { readText, whyUnread } from "./disk.ts";
 import { microsFromDecimal, type Micros } from "./money.ts";
 import { programFile } from "./program.ts";
 import { isCountry } from "./numbering-plans.ts";
@@ -63,7 +62,7 @@ const shipped = (name: string): string => programFile(`data/${name}`);
 function readList<T extends TSchema>(file: string, schema: T): Static<T> {
   let value: unknown;
   try {
-    value = JSON.parse(readFileSync(file, "utf8"));
+    value = JSON.parse(readText(file));
   } catch (error) {
     throw new Error(`${file} cannot be read: ${whyUnread(error)}`, { cause: error });
   }
