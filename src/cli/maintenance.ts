@@ -13,7 +13,9 @@ import { createSecretBox, findSecret } from "#core/secrets.ts";
 import { createSystem, isoMicros } from "#core/system.ts";
 import { auditLedger } from "#storage/accounts/ledger-audit.ts";
 import { auditDatabase, canBeAudited, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
-import { databaseExists, databasePath, lockDataDir, openForInspection } from "#storage/engines/sqlite/database.ts";
+import {
+  databaseExists, databasePath, isServed, lockDataDir, openForInspection,
+} from "#storage/engines/sqlite/database.ts";
 import { measureCommits } from "#storage/engines/sqlite/probe.ts";
 import { namesOf, trySealed } from "#storage/engines/sqlite/sealed.ts";
 import { holdingsOf, isDatabase, makeArchive, restoreArchive } from "./archive.ts";
@@ -173,12 +175,6 @@ async function whereRoom(
   }
 }
 
-function lookForServer(dataDir: string): string {
-  const lock = lockDataDir(dataDir);
-  lock?.release();
-  return lock ? "not running" : "running";
-}
-
 function examineDisk(dataDir: string): Finding {
   const disk = statfsSync(dataDir);
   const freeGib = (disk.bavail * disk.bsize) / 2 ** 30;
@@ -193,11 +189,17 @@ function examineDisk(dataDir: string): Finding {
 
 async function examineData(config: Config): Promise<Finding[]> {
   const dataDir = config.PARLEY_DATA_DIR;
-  const findings: Finding[] = [
-    ...await whereRoom("server", dataDir, () => lookForServer(dataDir)), examineDisk(dataDir),
-  ];
   const { PARLEY_DATABASE_URL: url } = config;
+  const isThere = isFolder(dataDir);
+  const findings: Finding[] = isThere
+    ? [
+        ...await whereRoom("server", dataDir, () =>
+          (isServed(dataDir) ? "running" : "not running")),
+        examineDisk(dataDir),
+      ]
+    : [{ check: "data folder", ok: true, detail: "none yet; the first start makes it" }];
   if (url !== null) return [...findings, ...await examineServer(config, url)];
+  if (!isThere) return findings;
   return [
     ...findings,
     ...await whereRoom("durable commits", dataDir, () => `${measureCommits(dataDir)} a second`),

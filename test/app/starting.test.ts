@@ -19,7 +19,7 @@ import { createSystem } from "#core/system.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { aboutTheFile } from "#support/engines.ts";
-import { MAIN, startProcess } from "#support/process.ts";
+import { CLI, MAIN, startProcess } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
 test("[OP149] metrics are for this machine or the token, strangers add no series", async () => {
@@ -142,6 +142,18 @@ test("[OP243] files of texts, models and plans may begin with the byte order mar
   });
   assert.match(output, /^parley: cannot listen on 192\.0\.2\.1/m);
   assert.equal(status, 69, output);
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP244] doctor leaves nothing in a data folder that no server has begun, and makes none", () => {
+  const dataDir = testDataDir();
+  for (const folder of [join(dataDir, "none", "yet"), dataDir]) {
+    const said = execFileSync(process.execPath, [CLI, "doctor"], {
+      env: { PARLEY_DATA_DIR: folder }, encoding: "utf8",
+    });
+    assert.match(said, /^ok +model /m);
+    assert.deepEqual(readdirSync(dataDir), []);
+  }
   rmSync(dataDir, { recursive: true });
 });
 

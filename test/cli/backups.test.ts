@@ -331,7 +331,7 @@ test("[CL103] [CL110] what has no room is named: where the backup goes, or the d
     inSmall(small, `${filled} 2> "$FILE.lost"; "$@" ${what}`));
   assert.ok(asked[0]?.endsWith(full(small)), asked[0]);
   assert.match(asked[1] ?? "", /cannot be written: the disk refused it|could not be written: .*full/);
-  const findings = /^WRONG +server .*: the disk is full$.*^WRONG +free disk .*^WRONG +durable commits .*: the disk is full$.*^WRONG +database .* cannot be written: .*^ok +model /ms;
+  const findings = /^ok +server +not running$.*^WRONG +free disk .*^WRONG +durable commits .*: the disk is full$.*^WRONG +database .* cannot be written: .*^ok +model /ms;
   assert.match(asked[2] ?? "", findings);
 });
 

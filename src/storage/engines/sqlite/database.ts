@@ -1,7 +1,7 @@
 // Opens the database file: pragmas, migrations, the lock that keeps two servers off one folder.
 // better-sqlite3 is imported here and nowhere else; siblings take its types from this file.
 import Database from "better-sqlite3";
-import { chmodSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
 import { isOurs, isOwned, makeFolder } from "#core/disk.ts";
@@ -155,13 +155,15 @@ function holdFile(path: string): Db | null {
   }
 }
 
+const LOCK = "server.lock";
+
 /**
  * Holds the data folder for one server process; null when it is taken. A restore that died is
  * brought to its end first.
  */
 export function lockDataDir(dataDir: string): { release(): void } | null {
   if (!databaseExists(dataDir)) makeFolder(dataDir);
-  const db = holdFile(join(dataDir, "server.lock"));
+  const db = holdFile(join(dataDir, LOCK));
   try {
     if (db) finishRestore(dataDir);
   } catch (error) {
@@ -169,6 +171,14 @@ export function lockDataDir(dataDir: string): { release(): void } | null {
     throw error;
   }
   return db && { release: () => void db.close() };
+}
+
+/** Whether a server runs there. No file is made: root's would keep the folder's own user out. */
+export function isServed(dataDir: string): boolean {
+  if (!existsSync(join(dataDir, LOCK))) return false;
+  const lock = lockDataDir(dataDir);
+  lock?.release();
+  return lock === null;
 }
 
 /** Begins the name of a folder that a backup is packed from. */
