@@ -5,6 +5,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { outboundEnvironment } from "#config/proxy.ts";
+import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
@@ -107,6 +108,8 @@ export type ExtractorMessage =
 interface Job extends ExtractorJob {
   chunks: Chunk[];
   resolve(result: ExtractorResult): void;
+  /** It could not be begun, which is no fault of the document's. */
+  reject(error: Fault): void;
 }
 
 /** How long pages are fetched. */
@@ -159,7 +162,7 @@ class Supervisor implements Extractor {
       };
       signal?.addEventListener("abort", giveUp, { once: true });
       this.#waiting.push({
-        id, source, limitMs, chunks: [],
+        id, source, limitMs, chunks: [], reject,
         resolve: (result) => {
           signal?.removeEventListener("abort", giveUp);
           resolve(result);
@@ -228,6 +231,14 @@ class Reader {
     this.#job = job;
     this.#isLate = false;
     const child = this.#started();
+    // As where too many files or processes are open.
+    if (child.pid === undefined) {
+      child.once("error", (err) => log.warn({ err }, "no extractor process could be started"));
+      this.#job = null;
+      this.#child = null;
+      return job.reject(
+        new Fault(503, "No process to read documents can be started at the moment."));
+    }
     // The thread is stopped first; a process that does not even answer then is killed.
     this.#deadline = system.after(job.limitMs + LIMITS.extractorGraceMs, () => {
       log.warn({ id: job.id }, "the extractor process does not answer");

@@ -178,3 +178,29 @@ test("[KB134] a document that there was no room to read is read once there is, w
   assert.equal(fetched, asked);
   await processor.close();
 });
+
+test("[EX140] a document whose process cannot be started, as with too many files open, is refused for now and read later", () => {
+  const path = join(testDataDir(), "one.txt");
+  writeFileSync(path, "One.");
+  const script = `
+    import { closeSync, openSync } from "node:fs";
+    import { createSystem } from "#core/system.ts";
+    import { createExtractor } from "#features/knowledgebases/extraction.ts";
+    const extractor = createExtractor({ log: console, system: createSystem(), allowPrivateNetworks: [] });
+    const source = { type: "txt", path: ${JSON.stringify(path)} };
+    const open = [];
+    try {
+      for (;;) open.push(openSync("/dev/null"));
+    } catch {}
+    const refused = await extractor.extract(source).catch((error) => error.status ?? error.message);
+    for (const one of open) closeSync(one);
+    setInterval(() => undefined, 1000).unref();
+    const { kind } = await extractor.extract(source);
+    console.log(refused, kind);
+    process.exit();`;
+  const { stdout, stderr } = spawnSync("sh", [
+    "-c", 'ulimit -n 200; exec "$0" "$@"',
+    process.execPath, "--no-warnings", "--input-type=module", "-e", script,
+  ], { encoding: "utf8", timeout: 30_000 });
+  assert.equal(stdout, "503 extracted\n", stderr);
+});
