@@ -57,6 +57,10 @@ export async function serve(argv: string[]): Promise<number> {
   if (!lock) return EXIT_UNAVAILABLE;
   dieOnDefects(log);
   const signals = listenForSignals(system);
+  const waitMs = longestStopMs(config);
+  let isUp = false;
+  const late = signals.first.then(() => wait(system, waitMs));
+  void Promise.race([late, signals.second]).then(() => isUp || leaveStart(log));
   const awake = keepAwake();
   const meanwhile = answerMeanwhile({ config, log, system });
   let app: App | null = null;
@@ -67,6 +71,7 @@ export async function serve(argv: string[]): Promise<number> {
     const demo = wantsDemo ? await seedDemo(app.features) : null;
     meanwhile.end();
     announce(config, log, await app.listen(), demo);
+    isUp = true;
     const stopping = new AbortController();
     const { PARLEY_MODEL_URL: url } = config;
     if (url !== null) {
@@ -75,7 +80,6 @@ export async function serve(argv: string[]): Promise<number> {
         .then((found) => stopping.signal.aborted || warnOfModel(log, url, found));
     }
     setFlagsFromString(`--invocation-count-for-turbofan=${OPTIMIZED_AFTER_CALLS}`);
-    const waitMs = longestStopMs(config);
     const isLost = await Promise.race([signals.first.then(() => false), app.lost.then(() => true)]);
     stopping.abort();
     return isLost
@@ -165,6 +169,12 @@ function longestStopMs(config: Config): number {
   const callsMs =
     config.PARLEY_CALL_DRAIN_SECONDS * 1000 + LIMITS.callGoodbyeMs + LIMITS.callEndMs;
   return Math.max(config.PARLEY_DRAIN_SECONDS * 1000, callsMs) + LIMITS.shutdownMarginMs;
+}
+
+/** What it had begun the next start does anew. An exit would wait for the database's thread. */
+function leaveStart(log: Logger): void {
+  log.info("stopped while it was starting");
+  process.kill(process.pid, "SIGKILL");
 }
 
 async function stop(

@@ -156,3 +156,18 @@ test("[OP232] a node that waits for another to bring PostgreSQL up to date lives
   assert.deepEqual(await exited, [0, null]);
   await database.drop();
 });
+
+test("[OP260] a start that is told to stop twice ends, also in the middle of a statement", {
+  skip: aboutTheFile,
+}, async (context) => {
+  const { child, port, open, said } = await startSlowly(context, {
+    instead: "exec.call(this, 'WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+      + "SELECT count(*) FROM n');",
+  });
+  await untilStatus(port, "/livez", 200);
+  open();
+  await askUntil(() => child.kill("SIGTERM"), () => child.signalCode !== null);
+  assert.equal(child.signalCode, "SIGKILL");
+  assert.match(said(), /"msg":"stopped while it was starting"/);
+  assert.doesNotMatch(said(), /"msg":"listening"/);
+});
