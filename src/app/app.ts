@@ -184,7 +184,8 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
       }
     });
   const timers = [
-    forAll(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
+    forAll(LIMITS.inactivitySweepMs, "inactivity sweep", async () =>
+      isEven() && conversations.sweep()),
     every(LIMITS.historyKeptMs, "messages kept for turns", async () => conversations.forgetQuiet()),
     retain("attachment sweep", features.attachments.sweep),
     forAll(LIMITS.messageIndexMs, "message index", () =>

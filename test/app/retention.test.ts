@@ -7,7 +7,9 @@ import { createSystem, keepAwake, nextTurn } from "#core/system.ts";
 import { databasePath, openForInspection, openWriter } from "#storage/engines/sqlite/database.ts";
 import { aboutTheFile } from "#support/engines.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { startTestServer, testDataDir } from "#support/server.ts";
+import {
+  newAssistant, newConversation, startTestServer, testDataDir,
+} from "#support/server.ts";
 
 const EVENTS = 6000;
 const TURNS_MAX = 20_000;
@@ -83,4 +85,30 @@ test("[OP185] a server that stops does not wait until all messages are in the in
   context.after(() => awake.cancel());
   await indexMessages(store, createSystem(), () => steps === 3);
   assert.equal(steps, 3);
+});
+
+test("[OP261] a clock that jumps ahead by an hour and is set back ends no conversation; one that stays does", {
+  skip: aboutTheFile,
+}, async (context) => {
+  const system = createManualSystem();
+  const server = await startTestServer({ system });
+  context.after(() => server.close());
+  const { uuid: assistantUuid } = await newAssistant(server);
+  const uuid = await newConversation(server, assistantUuid);
+  const { conversations } = server.app.features;
+  const swept = async (ms: number): Promise<string> => {
+    const state = async (): Promise<string> => (await conversations.get(uuid)).state;
+    system.advance(ms);
+    for (let turn = 0; await state() === "open" && turn < 200; turn += 1) await nextTurn();
+    return state();
+  };
+  const HOUR_MS = 3_600_000;
+  system.step(HOUR_MS);
+  assert.equal(await swept(LIMITS.inactivitySweepMs), "open");
+  system.step(-HOUR_MS);
+  assert.equal(await swept(LIMITS.inactivitySweepMs), "open");
+  system.step(HOUR_MS);
+  assert.equal(await swept(LIMITS.inactivitySweepMs), "open");
+  await swept(LIMITS.clockBelievedMs);
+  assert.equal(await swept(LIMITS.inactivitySweepMs), "ended");
 });
