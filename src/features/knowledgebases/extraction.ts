@@ -231,11 +231,8 @@ class Reader {
     this.#job = job;
     this.#isLate = false;
     const child = this.#started();
-    // As where too many files or processes are open.
-    if (child.pid === undefined) {
-      child.once("error", (err) => log.warn({ err }, "no extractor process could be started"));
+    if (!child) {
       this.#job = null;
-      this.#child = null;
       return job.reject(
         new Fault(503, "No process to read documents can be started at the moment."));
     }
@@ -262,13 +259,23 @@ class Reader {
     await gone;
   }
 
-  #started(): ChildProcess {
+  /** Null: none can be, as where memory is short, or too many files or processes are open. */
+  #started(): ChildProcess | null {
     if (this.#child) return this.#child;
-    const born = startProcess(this.#options.allowPrivateNetworks);
-    born.on("message", (message: ExtractorMessage) => this.#take(born, message));
-    born.on("exit", (code, signal) => this.#died(born, signal ?? `code ${code}`));
-    born.on("error", (error) => this.#died(born, error.message));
-    return (this.#child = born);
+    const refused = (err: unknown): void =>
+      this.#options.log.warn({ err }, "no extractor process could be started");
+    try {
+      const born = startProcess(this.#options.allowPrivateNetworks);
+      born.on("message", (message: ExtractorMessage) => this.#take(born, message));
+      born.on("exit", (code, signal) => this.#died(born, signal ?? `code ${code}`));
+      born.on("error", (error) =>
+        (born.pid === undefined ? refused(error) : this.#died(born, error.message)));
+      this.#child = born.pid === undefined ? null : born;
+    } catch (error) {
+      // Node tells of a fork without memory so.
+      refused(error);
+    }
+    return this.#child;
   }
 
   #take(from: ChildProcess, message: ExtractorMessage): void {
@@ -310,7 +317,8 @@ class Reader {
     if (!this.#job) return;
     const reason = this.#isClosed ? STOPPING : this.#isLate ? TOO_LONG : TOO_MUCH;
     // The next document finds a process that is ready.
-    if (!this.#isClosed) this.#keepIdle(this.#started());
+    const next = this.#isClosed ? null : this.#started();
+    if (next) this.#keepIdle(next);
     this.#settle({ kind: "failed", reason });
   }
 

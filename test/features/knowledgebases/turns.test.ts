@@ -204,3 +204,26 @@ test("[EX140] a document whose process cannot be started, as with too many files
   ], { encoding: "utf8", timeout: 30_000 });
   assert.equal(stdout, "503 extracted\n", stderr);
 });
+
+test("[OP262] a document whose process the system refuses at once, as where memory is short, is refused for now, and those after it are read", () => {
+  const path = join(testDataDir(), "one.txt");
+  writeFileSync(path, "One.");
+  const script = `
+    import { createSystem } from "#core/system.ts";
+    import { createExtractor } from "#features/knowledgebases/extraction.ts";
+    const extractor = createExtractor({ log: console, system: createSystem(), allowPrivateNetworks: [] });
+    const source = { type: "txt", path: ${JSON.stringify(path)} };
+    // More than a program may be given: Node throws, as it does at a fork without memory.
+    process.env.HTTPS_PROXY = "x".repeat(200_000);
+    const refusals = await Promise.all([1, 2, 3].map(() =>
+      extractor.extract(source).catch((error) => error.status ?? error.message)));
+    delete process.env.HTTPS_PROXY;
+    setInterval(() => undefined, 1000).unref();
+    const { kind } = await extractor.extract(source);
+    console.log(String(refusals), kind);
+    process.exit();`;
+  const { stdout, stderr } = spawnSync(process.execPath, [
+    "--no-warnings", "--input-type=module", "-e", script,
+  ], { encoding: "utf8", timeout: 30_000 });
+  assert.equal(stdout, "503,503,503 extracted\n", stderr);
+});
