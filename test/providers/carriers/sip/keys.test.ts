@@ -105,6 +105,20 @@ test("[SI162] a key whose packets have new timestamps on the way, all of them or
   assert.equal(heard([...one, ...same]), "12");
 });
 
+test("[SO130] a key each of whose packets has a timestamp of its own is one, whichever are lost or late", () => {
+  const pressed = "1122#";
+  const keys = packetsOf(pressed).map((key) => key.map(({ timestamp, payload }, at) =>
+    ({ payload, timestamp: (timestamp + 160 * Math.min(at, 7)) >>> 0 })));
+  fc.assert(fc.property(fc.infiniteStream(fc.nat(3)), (draws) => {
+    const told = keys.map((key) => {
+      const late = key.filter(() => draws.next().value === 0);
+      const rest = key.filter((one) => !late.includes(one) && draws.next().value !== 0);
+      return [...rest, ...late].length === 0 ? key : [...rest, ...late];
+    });
+    assert.equal(heard(told.flat()), pressed);
+  }));
+});
+
 test("[SI161] keys that a telephone tells both as events and in INFO are told once each, whichever comes first", () => {
   const keyOf = (digit: string, from: number) => packetsOf(digit, from)[0]!;
   for (const order of [["event", "message"], ["message", "event"]]) {

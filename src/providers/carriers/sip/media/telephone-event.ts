@@ -57,24 +57,30 @@ export function writeTelephoneEvent(
 /**
  * Publishes every key once, with the first of its packets that comes, whichever that is: timestamp
  * and event are the key's name, so neither a lost end nor a lost beginning matters, nor two equal
- * keys. Relays give packets of a key new timestamps: what begins before it can have ended is it.
+ * keys. Relays give packets of a key new timestamps: what begins before it can have ended is it, as
+ * is what is as much longer as it is later.
  */
 export function createDtmfReceiver(
   onDigit: (digit: string) => void,
 ): { push(timestamp: number, payload: Buffer): void } {
   const known: string[] = [];
-  /** `extent`: the next key begins so many ticks after this one, or later. */
-  let newest: { event: number; timestamp: number; extent: number } | null = null;
+  /**
+   * `extent`: the next key begins so many ticks after this one, or later. `before`: what its
+   * packets have in common where each has a timestamp of its own.
+   */
+  let newest: { event: number; timestamp: number; extent: number; before: number } | null = null;
   return {
     push: (timestamp, payload) => {
       const parsed = parseTelephoneEvent(payload);
       const digit = parsed ? DIGITS.charAt(parsed.event) : "";
       if (!parsed || digit === "") return;
       const { event, duration, isEnd } = parsed;
-      const since = newest?.event === event ? (timestamp - newest.timestamp) >>> 0 : Infinity;
+      const last = newest?.event === event ? newest : null;
+      const since = last ? (timestamp - last.timestamp) >>> 0 : Infinity;
+      const before = (timestamp - duration) >>> 0;
       // A key held for more than 8 s goes on under a new timestamp (RFC 4733, 2.5.1.3).
       const isNext = since === DURATION_MAX;
-      const same = newest !== null && !isNext && since < newest.extent ? newest : null;
+      const same = !isNext && last && (since < last.extent || before === last.before) ? last : null;
       const extent = isEnd ? duration : Math.max(same?.extent ?? 0, duration + 1);
       if (same) same.extent = extent;
       const name = `${timestamp} ${event}`;
@@ -82,7 +88,7 @@ export function createDtmfReceiver(
       known.push(name);
       if (known.length > REMEMBERED) known.shift();
       if (same) return;
-      newest = { event, timestamp, extent };
+      newest = { event, timestamp, extent, before };
       if (!isNext) onDigit(digit);
     },
   };
