@@ -64,9 +64,9 @@ const STYLES: [RegExp, ...Versions][] = [
   [/:open\b|::details-content/, 133, 143, 26.5],
 ];
 
-/** It does without where there is none: adopted styles (dress.ts), sentences (announce.ts). */
+/** It does without adopted styles (dress.ts), sentences (announce.ts), the top layer (shell.ts). */
 const ASKED_FOR: Record<string, string[]> = {
-  "widget.js": ["adoptedStyleSheets"],
+  "widget.js": ["adoptedStyleSheets", ":popover-open"],
   "widget-chat.js": ["adoptedStyleSheets", "Intl.Segmenter"],
   "widget-call.js": ["adoptedStyleSheets"],
 };

@@ -33,6 +33,19 @@ function createLauncher({ options, actions, say }: ShellParts) {
   };
 }
 
+/**
+ * Where a page moves or filters all its body, what is fixed goes by that and not by the window: the
+ * browser's top layer is out of its reach. Only there: it covers what a page has over the widget.
+ */
+function raise(root: HTMLElement): void {
+  if (!root.isConnected || !root.showPopover || root.matches(":popover-open")) return;
+  const places = (): string =>
+    JSON.stringify([...root.children].map((part) => part.getBoundingClientRect()));
+  const before = places();
+  root.showPopover?.();
+  if (places() === before) root.hidePopover?.();
+}
+
 /** What the assistant's settings and the page's attributes decide. */
 function dress(root: HTMLElement, { options, say }: ShellParts, { talk }: Shown): void {
   const { widget_settings: widget = {}, texts_language: language = "" } = talk.settings ?? {};
@@ -47,6 +60,7 @@ function dress(root: HTMLElement, { options, say }: ShellParts, { talk }: Shown)
   root.lang = language;
   root.dir = say("direction") === "rtl"
     ? "rtl" : getComputedStyle(document.documentElement).direction;
+  raise(root);
 }
 
 /** Loads the panel's bundle; a failed load is tried again under another address. */
@@ -71,7 +85,7 @@ export function createShell(parts: ShellParts): View {
   const greeting = createGreeting({
     name: `assistant-chat greeted ${options.origin} ${options.assistant}`, say, open: actions.open,
   });
-  const root = make("div", { class: "root", hidden: "" }, launcher, greeting.element);
+  const root = make("div", { class: "root", hidden: "", popover: "manual" }, launcher, greeting.element);
   // What is typed here is no shortcut of the page.
   for (const type of ["keydown", "keypress", "keyup"]) {
     root.addEventListener(type, (event) => event.stopPropagation());
@@ -108,6 +122,7 @@ export function createShell(parts: ShellParts): View {
   };
   const draw = (shown: Shown): void => {
     const { talk, call } = shown;
+    const wasOpen = launcher.hidden;
     if (talk.settings !== dressed || call.isLive !== last?.call.isLive) {
       dress(root, parts, shown);
       fill(shown);
@@ -120,6 +135,7 @@ export function createShell(parts: ShellParts): View {
     launcher.hidden = talk.isOpen && panel !== null;
     if (panel) panel.draw(shown);
     else if (talk.isOpen && !isLoading) bring();
+    if (launcher.hidden !== wasOpen) raise(root);
   };
   return {
     draw,

@@ -167,6 +167,27 @@ test("[WG238] no rule a page has for all its elements changes or covers the widg
   assert.deepEqual(places[1], places[0]);
 });
 
+test("[WG280] on a page that moves or filters all its body the widget keeps to the window", { skip }, async () => {
+  const places: unknown[] = [];
+  for (const css of ["/* none */", "body { transform: translateZ(0) }", "body { filter: grayscale(1) }"]) {
+    await withWidget({ ...LAX }, async (seen) => {
+      await seen.launcher.waitFor();
+      await seen.page.addStyleTag({ content: css });
+      const there = [];
+      await open(seen);
+      there.push(await seen.panel.boundingBox());
+      assert.equal(await seen.box.evaluate((box) => box.matches(":focus")), true, css);
+      await seen.page.keyboard.press("Escape");
+      await seen.launcher.waitFor();
+      there.push(await seen.launcher.boundingBox());
+      assert.equal(await seen.launcher.evaluate((button) => button.matches(":focus")), true, css);
+      places.push(there);
+    });
+  }
+  assert.deepEqual(places[1], places[0]);
+  assert.deepEqual(places[2], places[0]);
+});
+
 test("[WG239] what is typed in the widget is no shortcut of the page, and a printed page has no widget", { skip }, async () => {
   await withWidget({
     prepare: `window.heard = [];
