@@ -136,15 +136,16 @@ function createFiles(
     if (conversation === null) throw new Error("there is no conversation");
     const attachment = await api.attach(conversation, file);
     if (state.talk.conversation !== conversation) return;
-    state.set({ ...state.talk, attached: [...state.talk.attached, attachment].slice(-FILES_MAX) });
+    state.set({ ...state.talk, attached: [...state.talk.attached, attachment] });
   };
   return {
     fileOf: (id) => api.fileOf(state.talk.conversation ?? "", id),
     detach: (id) =>
       state.set({ ...state.talk, attached: state.talk.attached.filter((one) => one.id !== id) }),
     attach: (files) => {
-      state.fileProblem = "";
-      for (const file of files.slice(0, FILES_MAX - state.talk.attached.length)) {
+      const room = FILES_MAX - state.talk.attached.length - state.uploads;
+      state.fileProblem = files.length > room ? say("attach_many", { max: FILES_MAX }) : "";
+      for (const file of files.slice(0, Math.max(0, room))) {
         state.fileProblem = refusalOf(file) || state.fileProblem;
         if (refusalOf(file) !== "") continue;
         state.uploads += 1;

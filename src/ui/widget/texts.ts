@@ -12,7 +12,7 @@ export type TextKey =
   | "away" | "away_until" | "callback" | "callback_name" | "callback_phone" | "callback_wish"
   | "callback_either" | "callback_thanks" | "callback_failed"
   | "queue" | "cancel" | "transcript" | "email" | "transcript_sent" | "transcript_failed"
-  | "attach" | "attach_large" | "attach_kind" | "attach_failed" | "attach_remove"
+  | "attach" | "attach_large" | "attach_kind" | "attach_many" | "attach_failed" | "attach_remove"
   | "joined" | "left" | "you" | "assistant" | "colleague" | "not_sent" | "using" | "writing"
   | "stopped" | "log" | "dismiss" | "more" | "rate_up" | "rate_down" | "csat_title" | "csat_score" | "csat_comment"
   | "csat_thanks" | "skip"

@@ -109,6 +109,26 @@ test("[WG228] [WG270] [WG271] files are chosen, pasted or dropped, may be taken 
   });
 });
 
+test("[WG281] who chooses more files than a message takes is told so", { skip }, async () => {
+  await withWidget({ settings: { widget_settings: { attachments: true } } }, async (seen) => {
+    await begun(seen);
+    const [field, chosen] = [seen.page.locator("input[type=file]"), seen.panel.locator(".chosen button")];
+    const choose = (names: string[]) => field.setInputFiles(names.map((name) =>
+      ({ name, mimeType: "application/pdf", buffer: Buffer.from(`%PDF-1.7 ${name}`) })));
+    const told = seen.page.getByText("A message takes at most 4 files.");
+    await choose(["1.pdf", "2.pdf", "3.pdf", "4.pdf", "5.pdf"]);
+    await told.waitFor();
+    await chosen.nth(3).waitFor();
+    await chosen.first().click();
+    await choose(["6.pdf"]);
+    await told.waitFor({ state: "hidden" });
+    await seen.page.getByRole("button", { name: "Remove 6.pdf" }).waitFor();
+    await choose(["7.pdf"]);
+    await told.waitFor();
+    assert.equal(await chosen.count(), 4);
+  });
+});
+
 test("[WG229] the chat is asked for by e-mail in the menu, where it is offered", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const { page } = seen;
