@@ -1,6 +1,7 @@
 // One call over a hosted carrier while it lasts, in the main thread: what the carrier reports, what
 // its stream says and what we ask of it over REST, as events of one leg. It stays known for a while
 // after its end: a call that goes on at the carrier without us is hung up. Made by hosted.ts.
+import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { wait, type System, type Timer } from "#core/system.ts";
 import type { CallReport, HostedCalls, HostedDial } from "#providers/carriers/hosted/port.ts";
@@ -289,7 +290,11 @@ export class HostedCall {
       await carrier.transfer({ callId: this.#carrierId, to, callerId, statusUrl });
     } catch (error) {
       log.warn({ err: error, call_id: callId }, "a call could not be handed on");
-      return this.#end("failed", `the carrier refused the transfer: ${messageOf(error)}`);
+      if (this.#stream) {
+        return this.#end("failed", `the carrier refused the transfer: ${messageOf(error)}`);
+      }
+      // Its sound is gone: taken by a transfer whose answer is lost, or whoever called hung up.
+      if (!(error instanceof ProviderError && error.retryable)) return this.#end("far_hung_up");
     }
     this.#isHandedOn = true;
     this.#end("transferred");

@@ -1,0 +1,57 @@
+// Calls over a hosted carrier whose interface fails, or answers too late, in the middle of them.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
+import { startTwilioWorld } from "#support/server-with-twilio.ts";
+import type { Behaviour } from "#support/twilio-front.ts";
+
+const model = await startScriptedModel();
+const world = await startTwilioWorld({
+  PARLEY_MODEL_URL: model.url, PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
+});
+after(async () => {
+  await world.close();
+  await model.close();
+});
+const { front } = world;
+
+/** A call that is handed on, whose stream stops before Twilio answers so. */
+async function handingOn(answer: Behaviour) {
+  model.script(callingOnce("transfer_call", {}, ["One ", "moment."]));
+  const desk = await world.desk({ tools: [
+    { type: "collect_keypad" },
+    { type: "call_transfer", description: "", phone_number: "+14155550177", custom: false },
+  ] });
+  const placed = await world.dial(desk.id);
+  const phone = await world.phone({ document: placed.document, callSid: placed.sid });
+  await phone.hears("Hi there.");
+  await phone.until(() => phone.messages.some(({ event }) => event === "mark"));
+  front.behave(async ({ kind, form }) => {
+    if (kind !== "update" || !form.has("Twiml")) return "pass";
+    phone.hangUp();
+    await phone.closed();
+    return answer;
+  });
+  phone.press("1#");
+  return placed;
+}
+
+/** Its record at its end, whichever. */
+const endOf = (callId: number) => Promise.race(
+  ["ended_by_customer", "completed", "failed"].map((status) => world.when(callId, status)));
+
+test("[TW110] whoever hangs up while they are handed on has hung up, and the call has not failed", async () => {
+  const { callId } = await handingOn({ status: 404, body: { code: 20404 } });
+  const call = await endOf(callId);
+  assert.deepEqual([call.end_reason, call.failure_reason], ["customer_hung_up", null]);
+  assert.equal(call.total_cost, 0.05);
+  assert.equal(call.transfers[0].status, "failed");
+});
+
+test("[TW111] a transfer that the carrier makes and whose answer is lost is not hung up", async () => {
+  const { callId, sid } = await handingOn("lose");
+  const call = await endOf(callId);
+  assert.deepEqual([call.end_reason, call.transfers[0].status], ["transferred", "completed"]);
+  await world.server.app.close();
+  assert.equal(front.count("update", sid), 1);
+});
