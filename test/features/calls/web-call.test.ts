@@ -307,3 +307,20 @@ test("[WT30] a colleague is called for as long as the balance lasts, wherever th
   const { body: { transfers: [one] } } = await server.call("GET", `/user/calls/${callId}`, { key });
   assert.ok(one.created_at <= one.finished_at, JSON.stringify(one));
 });
+
+test("[CR561] what was heard before keys broke it off is on record, though the page hangs up before it says how much", async () => {
+  const { caller } = await startCall({
+    initial_message: "For sales press one, for all the rest stay on the line until we come.",
+    tools: [{ type: "collect_keypad" }],
+  });
+  const send = caller.send.bind(caller);
+  caller.send = (message) => {
+    if (!("played_ms" in message)) send(message);
+  };
+  await caller.until(() => caller.words.length === 4);
+  for (const digit of ["1", "#"]) caller.send({ type: "dtmf", digit });
+  await caller.until(() => caller.messages.some(({ type }) => type === "clear"));
+  caller.send({ type: "end" });
+  const { transcript } = await record(caller.callId, "ended_by_customer");
+  assert.match(String(transcript), /^AI: For sales press one,[^\n]*\nCustomer: \[Keypad input: 1\]$/);
+});

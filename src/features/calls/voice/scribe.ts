@@ -27,6 +27,8 @@ export class Scribe<Said extends Spoken = Spoken> {
   readonly #nowMs: () => number;
   readonly #answeredAtMs: number;
   readonly #begun = new Map<Utterance, { speech: Said; startMs: number }>();
+  /** Not on record yet: how much of it the far end has dropped is being asked. */
+  #brokenOff: Said | null = null;
   #speechStartMs: number | null = null;
   /** The part of the customer's present turn that is on record already. */
   #recorded = "";
@@ -58,6 +60,7 @@ export class Scribe<Said extends Spoken = Spoken> {
     const startMs = Math.min(this.#speechStartMs ?? endMs, endMs);
     this.#speechStartMs = null;
     if (fresh === "") return;
+    this.#recordBrokenOff();
     this.#brain.said({
       speaker: "customer", text: fresh, startMs, endMs, interrupted: false, turn: null, counts: true,
     });
@@ -65,6 +68,7 @@ export class Scribe<Said extends Spoken = Spoken> {
 
   /** At the end of the call: nobody waits any more for what may follow them. */
   keysPressed(keypad: TimerSettings["keypad"], timers: TimerState): void {
+    this.#recordBrokenOff();
     const text = pressedKeys(keypad, timers);
     if (text === null) return;
     this.turnIsOver();
@@ -96,6 +100,17 @@ export class Scribe<Said extends Spoken = Spoken> {
 
   speechOf(utterance: Utterance): Said | null {
     return this.#begun.get(utterance)?.speech ?? null;
+  }
+
+  assistantBrokenOff(speech: Said): void {
+    this.#brokenOff = speech;
+  }
+
+  /** What is said next, as keys are at once, comes behind it: for the model too. */
+  #recordBrokenOff(): void {
+    const speech = this.#brokenOff;
+    this.#brokenOff = null;
+    if (speech) this.assistantSaid(speech, true);
   }
 
   /** Once per speech, in the words that were played. */

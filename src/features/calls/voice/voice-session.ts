@@ -286,7 +286,7 @@ export class VoiceSession implements CallSession {
     const { scribe } = this.channel;
     const prepared = this.#prepared;
     this.#prepared = null;
-    scribe?.customerSaid(text, this.#state.lastVoiceMs);
+    scribe?.customerSaid(text, Math.max(this.#state.lastVoiceMs, this.#state.timers.digitMs));
     const fromMs = hasVoice ? this.#state.lastVoiceMs : null;
     const language = this.#heardLanguage;
     this.#heardLanguage = null;
@@ -388,6 +388,7 @@ export class VoiceSession implements CallSession {
     this.#speech = null;
     speech.cancel();
     if (speech.turn !== null) this.#options.brain.cancel(speech.turn);
+    this.channel.scribe?.assistantBrokenOff(speech);
     this.channel.hold(() => {
       this.channel.mixer.drop(speech.utterance);
       this.channel.scribe?.assistantSaid(speech, true);

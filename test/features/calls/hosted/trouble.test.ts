@@ -1,4 +1,5 @@
-// Calls over a hosted carrier whose interface fails, or answers too late, in the middle of them.
+// Calls over a hosted carrier whose interface fails, or answers too late, in the middle of them;
+// and keys that are pressed over what the assistant says.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
@@ -46,6 +47,30 @@ test("[TW110] whoever hangs up while they are handed on has hung up, and the cal
   assert.deepEqual([call.end_reason, call.failure_reason], ["customer_hung_up", null]);
   assert.equal(call.total_cost, 0.05);
   assert.equal(call.transfers[0].status, "failed");
+});
+
+test("[CR560] keys that break off what the assistant says come behind it: on record, in time and for the model", async () => {
+  const asked: unknown[] = [];
+  model.script(({ messages }) => {
+    asked.push(messages.slice(1).map(({ role, content }) => `${role}: ${String(content)}`));
+    return { tokens: ["Sales."] };
+  });
+  const { id } = await world.desk({
+    tools: [{ type: "collect_keypad" }],
+    initial_message: "For sales press one, for all the rest stay on the line until we come.",
+  });
+  const { callId, document, sid } = await world.dial(id);
+  const phone = await world.phone({ document, callSid: sid });
+  await phone.until(() => phone.words.length === 6);
+  phone.press("1#");
+  await phone.until(() => asked.length === 1);
+  phone.hangUp();
+  const call = await endOf(callId);
+  const [menu, keys] = call.transcript_entries as { text: string; start_ms: number }[];
+  assert.match(menu!.text, /^For sales press one,/);
+  assert.equal(keys!.text, "[Keypad input: 1]");
+  assert.ok(keys!.start_ms > menu!.start_ms, `${keys!.start_ms}`);
+  assert.deepEqual(asked, [[`assistant: ${menu!.text}`, `user: ${keys!.text}`]]);
 });
 
 test("[TW111] a transfer that the carrier makes and whose answer is lost is not hung up", async () => {
