@@ -19,6 +19,9 @@ export const HOSTED_CALL_LIMITS = {
   graceMs: 1000,
   /** For the far end to hear what was said last, before we hang up or hand the call on. */
   lastWordsMs: 1000,
+  /** From a hang-up the carrier could not take to the next, then twice as long each time. */
+  hangUpAgainMs: 2000,
+  hangUpsMax: 8,
   /** How long a call that is over is known. */
   memoryMs: 10 * 60_000,
 } as const;
@@ -71,6 +74,7 @@ export class HostedCall {
   #isGone = false;
   /** Or about to be: asked for, and not refused. */
   #isHungUp = false;
+  #hangUps = 0;
   #isHandingOn = false;
   #isHandedOn = false;
   #deadline: Timer | null = null;
@@ -259,16 +263,21 @@ export class HostedCall {
   }
 
   async #hangUpNow(): Promise<void> {
-    const { carrier, callId, log } = this.#options;
+    const { carrier, callId, system, log } = this.#options;
     // Nobody knows its id: whoever brings it has it hung up then.
-    if (this.#carrierId === null || this.#isHungUp) return;
+    if (this.#carrierId === null || this.#isHungUp || this.#isGone) return;
     this.#isHungUp = true;
+    this.#hangUps += 1;
     try {
       await carrier.hangUp(this.#carrierId);
     } catch (error) {
-      // Should it be reported to go on, it is tried again.
+      // Should it be reported to go on, it is tried again at once; nobody may report it, though.
       this.#isHungUp = false;
       log.warn({ err: error, call_id: callId }, "a call could not be hung up");
+      const { hangUpAgainMs, hangUpsMax } = HOSTED_CALL_LIMITS;
+      const isPassing = error instanceof ProviderError && error.retryable;
+      if (!isPassing || this.#hangUps >= hangUpsMax) return;
+      system.after(hangUpAgainMs * 2 ** (this.#hangUps - 1), () => this.#hangUp());
     }
   }
 

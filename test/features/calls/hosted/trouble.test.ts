@@ -73,6 +73,20 @@ test("[CR560] keys that break off what the assistant says come behind it: on rec
   assert.deepEqual(asked, [[`assistant: ${menu!.text}`, `user: ${keys!.text}`]]);
 });
 
+test("[CR562] a call whose hang-up the carrier cannot take is hung up a moment later", { timeout: 20_000 }, async () => {
+  const { id } = await world.desk();
+  const { callId, sid } = await world.dial(id);
+  let refused = 0;
+  front.behave(({ kind }) => {
+    if (kind !== "update" || refused === 2) return "pass";
+    refused += 1;
+    return { status: refused === 1 ? 500 : 429, body: {} };
+  });
+  assert.equal((await world.server.call("POST", `/user/calls/${callId}/end`)).status, 200);
+  assert.equal((await front.update(sid, 2)).get("Status"), "completed");
+  assert.equal((await endOf(callId)).end_reason, "operator");
+});
+
 test("[TW111] a transfer that the carrier makes and whose answer is lost is not hung up", async () => {
   const { callId, sid } = await handingOn("lose");
   const call = await endOf(callId);
