@@ -1,7 +1,7 @@
 // Opens the database file: pragmas, migrations, the lock that keeps two servers off one folder.
 // better-sqlite3 is imported here and nowhere else; siblings take its types from this file.
 import Database from "better-sqlite3";
-import { chmodSync, existsSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
 import { isOurs, isOwned, makeFolder } from "#core/disk.ts";
@@ -173,9 +173,12 @@ export function lockDataDir(dataDir: string): { release(): void } | null {
   return db && { release: () => void db.close() };
 }
 
-/** Whether a server runs there. No file is made: root's would keep the folder's own user out. */
+/**
+ * Whether a server runs there; throws where the folder is closed to whoever runs this. No file is
+ * made: root's would keep the folder's own user out.
+ */
 export function isServed(dataDir: string): boolean {
-  if (!existsSync(join(dataDir, LOCK))) return false;
+  if (!isOurs(dataDir) || !isOurs(join(dataDir, LOCK))) return false;
   const lock = lockDataDir(dataDir);
   lock?.release();
   return lock === null;
