@@ -1,12 +1,13 @@
 // Files that are sent to the server by clients that do not wait for the answer.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { after, test } from "node:test";
 import { Fault } from "#core/faults.ts";
 import { createLogger } from "#core/logger.ts";
-import { createSystem } from "#core/system.ts";
+import { createSystem, nextTurn } from "#core/system.ts";
 import { renderFault, toFault } from "#http/errors.ts";
 import { createHttpServer } from "#http/server.ts";
 import { askUntil } from "#support/asking.ts";
@@ -14,7 +15,12 @@ import { askUntil } from "#support/asking.ts";
 const log = createLogger("silent");
 const system = createSystem();
 
-test("[CV149] a file is there until whoever keeps it is done, also when its client leaves meanwhile", async () => {
+const BODY = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nbill\r\n--b--\r\n";
+const UPLOAD = "POST /keep HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+  + `Content-Length: ${BODY.length}\r\n\r\n${BODY}`;
+
+/** A server whose only route keeps a file until it is told to; `admit`: as routes have it. */
+async function keeping(admit: () => Promise<void>) {
   const folder = mkdtempSync(`${tmpdir()}/parley-uploads-`);
   const server = createHttpServer({
     tls: null, trustedProxies: [], uploadsMax: 1, log,
@@ -25,7 +31,7 @@ test("[CV149] a file is there until whoever keeps it is done, also when its clie
   const [begun, released] = [Promise.withResolvers<string>(), Promise.withResolvers<void>()];
   server.route({
     method: "POST", pattern: "/keep", bodyBytesMax: 100,
-    upload: { folder, fileBytesMax: 1000, admit: () => Promise.resolve() },
+    upload: { folder, fileBytesMax: 1000, admit },
     handle: async ({ form }) => {
       if (!form?.file) throw new Fault(422, "No file.");
       begun.resolve(form.file.path);
@@ -38,11 +44,14 @@ test("[CV149] a file is there until whoever keeps it is done, also when its clie
     rmSync(folder, { recursive: true });
   });
   const port = await server.listen("127.0.0.1", 0);
-  const body = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nbill\r\n--b--\r\n";
+  return { port, begun: begun.promise, release: () => released.resolve() };
+}
+
+test("[CV149] a file is there until whoever keeps it is done, also when its client leaves meanwhile", async () => {
+  const { port, begun, release } = await keeping(() => Promise.resolve());
   const client = connect(port, "127.0.0.1");
-  client.write("POST /keep HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
-    + `Content-Length: ${body.length}\r\n\r\n${body}`);
-  const path = await begun.promise;
+  client.write(UPLOAD);
+  const path = await begun;
   client.resetAndDestroy();
   // Its place is another's once the server knows that it has left.
   const form = new FormData();
@@ -52,6 +61,20 @@ test("[CV149] a file is there until whoever keeps it is done, also when its clie
   await askUntil(send, (status) => status === 422);
   await send();
   assert.equal(existsSync(path), true);
-  released.resolve();
+  release();
   await askUntil(() => existsSync(path), (isThere) => !isThere);
+});
+
+test("[CV170] a small file whose keeping takes longer than a client may be silent is answered", async () => {
+  const { port, begun, release } = await keeping(() => nextTurn());
+  const client = connect(port, "127.0.0.1");
+  const over = Promise.race([once(client, "data"), once(client, "close")]);
+  client.write(UPLOAD);
+  await begun;
+  const silent = connect(port, "127.0.0.1").resume();
+  await once(silent, "close");
+  release();
+  const [answer] = await over;
+  assert.match(String(answer), /^HTTP\/1\.1 200/);
+  client.destroy();
 });

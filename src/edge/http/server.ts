@@ -134,23 +134,33 @@ type Take = (chunk: Buffer, isLast: boolean) => void;
 
 /**
  * Hands on the body once its sender is admitted. What has arrived by then waits in memory, which is
- * what came in one packet with the headers: the connection is not read meanwhile.
+ * what came in one read with the headers: the connection is not read meanwhile. Where that is all
+ * of it there is nothing to go on with: uWebSockets.js would give a client that is expected to send
+ * more ten seconds, and with them the handler.
  */
 function readOnceAdmitted(
   raw: RawResponse, exchange: Exchange, admitted: Promise<void>, begin: () => Take,
 ): void {
   const early: Parameters<Take>[] = [];
   let take: Take | null = null;
+  let isWhole = false;
+  let isPaused = false;
   raw.onData((chunk, isLast) => {
     if (exchange.finished) return;
+    isWhole = isLast;
     // The chunk's memory is taken back when this callback returns.
     const copy = Buffer.from(Buffer.from(chunk));
     if (take) take(copy, isLast);
     else early.push([copy, isLast]);
   });
-  raw.pause();
+  // What the read with the headers has brought is handed on first.
+  setImmediate(() => {
+    if (take || isWhole || exchange.finished) return;
+    isPaused = true;
+    raw.pause();
+  });
   admitted.finally(() => {
-    if (!exchange.finished) raw.resume();
+    if (isPaused && !exchange.finished) raw.resume();
   }).then(() => {
     if (exchange.finished) return;
     take = begin();
