@@ -1,6 +1,6 @@
 // What is past its time goes, however much of it there is.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { indexMessages } from "#features/conversations/desk/inbox.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem, keepAwake, nextTurn } from "#core/system.ts";
@@ -15,13 +15,18 @@ import {
 const EVENTS = 6000;
 const TURNS_MAX = 20_000;
 
-test("[OP184] a sweep removes all that is past its time, step by step, and goes on at the next", {
-  skip: aboutTheFile,
-}, async (context) => {
+async function served(context: TestContext) {
   const dataDir = testDataDir();
   const system = createManualSystem();
   const server = await startTestServer({ dataDir, system });
   context.after(() => server.close());
+  return { dataDir, system, server };
+}
+
+test("[OP184] a sweep removes all that is past its time, step by step, and goes on at the next", {
+  skip: aboutTheFile,
+}, async (context) => {
+  const { dataDir, system } = await served(context);
   const db = openWriter(dataDir, { migrate: false });
   db.exec("DELETE FROM events");
   db.prepare(`
@@ -49,10 +54,7 @@ test("[OP184] a sweep removes all that is past its time, step by step, and goes 
 test("[OP242] a clock that jumps ahead and is set back has nothing removed; one that stays is followed", {
   skip: aboutTheFile,
 }, async (context) => {
-  const dataDir = testDataDir();
-  const system = createManualSystem();
-  const server = await startTestServer({ dataDir, system });
-  context.after(() => server.close());
+  const { dataDir, system } = await served(context);
   const reader = openForInspection(databasePath(dataDir));
   context.after(() => reader.close());
   const left = reader.prepare<[], { left: number }>("SELECT count(*) AS left FROM events");
@@ -91,9 +93,7 @@ test("[OP185] a server that stops does not wait until all messages are in the in
 test("[OP261] a clock that jumps ahead by an hour and is set back ends no conversation; one that stays does", {
   skip: aboutTheFile,
 }, async (context) => {
-  const system = createManualSystem();
-  const server = await startTestServer({ system });
-  context.after(() => server.close());
+  const { system, server } = await served(context);
   const { uuid: assistantUuid } = await newAssistant(server);
   const uuid = await newConversation(server, assistantUuid);
   const { conversations } = server.app.features;

@@ -8,7 +8,7 @@ import { createCommands, type AllCommands } from "#storage/commands.ts";
 import { createSearchCommands, createSearchIndex } from "#storage/engines/postgres/search.ts";
 import { createSql } from "#storage/engines/postgres/sql.ts";
 import { translate, translateSchema } from "#storage/engines/postgres/translate.ts";
-import { openReader, openWriter } from "#storage/engines/sqlite/database.ts";
+import { openReader, openWriter, type Db } from "#storage/engines/sqlite/database.ts";
 import { createSql as createSqliteSql } from "#storage/engines/sqlite/sql.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import type { SearchCommands, SearchIndex } from "#storage/search/search.ts";
@@ -53,6 +53,12 @@ async function textsOf(
   return texts;
 }
 
+/** What is prepared over SQLite, whose own search has its statements. */
+async function sqliteTexts(db: Db): Promise<Set<string>> {
+  const search = await import("#storage/engines/sqlite/search.ts");
+  return textsOf(createSqliteSql(db), search.createSearchCommands, search.createSearchIndex);
+}
+
 test("[SO21] every statement is one PostgreSQL understands, with numbers as wide as the house's", {
   skip: withoutPostgres,
 }, async () => {
@@ -92,9 +98,7 @@ test("[SO20] every statement is one SQLite understands", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const reading = openReader(place);
-  const { createSearchCommands: commands, createSearchIndex: index } =
-    await import("#storage/engines/sqlite/search.ts");
-  const texts = await textsOf(createSqliteSql(db), commands, index);
+  const texts = await sqliteTexts(db);
   assert.ok(texts.size > 330, String(texts.size));
   for (const text of texts) reading.prepare(text);
   reading.close();
@@ -118,13 +122,11 @@ test("[SO61] no statement looks through all turns, messages, calls, leads or del
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const reading = openReader(place);
-  const { createSearchCommands: commands, createSearchIndex: index } =
-    await import("#storage/engines/sqlite/search.ts");
   const narrow = new Set(reading.prepare<[], { name: string }>(
     "SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '% WHERE %'",
   ).all().map(({ name }) => name));
   const looked = new Set<string>();
-  for (const text of await textsOf(createSqliteSql(db), commands, index)) {
+  for (const text of await sqliteTexts(db)) {
     const parameters = [...text.matchAll(/@([A-Za-z]+)/g)].map(([, name]) => [name, 1]);
     const plan = reading.prepare<[object], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`)
       .all(Object.fromEntries(parameters));
@@ -152,9 +154,7 @@ test("[SO61] no statement looks through all turns, messages, calls, leads or del
 test("[SO71] a page of conversations or of the audit log begins where it is asked for, whatever is before it", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
-  const { createSearchCommands: commands, createSearchIndex: index } =
-    await import("#storage/engines/sqlite/search.ts");
-  const pages = [...await textsOf(createSqliteSql(db), commands, index)].filter((text) =>
+  const pages = [...await sqliteTexts(db)].filter((text) =>
     text.includes("@before") && /ORDER BY (c\.id|number) DESC LIMIT/.test(text));
   const plans = pages.map((text) => {
     const parameters = [...text.matchAll(/@([A-Za-z]+)/g)].map(([, name]) => [name, 1]);
@@ -170,9 +170,7 @@ test("[SO71] a page of conversations or of the audit log begins where it is aske
 test("[SO92] what an account received about a conversation, what an endpoint has and what is past its time is found without a look at the rest", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
-  const { createSearchCommands: commands, createSearchIndex: index } =
-    await import("#storage/engines/sqlite/search.ts");
-  const texts = [...await textsOf(createSqliteSql(db), commands, index)];
+  const texts = [...await sqliteTexts(db)];
   const planOf = (mark: RegExp): string => {
     const text = texts.find((one) => mark.test(one));
     assert.ok(text, String(mark));
@@ -217,9 +215,7 @@ test("[SO85] the books are compared by joins: no list is looked through for each
 test("[SO87] [SO102] deliveries of a call, those that wait and those given up, and a thing's ledger entries, are found by an index of theirs", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
-  const { createSearchCommands: commands, createSearchIndex: index } =
-    await import("#storage/engines/sqlite/search.ts");
-  const texts = await textsOf(createSqliteSql(db), commands, index);
+  const texts = await sqliteTexts(db);
   const counts = [...texts].filter((text) => /^SELECT count.* (webhook_deliveries d|ledger) WHERE/.test(text));
   const used = counts.map((text) => {
     const parameters = [...text.matchAll(/@([A-Za-z]+)/g)].map(([, name]) => [name, 1]);
@@ -238,9 +234,7 @@ test("[SO87] [SO102] deliveries of a call, those that wait and those given up, a
 test("[SO110] calls and deliveries that few match, and entries of a kind or of some days, are found without a look at the others", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
-  const { createSearchCommands: commands, createSearchIndex: index } =
-    await import("#storage/engines/sqlite/search.ts");
-  const texts = [...await textsOf(createSqliteSql(db), commands, index)];
+  const texts = [...await sqliteTexts(db)];
   const marked = (mark: RegExp): string[] => texts.filter((text) => mark.test(text));
   const plansOf = (mark: RegExp): string[] => marked(mark).map((text) => {
     const parameters = [...text.matchAll(/@([A-Za-z]+)/g)].map(([, name]) => [name, 1]);

@@ -144,6 +144,17 @@ test("[WC127] where the server understands nothing a page tells the words of a c
   assert.ok(again <= 2 * LIMITS.givenWordsPerSecondMax, `${again}`);
 });
 
+/** What is typed once the assistant has greeted is answered; then the call ends. */
+async function assertRead(caller: WebCaller): Promise<void> {
+  await caller.until(() => caller.lines.length === 1);
+  caller.send({ type: "words", text: "When are you open?", final: true });
+  await caller.until(() => caller.lines.length === 3);
+  assert.deepEqual(caller.lines,
+    ["assistant: Hi.", "customer: When are you open?", "assistant: We open at nine."]);
+  caller.send({ type: "end" });
+  await caller.closed();
+}
+
 test("[WC129] whoever types is read, also where the server understands speech", { timeout: 180_000 }, async () => {
   const assistant = await newAssistant(server, { ...DEAF, language_id: 1, initial_message: "Hi." });
   const { body } = await server.call("GET", `/widget/${assistant.uuid}`);
@@ -152,12 +163,7 @@ test("[WC129] whoever types is read, also where the server understands speech", 
   const ticket = await callTicket(server, conversation);
   const caller = await WebCaller.open(server, conversation, ticket, { hearing: "typed" });
   assert.equal(caller.messages.find(({ type }) => type === "ready")?.hearing, "typed");
-  caller.send({ type: "words", text: "When are you open?", final: true });
-  await caller.until(() => caller.lines.length === 3);
-  assert.deepEqual(caller.lines,
-    ["assistant: Hi.", "customer: When are you open?", "assistant: We open at nine."]);
-  caller.send({ type: "end" });
-  await caller.closed();
+  await assertRead(caller);
   assert.equal((await record(caller.callId, "ended_by_customer")).hearing, "typed");
 });
 
@@ -167,13 +173,7 @@ test("[VL271] whoever types on a page whose browser has nothing to play sound wi
   const ticket = await callTicket(server, conversation);
   const caller = await WebCaller.open(server, conversation, ticket, { hearing: "typed" });
   await caller.fallSilent();
-  await caller.until(() => caller.lines.length === 1);
-  caller.send({ type: "words", text: "When are you open?", final: true });
-  await caller.until(() => caller.lines.length === 3);
-  assert.deepEqual(caller.lines,
-    ["assistant: Hi.", "customer: When are you open?", "assistant: We open at nine."]);
-  caller.send({ type: "end" });
-  await caller.closed();
+  await assertRead(caller);
 });
 
 test("[WC128] without such words the call is refused, in a sentence for strangers", async () => {
