@@ -174,18 +174,19 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
     every(ms, what, async () => nodes.hasClock() && run());
   const isEven = evenClock(
     system, { jumpMs: LIMITS.clockJumpMs, forMs: LIMITS.clockBelievedMs });
+  /** What takes away or charges by the wall clock. */
+  const byClock: typeof every = (ms, what, run) =>
+    forAll(ms, what, async () => isEven() && run());
   let isOver = false;
   /** All that is due, step by step: a busy server writes more in a while than one step removes. */
   const retain = (what: string, trim: (rows: number) => Promise<number>): Timer =>
-    forAll(LIMITS.retentionSweepMs, what, async () => {
-      if (!isEven()) return;
+    byClock(LIMITS.retentionSweepMs, what, async () => {
       while (await trim(LIMITS.retentionRowsMax) > LIMITS.retentionRowsMax / 2 && !isOver) {
         await wait(system, LIMITS.retentionPauseMs);
       }
     });
   const timers = [
-    forAll(LIMITS.inactivitySweepMs, "inactivity sweep", async () =>
-      isEven() && conversations.sweep()),
+    byClock(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
     every(LIMITS.historyKeptMs, "messages kept for turns", async () => conversations.forgetQuiet()),
     retain("attachment sweep", features.attachments.sweep),
     forAll(LIMITS.messageIndexMs, "message index", () =>
@@ -204,8 +205,7 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
     forAll(LIMITS.websiteLookMs, "websites to read again", features.knowledge.knowledgebases.readDue),
     every(LIMITS.diskRetryMs, "calls that are over", async () => voice.calling.lookForEnded()),
     every(LIMITS.trunkLookMs, "a look at the SIP trunks", phoneNumbers.sipTrunks.look),
-    forAll(LIMITS.numberSweepMs, "phone number sweep", async () =>
-      isEven() && phoneNumbers.sweep()),
+    byClock(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
     every(LIMITS.filesRetryMs, "files that wait", features.recordings.retry),
     forAll(LIMITS.filesRetryMs, "files to be removed", features.removals.retry),
     // The command line, or another node, may have written what is to be sent, or evaluated.
