@@ -70,6 +70,25 @@ export function aside<P extends object, Row>(reader: Reader, text: string): {
   };
 }
 
+/**
+ * A page of a list, newest first, and how long the list is. What is passed over is looked at in the
+ * index alone, where that has all that is asked for. `from`: the table, and its alias in the rest.
+ */
+export function pagesAside<Row>(
+  reader: Reader, { select, from, matches }: { select: string; from: string; matches: string },
+) {
+  const id = `${from.split(" ").at(-1)}.id`;
+  return {
+    list: aside<object, Row>(reader, `
+      ${select} WHERE ${id} IN (
+        SELECT ${id} FROM ${from} WHERE ${matches}
+        ORDER BY ${id} DESC LIMIT (@rows + 0) OFFSET (@offset + 0))
+      ORDER BY ${id} DESC`),
+    count: aside<object, { total: number }>(
+      reader, `SELECT count(*) AS total FROM ${from} WHERE ${matches}`),
+  };
+}
+
 /** What a row holds; null where there is none. */
 export function orNull<Row, T>(row: Row | undefined, fromRow: (row: Row) => T): T | null {
   return row ? fromRow(row) : null;

@@ -10,7 +10,7 @@ import {
 import { patternOf } from "#storage/search/found.ts";
 import { isFree, NOBODY } from "#storage/nodes/nodes.ts";
 import {
-  aside, orNull, perSession, together, type Exists, type Reader, type Sql,
+  orNull, pagesAside, perSession, together, type Exists, type Reader, type Sql,
 } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import type { callCommands } from "./commands.ts";
@@ -64,15 +64,8 @@ async function snapshotOf(sql: Sql, row: CallRow): Promise<CallSnapshot> {
 }
 
 function createPages(reader: Reader): Pick<CallStore, "list" | "count"> {
-  const readsOf = (matches: string) => ({
-    list: aside<object, CallRow>(reader, `
-      ${CALL} WHERE c.id IN (
-        SELECT c.id FROM calls c WHERE ${matches}
-        ORDER BY c.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0))
-      ORDER BY c.id DESC`),
-    count: aside<object, { calls: number }>(
-      reader, `SELECT count(*) AS calls FROM calls c WHERE ${matches}`),
-  });
+  const readsOf = (matches: string) =>
+    pagesAside<CallRow>(reader, { select: CALL, from: "calls c", matches });
   const [narrowed, searched] = [readsOf(MATCHES), readsOf(FOUND)];
   const readsFor = ({ search }: CallFilter) => (search === undefined ? narrowed : searched);
   return {
@@ -80,7 +73,7 @@ function createPages(reader: Reader): Pick<CallStore, "list" | "count"> {
       (await readsFor(filter).list.all({ ...parametersOf(accountId, filter), offset, rows }))
         .map(callFromRow),
     count: async (accountId, filter) =>
-      (await readsFor(filter).count.get(parametersOf(accountId, filter)))?.calls ?? 0,
+      (await readsFor(filter).count.get(parametersOf(accountId, filter)))?.total ?? 0,
   };
 }
 

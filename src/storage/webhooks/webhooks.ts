@@ -5,7 +5,7 @@ import type {
   Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
 } from "#features/webhooks/webhooks.ts";
 import { isFree, NOBODY, type AsNode } from "#storage/nodes/nodes.ts";
-import { aside, orNull, type Exists, type Reader, type Sql } from "#storage/sql.ts";
+import { orNull, pagesAside, type Exists, type Reader, type Sql } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import { endpointsChanged } from "./outbox.ts";
 import type { WriterOf } from "#storage/writer.ts";
@@ -113,16 +113,8 @@ function matchesOf({ state, type, endpointId, callId }: DeliveryFilter): keyof t
 }
 
 function createPages(reader: Reader): Pick<WebhookStore, "countDeliveries" | "deliveries"> {
-  const readsOf = (matches: string) => ({
-    // What is passed over is looked at in the index alone.
-    list: aside<object, DeliveryRow>(reader, `
-      ${DELIVERY} WHERE d.id IN (
-        SELECT d.id FROM webhook_deliveries d WHERE ${matches}
-        ORDER BY d.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0))
-      ORDER BY d.id DESC`),
-    count: aside<object, { total: number }>(
-      reader, `SELECT count(*) AS total FROM webhook_deliveries d WHERE ${matches}`),
-  });
+  const readsOf = (matches: string) =>
+    pagesAside<DeliveryRow>(reader, { select: DELIVERY, from: "webhook_deliveries d", matches });
   const reads = {
     all: readsOf(MATCHES.all), ofCall: readsOf(MATCHES.ofCall),
     pending: readsOf(MATCHES.pending), dead: readsOf(MATCHES.dead),
