@@ -10,7 +10,6 @@ import type { CommittedEvent } from "#events/events.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { createReader } from "#storage/engines/sqlite/reader.ts";
 import { openStorage, storageOver } from "#storage/engines/sqlite/storage.ts";
-import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 import type { Storage } from "#storage/storage.ts";
 import { dataRoot } from "./data-folder.ts";
 import { databaseAt, withoutPostgres } from "./engines.ts";
@@ -28,7 +27,7 @@ interface Engine {
 export const ENGINES: Engine[] = [
   {
     name: "SQLite, written in a thread",
-    open: (place) => openStorage(place, startThreadWriter(place)),
+    open: (place) => openStorage(place, "thread"),
   },
   { name: "SQLite, written by the caller", open: (place) => openStorage(place, "inline") },
   {

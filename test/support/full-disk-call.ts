@@ -6,11 +6,10 @@ import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
-import { startThreadWriter } from "#storage/engines/sqlite/writer.ts";
 import { createWorld, system } from "./contract-world.ts";
 
 const folder = process.env.PARLEY_DATA_DIR ?? "";
-const storage = await openStorage(folder, startThreadWriter(folder));
+const storage = await openStorage(folder, "thread");
 const { newConversation, newCall, money } = createWorld(storage);
 const conversation = await newConversation(1e6);
 const { accountId } = conversation;

@@ -12,7 +12,6 @@ import type { OnMigration } from "#storage/migrations.ts";
 import type { Storage } from "#storage/storage.ts";
 import type { Shared } from "./postgres/facts.ts";
 import { openStorage } from "./sqlite/storage.ts";
-import { startThreadWriter } from "./sqlite/writer.ts";
 
 /** In the data folder, beside the file, since its contents were moved to a database server. */
 const MOVED = "moved.json";
@@ -51,7 +50,5 @@ export async function openConfigured(
     });
   }
   refuseMoved(dataDir);
-  return writingTo(dataDir, () => openStorage(
-    dataDir, writing === "inline" ? "inline" : startThreadWriter(dataDir, writesMax, onMigration),
-    onMigration));
+  return writingTo(dataDir, () => openStorage(dataDir, writing, { writesMax, onMigration }));
 }

@@ -7,17 +7,18 @@ import type { AllCommands } from "#storage/commands.ts";
 import type { Writer } from "#storage/writer.ts";
 import { createReader, createThreadReader, type SqliteReader } from "./reader.ts";
 import { createSearchIndex } from "./search.ts";
-import { createInlineWriter } from "./writer.ts";
+import { createInlineWriter, startThreadWriter } from "./writer.ts";
 
 /** `inline`: all of it on the caller's thread (the CLI); else with threads (the server). */
 export async function openStorage(
-  dataDir: string, writing: "inline" | Promise<Writer<AllCommands>>, onMigration?: OnMigration,
+  dataDir: string, writing: "inline" | "thread",
+  { writesMax, onMigration }: { writesMax?: number; onMigration?: OnMigration | undefined } = {},
 ): Promise<Storage> {
   if (writing === "inline") {
     const writer = createInlineWriter(dataDir, onMigration);
     return storageOver(createReader(dataDir), writer);
   }
-  const writer = await writing;
+  const writer = await startThreadWriter(dataDir, writesMax, onMigration);
   try {
     return storageOver(createThreadReader(dataDir), writer);
   } catch (error) {
