@@ -53,6 +53,8 @@ export const isUnderWay = ({ events }: CallReport): boolean =>
   events.some(({ kind }) => UNDER_WAY.includes(kind))
   && !events.some(({ kind }) => kind === "ended");
 
+const isPassing = (error: unknown): boolean => error instanceof ProviderError && error.retryable;
+
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
@@ -275,8 +277,7 @@ export class HostedCall {
       this.#isHungUp = false;
       log.warn({ err: error, call_id: callId }, "a call could not be hung up");
       const { hangUpAgainMs, hangUpsMax } = HOSTED_CALL_LIMITS;
-      const isPassing = error instanceof ProviderError && error.retryable;
-      if (!isPassing || this.#hangUps >= hangUpsMax) return;
+      if (!isPassing(error) || this.#hangUps >= hangUpsMax) return;
       system.after(hangUpAgainMs * 2 ** (this.#hangUps - 1), () => this.#hangUp());
     }
   }
@@ -303,7 +304,7 @@ export class HostedCall {
         return this.#end("failed", `the carrier refused the transfer: ${messageOf(error)}`);
       }
       // Its sound is gone: taken by a transfer whose answer is lost, or whoever called hung up.
-      if (!(error instanceof ProviderError && error.retryable)) return this.#end("far_hung_up");
+      if (!isPassing(error)) return this.#end("far_hung_up");
     }
     this.#isHandedOn = true;
     this.#end("transferred");
