@@ -179,51 +179,48 @@ test("[KB134] a document that there was no room to read is read once there is, w
   await processor.close();
 });
 
-test("[EX140] a document whose process cannot be started, as with too many files open, is refused for now and read later", () => {
+/** What a program says of an extractor and a `source` for it, run below `shell`. */
+function saidOfExtractor(script: string, shell = ""): { stdout: string; stderr: string } {
   const path = join(testDataDir(), "one.txt");
   writeFileSync(path, "One.");
-  const script = `
-    import { closeSync, openSync } from "node:fs";
+  const program = `
     import { createSystem } from "#core/system.ts";
     import { createExtractor } from "#features/knowledgebases/extraction.ts";
     const extractor = createExtractor({ log: console, system: createSystem(), allowPrivateNetworks: [] });
     const source = { type: "txt", path: ${JSON.stringify(path)} };
+    const statusOf = (error) => error.status ?? error.message;
+    ${script}
+    process.exit();`;
+  return spawnSync("sh", [
+    "-c", `${shell} exec "$0" "$@"`,
+    process.execPath, "--no-warnings", "--input-type=module", "-e", program,
+  ], { encoding: "utf8", timeout: 30_000 });
+}
+
+test("[EX140] a document whose process cannot be started, as with too many files open, is refused for now and read later", () => {
+  const { stdout, stderr } = saidOfExtractor(`
+    const { closeSync, openSync } = await import("node:fs");
     const open = [];
     try {
       for (;;) open.push(openSync("/dev/null"));
     } catch {}
-    const refused = await extractor.extract(source).catch((error) => error.status ?? error.message);
+    const refused = await extractor.extract(source).catch(statusOf);
     for (const one of open) closeSync(one);
     setInterval(() => undefined, 1000).unref();
     const { kind } = await extractor.extract(source);
-    console.log(refused, kind);
-    process.exit();`;
-  const { stdout, stderr } = spawnSync("sh", [
-    "-c", 'ulimit -n 200; exec "$0" "$@"',
-    process.execPath, "--no-warnings", "--input-type=module", "-e", script,
-  ], { encoding: "utf8", timeout: 30_000 });
+    console.log(refused, kind);`, "ulimit -n 200;");
   assert.equal(stdout, "503 extracted\n", stderr);
 });
 
 test("[OP262] a document whose process the system refuses at once, as where memory is short, is refused for now, and those after it are read", () => {
-  const path = join(testDataDir(), "one.txt");
-  writeFileSync(path, "One.");
-  const script = `
-    import { createSystem } from "#core/system.ts";
-    import { createExtractor } from "#features/knowledgebases/extraction.ts";
-    const extractor = createExtractor({ log: console, system: createSystem(), allowPrivateNetworks: [] });
-    const source = { type: "txt", path: ${JSON.stringify(path)} };
+  const { stdout, stderr } = saidOfExtractor(`
     // More than a program may be given: Node throws, as it does at a fork without memory.
     process.env.HTTPS_PROXY = "x".repeat(200_000);
     const refusals = await Promise.all([1, 2, 3].map(() =>
-      extractor.extract(source).catch((error) => error.status ?? error.message)));
+      extractor.extract(source).catch(statusOf)));
     delete process.env.HTTPS_PROXY;
     setInterval(() => undefined, 1000).unref();
     const { kind } = await extractor.extract(source);
-    console.log(String(refusals), kind);
-    process.exit();`;
-  const { stdout, stderr } = spawnSync(process.execPath, [
-    "--no-warnings", "--input-type=module", "-e", script,
-  ], { encoding: "utf8", timeout: 30_000 });
+    console.log(String(refusals), kind);`);
   assert.equal(stdout, "503,503,503 extracted\n", stderr);
 });
