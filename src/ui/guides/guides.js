@@ -6,10 +6,19 @@ const ADDRESS = "https://parley.example.com";
 const NO_KEY = "YOUR_API_KEY";
 const NO_ASSISTANT = "YOUR_ASSISTANT";
 
-const theme = localStorage.getItem("parley-theme");
+/** What the browser has kept; null also where it keeps nothing, as where cookies are blocked. */
+function kept(place, name) {
+  try {
+    return globalThis[place].getItem(name);
+  } catch {
+    return null;
+  }
+}
+
+const theme = kept("localStorage", "parley-theme");
 if (theme) document.documentElement.dataset.theme = theme;
 
-const key = sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY);
+const key = kept("sessionStorage", KEY) ?? kept("localStorage", KEY);
 const headers = key === null ? {} : { Authorization: `Bearer ${key}` };
 const filling = { key: NO_KEY, assistant: NO_ASSISTANT };
 /** Each example as it was written, by the element that shows it. */
@@ -50,8 +59,8 @@ function setUp(group) {
     example.querySelector("h3").hidden = true;
     const button = element("button", language, { type: "button", "aria-pressed": "false" });
     button.addEventListener("click", () => {
-      localStorage.setItem(LANGUAGE, language);
       choose(language);
+      localStorage.setItem(LANGUAGE, language);
     });
     bar.append(button);
   }
@@ -114,7 +123,7 @@ async function fillForWhomeverIsSignedIn() {
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const group of document.querySelectorAll(".examples")) setUp(group);
-  choose(localStorage.getItem(LANGUAGE));
+  choose(kept("localStorage", LANGUAGE));
   fill();
   void fillForWhomeverIsSignedIn();
 });

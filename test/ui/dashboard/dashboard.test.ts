@@ -61,6 +61,9 @@ test("[DB685] in a browser that keeps nothing of a site, one signs in with a key
   await page.getByRole("heading", { name: "Inbox", level: 1 }).waitFor();
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByRole("button", { name: "Sign in" }).waitFor();
+  // The guides, too, show one language at a time there.
+  await page.goto(`${server.url}/docs/stream`);
+  await page.locator(".languages").first().waitFor();
   assert.deepEqual(problems, []);
   await page.close();
 });
