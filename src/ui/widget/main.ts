@@ -6,9 +6,8 @@ import { createApi } from "./api.ts";
 import { startWidget } from "./controller.ts";
 import { dress } from "./dress.ts";
 import { readOptions, type Options } from "./options.ts";
+import { stack, TAG } from "./stack.ts";
 import { STYLES } from "./styles.ts";
-
-const TAG = "assistant-chat";
 
 interface Host extends HTMLElement {
   /** Server and assistant, of which the page has one chat. */
@@ -58,6 +57,7 @@ function mount(script: HTMLScriptElement, options: Options): void {
   const end = (): void => {
     running?.abort();
     running = null;
+    stack();
   };
   let { body } = document;
   const settle = (): void => {

@@ -6,6 +6,7 @@ import { palette } from "./colour.ts";
 import { icon, ICONS, make } from "./elements.ts";
 import { createGreeting } from "./greeting.ts";
 import { readPosition } from "./options.ts";
+import { stack } from "./stack.ts";
 import type { Talk } from "./store.ts";
 import type { ShellParts, Shown, View } from "./view.ts";
 
@@ -57,6 +58,7 @@ function dress(root: HTMLElement, { options, say }: ShellParts, { talk }: Shown)
   const { x, y } = readPosition(options.position, widget.position);
   Object.assign(root.dataset, { x, y });
   root.hidden = false;
+  stack();
   root.lang = language;
   root.dir = say("direction") === "rtl"
     ? "rtl" : getComputedStyle(document.documentElement).direction;

@@ -12,6 +12,10 @@ const PLACES = `
 [data-y="bottom"] > * { bottom: var(--gap); top: auto; }
 [data-y="top"] > * { top: var(--gap); bottom: auto; }
 [data-y="middle"] > * { top: 50%; bottom: auto; translate: 0 -50%; }
+[data-y="bottom"] > .launcher { bottom: calc(var(--gap) + var(--before, 0) * var(--step)); }
+[data-y="top"] > .launcher { top: calc(var(--gap) + var(--before, 0) * var(--step)); }
+[data-y="middle"] > .launcher { top: calc(50% + var(--before, 0) * var(--step)); }
+.root:has(> .panel[open]) { z-index: 2147483001; }
 `;
 
 // A page's own rules for all elements (`* { … }`, `body > * { … }`) win over `:host` where it says
@@ -30,7 +34,9 @@ const FRAME = `
 @media print { .root { display: none !important; } }
 .root { all: initial; visibility: inherit; }
 .root {
-  --gap: 20px; position: fixed; z-index: 2147483000; width: 0; height: 0; color: var(--ink);
+  --gap: 20px; --step: max(72px, 4.5em);
+  --past: calc(max(72px, 3em) + var(--others, 0) * var(--step));
+  position: fixed; z-index: 2147483000; width: 0; height: 0; color: var(--ink);
   font: medium/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
   -webkit-text-size-adjust: 100%;
 }
@@ -68,9 +74,9 @@ header :focus-visible { outline-color: currentColor; outline-offset: -4px; }
   box-shadow: 0 4px 18px rgb(0 0 0 / 0.3);
 }
 .greeting .words { padding: 10px 14px; text-align: start; flex: 1; }
-[data-y="bottom"] > .greeting { bottom: calc(var(--gap) + max(72px, 3em)); }
-[data-y="top"] > .greeting { top: calc(var(--gap) + max(72px, 3em)); }
-[data-y="middle"] > .greeting { translate: 0 48px; }
+[data-y="bottom"] > .greeting { bottom: calc(var(--gap) + var(--past)); }
+[data-y="top"] > .greeting { top: calc(var(--gap) + var(--past)); }
+[data-y="middle"] > .greeting { top: calc(50% + var(--others, 0) * var(--step)); translate: 0 48px; }
 @media (forced-colors: active) { .launcher { border: 1px solid; } }
 `;
 

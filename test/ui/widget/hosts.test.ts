@@ -2,7 +2,7 @@
 // another body in its place, and have rules and shortcuts for everything.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
 import { drawn } from "#support/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
@@ -55,6 +55,37 @@ test("[WG251] a tag within a shadow tree puts its own assistant's widget into th
       `[...document.querySelectorAll("assistant-chat")].map(({ owner }) => owner.split(" ")[1] === ${JSON.stringify(other)})`),
     [false, true]);
     await seen.log.getByText("Hi!").waitFor();
+  });
+});
+
+test("[WG290] widgets of two assistants in one corner cover each other in nothing: both are opened, greetings stand beyond both, and the other moves up when one goes", { skip }, async () => {
+  const greeting = { text: "May we help you?", after_seconds: 0 };
+  const { uuid: other } = await newAssistant(server, { name: "Other desk", initial_message: "Ho!" });
+  await withWidget({ ...LAX, settings: { widget_settings: { greeting } } }, async ({ page }) => {
+    await addTag(page, other, "body");
+    const [first, second] = [0, 1].map((at) => page.locator("assistant-chat").nth(at));
+    const of = (widget: Locator | undefined, part: string): Locator => widget!.locator(part);
+    await until(page, `[...document.querySelectorAll("assistant-chat")].filter(({ shadowRoot }) =>
+      shadowRoot.querySelector(".launcher").checkVisibility()).length === 2`);
+    await of(first, ".greeting").waitFor();
+    const topOf = async (widget: Locator | undefined, part: string): Promise<number> =>
+      (await of(widget, part).boundingBox())!.y;
+    const low = await topOf(first, ".launcher");
+    assert.ok(await topOf(second, ".launcher") + 60 <= low);
+    assert.ok(await topOf(first, ".greeting") < await topOf(second, ".launcher") - 44);
+    await of(second, ".launcher").click();
+    await page.getByRole("log").getByText("Ho!").waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
+    // Nothing of the other lies over what is opened.
+    await of(first, ".launcher").click();
+    await page.getByRole("log").getByText("Hi!").waitFor();
+    const { x, y } = (await of(second, ".launcher").boundingBox())!;
+    assert.equal(await page.evaluate(
+      `document.elementFromPoint(${x + 30}, ${y + 30}) === document.querySelector("assistant-chat")`), true);
+    await page.getByRole("button", { name: "Close" }).click();
+    await first!.evaluate((element) => element.remove());
+    await until(page, `document.querySelector("assistant-chat").shadowRoot
+      .querySelector(".launcher").getBoundingClientRect().y === ${low}`);
   });
 });
 
