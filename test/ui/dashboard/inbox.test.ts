@@ -365,6 +365,34 @@ test("[DB354] two operators and three visitors in their browsers: queue, claim, 
   for (const { page } of visitors) await page.context().close();
 });
 
+test("[DB712] what comes while a conversation is on the screen is read out once it is whole, and not what was there", { skip }, async () => {
+  const uuid = await begin("Vera");
+  model.script(() => ({ tokens: ["At ", "your ", "service."] }));
+  for (let count = 0; count < 20; count += 1) await send(uuid, `Question ${count}`);
+  for (const path of ["/inbox", "/conversations"]) {
+    await withDashboard(async ({ page, go }) => {
+      await go(`${path}/${uuid}`);
+      const read = page.locator(".conversations-messages [role=status]");
+      await read.waitFor({ state: "attached" });
+      const readOut = await read.evaluateHandle((region) => {
+        const texts = [region.textContent];
+        new MutationObserver(() => texts.push(region.textContent))
+          .observe(region, { childList: true, characterData: true, subtree: true });
+        return texts;
+      });
+      const { promise, resolve } = Promise.withResolvers<void>();
+      model.script(() => ({ tokens: ["We ", "are ", "here."], hold: promise, holdAfter: 1 }));
+      const sent = send(uuid, "Is anybody there?");
+      await read.getByText("Customer: Is anybody there?").waitFor({ state: "attached" });
+      resolve();
+      await sent;
+      await read.getByText("Assistant: We are here.").waitFor({ state: "attached" });
+      assert.deepEqual(await readOut.jsonValue(),
+        ["", "Customer: Is anybody there?", "Assistant: We are here."]);
+    });
+  }
+});
+
 test("[DB661] what could not be loaded of a conversation is said on its page and in the inbox, and had by a press", { skip }, async () => {
   const uuid = await begin("Uma");
   for (const path of ["/conversations", "/inbox"]) {

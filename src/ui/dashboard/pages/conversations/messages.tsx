@@ -1,6 +1,7 @@
 // The messages of a conversation. Stays at the newest unless somebody scrolled away; what
 // visitors wrote is shown as it was written, replies as the widget shows them, never as HTML.
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
+import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
@@ -27,7 +28,27 @@ export function Messages({ items, usages, uuid }: {
         ))}
       </ol>
       {!isAtEnd && <Button onClick={toEnd}>To the newest</Button>}
+      <Newest items={items} />
     </div>
+  );
+}
+
+const nameOf = ({ role, author }: Item): string =>
+  role === "user" ? "Customer" : author ?? "Assistant";
+
+/**
+ * Read out to who does not see it come, once it is whole: not what was found there, and not what
+ * people of the desk write.
+ */
+function Newest({ items }: { items: readonly Item[] }) {
+  const at = useSettled(
+    items.findLastIndex(({ role, turn }) => turn === null && role !== "operator"));
+  const found = useRef(at);
+  const item = at > found.current ? items[at] : undefined;
+  return (
+    <p class="hidden-visually" role="status">
+      {item && (item.isFailure ? <>No reply: {item.text}</> : `${nameOf(item)}: ${item.text}`)}
+    </p>
   );
 }
 
@@ -45,14 +66,14 @@ function Message({ item, usage, uuid }: MessageProps) {
 }
 
 function Drawn({ item, usage, uuid }: MessageProps) {
-  const { role, author, text, turn, at, working, functionCalls } = item;
+  const { role, text, turn, at, working, functionCalls } = item;
   const { isFailure, wasStopped, wasCut, attachments, rating } = item;
   const names = [...new Set(Object.values(working))];
   if (isFailure) return <li class="conversations-failure">No reply: {text}</li>;
   return (
     <li class={`conversations-message ${role}`}>
       <span class="conversations-head">
-        <strong>{role === "user" ? "Customer" : author ?? "Assistant"}</strong>
+        <strong>{nameOf(item)}</strong>
         {at && <time title={whenExactly(at)}>{when(at)}</time>}
         {turn !== null && <span class="badge busy">Writing</span>}
         {rating && (
