@@ -57,6 +57,45 @@ test("[DB545] at 1280 px lists cut no number, money or state, and a long name wi
   });
 });
 
+/** WCAG's spacing of letters, words and lines, as people have their browsers set it. */
+const SPACED = `{
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync("* { line-height: 1.5 !important; letter-spacing: 0.12em !important;"
+    + " word-spacing: 0.16em !important; }");
+  document.adoptedStyleSheets.push(sheet);
+}`;
+
+test("[DB710] at 320 px, as at 400 %, a lead's number is read whole, and with spaced letters the states of calls are", { skip }, async () => {
+  const { id: caller } = await newAssistant(server, {
+    type: "outbound", status: "active", post_call_evaluation: false,
+  });
+  const { data: campaign } = (await server.call("POST", "/user/campaigns", {
+    body: { name: "Winter", assistant_id: caller },
+  })).body;
+  await server.call("POST", "/user/lead", {
+    body: { campaign_id: campaign.id, phone_number: "+4930123456780" },
+  });
+  const { call_id: call } = (await server.call("POST", "/user/make_call", {
+    body: { assistant_id: caller, phone_number: "+14155550003" },
+  })).body as { call_id: number };
+  await askUntil(async () => (await server.call("GET", `/user/calls/${call}`)).body.status,
+    (status) => status === "ended_by_assistant");
+  await withDashboard(async ({ page, go }) => {
+    const isWhole = async (text: Locator): Promise<void> => {
+      await text.waitFor();
+      const wide = await text.evaluate((one) => one.scrollWidth - one.clientWidth);
+      assert.ok(wide <= 0, `${wide} px of ${await text.textContent()}`);
+    };
+    await page.setViewportSize({ width: 320, height: 256 });
+    await go("/leads");
+    await isWhole(page.locator(".two-lines > span", { hasText: "+49 30 123456780" }));
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await go("/calls");
+    await page.evaluate(SPACED);
+    await isWhole(page.locator("td .badge", { hasText: "Ended by assistant" }).first());
+  });
+});
+
 test("[DB593] at 360 px lists cut no phone number, time, state or button in German either, and at 320 px the tab that is open is in view", { skip }, async () => {
   const { id: caller } = await newAssistant(server, {
     type: "outbound", status: "active", post_call_evaluation: false,
