@@ -139,6 +139,9 @@ function Palette({ pages, onClose }: PaletteProps) {
           <li
             key={one.href + one.label} id={`palette-${index}`} role="option"
             aria-selected={index === current} onClick={() => open(one)}
+            ref={(element) => {
+              if (index === current) element?.scrollIntoView({ block: "nearest" });
+            }}
           >
             {one.label}<small>{one.kind}</small>
           </li>

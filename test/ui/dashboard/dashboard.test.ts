@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { bundlePage } from "#ui/build.ts";
 import { noBrowser, until } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { drawn, startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
 
 const skip = noBrowser();
@@ -210,6 +210,24 @@ test("[DB420] Ctrl+K goes to a page or an assistant by its name, and ? says whic
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
   }, { key });
+});
+
+test("[DB711] in a window that is too low for all that Ctrl+K finds, what is chosen by the arrows is in view", { skip }, async () => {
+  await withDashboard(async ({ page }) => {
+    await page.setViewportSize({ width: 320, height: 256 });
+    await page.keyboard.press("Control+k");
+    const options = page.getByRole("listbox", { name: "Found" }).getByRole("option");
+    await options.last().waitFor();
+    // Upwards from the first is the last.
+    for (const [key, one] of [["ArrowUp", options.last()], ["ArrowDown", options.first()]] as const) {
+      await page.keyboard.press(key);
+      await page.locator("[aria-selected=true]").and(one).waitFor();
+      await drawn(page);
+      const { y, height } = (await one.boundingBox())!;
+      const dialog = (await page.getByRole("dialog").boundingBox())!;
+      assert.ok(y >= dialog.y && y + height <= dialog.y + dialog.height, `${key}: ${y}`);
+    }
+  });
 });
 
 test("[DB7] a narrow screen has its menu behind a button, and closes it again", { skip }, async () => {
