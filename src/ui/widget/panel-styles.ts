@@ -113,8 +113,14 @@ form.mail {
   display: grid; gap: 10px; padding: 12px 16px; border-top: 1px solid var(--line);
 }
 header, .notice, form.say { flex: none; }
-/* In a low window what is being filled in has all there is; the log keeps its place without height. */
+/*
+ * In a low window the bars are narrow, so that more than a line is read between them; what is being
+ * filled in has all there is, and the log keeps its place without height.
+ */
 @media (max-height: 24rem) {
+  .panel :is(header, .notice) { padding-block: 2px; }
+  .panel form.say { padding-top: 5px; }
+  .panel .log { padding-block: 6px; }
   .panel:has(form:is(.mail, .opinion):not([hidden])) :is(.desk, form.say) { display: none; }
   .panel:has(form:is(.mail, .opinion):not([hidden])) .log {
     flex: none; height: 0; padding-block: 0; visibility: hidden;

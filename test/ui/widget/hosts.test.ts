@@ -298,7 +298,7 @@ test("[WG252] [WG253] where the window has become low, by a keyboard or at 400 %
   });
 });
 
-test("[WG258] in a window of 320 by 256 px what is asked in the chat is scrolled, with room for a field and its label", { skip }, async () => {
+test("[WG258] [WG291] in a window of 320 by 256 px three lines of the chat are read, and what is asked in it is scrolled, with room for a field and its label", { skip }, async () => {
   const settings = { desk: {
     visitor_may_ask: true, office_hours: { hours: {}, message: "Nobody is here.", callback: true },
   } };
@@ -312,6 +312,8 @@ test("[WG258] in a window of 320 by 256 px what is asked in the chat is scrolled
       return isScrolled && bottom <= innerHeight ? bottom - top : 0;
     });
     await open(seen);
+    // [WG291] Three lines, beside the button that asks for a person.
+    assert.ok(await seen.log.evaluate(({ clientHeight }) => clientHeight) > 90);
     await press("Talk to a person");
     await press("Leave how to reach you");
     assert.ok(await roomIn("form.mail:not([hidden])") > 100);
