@@ -253,7 +253,7 @@ test("[GD4] the pages load nothing from elsewhere, and no key is in what the ser
   assert.equal((await fetch(`${server.url}/docs/none`)).status, 404);
 });
 
-test("[GD5] whoever is signed in with a key has it in the examples, others a hint; every width, both themes", { skip }, async () => {
+test("[GD5] [UI150] whoever is signed in with a key has it in the examples, others a hint; every width, both themes, and in forced colours the chosen language", { skip }, async () => {
   assert.ok(browser);
   const member = await memberOf(server, "owner", server.key);
   await withDashboard(async ({ page, look }) => {
@@ -264,6 +264,13 @@ test("[GD5] whoever is signed in with a key has it in the examples, others a hin
     const python = examplesOf("first-reply").find(({ lang }) => lang === "py")?.text ?? assert.fail();
     assert.equal(await shown.textContent(), `${filled(python)}\n`);
     await look();
+    // [UI150]
+    await page.emulateMedia({ forcedColors: "active" });
+    const [chosen, other] = await Promise.all(["Python", "curl"].map((name) =>
+      page.getByRole("button", { name }).first()
+        .evaluate((button) => getComputedStyle(button).color)));
+    assert.notEqual(chosen, other);
+    await page.emulateMedia({ forcedColors: null });
     // The language goes along; the assistant is chosen.
     await page.getByRole("link", { name: "Stream a reply" }).click();
     await page.getByLabel("Assistant in the examples").selectOption({ label: "Keeper" });
