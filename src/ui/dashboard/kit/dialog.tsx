@@ -4,7 +4,7 @@ import {
   useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState,
 } from "preact/hooks";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
-import { Button, Form } from "./controls.tsx";
+import { Button, Form, useWork } from "./controls.tsx";
 import { said } from "./said.ts";
 
 /** Where one begins to fill a form in. */
@@ -124,6 +124,9 @@ function Notes({ at: place }: { at: Place }) {
 }
 
 export const useToasts = (): Toasts => useContext(ToastContext);
+
+/** One work at a time, whose failure is a toast. */
+export const useToastedWork = (): ReturnType<typeof useWork> => useWork(useToasts().fail);
 
 const WRITTEN_IN = "textarea, input:not([type='checkbox'], [type='radio'])";
 

@@ -8,8 +8,8 @@ import type { Rows } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData } from "#ui/dashboard/data/use-data.ts";
 import { asListed, type Listed } from "./chosen.tsx";
-import { Button, sends, TextField, useWork } from "./controls.tsx";
-import { useToasts } from "./dialog.tsx";
+import { Button, sends, TextField } from "./controls.tsx";
+import { useToastedWork, useToasts } from "./dialog.tsx";
 import { download, downloadCsv } from "./download.ts";
 import { instant } from "./format.ts";
 import type { Column } from "./table.tsx";
@@ -89,7 +89,7 @@ function OpenViews({ list, fields, show }: ViewsProps) {
   const api = useApi();
   const toasts = useToasts();
   const [name, setName] = useState("");
-  const { isBusy, run } = useWork((failure) => toasts.fail(failure));
+  const { isBusy, run } = useToastedWork();
   const views = useData("views", () => unwrap(api.GET("/user/views")), [], SHARED);
   const own = views.value?.data.filter((view) => view.list === list) ?? [];
   const query = addressOf(fields);
@@ -165,7 +165,7 @@ export function ExportChosen<T extends Listed>({ name, rows, list }: {
 
 function Export<T extends object>({ list, readOn }: ListToolsProps<T>) {
   const toasts = useToasts();
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   const take = (format: "csv" | "json") => run(async () => {
     const rows: T[] = [];
     let page: unknown = null;

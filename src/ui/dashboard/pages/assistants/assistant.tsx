@@ -4,8 +4,8 @@ import { useState } from "preact/hooks";
 import type { PageProps } from "#ui/dashboard/page.ts";
 import { messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData, type Data } from "#ui/dashboard/data/use-data.ts";
-import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Loaded, Page, Status, Tabs } from "#ui/dashboard/kit/layout.tsx";
 import { LeaveGuard, UnsavedBar } from "#ui/dashboard/kit/unsaved.tsx";
 import { DraftProvider, useNewDraft, type Assistant, type Draft } from "./draft.ts";
@@ -89,7 +89,7 @@ function complaintOf({ failure, errors }: Draft): string | null {
 function Actions({ draft, reload }: { draft: Draft; reload(): void }) {
   const api = useApi();
   const toasts = useToasts();
-  const work = useWork(toasts.fail);
+  const work = useToastedWork();
   const [isDeleting, setDeleting] = useState(false);
   const { record } = draft;
   const params = { path: { id: record.id } };

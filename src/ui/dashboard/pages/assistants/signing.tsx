@@ -3,9 +3,9 @@
 import { useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
-import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Copyable } from "#ui/dashboard/kit/copy.tsx";
-import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Confirm, useToastedWork } from "#ui/dashboard/kit/dialog.tsx";
 import { when } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 
@@ -17,8 +17,7 @@ const hash = createHmac("sha256", secretFromYourSettings)
 export function Signing({ assistantId }: { assistantId: number }) {
   const api = useApi();
   const path = { params: { path: { id: assistantId } } };
-  const toasts = useToasts();
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   const [secret, setSecret] = useState("");
   const [isAsking, setAsking] = useState(false);
   const { value, reload } = useData(`assistants/${assistantId}/identity`, () =>

@@ -3,10 +3,8 @@
 import { useState } from "preact/hooks";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
-import {
-  Button, sentByEnter, TextArea, TextField, tooLong, useWork,
-} from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button, sentByEnter, TextArea, TextField, tooLong } from "#ui/dashboard/kit/controls.tsx";
+import { useToastedWork } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Empty, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { useEnd } from "#ui/dashboard/kit/use-end.ts";
 import type { Line, ToolCall } from "./chat.ts";
@@ -165,8 +163,7 @@ function Problem({ chat }: { chat: Chat }) {
 }
 
 function Composer({ chat, send }: { chat: Chat; send(text: string): Promise<boolean> }) {
-  const toasts = useToasts();
-  const stopping = useWork(toasts.fail);
+  const stopping = useToastedWork();
   const [text, setText] = useState("");
   const submit = (): void => {
     const message = text.trim();

@@ -6,8 +6,8 @@ import { unwrap, useApi, useSession } from "#ui/dashboard/data/session.tsx";
 import { useCalmly } from "#ui/dashboard/data/use-calmly.ts";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
-import { Button, SelectField, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { useToastedWork } from "#ui/dashboard/kit/dialog.tsx";
 import { download, downloadCsv } from "#ui/dashboard/kit/download.ts";
 import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page } from "#ui/dashboard/kit/layout.tsx";
@@ -124,8 +124,7 @@ function useGrowth(isNewest: boolean, reload: () => void): void {
 
 function Exports({ action, actor }: { action: string; actor: string }) {
   const { apiKey } = useSession();
-  const toasts = useToasts();
-  const { isBusy, run } = useWork(toasts.fail);
+  const { isBusy, run } = useToastedWork();
   const save = async (format: "csv" | "jsonl"): Promise<void> => {
     const query = new URLSearchParams({
       format, ...action ? { action } : {}, ...actor ? { actor } : {},

@@ -2,8 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { duration, timeOfDay, when, words } from "#ui/dashboard/kit/format.ts";
 import { inTab } from "#ui/dashboard/kit/kept.ts";
 import { Card, Facts, Failure, Notice, Page, Status } from "#ui/dashboard/kit/layout.tsx";
@@ -124,9 +124,8 @@ const mutedKey = (callId: number): string => `parley-muted-${callId}`;
 
 function Mute({ callId }: { callId: number }) {
   const api = useApi();
-  const toasts = useToasts();
   const [isMuted, setMuted] = useState(() => inTab.getItem(mutedKey(callId)) !== null);
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   const toggle = (): void => run(async () => {
     const { ok } = await unwrap(api.POST("/user/calls/{id}/mute", {
       params: { path: { id: callId } }, body: { on: !isMuted },

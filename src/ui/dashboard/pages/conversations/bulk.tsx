@@ -6,8 +6,8 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import {
   ChosenBar, NAMED_MAX, namesOf, type Chosen, type Listed,
 } from "#ui/dashboard/kit/chosen.tsx";
-import { Button, SelectField, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { Confirm, Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, Dialog, useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import { ExportChosen } from "#ui/dashboard/kit/list-tools.tsx";
 import { plural } from "#ui/dashboard/kit/texts.ts";
@@ -85,7 +85,7 @@ function LabelMany({ ids, onClose }: { ids: string[]; onClose(): void }) {
   const toasts = useToasts();
   const labels = useLabels().value;
   const [label, setLabel] = useState("");
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   const id = Number(label || labels?.[0]?.id);
   const set = (some: string[], remove: boolean) =>
     unwrap(api.POST("/user/conversations/bulk-label", {

@@ -2,8 +2,8 @@
 import { useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
-import { Button, Toggle, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { useToastedWork } from "#ui/dashboard/kit/dialog.tsx";
 import { money, timeOfDay, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Failure, Notice, Page, Skeleton } from "#ui/dashboard/kit/layout.tsx";
 import type { PageProps } from "#ui/dashboard/page.ts";
@@ -95,8 +95,7 @@ interface AsideProps {
 function Ai({ uuid, watch, row }: AsideProps) {
   const isOn = watch.talk?.aiEnabled ?? row?.ai_enabled ?? true;
   const api = useApi();
-  const toasts = useToasts();
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   const toggle = (on: boolean): void => run(async () => {
     const params = { params: { path: { uuid } } };
     const { ai_enabled: isEnabled } = await unwrap(on

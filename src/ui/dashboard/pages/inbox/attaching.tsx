@@ -4,8 +4,8 @@ import { ATTACHABLE, faultOf, FILES_MAX, pastedFiles, takeDrops } from "#ui/atta
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { useSession } from "#ui/dashboard/data/session.tsx";
 import { upload } from "#ui/dashboard/data/upload.ts";
-import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { useToastedWork } from "#ui/dashboard/kit/dialog.tsx";
 import type { Attached } from "./unsent.ts";
 
 const PROBLEMS = {
@@ -25,8 +25,7 @@ export function useAttaching(
   uuid: string, read: () => readonly Attached[], add: (file: Attached) => void,
 ): Attaching {
   const { apiKey } = useSession();
-  const toasts = useToasts();
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   const attach = (files: Iterable<File>): void => run(async () => {
     for (const file of files) {
       if (read().length >= FILES_MAX) throw new Error("A message takes at most 4 files.");

@@ -3,8 +3,8 @@
 import type { ComponentChildren } from "preact";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
-import { Button, Toggle, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button, Toggle } from "#ui/dashboard/kit/controls.tsx";
+import { useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { when } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts } from "#ui/dashboard/kit/layout.tsx";
 import { useLabels } from "#ui/dashboard/pages/assistants/lookups.ts";
@@ -13,7 +13,7 @@ import { useLabels } from "#ui/dashboard/pages/assistants/lookups.ts";
 export function Labels({ uuid, onChanged }: { uuid: string; onChanged(): void }) {
   const api = useApi();
   const toasts = useToasts();
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   const labels = useLabels().value ?? [];
   const path = { params: { path: { uuid } } };
   const own = useData(`conversations/${uuid}/labels`, () =>
@@ -47,8 +47,7 @@ const given = (label: string, value: ComponentChildren): [string, ComponentChild
 
 export function Callback({ uuid }: { uuid: string }) {
   const api = useApi();
-  const toasts = useToasts();
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   const params = { params: { path: { uuid } } };
   const { value } = useData(`conversations/${uuid}/callbacks`, () =>
     unwrap(api.GET("/user/conversations/{uuid}/callbacks", params)),

@@ -7,9 +7,9 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import {
-  Button, SelectField, sentByEnter, TextArea, tooLong, useWork,
+  Button, SelectField, sentByEnter, TextArea, tooLong,
 } from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { Summary } from "#ui/dashboard/pages/conversations/conversations.tsx";
 import type { Talk } from "#ui/dashboard/pages/conversations/talk.ts";
@@ -83,12 +83,11 @@ interface ComposerProps {
 
 export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
   const api = useApi();
-  const toasts = useToasts();
   const { read, setText, attach, detach, replace, send: sendWritten } = useUnsent(uuid);
   const { text, files } = read();
   const attaching = useAttaching(uuid, () => read().files, attach);
   const [isSaving, setSaving] = useState(false);
-  const sending = useWork((error) => toasts.fail(error));
+  const sending = useToastedWork();
   const draft = useDraft(uuid, row, talk);
   const canned = useData("canned-replies", () => unwrap(api.GET("/user/canned-replies")));
   const showTyping = useTyping(row);
@@ -138,8 +137,7 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
 function DraftButton({ draft, onDrafted }: {
   draft: () => Promise<string>; onDrafted(text: string): void;
 }) {
-  const toasts = useToasts();
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   return (
     <Button needs="answer" isBusy={isBusy} onClick={() => run(async () => onDrafted(await draft()))}>
       Draft by the AI

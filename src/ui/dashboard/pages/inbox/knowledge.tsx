@@ -2,8 +2,8 @@
 import { useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
-import { Button, sends, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button, sends, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { useToastedWork } from "#ui/dashboard/kit/dialog.tsx";
 
 const FOUND_MAX = 5;
 const QUESTION_CHARS_MAX = 2000;
@@ -22,8 +22,7 @@ export function Knowledge({ assistantUuid, asked, onChosen }: {
   onChosen(text: string): void;
 }) {
   const api = useApi();
-  const toasts = useToasts();
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   const [question, setQuestion] = useState("");
   const [found, setFound] = useState<Found[] | null>(null);
   const assistant = useAssistants().value?.find(({ uuid }) => uuid === assistantUuid);

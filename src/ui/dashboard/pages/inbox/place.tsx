@@ -5,8 +5,8 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useNow } from "#ui/dashboard/data/use-now.ts";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { SHARED, useData } from "#ui/dashboard/data/use-data.ts";
-import { Button, SelectField, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
+import { useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { timeOfDay, when } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Failure, Notice, Skeleton } from "#ui/dashboard/kit/layout.tsx";
 import { Values } from "#ui/dashboard/pages/calls/facts.tsx";
@@ -127,7 +127,7 @@ const REASONS: Record<string, string> = {
 function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch }) {
   const api = useApi();
   const toasts = useToasts();
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   const params = { params: { path: { uuid: row.id } } };
   const takeOver = () => unwrap(api.POST("/user/conversations/{uuid}/take-over", params));
   const handBack = () => unwrap(api.POST("/user/conversations/{uuid}/hand-back", params));

@@ -4,8 +4,8 @@ import { useState } from "preact/hooks";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import type { Data } from "#ui/dashboard/data/use-data.ts";
-import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { Confirm, Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, Dialog, useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Empty, Facts, Notice, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
@@ -172,8 +172,7 @@ function ReadAgain({ knowledgebaseId: id, document, onDone }: {
   knowledgebaseId: number; document: Document; onDone(): void;
 }) {
   const api = useApi();
-  const toasts = useToasts();
-  const { isBusy, run } = useWork(toasts.fail);
+  const { isBusy, run } = useToastedWork();
   return (
     <Button
       kind="main" needs="build" isBusy={isBusy}

@@ -3,8 +3,8 @@ import { useState } from "preact/hooks";
 import { useAssistants, type Assistant } from "#ui/dashboard/data/lists.ts";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { Button, SelectField, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
+import { useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Loaded } from "#ui/dashboard/kit/layout.tsx";
 import { t } from "#ui/dashboard/kit/texts.ts";
 
@@ -14,7 +14,7 @@ export function Users({ knowledgebaseId, onChange }: {
   const api = useApi();
   const toasts = useToasts();
   const assistants = useAssistants({ freshMs: 0 });
-  const { isBusy, run } = useWork(toasts.fail);
+  const { isBusy, run } = useToastedWork();
   const give = async (assistant: Assistant, to: number | null): Promise<void> => {
     await unwrap(api.PATCH("/user/assistant/{id}", {
       params: { path: { id: assistant.id } }, body: { knowledgebase_id: to },

@@ -2,9 +2,9 @@
 // or somebody puts them away.
 import type { ComponentChildren } from "preact";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Copyable } from "#ui/dashboard/kit/copy.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Icon } from "#ui/dashboard/kit/icons.tsx";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
@@ -18,7 +18,7 @@ export function FirstSteps({ steps: { steps, dismissed }, onChange }: {
 }) {
   const api = useApi();
   const toasts = useToasts();
-  const { isBusy, run } = useWork((error) => toasts.fail(error));
+  const { isBusy, run } = useToastedWork();
   const put = (isDismissed: boolean) => async (): Promise<void> => {
     await unwrap(api.PUT("/user/first-steps", { body: { dismissed: isDismissed } }));
     onChange();

@@ -3,8 +3,8 @@
 import { useRef } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
-import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 
 const SIDE_PX = 64;
@@ -53,8 +53,7 @@ export function Picture({ label, value, onInput, needs }: {
 
 export function YourPicture() {
   const api = useApi();
-  const toasts = useToasts();
-  const { run } = useWork((error) => toasts.fail(error));
+  const { run } = useToastedWork();
   const { value, reload } = useData("avatar", () => unwrap(api.GET("/user/avatar")));
   return (
     <Card title="Your picture">

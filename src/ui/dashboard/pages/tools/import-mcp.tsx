@@ -1,8 +1,8 @@
 // Filling in the form of a new tool from what an MCP server has, and reading anew what it says.
 import { useState } from "preact/hooks";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { Button, Form, SelectField, TextField, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button, Form, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
+import { useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { fromMcp, type Imported } from "./import.ts";
 import type { Tool, ToolFields } from "./tool-fields.ts";
@@ -73,7 +73,7 @@ export function RefreshMcp({ tool, isDisabled, onDone }: {
 }) {
   const api = useApi();
   const toasts = useToasts();
-  const { isBusy, run } = useWork(toasts.fail);
+  const { isBusy, run } = useToastedWork();
   return (
     <Button
       kind="quiet" needs="build" isBusy={isBusy} disabled={isDisabled}

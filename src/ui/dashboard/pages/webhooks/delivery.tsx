@@ -5,8 +5,8 @@ import type { PageProps } from "#ui/dashboard/page.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
-import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { instant, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Loaded, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
 import { Outcome } from "./delivery-table.tsx";
@@ -50,7 +50,7 @@ function Actions({ delivery, reload }: { delivery: Delivery; reload(): void }) {
   const api = useApi();
   const toasts = useToasts();
   const [, navigate] = useLocation();
-  const { isBusy, run } = useWork(toasts.fail);
+  const { isBusy, run } = useToastedWork();
   const replay = async (): Promise<void> => {
     const { data } = await unwrap(api.POST("/user/webhook-deliveries/{id}/replay", {
       params: { path: { id: delivery.id } },

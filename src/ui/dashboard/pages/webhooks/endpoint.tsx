@@ -5,8 +5,8 @@ import type { PageProps } from "#ui/dashboard/page.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData, type Data } from "#ui/dashboard/data/use-data.ts";
 import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
-import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";
-import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
+import { Button } from "#ui/dashboard/kit/controls.tsx";
+import { Confirm, useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Loaded, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
 import { DeliveryTable, NO_FILTER, useDeliveries } from "./delivery-table.tsx";
@@ -108,7 +108,7 @@ function Actions({ endpoint, onChanged }: {
 }) {
   const api = useApi();
   const toasts = useToasts();
-  const { isBusy, run } = useWork(toasts.fail);
+  const { isBusy, run } = useToastedWork();
   const [asked, ask] = useState<Asked>(null);
   const [rotated, setRotated] = useState<Endpoint | null>(null);
   const path = { params: { path: { id: endpoint.id } } };
