@@ -3,7 +3,7 @@ import { ALL_SCOPES, type Account, type Scope } from "#features/accounts/account
 import { msOfMoment } from "#core/days.ts";
 import { dollarsFromMicros, formatMicros } from "#core/money.ts";
 import { readPlans } from "#core/price-lists.ts";
-import { createSystem, isoMicros } from "#core/system.ts";
+import { createSystem, isoMicros, isoOrNull } from "#core/system.ts";
 import { isEmail } from "#features/accounts/people/users.ts";
 import {
   chooseAccount,
@@ -152,8 +152,8 @@ const listKeys: Command = {
         name: key.name,
         scopes: key.scopes,
         created_at: isoMicros(key.createdAt),
-        last_used_at: key.lastUsedAt === null ? null : isoMicros(key.lastUsedAt),
-        expires_at: key.expiresAt === null ? null : isoMicros(key.expiresAt),
+        last_used_at: isoOrNull(key.lastUsedAt),
+        expires_at: isoOrNull(key.expiresAt),
       }));
       const lines = keys.map(({ id: keyId, name, scopes, createdAt, expiresAt }) => [
         keyId, name, scopes.join(","), isoMicros(createdAt), writeEnd(expiresAt, now),

@@ -5,7 +5,7 @@ import { ROLES, type Role } from "#features/accounts/people/roles.ts";
 import { createUsers, emailOf, isEmail, joinLink, type User, type Users } from "#features/accounts/people/users.ts";
 import { tlsFilesOf } from "#config/config.ts";
 import { listeningOrigin } from "#core/networks.ts";
-import { createSystem, isoMicros } from "#core/system.ts";
+import { createSystem, isoOrNull } from "#core/system.ts";
 import type { Storage } from "#storage/storage.ts";
 import {
   chooseAccount, table, text, UsageError, withStorage, type Command, type Invocation,
@@ -70,7 +70,7 @@ const list: Command = {
       const { id } = await chooseAccount(accounts, values);
       const rows = (await usersOf(storage).list(id)).map((user) => ({
         user_id: user.id, email: user.email, name: user.name, role: user.role,
-        last_sign_in_at: user.seenAt === null ? null : isoMicros(user.seenAt),
+        last_sign_in_at: isoOrNull(user.seenAt),
       }));
       const lines = rows.map((row) => [row.user_id, row.email, row.name, row.role]);
       return { value: rows, text: table([["user_id", "email", "name", "role"], ...lines]) };

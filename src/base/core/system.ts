@@ -118,6 +118,9 @@ export function isoMicros(instant: Instant): string {
   return `${written.text}.${String(instant - second * MICROS).padStart(6, "0")}Z`;
 }
 
+export const isoOrNull = (instant: Instant | null): string | null =>
+  instant === null ? null : isoMicros(instant);
+
 /** `YYYY-MM-DD HH:MM:SS`, UTC. */
 export function plainSeconds(instant: Instant): string {
   return new Date(Math.floor(instant / 1000)).toISOString().slice(0, 19).replace("T", " ");

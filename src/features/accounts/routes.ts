@@ -5,7 +5,7 @@ import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { about, Nullable, OneOf } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
-import { isoMicros, type Instant, type System } from "#core/system.ts";
+import { isoMicros, isoOrNull, type Instant, type System } from "#core/system.ts";
 import { accountTopic, type Author } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
 import { IdOf, listOf, MessageSchema, Moment, POSITION, TICKET } from "#http/answers.ts";
@@ -92,9 +92,6 @@ const Key = Type.Object({
   expires_at: Nullable(Type.String(EXPIRES)),
   last_used_at: Nullable(Moment("When it was last used, within a minute; null: never.")),
 });
-
-const isoOrNull = (instant: Instant | null): string | null =>
-  instant === null ? null : isoMicros(instant);
 
 function readExpiry(text: string | null | undefined): Instant | null {
   if (text === null || text === undefined) return null;

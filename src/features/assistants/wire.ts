@@ -2,7 +2,7 @@
 // outbound list, and the little that create and update answer.
 import { Type, type Static } from "@sinclair/typebox";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
-import { isoMicros } from "#core/system.ts";
+import { isoMicros, isoOrNull } from "#core/system.ts";
 import { Moment, savedOf, TIMES } from "#http/answers.ts";
 import type { Assistant } from "./assistants.ts";
 import type { BuiltInTool } from "./built-in-tools.ts";
@@ -125,7 +125,7 @@ export async function assistantWire(
     warnings: await findWarnings(assistant, catalogs, capabilities),
     created_at: isoMicros(assistant.createdAt),
     updated_at: isoMicros(assistant.updatedAt),
-    deleted_at: assistant.deletedAt === null ? null : isoMicros(assistant.deletedAt),
+    deleted_at: isoOrNull(assistant.deletedAt),
   };
 }
 

@@ -3,7 +3,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { dollarsFromMicros } from "#core/money.ts";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
-import { isoMicros } from "#core/system.ts";
+import { isoMicros, isoOrNull } from "#core/system.ts";
 import { dataOf, IdOf, listOf, Moment, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
@@ -87,8 +87,8 @@ export const PauseSchema = Nullable(Type.Object({
 
 export const wirePause = (pause: Pause | null): Static<typeof PauseSchema> => pause && {
   reason: pause.reason,
-  until: pause.until === null ? null : isoMicros(pause.until),
-  since: pause.since === null ? null : isoMicros(pause.since),
+  until: isoOrNull(pause.until),
+  since: isoOrNull(pause.since),
   by: pause.by,
   note: pause.note,
 };
@@ -129,7 +129,7 @@ function figuresRoute(campaigns: Campaigns): Route {
         voicemail_rate: share(totals.voicemail, totals.calls),
         goal_rate: hasGoal ? share(totals.goals, totals.answered) : null,
         calls_per_hour: pace,
-        estimated_end: end === null ? null : isoMicros(end),
+        estimated_end: isoOrNull(end),
         leads_due: figures.due,
         leads: states.map(({ status, outcome, leads }) =>
           ({ status, last_outcome: outcome, leads })),
@@ -137,7 +137,7 @@ function figuresRoute(campaigns: Campaigns): Route {
           lead_id: one.leadId, main_lead_id: one.mainId, phone_number: one.phoneNumber,
           variables: one.variables, call_id: one.callId, status: one.status,
           since: isoMicros(one.since),
-          answered_at: one.answeredAt === null ? null : isoMicros(one.answeredAt),
+          answered_at: isoOrNull(one.answeredAt),
         })),
         periods: periodsOf(campaign, slots, by, now).map(({ start, figures: own }) =>
           ({ start: isoMicros(start), ...wireFigures(own) })),

@@ -5,7 +5,7 @@ import { Fault } from "#core/faults.ts";
 import {
   about, collectingErrors, errorsOf, named, Nullable, OneOf, prepared, TimeZone, withMessage,
 } from "#core/schema.ts";
-import { isoMicros } from "#core/system.ts";
+import { isoMicros, isoOrNull } from "#core/system.ts";
 import {
   dataOf, IdOf, listOf, MessageSchema, MISSING_RIGHT, Moment, savedOf, TIMES,
 } from "#http/answers.ts";
@@ -185,7 +185,7 @@ const wireCampaign = (
   goal_completion_variable: campaign.goalVariable,
   phone_number_ids: campaign.phoneNumberIds,
   calls_made: campaign.callsMade,
-  paused_until: campaign.pausedUntil === null ? null : isoMicros(campaign.pausedUntil),
+  paused_until: isoOrNull(campaign.pausedUntil),
   pause: wirePause(campaign.pause),
   created_at: isoMicros(campaign.createdAt),
   updated_at: isoMicros(campaign.updatedAt),

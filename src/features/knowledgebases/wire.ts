@@ -1,7 +1,7 @@
 // Wire shapes of knowledgebases, documents and what was read of them.
 import { Type, type Static } from "@sinclair/typebox";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
-import { isoMicros, type Instant } from "#core/system.ts";
+import { isoMicros, isoOrNull } from "#core/system.ts";
 import { CREATED, Moment, TIMES, UPDATED } from "#http/answers.ts";
 import {
   DOCUMENT_TYPES, type Document, type DocumentType, type Knowledgebase, type Passage, type Written,
@@ -159,17 +159,14 @@ const documentHead = ({ id, name, description, type, status }: Document) => ({
   status, status_label: STATUS_LABELS[status],
 });
 
-const momentOf = (instant: Instant | null): string | null =>
-  (instant === null ? null : isoMicros(instant));
-
 function wireSite({ source, rereadHours, readAt, nextReadAt }: Document) {
   const site = "urls" in source ? source : null;
   return {
     read_again_every_hours: rereadHours,
     ignore_robots: site?.ignoreRobots === true,
     sitemap_url: site?.sitemap ?? null,
-    read_at: momentOf(readAt),
-    next_read_at: momentOf(nextReadAt),
+    read_at: isoOrNull(readAt),
+    next_read_at: isoOrNull(nextReadAt),
   };
 }
 

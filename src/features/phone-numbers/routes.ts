@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { about, named, Nullable, prepared, withMessage } from "#core/schema.ts";
-import { isoMicros, type Instant } from "#core/system.ts";
+import { isoMicros, isoOrNull } from "#core/system.ts";
 import {
   dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, savedOf,
 } from "#http/answers.ts";
@@ -90,9 +90,6 @@ export const UpdateBody = Type.Object({
 
 /** Whatever the carrier could do with a number: this server sends no SMS. */
 const CAN_SEND_SMS: boolean = false;
-
-const isoOrNull = (instant: Instant | null): string | null =>
-  instant === null ? null : isoMicros(instant);
 
 const hasSubscription = ({ paidUntil, status }: PhoneNumber): boolean =>
   paidUntil !== null && status !== "suspended";

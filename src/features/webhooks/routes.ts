@@ -4,7 +4,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import { about, HttpUrl, named, Nullable, OneOf } from "#core/schema.ts";
 import { MASK } from "#core/secrets.ts";
-import { isoMicros } from "#core/system.ts";
+import { isoMicros, isoOrNull } from "#core/system.ts";
 import type { EventLog } from "#events/log.ts";
 import {
   dataOf, IdOf, listOf, MessageSchema, Moment, savedOf, TIMES,
@@ -85,9 +85,6 @@ const DELIVERY = {
 const ofEndpoint = { id: IdOf("endpoint", "GET /user/webhook-endpoints") };
 const ofDelivery = { id: IdOf("delivery", "GET /user/webhook-deliveries") };
 
-const orNull = (instant: number | null): string | null =>
-  instant === null ? null : isoMicros(instant);
-
 const wireDelivery = (delivery: Delivery): Static<typeof DeliverySchema> => ({
   id: delivery.id,
   endpoint_id: delivery.endpointId,
@@ -105,7 +102,7 @@ const wireDelivery = (delivery: Delivery): Static<typeof DeliverySchema> => ({
   replay_of: delivery.replayOf,
   payload: JSON.parse(delivery.body) as unknown,
   created_at: isoMicros(delivery.createdAt),
-  finished_at: orNull(delivery.finishedAt),
+  finished_at: isoOrNull(delivery.finishedAt),
 });
 
 export function webhookRoutes(options: WebhookRouteOptions): Route[] {
@@ -125,7 +122,7 @@ function createWireEndpoint(webhooks: Webhooks) {
     status: endpoint.status,
     disabled_reason: endpoint.disabledReason,
     secret: showsSecrets ? webhooks.secretOf(endpoint) : MASK,
-    failing_since: orNull(endpoint.failingSince),
+    failing_since: isoOrNull(endpoint.failingSince),
     created_at: isoMicros(endpoint.createdAt),
     updated_at: isoMicros(endpoint.updatedAt),
   });

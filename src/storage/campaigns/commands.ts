@@ -12,7 +12,7 @@ import {
   breakerAfter, isDue, outcomeNameOf, outcomeOf, parallelNow, pauseAt,
 } from "#features/campaigns/rules.ts";
 import { LIMITS } from "#core/limits.ts";
-import { isoMicros, type Instant } from "#core/system.ts";
+import { isoOrNull, type Instant } from "#core/system.ts";
 import { MINUTE_MICROS } from "#core/zones.ts";
 import type { CampaignReason, CommittedEvent } from "#events/events.ts";
 import type { Lead } from "#features/leads/leads.ts";
@@ -78,7 +78,7 @@ function createCampaignRows(sql: Sql) {
     status,
     previous_status: campaign.status,
     reason,
-    paused_until: campaign.pausedUntil === null ? null : isoMicros(campaign.pausedUntil),
+    paused_until: isoOrNull(campaign.pausedUntil),
     note, by,
   }, now);
   return {

@@ -1,6 +1,6 @@
 // The commands of leads and of the do-not-call list. A lead in the queue has `next_try_at`; one of
 // a blocked number is never in it. Secondary contacts enter it when their lead is exhausted.
-import { isoMicros, type Instant } from "#core/system.ts";
+import { isoOrNull, type Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type {
   AddOutcome, Lead, LeadOutcome, LeadStatus, LeadStore, NewContact, SettableStatus,
@@ -44,7 +44,7 @@ function createChange(sql: Sql) {
       previous_status: lead.status,
       call_tries: callTries,
       call_id: callId,
-      next_try_at: nextTryAt === null ? null : isoMicros(nextTryAt),
+      next_try_at: isoOrNull(nextTryAt),
       last_outcome: outcome,
     }, now);
   };

@@ -4,7 +4,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { dollarsFromMicros, MICROS_PER_DOLLAR } from "#core/money.ts";
 import { about, named, Nullable } from "#core/schema.ts";
-import { isoMicros } from "#core/system.ts";
+import { isoOrNull } from "#core/system.ts";
 import { Moment } from "#http/answers.ts";
 import { API_ROOT } from "#http/api.ts";
 import { json, type HttpRoute } from "#http/exchange.ts";
@@ -55,7 +55,7 @@ const wireAlerts = ({ amountsMicros, emails }: BalanceAlerts): Static<typeof Ale
   ({ amounts: amountsMicros.map(dollarsFromMicros), emails });
 
 export const wireOutlook = ({ state, lastsUntil }: Outlook) =>
-  ({ state, lasts_until: lastsUntil === null ? null : isoMicros(lastsUntil) });
+  ({ state, lasts_until: isoOrNull(lastsUntil) });
 
 export function balanceRoutes(options: BalanceRouteOptions): Route[] {
   return [readRoute(options), alertsRoute(options), topUpRoute(options)];

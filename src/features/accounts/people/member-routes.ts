@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
-import { isoMicros, type System } from "#core/system.ts";
+import { isoMicros, isoOrNull, type System } from "#core/system.ts";
 import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf } from "#http/answers.ts";
 import { json, type HttpRequest } from "#http/exchange.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
@@ -62,7 +62,7 @@ const memberItem = (user: User, caller: Caller) => ({
   id: user.id, author_id: userAuthorId(user.id), name: user.name, email: user.email,
   role: user.role, has_password: user.hasPassword, is_linked: user.isLinked,
   is_you: user.id === caller.member?.userId,
-  last_sign_in_at: user.seenAt === null ? null : isoMicros(user.seenAt),
+  last_sign_in_at: isoOrNull(user.seenAt),
   created_at: isoMicros(user.createdAt),
 });
 const invitationItem = (invitation: Invitation) => ({

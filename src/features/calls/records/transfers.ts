@@ -3,7 +3,7 @@
 // this file and loads no schemas.
 import { LIMITS } from "#core/limits.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
-import { isoMicros, type Instant } from "#core/system.ts";
+import { isoMicros, isoOrNull, type Instant } from "#core/system.ts";
 import type { EndReason, TranscriptEntry } from "./records.ts";
 import { mayStep, WHY_NOT_TAKEN, type TransferOutcome, type WarmStage } from "./warm-stages.ts";
 
@@ -215,6 +215,3 @@ const legUrl = (
   if (!leg || leg.answeredAt === null || finishedAt === null) return null;
   return leg.recordingFile === null ? null : urlOf(leg.recordingFile);
 };
-
-const isoOrNull = (instant: Instant | null): string | null =>
-  instant === null ? null : isoMicros(instant);

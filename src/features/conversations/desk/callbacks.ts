@@ -1,7 +1,7 @@
 // Callbacks: a visitor who does not wait says how to be reached, and the conversation waits in the
 // inbox until somebody has. Records → store port → factory. Called by callback-routes.ts.
 import { Fault } from "#core/faults.ts";
-import { isoMicros, type Instant, type System } from "#core/system.ts";
+import { isoMicros, isoOrNull, type Instant, type System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author, Away, CallbackBody, CommittedEvent } from "#events/events.ts";
 
@@ -32,7 +32,7 @@ export const callbackItem = (
   { id, name, phone, email, wish, time, createdAt, doneAt }: Callback,
 ): CallbackBody => ({
   id, name, phone, email, wish, time, created_at: isoMicros(createdAt),
-  done_at: doneAt === null ? null : isoMicros(doneAt),
+  done_at: isoOrNull(doneAt),
 });
 
 export type Callbacks = ReturnType<typeof createCallbacks>;

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
-import { isoMicros, plainSeconds } from "#core/system.ts";
+import { isoMicros, isoOrNull, plainSeconds } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import {
   dataOf, IdOf, listOf, MessageSchema, Moment, PlainMoment, savedOf, TIMES,
@@ -84,7 +84,7 @@ const rowItem = (row: InboxRow) => ({
   since: plainSeconds(row.since),
   last_message: lastItem(row.last),
   unread: row.isUnread,
-  visitor_read_at: row.visitorReadAt === null ? null : isoMicros(row.visitorReadAt),
+  visitor_read_at: isoOrNull(row.visitorReadAt),
   labels: row.labels,
   callback: row.callback && callbackItem(row.callback),
 });

@@ -2,7 +2,7 @@
 // person may be asked for.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { dateOf, openPeriods } from "#features/calendar/slots.ts";
-import { isoMicros, type Instant } from "#core/system.ts";
+import { isoOrNull, type Instant } from "#core/system.ts";
 import type { Away } from "#events/events.ts";
 
 /** Openings are looked for so far ahead. */
@@ -34,6 +34,6 @@ export function awayOf({ settings }: Assistant, now: Instant): Away | null {
 const awayUntil = (
   { message, callback }: { message?: string; callback?: boolean }, opensAt: Instant | null,
 ): Away => ({
-  message: message ?? "", opens_at: opensAt === null ? null : isoMicros(opensAt),
+  message: message ?? "", opens_at: isoOrNull(opensAt),
   callback: callback === true,
 });

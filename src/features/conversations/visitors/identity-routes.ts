@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import { about, named, Nullable } from "#core/schema.ts";
-import { isoMicros } from "#core/system.ts";
+import { isoOrNull } from "#core/system.ts";
 import { IdOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
@@ -26,7 +26,7 @@ const Secret = Type.Object({
 }, named("IdentitySecret", "What a site signs its visitors' ids with."));
 
 const stateItem = ({ number, changedAt }: IdentityState) =>
-  ({ is_set: number > 0, changed_at: changedAt === null ? null : isoMicros(changedAt) });
+  ({ is_set: number > 0, changed_at: isoOrNull(changedAt) });
 
 export function identityRoutes({ identity, getAssistant }: IdentityRouteOptions): Route[] {
   const common = {
