@@ -36,6 +36,9 @@ export function parseHttpUrl(text: string): URL | null {
   return isHttp && url.username === "" && url.password === "" ? url : null;
 }
 
+/** As they are written. */
+export const wordsIn = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
+
 /** Undefined when it is no JSON. */
 export function jsonOf(text: string): unknown {
   try {

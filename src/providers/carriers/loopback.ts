@@ -3,6 +3,7 @@
 // and for trying an assistant without a telephone. Its clock is the call's own: one frame in, one
 // frame out.
 import type { System } from "#core/system.ts";
+import { wordsIn } from "#core/values.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import { createWordDecoder } from "#providers/speech/loopback.ts";
 import { FRAME_MS, type Carrier, type DialRequest, type Leg, type LegEvent } from "./port.ts";
@@ -216,7 +217,7 @@ class SpokenWords {
   #isOver = false;
 
   constructor(text: string, pcm: Pcm, publish: (text: string, isFinal: boolean) => void) {
-    this.#words = text.split(/\s+/).filter((word) => word !== "");
+    this.#words = wordsIn(text);
     this.#text = this.#words.join(" ");
     this.#from = Math.max(0, pcm.findIndex((sample) => Math.abs(sample) > LOUD));
     this.#to = pcm.findLastIndex((sample) => Math.abs(sample) > LOUD) + 1;

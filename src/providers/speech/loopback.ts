@@ -4,6 +4,7 @@
 // mixing.
 import { joined } from "#audio/mix.ts";
 import type { System } from "#core/system.ts";
+import { wordsIn } from "#core/values.ts";
 import type {
   Pcm, SynthesisEvent, Synthesizer, Transcriber, TranscriptEvent, Vad,
 } from "./port.ts";
@@ -194,6 +195,6 @@ export const loopbackVad: Vad = {
 
 /** The audio of a whole line, for callers that speak prepared lines. */
 export function loopbackAudio(text: string, rate: number): Pcm {
-  const words = text.split(/\s+/).filter((word) => word !== "");
+  const words = wordsIn(text);
   return joined(words.map((word) => soundOf(word, rate)));
 }

@@ -1,6 +1,7 @@
 // The pieces of one recognition: what the vendor understands so far, and the final texts the call
 // asks for, each of which comes in time, once. Used by the adaptors whose vendors can be asked.
 import type { System, Timer } from "#core/system.ts";
+import { wordsIn } from "#core/values.ts";
 import type { TranscriptEvent } from "./port.ts";
 
 /** From asking for the final text until what there is is taken for it. */
@@ -80,7 +81,7 @@ export class Pieces {
     this.#timer = null;
     const text = this.#partial;
     this.#asked = 0;
-    this.#wordsTold += wordsOf(text).length;
+    this.#wordsTold += wordsIn(text).length;
     this.#publishFinal(text);
   }
 
@@ -99,8 +100,6 @@ export class Pieces {
 
   #freshOf(text: string): string {
     const bounded = text.slice(0, TEXT_CHARS_MAX).trim();
-    return this.#wordsTold === 0 ? bounded : wordsOf(bounded).slice(this.#wordsTold).join(" ");
+    return this.#wordsTold === 0 ? bounded : wordsIn(bounded).slice(this.#wordsTold).join(" ");
   }
 }
-
-const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");

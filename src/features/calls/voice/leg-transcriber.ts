@@ -2,6 +2,7 @@
 // of its caller, or by a page whose browser hears or whose visitor types. Made by host.ts and
 // warm-host.ts for a call that has no other.
 import type { System, Timer } from "#core/system.ts";
+import { wordsIn } from "#core/values.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
 import type { Transcriber, TranscriptEvent, Vad } from "#providers/speech/port.ts";
 
@@ -10,8 +11,6 @@ const VOICE_GAP_MS = 200;
 const VOICED = 0.5;
 /** Browsers say a final word up to a second after the last sound. */
 const FINAL_WAIT_MS = 1200;
-
-const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 
 interface LegTranscriber {
   transcriber: Transcriber;
@@ -35,14 +34,14 @@ export function createLegTranscriber(system: System): LegTranscriber {
   };
   const wait = (): void => {
     due ??= system.after(FINAL_WAIT_MS, () => {
-      given += wordsOf(partial).length;
+      given += wordsIn(partial).length;
       final(partial);
     });
   };
   return {
     receive: ({ text, isFinal }) => {
       // Whoever hears may think better of a word, but not of how many came before it.
-      const rest = wordsOf(text).slice(given).join(" ");
+      const rest = wordsIn(text).slice(given).join(" ");
       if (isFinal) {
         given = 0;
         if (rest !== "" || due !== null) final(rest);

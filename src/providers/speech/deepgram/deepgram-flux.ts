@@ -4,6 +4,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { OneOf } from "#core/schema.ts";
 import type { Timer } from "#core/system.ts";
+import { wordsIn } from "#core/values.ts";
 import type { VendorArgs } from "#providers/speech/engines.ts";
 import type {
   Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
@@ -162,7 +163,7 @@ class FluxStream implements TranscriberStream {
   #closePiece(text: string, language?: string): void {
     this.#partial = "";
     this.coveredMs = this.#windowEndS * 1000;
-    this.#wordsTold += wordsOf(text).length;
+    this.#wordsTold += wordsIn(text).length;
     this.#publish({ kind: "final", text, ...(language ? { language } : {}) });
   }
 
@@ -185,8 +186,6 @@ class FluxStream implements TranscriberStream {
   }
 }
 
-const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
-
 /** The text behind its first words; their spelling may have changed since they were reported. */
 const withoutWords = (text: string, count: number): string =>
-  count === 0 ? text : wordsOf(text).slice(count).join(" ");
+  count === 0 ? text : wordsIn(text).slice(count).join(" ");

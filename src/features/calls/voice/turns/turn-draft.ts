@@ -1,6 +1,7 @@
 // What the parts of the turn taker share: the draft of the next state, and what several of them do
 // to it. Part of the pure reducer in turn-taker.ts; barge-in.ts and answering-machines.ts are the
 // others.
+import { wordsIn } from "#core/values.ts";
 import type { EndReason } from "#features/calls/records/records.ts";
 import { reduceTimers, type TimerAction, type TimerEvent } from "./call-timers.ts";
 import type { TurnAction, TurnSettings, TurnState } from "./turn-events.ts";
@@ -27,8 +28,6 @@ export function timers(draft: Draft, event: TimerEvent): TimerAction | null {
 
 export const joined = (one: string, other: string): string =>
   [one.trim(), other.trim()].filter((text) => text !== "").join(" ");
-
-export const written = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 
 export const said = ({ state }: Draft): string => joined(state.finals, state.partial);
 
@@ -63,7 +62,7 @@ export const isFinalDue = ({ state: { finalAskedMs }, nowMs }: Draft): boolean =
 export function forgetTurn(draft: Draft): void {
   const { state } = draft;
   if (state.partial !== "") {
-    state.spentWords += written(state.partial).length;
+    state.spentWords += wordsIn(state.partial).length;
     if (state.finalAskedMs === null) askFinal(draft);
   }
   state.hasTurn = false;

@@ -3,6 +3,7 @@
 // can be replayed from its events. voice-session.ts feeds it and carries out what it decides. What
 // takes the floor is barge-in.ts's, who has answered answering-machines.ts's, what a person changes
 // taking-part.ts's; silence, keys and the length of the call are call-timers.ts's, which it asks.
+import { wordsIn } from "#core/values.ts";
 import type { EndReason } from "#features/calls/records/records.ts";
 import {
   judge, leaveMessage, MACHINE_BUDGET_MS, MACHINE_RUN_MS, settleMachine,
@@ -11,7 +12,7 @@ import { settlePause, voiceOver, wordsOver } from "./barge-in.ts";
 import { reduceTimers, TIMERS_START } from "./call-timers.ts";
 import {
   askFinal, discard, FINAL_LATEST_MS, forgetSound, forgetTurn, hangUp, isFinalDue, joined, said,
-  think, timers, turnGoesOn, written, type Draft,
+  think, timers, turnGoesOn, type Draft,
 } from "./turn-draft.ts";
 import type {
   Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
@@ -270,7 +271,7 @@ function receiveFinal(draft: Draft, text: string): void {
 /** Less what was answered of the piece already: all of it, where no voice was heard since then. */
 function freshWords({ state: { spentWords, hasVoice } }: Draft, text: string): string {
   if (spentWords === 0) return text;
-  return hasVoice ? written(text).slice(spentWords).join(" ") : "";
+  return hasVoice ? wordsIn(text).slice(spentWords).join(" ") : "";
 }
 
 function receiveWords(draft: Draft, take: () => void): void {
