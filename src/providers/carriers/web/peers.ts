@@ -1,12 +1,13 @@
 // All pages over WebRTC behind one UDP port: a firewall needs one hole, however many call. Which
 // call bytes are of is known by the place they come from, and a place by a check that has the name
 // and the password of a call (ICE-lite, RFC 8445). Runs in workers/web-peers.ts.
-import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
-import { isIP, isIPv6 } from "node:net";
+import type { RemoteInfo, Socket } from "node:dgram";
+import { isIPv6 } from "node:net";
 import { loadOpus } from "#audio/opus.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { machineAddresses } from "#core/networks.ts";
+import { openMediaSocket } from "#providers/carriers/sip/media/rtp-sockets.ts";
 import { forSocket, plainHost } from "#providers/carriers/sip/transport/peer.ts";
 import { createCertificate, type Certificate } from "./dtls.ts";
 import { openPeerOpus, Peer } from "./peer.ts";
@@ -38,24 +39,11 @@ interface OpenPeers extends WebPeers {
 export async function openPeers(
   config: PeersConfig, { system, log }: { system: System; log: Logger },
 ): Promise<OpenPeers> {
-  const [socket, certificate] = await Promise.all([bind(config), createCertificate(), loadOpus()]);
+  const [socket, certificate] = await Promise.all([
+    openMediaSocket(config.host, config.port), createCertificate(), loadOpus(),
+  ]);
   socket.on("error", (error) => log.warn({ err: error }, "the socket of web calls failed"));
   return new Peers(config, { socket, certificate, system, log });
-}
-
-function bind({ host, port }: PeersConfig): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = createSocket({
-      type: isIPv6(host) ? "udp6" : "udp4",
-      // Only addresses come here; asking the resolver about each packet costs more than sending it.
-      lookup: (address, _options, done) => done(null, address, isIP(address)),
-    });
-    socket.once("error", reject);
-    socket.bind({ port, address: host, exclusive: true }, () => {
-      socket.removeAllListeners("error");
-      resolve(socket);
-    });
-  });
 }
 
 const keyOf = ({ address, port }: Place): string => `${address}|${port}`;

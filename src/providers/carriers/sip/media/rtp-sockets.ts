@@ -1,4 +1,5 @@
-// The two UDP sockets of a call: RTP on an even port, RTCP on the next one. Used by rtp-session.ts.
+// The two UDP sockets of a call: RTP on an even port, RTCP on the next one. Used by rtp-session.ts,
+// and one of them by web/peers.ts.
 import { createSocket, type Socket } from "node:dgram";
 import { isIP, isIPv6 } from "node:net";
 import { ProviderError } from "#core/faults.ts";
@@ -41,17 +42,23 @@ async function evenPort(host: string): Promise<number> {
 }
 
 /** Null when the port is taken; other errors are the configuration's. */
-function bind(host: string, port: number): Promise<Socket | null> {
+const bind = (host: string, port: number): Promise<Socket | null> =>
+  openMediaSocket(host, port).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "EADDRINUSE") return null;
+    throw new ProviderError("a media port cannot be opened", { retryable: false, cause: error });
+  });
+
+/** Rejects when the port cannot be had. */
+export function openMediaSocket(host: string, port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = createSocket({
       type: isIPv6(host) ? "udp6" : "udp4",
       // Only addresses come here; asking the resolver about each packet costs more than sending it.
       lookup: (address, _options, done) => done(null, address, isIP(address)),
     });
-    socket.once("error", (error: NodeJS.ErrnoException) => {
+    socket.once("error", (error) => {
       socket.close();
-      if (error.code === "EADDRINUSE") resolve(null);
-      else reject(new ProviderError("a media port cannot be opened", { retryable: false, cause: error }));
+      reject(error);
     });
     socket.bind({ port, address: host, exclusive: true }, () => {
       socket.removeAllListeners("error");
