@@ -14,7 +14,7 @@ import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import type { Calls } from "./calls.ts";
 import { callDeskItem, CallDeskSchema } from "./records/desk-wire.ts";
 import { createIntake } from "./intake.ts";
-import { CLOSE_DENIED, createRecheck } from "./still-allowed.ts";
+import { CLOSE_ELSEWHERE, CLOSE_OVER, createSoundSocket } from "./sound-socket.ts";
 import { PERSON_RATE } from "./voice/protocol.ts";
 
 interface CallDeskOptions {
@@ -51,9 +51,7 @@ const Whispered = Type.Object({
   ok: Type.Boolean(about("Whether the call is live, so that the assistant knows it.")),
 });
 
-const CLOSE = { over: 1000, elsewhere: 4000, notTheirs: 4509 } as const;
-/** Frames that may wait for a slow connection; those after them are left out. */
-const CONGESTED = 25;
+const CLOSE_NOT_THEIRS = 4509;
 
 function deskOf(outcome: CallDeskOutcome) {
   if (outcome.kind === "moved") return callDeskItem(outcome.desk);
@@ -140,36 +138,27 @@ function speak(
   { persons, system, isInForce, mayAnswer }: CallDeskOptions, socket: Socket, callId: number,
   { caller, authorId }: { caller: Caller; authorId: string },
 ): SocketHandlers {
-  let congested = 0;
-  const end = (code: number, reason: string): void => {
-    if (!socket.closed) socket.end(code, reason);
-  };
-  const isAllowed = async (): Promise<boolean> =>
-    await isInForce(caller) && await mayAnswer(caller);
-  const recheck = createRecheck(isAllowed, () => end(CLOSE_DENIED, "denied"));
-  const speaking = persons.speak(callId, authorId, (pcm) => {
-    recheck();
-    if (congested > CONGESTED) return;
-    const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
-    if (!socket.sendBytes(bytes)) congested += 1;
-  }, () => end(CLOSE.over, "the call is not yours any more"));
+  const sound = createSoundSocket(
+    socket, async () => await isInForce(caller) && await mayAnswer(caller));
+  const speaking = persons.speak(
+    callId, authorId, sound.write, () => socket.end(CLOSE_OVER, "the call is not yours any more"));
   let write: ((pcm: Int16Array) => void) | null = null;
   const intake = createIntake(system, PERSON_RATE);
   speaking.then((open) => {
-    if (open === null) return end(CLOSE.over, "the call is not live");
-    if (open === "not_theirs") return end(CLOSE.notTheirs, "the call is not yours");
+    if (open === null) return socket.end(CLOSE_OVER, "the call is not live");
+    if (open === "not_theirs") return socket.end(CLOSE_NOT_THEIRS, "the call is not yours");
     if (socket.closed) return open.close();
     intake.start();
     write = open.write;
-    socket.send(JSON.stringify({ type: "format", encoding: "pcm_s16le", rate: PERSON_RATE }));
-  }, () => end(CLOSE.elsewhere, "come back"));
+    sound.sendFormat(PERSON_RATE);
+  }, () => socket.end(CLOSE_ELSEWHERE, "come back"));
   return {
     message: () => undefined,
     bytes: (bytes) => {
       const pcm = write && intake.receive(bytes);
       if (pcm) write?.(pcm);
     },
-    drained: () => (congested = 0),
+    drained: sound.drained,
     closed: () => void speaking.then((open) => {
       if (open !== null && open !== "not_theirs") open.close();
     }, () => undefined),

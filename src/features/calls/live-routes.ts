@@ -20,7 +20,7 @@ import { readPosition, type SocketSession, type StreamRequest, type Streams } fr
 import type { Calls } from "./calls.ts";
 import type { CallSnapshot } from "./records/records.ts";
 import type { Recordings } from "./records/recordings.ts";
-import { CLOSE_DENIED, createRecheck } from "./still-allowed.ts";
+import { CLOSE_ELSEWHERE, CLOSE_OVER, createSoundSocket } from "./sound-socket.ts";
 import { CallSchema, EntrySchema, wireCall } from "./records/wire.ts";
 
 interface LiveCallOptions {
@@ -56,11 +56,6 @@ const Mute = Type.Object({
 const Done = Type.Object({
   ok: Type.Boolean(about("Whether the call is live, so that it was done.")),
 });
-const CLOSE_OVER = 1000;
-/** The server that has the call cannot be asked at the moment. */
-const CLOSE_ELSEWHERE = 4000;
-/** Frames that may wait for a slow listener; those after them are left out. */
-const LISTENER_CONGESTED = 25;
 
 const Command = Type.Object({
   type: OneOf(["ping", "resume", "say", "mute", "end"]),
@@ -286,29 +281,19 @@ export function listenSocket(options: LiveCallOptions): SocketRoute {
     accept: async (http) => {
       const { callId, caller } = await callOf(options, http);
       return (socket) => {
-        let congested = 0;
+        const sound = createSoundSocket(socket, () => options.isInForce(caller));
         let isTold = false;
-        const end = (code: number, reason: string): void => {
-          if (!socket.closed) socket.end(code, reason);
-        };
-        const recheck = createRecheck(
-          () => options.isInForce(caller), () => end(CLOSE_DENIED, "denied"));
         const listening = options.shared.listen(callId, (pcm, rate) => {
-          recheck();
-          if (!isTold) {
-            isTold = true;
-            socket.send(JSON.stringify({ type: "format", encoding: "pcm_s16le", rate }));
-          }
-          if (congested > LISTENER_CONGESTED) return;
-          const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
-          if (!socket.sendBytes(bytes)) congested += 1;
+          if (!isTold) sound.sendFormat(rate);
+          isTold = true;
+          sound.write(pcm);
         }, () => socket.end(CLOSE_OVER, "the call is over"));
         listening.then(
-          (stop) => stop ?? end(CLOSE_OVER, "the call is not live"),
-          () => end(CLOSE_ELSEWHERE, "come back"));
+          (stop) => stop ?? socket.end(CLOSE_OVER, "the call is not live"),
+          () => socket.end(CLOSE_ELSEWHERE, "come back"));
         return {
           message: () => undefined,
-          drained: () => (congested = 0),
+          drained: sound.drained,
           closed: () => void listening.then((stop) => stop?.(), () => undefined),
         };
       };
