@@ -9,7 +9,7 @@ import { readConfig } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";
 import { createFeatures } from "#app/features.ts";
 import { openFiles } from "#app/files.ts";
-import { WEEKDAYS } from "#features/calendar/slots.ts";
+import { WEEKDAYS } from "#core/days.ts";
 import { readPhoneNumber } from "#features/leads/phone.ts";
 import { loneCluster } from "./cluster.ts";
 import { createManualSystem } from "./manual-clock.ts";

@@ -1,7 +1,13 @@
 // Days of the calendar, wherever they are counted: `YYYY-MM-DD`. The instants they begin at in a
-// time zone are in zones.ts. Used by lists, charts and reports, on the server and in the dashboard.
+// time zone are in zones.ts. Used by lists, charts, reports and opening hours, on the server and in
+// the dashboard.
 const DAY_MS = 86_400_000;
 const YEARS = { first: "1900", last: "9999" };
+
+export const WEEKDAYS = [
+  "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+] as const;
+export type Weekday = (typeof WEEKDAYS)[number];
 
 const msOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
 const textOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
@@ -30,6 +36,9 @@ export const dayAfter = (day: string, days = 1): string => textOf(msOf(day) + da
 /** How many days `to` is after `from`. */
 export const daysBetween = (from: string, to: string): number => (msOf(to) - msOf(from)) / DAY_MS;
 
+const daysFromMonday = (day: string): number => (new Date(msOf(day)).getUTCDay() + 6) % 7;
+
 /** The Monday of its week. */
-export const mondayOf = (day: string): string =>
-  dayAfter(day, -((new Date(msOf(day)).getUTCDay() + 6) % 7));
+export const mondayOf = (day: string): string => dayAfter(day, -daysFromMonday(day));
+
+export const weekdayOf = (day: string): Weekday => WEEKDAYS[daysFromMonday(day)] ?? "monday";

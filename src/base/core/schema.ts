@@ -92,5 +92,11 @@ export const HttpUrl = (message: string) =>
 export const HttpsUrl = (message: string) =>
   Type.String({ format: "https-url", maxLength: 2048, ...withMessage(message) });
 
+/** 24:00 is the end of the day. */
+export const TimeOfDay = (description: string, example: string) => Type.String({
+  pattern: "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$",
+  ...about(description, example), ...withMessage("The time must be HH:MM."),
+});
+
 export const TimeZone = (message: string) =>
   Type.String({ format: "time-zone", maxLength: 64, ...withMessage(message) });

@@ -1,6 +1,7 @@
 // When an assistant lets a person be asked for. One member of its settings (settings.ts).
 import { Type } from "@sinclair/typebox";
-import { about, Nullable, TimeZone, withMessage } from "#core/schema.ts";
+import { WEEKDAYS, type Weekday } from "#core/days.ts";
+import { about, Nullable, TimeOfDay, TimeZone, withMessage } from "#core/schema.ts";
 
 const FAILURES_MAX = 10;
 const WORDS_MAX = 50;
@@ -18,21 +19,14 @@ const ADDRESS_CHARS_MAX = 254;
 const HOLIDAYS_MAX = 100;
 const PERIODS_MAX = 10;
 const AWAY_CHARS_MAX = 500;
-const DAYS = [
-  "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
-] as const;
 
-const Time = (description: string, example: string) => Type.String({
-  pattern: "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$",
-  ...about(description, example), ...withMessage("The time must be HH:MM."),
-});
 const Periods = (day: string) => Type.Optional(Type.Array(Type.Object({
-  from: Time("When they come.", "09:00"),
-  to: Time("When they go; not after `from`: on the next day.", "17:00"),
+  from: TimeOfDay("When they come.", "09:00"),
+  to: TimeOfDay("When they go; not after `from`: on the next day.", "17:00"),
 }), { maxItems: PERIODS_MAX, ...about(`When people are there on a ${day}; left out: never.`) }));
-const hoursOf = <Day extends string>(days: readonly Day[]) => Type.Object(
-  Object.fromEntries(days.map((day) => [day, Periods(day)])) as Record<
-    Day, ReturnType<typeof Periods>>,
+const Hours = Type.Object(
+  Object.fromEntries(WEEKDAYS.map((day) => [day, Periods(day)])) as Record<
+    Weekday, ReturnType<typeof Periods>>,
   about("When people are there, by weekday.", { monday: [{ from: "09:00", to: "17:00" }] }));
 
 const OfficeHours = Type.Object({
@@ -40,7 +34,7 @@ const OfficeHours = Type.Object({
     ...TimeZone("The time zone must be a valid time zone."),
     ...about("IANA time zone of the hours; null: the assistant's.", "Europe/Berlin"),
   })),
-  hours: hoursOf(DAYS),
+  hours: Hours,
   holidays: Type.Optional(Type.Array(Type.String({
     pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$",
     ...withMessage("The holiday must be a date such as 2026-12-25."),

@@ -3,10 +3,11 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { hash } from "node:crypto";
 import type { Assistants } from "#features/assistants/assistants.ts";
+import { WEEKDAYS } from "#core/days.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { MASK } from "#core/secrets.ts";
-import { about, named, Nullable, OneOf, TimeZone, withMessage } from "#core/schema.ts";
+import { about, named, Nullable, OneOf, TimeOfDay, TimeZone } from "#core/schema.ts";
 import { isoMicros, type System } from "#core/system.ts";
 import {
   dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, savedOf, Uuid,
@@ -15,16 +16,11 @@ import { json, type HttpRequest } from "#http/exchange.ts";
 import { keyRoute, seesSecrets, publicRoute, type Route } from "#http/route.ts";
 import type { Appointment, Calendar, Calendars, CalendarSettings } from "./calendar.ts";
 import { renderFeed } from "./feed.ts";
-import { dateOf, localIso, startOfDay, WEEKDAYS, type OpenPeriod, type Period } from "./slots.ts";
+import { dateOf, localIso, startOfDay, type OpenPeriod, type Period } from "./slots.ts";
 
-const Time = (description: string, example: string) => Type.String({
-  pattern: "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$",
-  ...about(description, example),
-  ...withMessage("The time must be HH:MM."),
-});
 const OpenPeriodSchema = Type.Object({
-  from: Time("When it opens, as the calendar's zone has it.", "09:00"),
-  to: Time("When it closes; 24:00: at the end of the day.", "17:00"),
+  from: TimeOfDay("When it opens, as the calendar's zone has it.", "09:00"),
+  to: TimeOfDay("When it closes; 24:00: at the end of the day.", "17:00"),
 }, named("OpenPeriod", "From when to when appointments can be had on a day."));
 const Periods = (day: string) => Type.Array(OpenPeriodSchema, {
   maxItems: 10, ...about(`When appointments can be had on a ${day}; left out or empty: never.`),

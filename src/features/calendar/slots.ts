@@ -1,12 +1,8 @@
 // Which times of a calendar are free: working hours are wall-clock times of a zone, so days with a
 // change of the clock have fewer or more of them. Pure; Intl knows the zones.
+import { weekdayOf, type Weekday } from "#core/days.ts";
 import type { Instant } from "#core/system.ts";
 import { firstShowing, MINUTE_MICROS } from "#core/zones.ts";
-
-export const WEEKDAYS = [
-  "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
-] as const;
-export type Weekday = (typeof WEEKDAYS)[number];
 
 /** `HH:MM` each; `to` may be 24:00. */
 export interface OpenPeriod {
@@ -134,10 +130,9 @@ export function readLocal(text: string, timeZone: string): Instant | null {
 /** Those that begin on the day, earliest first; one that ends no later than it begins goes on. */
 export function openPeriods(date: string, hours: WorkingHours, timeZone: string): Period[] {
   const midnight = Date.parse(`${date}T00:00:00Z`);
-  const weekday = WEEKDAYS[(new Date(midnight).getUTCDay() + 6) % 7] ?? "monday";
   const at = (minute: number): Instant =>
     nextInstantOf(midnight + minute * 60_000, timeZone);
-  return (hours[weekday] ?? [])
+  return (hours[weekdayOf(date)] ?? [])
     .map(({ from, to }) => ({
       start: at(minutesOf(from)), end: at(minutesOf(to) + (to > from ? 0 : DAY_MINUTES)),
     }))
@@ -147,9 +142,9 @@ export function openPeriods(date: string, hours: WorkingHours, timeZone: string)
 /** Every slot that begins on the day, free or not. */
 export function slotsOfDay(date: string, rules: SlotRules): Period[] {
   const midnight = Date.parse(`${date}T00:00:00Z`);
-  const weekday = WEEKDAYS[(new Date(midnight).getUTCDay() + 6) % 7] ?? "monday";
   const slots: Period[] = [];
-  const periods = (rules.hours[weekday] ?? []).toSorted((a, b) => (a.from < b.from ? -1 : 1));
+  const periods = (rules.hours[weekdayOf(date)] ?? [])
+    .toSorted((a, b) => (a.from < b.from ? -1 : 1));
   for (const { from, to } of periods) {
     const closing = Math.min(minutesOf(to), DAY_MINUTES);
     const last = closing - rules.slotMinutes;

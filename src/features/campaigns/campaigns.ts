@@ -1,7 +1,7 @@
 // Campaigns: an assistant that calls a list of leads, within hours and limits. Records, store port,
 // and the use cases of a client. The calling itself is in dialler.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
-import type { Weekday } from "#features/calendar/slots.ts";
+import type { Weekday } from "#core/days.ts";
 import type { CallTerms } from "#features/calls/calls.ts";
 import type { Call } from "#features/calls/records/records.ts";
 import { Fault } from "#core/faults.ts";

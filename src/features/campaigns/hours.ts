@@ -1,6 +1,6 @@
 // When a campaign may call: compared by what clocks and calendars of the zone show at an instant,
 // so that a change of the clock needs no thought. Leads live by clocks of their own.
-import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
+import { weekdayOf, type Weekday } from "#core/days.ts";
 import type { Instant } from "#core/system.ts";
 import { localDateTime } from "#core/zones.ts";
 
@@ -16,8 +16,7 @@ export function isOpenAt(hours: CallingHours, timeZone: string, instant: Instant
   const [hour = 0, minute = 0] = time.split(":").map(Number);
   const minuteOfDay = hour * 60 + minute;
   if (minuteOfDay < hours.startMinute || minuteOfDay > hours.endMinute) return false;
-  const day = WEEKDAYS[(new Date(`${date}T00:00:00Z`).getUTCDay() + 6) % 7];
-  return day !== undefined && hours.days.includes(day);
+  return hours.days.includes(weekdayOf(date));
 }
 
 /** Whether somebody may be called: `zones` are the leads' as stored, "" where none is known. */

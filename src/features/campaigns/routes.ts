@@ -1,6 +1,6 @@
 // The wire of campaigns: create, list, read, change, start and stop, delete.
 import { Type, type Static } from "@sinclair/typebox";
-import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
+import { WEEKDAYS, type Weekday } from "#core/days.ts";
 import { Fault } from "#core/faults.ts";
 import {
   about, collectingErrors, errorsOf, named, Nullable, OneOf, prepared, TimeZone, withMessage,

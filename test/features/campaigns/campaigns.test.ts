@@ -2,7 +2,7 @@
 // calls over the loopback carrier. Days of calling are in dialler.test.ts.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
+import { WEEKDAYS, type Weekday } from "#core/days.ts";
 import { LEAD_STATUSES } from "#features/leads/leads.ts";
 import { isOpenAt } from "#features/campaigns/hours.ts";
 import { outcomeOf, breakerAfter, type EndedCall } from "#features/campaigns/rules.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { WEEKDAYS, type Weekday } from "#features/calendar/slots.ts";
+import { WEEKDAYS, type Weekday } from "#core/days.ts";
 import { endOf, paceOf, periodsOf } from "#features/campaigns/figures.ts";
 import {
   campaignOf, createWorld, type Dialled, type Fate, type World,

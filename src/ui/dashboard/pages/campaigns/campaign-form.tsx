@@ -1,4 +1,5 @@
 // The form of a campaign, new or not.
+import { WEEKDAYS } from "#core/days.ts";
 import type { Assistant } from "#ui/dashboard/data/lists.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
@@ -8,7 +9,6 @@ import { zoneOptions } from "#ui/dashboard/kit/zone.ts";
 import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
 import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import type { Fields } from "./fields.ts";
-import { WEEKDAYS } from "./words.ts";
 import "./campaigns.css";
 
 interface Props {

@@ -1,7 +1,7 @@
 // What the form of a campaign holds, and what of it is sent.
+import { WEEKDAYS } from "#core/days.ts";
 import type { paths } from "#client/client.ts";
 import type { Assistant, Campaign } from "#ui/dashboard/data/lists.ts";
-import { WEEKDAYS } from "./words.ts";
 
 type CampaignBody =
   NonNullable<paths["/user/campaigns"]["post"]["requestBody"]>["content"]["application/json"];

@@ -1,14 +1,11 @@
 // What a campaign's settings and states mean, in words.
 import { useEffect, useReducer } from "preact/hooks";
+import { WEEKDAYS } from "#core/days.ts";
 import { dayAt } from "#core/zones.ts";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
 import { calendarDay, day, instant, timeAndZone, timeOfDay } from "#ui/dashboard/kit/format.ts";
 import { LOCALE } from "#ui/dashboard/kit/texts.ts";
 import type { Width } from "./figures.ts";
-
-export const WEEKDAYS = [
-  "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
-] as const;
 
 const WEEKDAY = new Intl.DateTimeFormat(LOCALE, { weekday: "short", timeZone: "UTC" });
 const MONDAY = Date.UTC(2024, 0, 1);

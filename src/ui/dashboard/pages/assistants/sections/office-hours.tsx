@@ -7,7 +7,7 @@ import { zoneOptions } from "#ui/dashboard/kit/zone.ts";
 import type { Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { about } from "#ui/dashboard/pages/assistants/labels.ts";
 import { Lines } from "#ui/dashboard/pages/assistants/lines.tsx";
-import { WEEKDAYS } from "#ui/dashboard/pages/campaigns/words.ts";
+import { WEEKDAYS, type Weekday } from "#core/days.ts";
 
 type Office = NonNullable<NonNullable<Values["desk"]>["office_hours"]>;
 type Periods = NonNullable<Office["hours"]["monday"]>;
@@ -74,7 +74,7 @@ export function OfficeHours({ value, errors, onInput }: {
 }
 
 function Hours({ day, periods, error, onInput }: {
-  day: (typeof WEEKDAYS)[number]; periods: Periods | undefined; error: string | undefined;
+  day: Weekday; periods: Periods | undefined; error: string | undefined;
   onInput(periods: Periods): void;
 }) {
   // Half a period is people's own while they type.
