@@ -246,9 +246,8 @@ export function Toggle(props: FieldProps & {
 
 /** Sends what was filled in; the failure of it stands above the buttons. */
 export function Form(props: {
-  onSubmit(): Promise<void>; submit: string; error?: unknown;
-  /** Receives what went wrong, where that is not taken otherwise. */
-  onError?(error: unknown): void;
+  onSubmit(): Promise<void>; submit: string;
+  error: unknown; onError(error: unknown): void;
   kind?: "main" | "danger";
   onCancel?: (() => void) | undefined; children: ComponentChildren;
   needs?: string;
@@ -272,8 +271,8 @@ export function Form(props: {
   );
 }
 
-/** One work at a time; failures go to `onError`, where the work does not take them itself. */
-export function useWork(onError?: (error: unknown) => void): {
+/** One work at a time; failures go to `onError`. */
+export function useWork(onError: (error: unknown) => void): {
   isBusy: boolean; run(work: () => Promise<unknown>): void;
 } {
   const [isBusy, setBusy] = useState(false);

@@ -51,8 +51,8 @@ export function Confirm({ title, action, children, onConfirm, onClose }: {
   return (
     <Dialog title={title} onClose={onClose}>
       <Form
-        kind="danger" submit={action} error={error} onCancel={onClose}
-        onSubmit={() => onConfirm().then(onClose, setError)}
+        kind="danger" submit={action} error={error} onError={setError} onCancel={onClose}
+        onSubmit={() => onConfirm().then(onClose)}
       >
         <p>{children}</p>
       </Form>

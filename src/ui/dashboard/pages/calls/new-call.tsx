@@ -27,15 +27,11 @@ const fitting = (assistants: Assistant[], type: string): Assistant[] =>
 function useNewCall(send: () => Promise<{ call_id: number }>) {
   const [, navigate] = useLocation();
   const [error, setError] = useState<unknown>(null);
-  const submit = async (): Promise<void> => {
-    try {
-      const { call_id: id } = await send();
-      navigate(`/calls/${id}`);
-    } catch (failure) {
-      setError(failure);
-    }
+  const onSubmit = async (): Promise<void> => {
+    const { call_id: id } = await send();
+    navigate(`/calls/${id}`);
   };
-  return { error, submit };
+  return { error, onError: setError, onSubmit };
 }
 
 export function MakeCall({ onClose }: DialogProps) {
@@ -54,16 +50,16 @@ function MakeForm({ assistants, onClose }: DialogProps & { assistants: Assistant
   const [assistant, setAssistant] = useState(String(assistants[0]?.id ?? ""));
   const [number, setNumber] = useState("");
   const [variables, setVariables] = useState<Pair[]>([]);
-  const { error, submit } = useNewCall(() => unwrap(api.POST("/user/make_call", {
+  const sending = useNewCall(() => unwrap(api.POST("/user/make_call", {
     body: {
       assistant_id: Number(assistant), phone_number: number.trim(),
       variables: variablesOf(variables),
     },
   })));
-  const errors = fieldErrors(error);
+  const errors = fieldErrors(sending.error);
   if (assistants.length === 0) return <NoAssistant type="outbound" />;
   return (
-    <Form submit="Call" error={error} onSubmit={submit} onCancel={onClose}>
+    <Form submit="Call" {...sending} onCancel={onClose}>
       <SelectField
         label="Assistant" value={assistant} onInput={setAssistant} error={errors.assistant_id}
         options={namedOptions(assistants)}
@@ -98,17 +94,17 @@ function TryForm({ assistants, onClose }: DialogProps & { assistants: Assistant[
   const [lines, setLines] = useState(LINES);
   const [variables, setVariables] = useState<Pair[]>([]);
   const said = lines.split("\n").map((line) => line.trim()).filter(Boolean);
-  const { error, submit } = useNewCall(() => unwrap(api.POST("/user/try_call", {
+  const sending = useNewCall(() => unwrap(api.POST("/user/try_call", {
     body: {
       assistant_id: Number(assistant), variables: variablesOf(variables),
       ...(number.trim() ? { phone_number: number.trim() } : {}),
       ...(said.length > 0 ? { lines: said } : {}),
     },
   })));
-  const errors = fieldErrors(error);
+  const errors = fieldErrors(sending.error);
   if (assistants.length === 0) return <NoAssistant type="inbound" />;
   return (
-    <Form submit="Ring" error={error} onSubmit={submit} onCancel={onClose}>
+    <Form submit="Ring" {...sending} onCancel={onClose}>
       <p class="soft">The server's own caller rings the assistant: no telephone is needed. It costs what a call costs.</p>
       <SelectField
         label="Assistant" value={assistant} onInput={setAssistant} error={errors.assistant_id}

@@ -91,8 +91,8 @@ function Editor({ campaign, assistants, onSaved }: {
   const home = campaign ? `#/campaigns/${campaign.id}/edit` : "#/campaigns/new";
   return (
     <Form
-      submit={campaign ? "Save" : "Create"} needs="build" error={error}
-      onSubmit={() => save().catch(setError)}
+      submit={campaign ? "Save" : "Create"} needs="build" error={error} onError={setError}
+      onSubmit={save}
       onCancel={() => void (location.hash = campaign ? `#/campaigns/${campaign.id}` : "#/campaigns")}
     >
       <CampaignFields

@@ -33,9 +33,9 @@ export function NameForm({ submit, value, onSave, onClose }: {
   const errors = fieldErrors(error);
   return (
     <Form
-      submit={submit} error={error} onCancel={onClose}
+      submit={submit} error={error} onError={setError} onCancel={onClose}
       onSubmit={() => onSave({ name: name.trim(), description: description.trim() || null })
-        .then(onClose, setError)}
+        .then(onClose)}
     >
       <TextField
         label="Name" required maxLength={CHARS_MAX} value={name} onInput={setName}

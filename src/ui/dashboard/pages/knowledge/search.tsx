@@ -26,7 +26,7 @@ export function TrySearch({ knowledgebaseId: id }: { knowledgebaseId: number }) 
   };
   return (
     <Card title="Try a question" class="knowledge-try">
-      <Form submit="Search" error={error} onSubmit={() => ask().catch(setError)}>
+      <Form submit="Search" error={error} onError={setError} onSubmit={ask}>
         <TextField
           label="Question" required value={question} onInput={setQuestion} autoComplete="off"
           maxLength={QUESTION_CHARS_MAX} placeholder="What does a city bike cost?"

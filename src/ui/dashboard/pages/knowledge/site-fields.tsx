@@ -75,7 +75,7 @@ export function SiteSettings({ knowledgebaseId: id, document, onDone, onClose }:
   };
   return (
     <Dialog title={`How ${document.name} is read`} onClose={onClose}>
-      <Form submit="Save" error={error} onCancel={onClose} onSubmit={() => save().catch(setError)}>
+      <Form submit="Save" error={error} onError={setError} onCancel={onClose} onSubmit={save}>
         <SiteFields value={edited.fields} onInput={edited.set} errors={fieldErrors(error)} />
       </Form>
     </Dialog>

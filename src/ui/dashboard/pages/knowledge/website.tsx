@@ -63,9 +63,7 @@ export function WebsiteDialog({ knowledgebaseId, onDone, onClose }: {
   };
   return (
     <Dialog title="Add a website" onClose={onClose}>
-      <Form
-        submit="Add" error={error} onCancel={onClose} onSubmit={() => save().catch(setError)}
-      >
+      <Form submit="Add" error={error} onError={setError} onCancel={onClose} onSubmit={save}>
         <Kinds kind={kind} onInput={setKind} />
         {kind !== "pages" && (
           <Address

@@ -107,9 +107,7 @@ function Writing({ type, submit, value, read, onSave, onClose }: {
     onClose();
   };
   return (
-    <Form
-      submit={submit} error={error} onCancel={onClose} onSubmit={() => save().catch(setError)}
-    >
+    <Form submit={submit} error={error} onError={setError} onCancel={onClose} onSubmit={save}>
       <TextField
         label="Title" required maxLength={NAME_CHARS_MAX} value={draft.name} error={errors.name}
         onInput={(name) => change({ name })} autoComplete="off"

@@ -64,7 +64,7 @@ function LeadForm({ campaigns, campaignId, onDone, onClose }: Props & { campaign
     onClose();
   };
   return (
-    <Form submit="Add" error={error} onCancel={onClose} onSubmit={() => save().catch(setError)}>
+    <Form submit="Add" error={error} onError={setError} onCancel={onClose} onSubmit={save}>
       <CampaignField
         campaigns={campaigns} value={campaign} onInput={setCampaign} error={errors.campaign_id}
       />

@@ -45,8 +45,8 @@ export function TrunkDialog({ trunk, onSaved, onClose }: {
   return (
     <Dialog title={trunk ? formatPhone(trunk.phone_number) : "New SIP trunk"} isWide onClose={onClose}>
       <Form
-        submit={trunk ? "Save" : "Create"} needs="buy" error={error} onCancel={onClose}
-        onSubmit={() => save().catch(setError)}
+        submit={trunk ? "Save" : "Create"} needs="buy" error={error} onError={setError}
+        onSubmit={save} onCancel={onClose}
       >
         <NumberPart {...part} />
         <ServerPart {...part} isNew={trunk === null} />

@@ -31,10 +31,7 @@ export function ImportMcp({ onRead }: { onRead(fields: ToolFields): void }) {
   return (
     <Card title="Or take a tool of an MCP server">
       <div class="stack">
-        <Form
-          submit="Read its list" needs="build" error={error}
-          onSubmit={() => read().catch(setError)}
-        >
+        <Form submit="Read its list" needs="build" error={error} onError={setError} onSubmit={read}>
           <TextField
             label="Address of the MCP server" type="url" required value={endpoint}
             onInput={setEndpoint} placeholder="https://example.com/mcp"

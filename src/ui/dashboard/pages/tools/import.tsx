@@ -17,18 +17,14 @@ export function Import({ onRead }: { onRead(fields: ToolFields): void }) {
     if (one) onRead(one.fields);
   };
   const read = async (): Promise<void> => {
-    try {
-      take(importTools(text), 0);
-      setError(null);
-    } catch (failure) {
-      setFound([]);
-      setError(failure);
-    }
+    setFound([]);
+    take(importTools(text), 0);
+    setError(null);
   };
   return (
     <Card title="Fill in from what you have">
       <div class="stack">
-        <Form submit="Fill in the form" error={error} onSubmit={read}>
+        <Form submit="Fill in the form" error={error} onError={setError} onSubmit={read}>
           <TextArea
             label="cURL command or OpenAPI document" rows={5} value={text} onInput={setText}
             hint="OpenAPI as JSON. Nothing is called and nothing is saved."

@@ -50,20 +50,19 @@ export function TryTool({ tool, isStale = false, call }: {
   const [trial, setTrial] = useState<Trial | null>(null);
   const [error, setError] = useState<unknown>(null);
   const run = async (): Promise<void> => {
-    try {
-      setTrial(await call({ arguments: argumentsOf(schema, given), variables }));
-      setError(null);
-    } catch (failure) {
-      setTrial(null);
-      setError(failure);
-    }
+    setTrial(await call({ arguments: argumentsOf(schema, given), variables }));
+    setError(null);
+  };
+  const fail = (failure: unknown): void => {
+    setTrial(null);
+    setError(failure);
   };
   const wrong = fieldErrors(error);
   return (
     <Card title="Try it">
       <div class="stack">
         {isStale && <Notice tone="warn">What is called is the tool as it is saved.</Notice>}
-        <Form submit="Call the endpoint" needs="build" error={error} onSubmit={run}>
+        <Form submit="Call the endpoint" needs="build" error={error} onError={fail} onSubmit={run}>
           {schema.map((parameter) => (
             <Argument
               key={parameter.name} parameter={parameter} value={given[parameter.name] ?? null}
