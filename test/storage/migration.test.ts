@@ -5,17 +5,18 @@ import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
 import {
-  databasePath, openForInspection,
+  databasePath, lockDataDir, openForInspection,
 } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { translateSchema } from "#storage/engines/postgres/translate.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { databaseAt, isOverPostgres, withoutPostgres } from "#support/engines.ts";
-import { CLI, startProcess } from "#support/process.ts";
+import { CLI, parley, startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
 const DATA = join(import.meta.dirname, "..", "data");
@@ -139,6 +140,27 @@ test("[OP190] a start says by which migration it brings an older database up to 
   const newer = shippedMigrations("sqlite").filter(({ version }) => version > 25);
   assert.deepEqual(await said(dataDir), newer.map(({ name }) => name.slice(0, 4)));
   assert.deepEqual(await said(testDataDir()), []);
+});
+
+test("[OP270] a command waits for the server that is bringing the database up to date, however long that takes", {
+  skip: isOverPostgres ? "of the file" : false,
+}, async () => {
+  const dataDir = testDataDir();
+  leave(dataDir, 25);
+  const db = new Database(databasePath(dataDir));
+  db.pragma("journal_mode = WAL");
+  const server = lockDataDir(dataDir);
+  db.exec("BEGIN IMMEDIATE");
+  const listed = parley(dataDir, ["account", "list"]);
+  // Longer than it waits for a server that is about to begin.
+  assert.equal(await Promise.race([listed, delay(7000, "waits")]), "waits");
+  db.exec("ROLLBACK");
+  server?.release();
+  db.close();
+  const { code, out, err } = await listed;
+  assert.equal(code, 0, err);
+  assert.match(out, /^account_id /);
+  rmSync(dataDir, { recursive: true });
 });
 
 test("[SO111] a command that brings an older database up to date says by which migration, beside what it prints", {

@@ -90,11 +90,17 @@ function migrate(db: Db, onMigration?: OnMigration): void {
   }
 }
 
-/** A server of an older program would not find the tables it knows, nor could it start again. */
+/**
+ * A server of an older program would not find the tables it knows, nor could it start again. One
+ * that brings the file up to date itself is waited for.
+ */
 function migrateUnserved(db: Db, dataDir: string, onMigration?: OnMigration): void {
   const newest = newestSchema();
-  refuseNewer(schemaVersion(db), newest);
+  const version = schemaVersion(db);
+  refuseNewer(version, newest);
   for (let waitedMs = 0; schemaVersion(db) < newest; waitedMs += MIGRATION_POLL_MS) {
+    // Who holds the folder may be just about to do the same; who died meanwhile has let it go.
+    const isPatient = waitedMs < MIGRATION_PATIENCE_MS || isMigrated(db, version);
     const lock = lockDataDir(dataDir);
     try {
       if (lock) migrate(db, onMigration);
@@ -102,13 +108,23 @@ function migrateUnserved(db: Db, dataDir: string, onMigration?: OnMigration): vo
       lock?.release();
     }
     if (lock) return;
-    // Who holds the folder may be just about to do the same.
-    if (waitedMs >= MIGRATION_PATIENCE_MS) {
-      throw new Error(`the database has schema ${schemaVersion(db)}, this program needs ${newest},`
+    if (!isPatient) {
+      throw new Error(`the database has schema ${version}, this program needs ${newest},`
         + " and a server of an older program runs on it: start that one anew with this program");
     }
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MIGRATION_POLL_MS);
   }
+}
+
+/** Whether it has got on from the version, or is written for longer than by one that serves. */
+function isMigrated(db: Db, version: number): boolean {
+  try {
+    db.transaction(() => undefined).immediate();
+  } catch (error) {
+    if (isBusy(error)) return true;
+    throw error;
+  }
+  return schemaVersion(db) > version;
 }
 
 const newestSchema = (): number => shippedMigrations("sqlite").at(-1)?.version ?? 0;
