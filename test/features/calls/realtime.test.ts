@@ -118,6 +118,34 @@ test("[CR31] multimodal: speaking over a reply clears it and truncates it at wha
   assert.ok(playedMs > (heard - 1) * 500 && playedMs < (heard + 2) * 500, `${playedMs}: ${heard}`);
 });
 
+test("[CR575] keys break off a realtime reply: on record and for the model they come behind what was heard, each time", async () => {
+  const words = "one two three four five six seven eight nine ten";
+  answer = () => ({ text: words, pcm: tone(5) });
+  const { caller, peer } = await startRealtimeCall("dualplex", { tools: [{ type: "collect_keypad" }] });
+  await caller.until(() => caller.lines.length === 1);
+  caller.say("What can I choose?");
+  await caller.until(() => caller.words.includes("three"));
+  answer = () => ({ text: "Sales." });
+  const press = async (number: number): Promise<void> => {
+    for (const digit of ["1", "#"]) caller.send({ type: "dtmf", digit });
+    await caller.until(() =>
+      caller.lines.filter((line) => line === "assistant: Sales.").length === number);
+  };
+  await press(1);
+  await press(2);
+  caller.send({ type: "end" });
+  const call = await ended(caller, "ended_by_customer");
+  const [, , menu, ...rest] = call.transcript.split("\n");
+  assert.match(menu, /^AI: one two three/);
+  assert.deepEqual(rest, [
+    "Customer: [Keypad input: 1]", "AI: Sales.", "Customer: [Keypad input: 1]", "AI: Sales.",
+  ]);
+  assert.ok(!caller.words.includes("ten"), caller.words.join(" "));
+  const items = peer.received("conversation.item.create").map(({ item }) =>
+    (item as { content: { text: string }[] }).content[0]?.text);
+  assert.deepEqual(items, [menu.slice(4), "[Keypad input: 1]", "[Keypad input: 1]"]);
+});
+
 test("[CR32] multimodal: a function is called and answered; what was said before it is heard out", async () => {
   answer = (_, { outputs }) => outputs.length > 0
     ? { text: "Goodbye.", pcm: tone(0.4) }

@@ -10,8 +10,7 @@ import type {
 import type { AnsweredBy, EndReason } from "#features/calls/records/records.ts";
 import type { CallSession, SessionOptions, Successor } from "./brain.ts";
 import {
-  reduceTimers, TIMERS_START, type TimerAction, type TimerEvent,
-  type TimerSettings,
+  reduceTimers, TIMERS_START, type TimerAction, type TimerEvent, type TimerSettings,
 } from "./turns/call-timers.ts";
 import { Channel } from "./channel.ts";
 import { TimeBounds, type Elsewhere } from "./turns/elsewhere.ts";
@@ -304,23 +303,24 @@ export class RealtimeSession implements CallSession {
     this.channel.mixer.play(reply.utterance);
   }
 
-  #interrupt(): void {
-    if (this.#ending) return;
-    const [reply, ...unheard] = this.#replies;
-    // A reply that is not heard yet is not wanted any more either.
-    if (!reply) return this.#model?.interrupt(null);
-    this.#replies = [];
-    for (const { speech } of [reply, ...unheard]) speech?.cancel();
+  /** `then`: once the model knows how much was heard. */
+  #interrupt(then: () => void = () => undefined): void {
+    if (this.#ending) return then();
+    // At once: more of it would be another reply, and one not heard yet is not wanted either.
+    this.#model?.interrupt(null);
+    const replies = this.#replies.splice(0);
+    const [reply] = replies;
+    if (!reply) return then();
+    for (const { speech } of replies) speech?.cancel();
+    this.channel.scribe?.assistantBrokenOff(reply);
     this.channel.hold(() => {
-      const { itemId, utterance } = reply;
-      this.channel.mixer.drop(utterance);
-      this.#model?.interrupt({
-        itemId, playedMs: Math.round(utterance.playedMs), text: utterance.heardText(),
-      });
-      for (const { itemId: id } of unheard) {
-        this.#model?.interrupt({ itemId: id, playedMs: 0, text: "" });
+      this.channel.mixer.drop(reply.utterance);
+      for (const { itemId, utterance } of replies) {
+        const playedMs = Math.round(utterance.playedMs);
+        this.#model?.interrupt({ itemId, playedMs, text: utterance.heardText() });
       }
       this.channel.scribe?.assistantSaid(reply, true);
+      then();
     });
   }
 
@@ -398,7 +398,6 @@ export class RealtimeSession implements CallSession {
     if (due?.kind === "say_goodbye") return this.#takeLeave(due.reason);
     const nowMs = this.channel.nowMs();
     this.#machine?.tick(nowMs);
-    if (this.channel.isOver) return;
     if (this.#machine?.isDue(nowMs, this.#lastVoiceMs)) this.#leaveMessage();
     if (this.channel.isOver) return;
     const keys = this.#reduceTimers({ kind: "check_keypad" });
@@ -428,8 +427,9 @@ export class RealtimeSession implements CallSession {
   }
 
   #sendKeys(text: string): void {
-    this.channel.scribe?.customerSaid(text, this.channel.nowMs());
-    if (!this.#isAside()) this.#model?.sendText(text);
+    if (!this.#isAside()) this.#interrupt(() => this.#model?.sendText(text));
+    this.channel.scribe?.customerSaid(text, this.#timers.digitMs);
+    this.channel.scribe?.turnIsOver();
   }
 
   #takeLeave(reason: EndReason): void {

@@ -171,13 +171,13 @@ test("[VL262] a person has a realtime call: what the model says is not heard, wh
   call.system.advance(1000);
   call.session.takePart({ kind: "person_joined", isAlone: true });
   call.system.advance(100);
-  assert.deepEqual(call.interrupts, ["one"]);
+  assert.deepEqual(call.interrupts, [null, "one"]);
   call.reply("two", 1000);
   call.report({ kind: "function_call", callId: "f1", name: "hang_up", argumentsJson: "{}" });
   call.session.takePart({ kind: "hint" });
   call.press("1");
   call.system.advance(20_000);
-  assert.deepEqual(call.interrupts, ["one", null]);
+  assert.deepEqual(call.interrupts, [null, "one", null]);
   assert.deepEqual([call.results, call.says, call.texts, call.spokeUp], [["f1"], [], [], []]);
   call.session.takePart({ kind: "person_left", wasLost: false });
   assert.deepEqual(call.spokeUp, ["handed_back"]);
@@ -194,4 +194,17 @@ test("[VL263] a hint in a realtime call waits until nobody speaks", () => {
   assert.deepEqual(call.spokeUp, ["hint"]);
   call.session.tell("[hint]");
   assert.deepEqual(call.texts, ["[hint]"]);
+});
+
+test("[VL280] keys break off what a realtime model says, and reach it and the record behind that, each time", () => {
+  const call = answeredCall({});
+  call.reply("menu", 5000);
+  call.system.advance(1000);
+  for (const digit of "1#1#") {
+    call.press(digit);
+    call.system.advance(1000);
+  }
+  assert.deepEqual(call.interrupts.slice(0, 2), [null, "menu"]);
+  assert.deepEqual(call.texts, ["[Keypad input: 1]", "[Keypad input: 1]"]);
+  assert.deepEqual(call.recorded, ["", ...call.texts]);
 });
