@@ -105,6 +105,14 @@ test("[SI162] a key whose packets have new timestamps on the way, all of them or
   assert.equal(heard([...one, ...same]), "12");
 });
 
+test("[SI170] a key whose ends have new timestamps and come behind the next key is told once", () => {
+  const pressed = "12122";
+  const keys = packetsOf(pressed).map((key) => key.map(({ timestamp, payload }, at) =>
+    ({ payload, timestamp: (timestamp + 160 * Math.max(0, at - 7)) >>> 0 })));
+  const came = keys.flatMap((key, at) => [...key.slice(0, 8), ...keys[at - 1]?.slice(8) ?? []]);
+  assert.equal(heard(came), pressed);
+});
+
 test("[SO130] a key each of whose packets has a timestamp of its own is one, whichever are lost or late", () => {
   const pressed = "1122#";
   const keys = packetsOf(pressed).map((key) => key.map(({ timestamp, payload }, at) =>

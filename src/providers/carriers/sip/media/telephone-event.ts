@@ -68,16 +68,18 @@ export function createDtmfReceiver(
    * `extent`: the next key begins so many ticks after this one, or later. `before`: what its
    * packets have in common where each has a timestamp of its own.
    */
-  let newest: { event: number; timestamp: number; extent: number; before: number } | null = null;
+  const keys: { event: number; timestamp: number; extent: number; before: number }[] = [];
   return {
     push: (timestamp, payload) => {
       const parsed = parseTelephoneEvent(payload);
       const digit = parsed ? DIGITS.charAt(parsed.event) : "";
       if (!parsed || digit === "") return;
       const { event, duration, isEnd } = parsed;
-      const last = newest?.event === event ? newest : null;
-      const since = last ? (timestamp - last.timestamp) >>> 0 : Infinity;
       const before = (timestamp - duration) >>> 0;
+      // The one it may be of: it has not begun later, and others may have come since.
+      const last = keys.findLast((one) => one.event === event
+        && (before === one.before || (timestamp - one.timestamp | 0) >= 0));
+      const since = last ? (timestamp - last.timestamp) >>> 0 : Infinity;
       // A key held for more than 8 s goes on under a new timestamp (RFC 4733, 2.5.1.3).
       const isNext = since === DURATION_MAX;
       const same = !isNext && last && (since < last.extent || before === last.before) ? last : null;
@@ -88,7 +90,8 @@ export function createDtmfReceiver(
       known.push(name);
       if (known.length > REMEMBERED) known.shift();
       if (same) return;
-      newest = { event, timestamp, extent, before };
+      keys.push({ event, timestamp, extent, before });
+      if (keys.length > REMEMBERED) keys.shift();
       if (!isNext) onDigit(digit);
     },
   };
