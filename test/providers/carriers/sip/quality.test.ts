@@ -73,6 +73,26 @@ test("[SI125] what was lost, doubled, late or made up is counted, each packet on
   assert.deepEqual([paused.packetsLost, paused.framesConcealed], [2, before]);
 });
 
+test("[SI171] a call whose packets come twice is rated like one whose packets come once, whenever the second does", async (t) => {
+  for (const later of [0, 3]) {
+    const phone = await openPhone(t);
+    const call = await open(t);
+    call.session.agree(agreedOf(phone.port));
+    for (const number of numbers(0, 100)) {
+      await phone.send(packetOf(number), call.session.port);
+      if (number >= later) await phone.send(packetOf(number - later), call.session.port);
+      await received(call.session, 2 * (number + 1) - Math.min(number + 1, later));
+      call.system.advance(20);
+      call.session.send(silence);
+    }
+    const seen = call.session.quality()!;
+    const { packetsReceived, packetsDuplicate, packetsLate, lossPercent, jitterMs } = seen;
+    assert.deepEqual([packetsReceived, packetsDuplicate], [100, 100 - later]);
+    assert.deepEqual([packetsLate, lossPercent, jitterMs], [0, 0, 0]);
+    assert.ok(seen.mos! > 4.3, `${seen.mos}`);
+  }
+});
+
 test("[SI125] jitter is that of RFC 3550, on average and at its worst", async (t) => {
   const phone = await openPhone(t);
   const call = await open(t);

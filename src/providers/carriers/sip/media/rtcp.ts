@@ -185,8 +185,8 @@ export class Reception {
   #transitMs = Number.NaN;
   #reported = { expected: 0, received: 0 };
 
-  /** `timestamp` is null for packets whose time says nothing about jitter: keys. */
-  push(ssrc: number, sequence: number, timestamp: number | null, nowMs: number): void {
+  /** False: it came before. `timestamp` is null where time says nothing about jitter: keys. */
+  push(ssrc: number, sequence: number, timestamp: number | null, nowMs: number): boolean {
     const ahead = sequenceDistance(sequence, this.#highest & 0xffff);
     if (ssrc !== this.ssrc || ahead > DROPOUT_MAX || ahead < -MISORDER_MAX) {
       this.#begin(ssrc, sequence);
@@ -195,8 +195,10 @@ export class Reception {
     }
     this.received += 1;
     this.#ofStream += 1;
-    this.#watchDoubles(this.#highest + sequenceDistance(sequence, this.#highest & 0xffff));
-    if (timestamp !== null) this.#measure(timestamp, nowMs);
+    const number = this.#highest + sequenceDistance(sequence, this.#highest & 0xffff);
+    const isNew = !this.#isDouble(number);
+    if (isNew && timestamp !== null) this.#measure(timestamp, nowMs);
+    return isNew;
   }
 
   get lost(): number {
@@ -244,12 +246,13 @@ export class Reception {
     if (differenceMs < 1000) this.jitter.push(differenceMs, nowMs);
   }
 
-  #watchDoubles(number: number): void {
+  #isDouble(number: number): boolean {
     const place = number & (REMEMBERED - 1);
-    if (this.#came[place] === number) {
-      this.duplicate += 1;
-      this.#doubled += 1;
-    }
+    const isDouble = this.#came[place] === number;
     this.#came[place] = number;
+    if (!isDouble) return false;
+    this.duplicate += 1;
+    this.#doubled += 1;
+    return true;
   }
 }

@@ -317,9 +317,9 @@ class Session implements RtpSession {
       return this.#keysIn.receiveEvent(packet.timestamp, packet.payload);
     }
     if (!this.#isOfStream(packet.ssrc)) return;
-    this.#count(packet, kind === "audio" ? packet.timestamp : null, nowMs);
+    const isNew = this.#count(packet, kind === "audio" ? packet.timestamp : null, nowMs);
     // What is played while a call is on hold is not said to us.
-    if (kind === "noise" || agreed.isHeld) return;
+    if (!isNew || kind === "noise" || agreed.isHeld) return;
     this.#line?.order.push(packet);
   }
 
@@ -348,8 +348,8 @@ class Session implements RtpSession {
     return true;
   }
 
-  #count({ ssrc, sequence }: RtpPacket, timestamp: number | null, nowMs: number): void {
-    this.#reports.reception.push(ssrc, sequence, timestamp, nowMs);
+  #count({ ssrc, sequence }: RtpPacket, timestamp: number | null, nowMs: number): boolean {
+    return this.#reports.reception.push(ssrc, sequence, timestamp, nowMs);
   }
 
   #alive(): void {
