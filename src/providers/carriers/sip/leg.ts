@@ -160,13 +160,15 @@ export class SipLeg implements Leg {
   answer(sdp: string | null): string | null {
     if (sdp === null) return this.offer();
     const offered = parseSdp(sdp);
+    if (!offered) return null;
+    const { profile, crypto: theirs } = offered.audio;
     const local = this.#opened();
-    // Who demands SRTP gets it, whichever transport the signalling has.
-    const demandsKeys = offered?.audio.profile === "RTP/SAVP" && local.crypto === null;
-    const ready = demandsKeys ? { ...local, crypto: newKeys(this.#options.system) } : local;
-    const answered = offered && buildAnswer(offered, ready);
+    // Who offers SRTP gets it, whichever transport the signalling has.
+    const needsKeys = theirs.length > 0 && local.crypto === null;
+    const ready = needsKeys ? { ...local, crypto: newKeys(this.#options.system) } : local;
+    const answered = buildAnswer(offered, ready);
     if (!answered) return null;
-    this.#local = { ...ready, crypto: keysFrom(answered.agreed, ready) };
+    this.#local = { ...ready, crypto: keysFrom(answered.agreed, ready), profile };
     this.#agreed(answered.agreed);
     return answered.sdp;
   }

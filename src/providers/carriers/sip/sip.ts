@@ -303,7 +303,7 @@ function usableCodec(
   if (sdp === null) return codecs[0] ?? NO_CODEC;
   const audio = typeof sdp === "string" ? parseSdp(sdp)?.audio : null;
   if (!audio || audio.port === 0) return NO_SOUND;
-  if (requiresSrtp && audio.profile !== "RTP/SAVP") return IN_CLEAR;
+  if (requiresSrtp && audio.profile === "RTP/AVP" && audio.crypto.length === 0) return IN_CLEAR;
   return codecFor(audio.codecs, codecs)?.name ?? NO_CODEC;
 }
 

@@ -123,6 +123,33 @@ test("[SC194] [SI139] a trunk that requires SRTP: calls in the clear are refused
   assert.match(detail!, /SRTP/);
 });
 
+test("[SI172] a telephone whose SRTP is optional (keys under RTP/AVP) has it, also where the trunk requires it, and is offered the same later", async () => {
+  const trunk = open(await createWire(TRUNK));
+  const offers = createReceived<{ kind: "offer"; offer: Offer }>();
+  const carrier = open(await createCarrierTo(
+    [trunk], { address: TRUNK, port: trunk.peer.port, allowedNetworks: [TRUNK], requireSrtp: true },
+    allows, "0.0.0.0", (offer) => offers.receive({ kind: "offer", offer })));
+  const at = { host: "127.0.0.1", port: carrier.at.port, transport: "udp" } as const;
+  const sdp = offerOf(40_000, [`7 AES_CM_128_HMAC_SHA1_80 inline:${KEY_30}`]).replace("SAVP", "AVP");
+  const call = { "From": "<sip:wire@example.org>;tag=optional", "Call-ID": "optional-srtp" };
+  const say = (method: string, cseq: string, to: string, body = "") => trunk.say(at,
+    requestText(method, trunk, { ...call, "CSeq": cseq, "To": to }, body)
+      .replace("sip:bob@127", "sip:+14155550100@127"));
+  const keyIn = ({ body }: { body: Buffer }) =>
+    /m=audio \d+ RTP\/AVP 0[^]*a=crypto:(7 AES_CM_128\S+ inline:\S+)/.exec(body.toString())?.[1];
+  say("INVITE", "1 INVITE", "<sip:bob@example.org>", sdp);
+  const { offer } = await offers.event("offer");
+  const leg = carrier.inbound.answer(offer.id, () => undefined);
+  const { message: first } = await trunk.heard.event("200");
+  assert.ok(keyIn(first), first.body.toString());
+  const to = first.headers.get("To")!;
+  say("ACK", "1 ACK", to);
+  say("INVITE", "2 INVITE", to);
+  const { message: second } = await trunk.heard.event("200", 1);
+  assert.equal(keyIn(second), keyIn(first));
+  leg.hangUp();
+});
+
 test("[SI134] a caller who demands SRTP has it over UDP too, and keeps its key through a re-INVITE", async () => {
   const trunk = open(await createWire(TRUNK));
   const offers = createReceived<{ kind: "offer"; offer: Offer }>();

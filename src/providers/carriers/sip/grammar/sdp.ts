@@ -55,6 +55,8 @@ export interface LocalMedia {
   codecs: readonly Codec[];
   /** Keys to send with: an offer with keys demands SRTP, an answer uses them when asked to. */
   crypto: SrtpKey[] | null;
+  /** That of their offer, whose keys may stand under RTP/AVP (RFC 8643); absent: of the keys. */
+  profile?: RemoteMedia["profile"];
   /** Nothing is answered that is not encrypted. */
   requiresSrtp?: boolean;
 }
@@ -307,6 +309,9 @@ function audioLines(args: {
 
 const join = (lines: string[]): string => lines.map((line) => `${line}\r\n`).join("");
 
+const profileFor = ({ crypto, profile }: LocalMedia): RemoteMedia["profile"] =>
+  profile ?? (crypto ? "RTP/SAVP" : "RTP/AVP");
+
 /** Comfort noise is not offered: silence that is sent is easier to hear the ends of words in. */
 export function buildOffer(local: LocalMedia): string {
   const rates = new Set(local.codecs.map((name) => CODECS[name].clockRate));
@@ -314,7 +319,7 @@ export function buildOffer(local: LocalMedia): string {
     ...sessionLines(local),
     ...audioLines({
       port: local.port,
-      profile: local.crypto ? "RTP/SAVP" : "RTP/AVP",
+      profile: profileFor(local),
       codecs: local.codecs.map((name) => ({ name, payloadType: CODECS[name].payloadType })),
       telephoneEvents: [...rates].map((rate) => ({ payloadType: EVENT_TYPES[rate], rate })),
       direction: local.direction,
@@ -367,7 +372,7 @@ export function buildAnswer(
   local: LocalMedia,
 ): { sdp: string; agreed: Agreed } | null {
   const { audio, mediaLines } = offer;
-  const srtp = audio.profile === "RTP/SAVP" ? answerCrypto(audio.crypto, local.crypto ?? []) : null;
+  const srtp = answerCrypto(audio.crypto, local.crypto ?? []);
   const agreed = agree(audio, local, srtp);
   const index = audioIndex(mediaLines);
   if (!agreed || index === null || (audio.profile === "RTP/SAVP" && !srtp)) return null;
@@ -406,7 +411,7 @@ function answerCrypto(theirs: SrtpKey[], ours: SrtpKey[]): Agreed["srtp"] {
 /** Null: the answer takes nothing of the offer, or is not one to it (no key for an SRTP offer). */
 export function readAnswer(answer: { audio: RemoteMedia }, local: LocalMedia): Agreed | null {
   const { audio } = answer;
-  if (audio.profile !== (local.crypto ? "RTP/SAVP" : "RTP/AVP")) return null;
+  if (audio.profile !== profileFor(local)) return null;
   const srtp = local.crypto && acceptedCrypto(audio.crypto, local.crypto);
   const agreed = local.crypto && !srtp ? null : agree(audio, local, srtp);
   return agreed && {
