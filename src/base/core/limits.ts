@@ -146,7 +146,7 @@ export const LIMITS = {
   extractorIdleMs: MINUTE_MS,
   chunksPerWrite: 100,
   /** Chunks of documents that are deleted in one transaction. */
-  chunksGonePerWrite: 200,
+  chunksGonePerWrite: 50,
   documentsAtOnceMax: 3,
   passagesPerSearchMax: 4,
   /** What an owner who tries a search gets to see. */
@@ -239,8 +239,11 @@ export const LIMITS = {
   inboundWebhookMs: 2 * SECOND_MS,
   eventsPageRowsMax: 500,
 
-  /** Conversations, calls and leads of one person that are deleted in one transaction. */
-  personRecordsPerWrite: 50,
+  /**
+   * Conversations, calls and leads that are deleted in one transaction: their messages may be many,
+   * and each costs the index of words a tenth of a millisecond.
+   */
+  recordsGonePerWrite: 10,
 
   // Leads and campaigns
   secondaryContactsMax: 10,

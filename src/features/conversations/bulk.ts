@@ -2,16 +2,20 @@
 // said in them, and giving them a label or taking it away. Records → store port → factory.
 import { publishNoted, type By } from "#features/accounts/audit.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type { Attachments } from "./attachments.ts";
 import { conversationNotFound } from "./outcomes.ts";
 
-export interface Deleted {
+interface Gone {
   deleted: string[];
   /** A reply is being written in it, or a call is held: it stays. */
   busy: string[];
+}
+
+export interface Deleted extends Gone {
   events: CommittedEvent[];
 }
 
@@ -47,14 +51,21 @@ interface BulkOptions {
 export type Bulk = ReturnType<typeof createBulk>;
 
 export function createBulk({ store, attachments, bus, system }: BulkOptions) {
-  const remove = async (accountId: number, uuids: string[], by: By): Promise<Deleted> => {
-    const done = await store.delete({ accountId, uuids, by, now: system.now() });
-    if (done.deleted.length === 0) return done;
-    bus.publishCommitted(done.events);
+  const remove = async (accountId: number, uuids: string[], by: By): Promise<Gone> => {
+    const gone: Gone = { deleted: [], busy: [] };
+    // So that no charge waits behind a hundred.
+    for (let at = 0; at < uuids.length; at += LIMITS.recordsGonePerWrite) {
+      const some = uuids.slice(at, at + LIMITS.recordsGonePerWrite);
+      const done = await store.delete({ accountId, uuids: some, by, now: system.now() });
+      bus.publishCommitted(done.events);
+      gone.deleted.push(...done.deleted);
+      gone.busy.push(...done.busy);
+    }
+    if (gone.deleted.length === 0) return gone;
     publishNoted(bus, accountId);
     // Their files are in no conversation any more.
     await attachments.sweep();
-    return done;
+    return gone;
   };
   return {
     removeMany: remove,

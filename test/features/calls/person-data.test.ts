@@ -1,4 +1,5 @@
-// Deleting many calls at once, and all that is kept of one person, over HTTP and over the records.
+// Deleting many calls or conversations at once, and all that is kept of one person, over HTTP and
+// over the records.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
@@ -6,6 +7,7 @@ import { createSystem } from "#core/system.ts";
 import { LIMITS } from "#core/limits.ts";
 import { BY_OPERATOR } from "#features/accounts/audit.ts";
 import { createPersonData } from "#features/calls/records/person-data.ts";
+import { createBulk } from "#features/conversations/bulk.ts";
 import { askUntil } from "#support/asking.ts";
 import { auditBeside, rowsBeside, runBeside } from "#support/beside.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
@@ -204,7 +206,7 @@ test("[CR453] killed in the middle of what is kept of a person, who asks again d
   });
   assert.equal(chat.status, 200, JSON.stringify(chat.body));
   const [named] = await ids("conversations") as [string];
-  for (let left = LIMITS.personRecordsPerWrite + 1; left > 0; left -= 1) await talk(number);
+  for (let left = LIMITS.recordsGonePerWrite + 1; left > 0; left -= 1) await talk(number);
   const storage = await openBeside(server.dataDir);
   const { bus, recordings, attachments } = server.app.features;
   let parts = 0;
@@ -225,6 +227,32 @@ test("[CR453] killed in the middle of what is kept of a person, who asks again d
   assert.equal(again.status, 200, "it leads to the rest");
   assert.deepEqual([await ids("calls"), await ids("conversations")], [[], []]);
   assert.equal((await server.call("GET", "/user/ledger/verification", { key })).body.ok, true);
+});
+
+test("[CV515] of many conversations a few are deleted at a time; who asks again after a crash in between deletes the rest", async () => {
+  const { accountId, uuid, ask } = await fresh();
+  const uuids: string[] = [];
+  while (uuids.length <= LIMITS.recordsGonePerWrite) {
+    uuids.push(await newConversation(server, uuid));
+  }
+  const storage = await openBeside(server.dataDir);
+  const { bus, attachments } = server.app.features;
+  const steps: number[] = [];
+  const dying = createBulk({
+    store: {
+      ...storage.bulk,
+      delete: (args) => {
+        steps.push(args.uuids.length);
+        return steps.length === 1 ? storage.bulk.delete(args) : Promise.reject(new Error("killed"));
+      },
+    },
+    bus, attachments, system: createSystem(),
+  });
+  await assert.rejects(dying.removeMany(accountId, uuids, BY_OPERATOR), /killed/);
+  await storage.close();
+  assert.deepEqual(steps, [LIMITS.recordsGonePerWrite, 1]);
+  const again = await ask("/user/conversations/bulk-delete", { conversation_ids: uuids });
+  assert.deepEqual(again.body, { deleted: uuids.slice(-1), busy: [] });
 });
 
 test("[CR449] a call, a conversation or a person that is deleted leaves nothing of what was said in webhook deliveries and in the journal of tools", async () => {

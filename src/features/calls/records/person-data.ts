@@ -94,7 +94,7 @@ export function createPersonData({
  * conversation that was named to all: who asks again after a crash in between finds the rest.
  */
 function* partsOf({ conversations, calls, leads }: PersonRecords): Generator<PersonRecords> {
-  const most = LIMITS.personRecordsPerWrite;
+  const most = LIMITS.recordsGonePerWrite;
   const total = calls.length + leads.length + conversations.length;
   for (let at = 0; at < total; at += most) {
     const cut = <Id>(ids: Id[], before: number): Id[] =>
