@@ -7,7 +7,7 @@ import type { Config } from "#config/config.ts";
 import { makeFolder } from "#core/disk.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import type { Files } from "#files/files.ts";
+import { KEPT, type Files } from "#files/files.ts";
 import { createFolderFiles } from "#files/folder.ts";
 import type { Removals } from "#files/removals.ts";
 import { clearBackups } from "#storage/engines/sqlite/database.ts";
@@ -18,12 +18,12 @@ interface FilesOptions {
   log: Logger;
 }
 
-/** Folders of the data folder that hold files where PARLEY_FILES_URL names no other place. */
-export const KEPT = ["attachments", "documents", "recordings"] as const;
 /** Where earlier programs noted files that are to be removed. */
 const REMOVALS = "removals";
 /** Recordings of calls in progress, and those that wait for their place. */
 export const SCRATCH = "scratch";
+/** A recording goes from scratch to its place, so that it is looked for in this order. */
+export const FOLDERS = [SCRATCH, ...KEPT] as const;
 
 /** The place itself, without what goes on around it. */
 export async function openPlace({ config, system, log }: FilesOptions): Promise<Files> {
@@ -117,7 +117,8 @@ export async function copyKept(
   }
 }
 
-const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
+const namesIn = (folder: string): string[] =>
+  (existsSync(folder) ? readdirSync(folder).filter((name) => !name.startsWith(".")) : []);
 
 async function takeNotes(folder: string, { remove }: Pick<Removals, "remove">): Promise<void> {
   for (const note of namesIn(folder)) {

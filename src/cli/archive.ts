@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { create, extract } from "tar";
-import { KEPT, SCRATCH } from "#app/files.ts";
+import { FOLDERS, SCRATCH } from "#app/files.ts";
 import type { Config } from "#config/config.ts";
 import { hasNoRoom, makeFolder, settleFile, writingTo } from "#core/disk.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
@@ -21,8 +21,6 @@ import {
   isRestoring, keptName, putInPlace, stageRestore,
 } from "#storage/engines/sqlite/restoring.ts";
 
-/** A recording goes from scratch to its place, so that it is looked for in this order. */
-const FOLDERS = [SCRATCH, ...KEPT] as const;
 /** Files that may grow while they are packed: recordings of calls in progress. */
 const GROWING = new RegExp(`^(?:${SCRATCH}|recordings)/`);
 const SECRET = "secret";
@@ -57,7 +55,7 @@ async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>):
 
 const filesIn = (folder: string): string[] =>
   existsSync(folder)
-    ? readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile())
+    ? readdirSync(folder, { withFileTypes: true }).filter((entry) => !entry.isDirectory())
       .map(({ name }) => name)
     : [];
 
@@ -66,12 +64,15 @@ function linkFiles(dataDir: string, folder: string): void {
   for (const name of FOLDERS) {
     makeFolder(join(folder, name));
     for (const file of filesIn(join(dataDir, name))) {
-      const target = join(folder, name, file);
+      const [source, target] = [join(dataDir, name, file), join(folder, name, file)];
       try {
-        if (!existsSync(target)) linkSync(join(dataDir, name, file), target);
+        if (!existsSync(target)) linkSync(source, target);
       } catch (error) {
+        const { code } = error as NodeJS.ErrnoException;
+        // A folder that is another disk: there it may not be removed before it is packed.
+        if (code === "EXDEV") symlinkSync(resolve(source), target);
         // It was removed since the folder was read: then the database does not name it either.
-        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+        else if (code !== "ENOENT") throw error;
       }
     }
   }

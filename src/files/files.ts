@@ -38,6 +38,9 @@ export interface Files {
   close(): Promise<void>;
 }
 
+/** Folders of the data folder that hold files where PARLEY_FILES_URL names no other place. */
+export const KEPT = ["attachments", "documents", "recordings"] as const;
+
 /** A folder and a name in it, neither of which leads anywhere else. */
 const NAME = /^[a-z]+\/[\w-][\w.-]*$/;
 

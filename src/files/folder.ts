@@ -11,7 +11,7 @@ import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 import {
-  assertFileName, within, type ByteRange, type FileContent, type Files,
+  assertFileName, KEPT, within, type ByteRange, type FileContent, type Files,
 } from "./files.ts";
 
 interface FolderFilesOptions {
@@ -20,11 +20,12 @@ interface FolderFilesOptions {
   log: Logger;
 }
 
-/** In the same file system as the files, and read as one of them by nobody. */
+/** Read as one of the files by nobody; also in a folder that is a disk of its own. */
 const INCOMING = ".incoming";
 const READ_BYTES = 256 * 1024;
 
-const isMissing = (error: unknown): boolean => (error as { code?: string }).code === "ENOENT";
+const codeOf = (error: unknown): string | undefined => (error as { code?: string }).code;
+const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT";
 
 async function openIfThere(path: string): Promise<FileHandle | null> {
   try {
@@ -59,8 +60,9 @@ const flushFolder = (path: string): Promise<void> =>
   process.platform === "win32" ? Promise.resolve() : flush(path);
 
 /** What a process left that died in the middle of a put; not another node's that is under way. */
-async function sweepIncoming({ root, system, log }: FolderFilesOptions): Promise<void> {
-  const folder = join(root, INCOMING);
+async function sweepIncoming(
+  folder: string, { system, log }: Pick<FolderFilesOptions, "system" | "log">,
+): Promise<void> {
   try {
     for (const name of await readdir(folder)) {
       const { ctimeMs } = await stat(join(folder, name));
@@ -68,6 +70,20 @@ async function sweepIncoming({ root, system, log }: FolderFilesOptions): Promise
     }
   } catch (error) {
     if (!isMissing(error)) log.warn({ err: error }, "unfinished files could not be removed");
+  }
+}
+
+/** `incoming` is in the same file system as the target, else this throws EXDEV. */
+async function settle(localPath: string, incoming: string, target: string): Promise<void> {
+  for (const path of [target, incoming]) await addFolder(dirname(path));
+  try {
+    await duplicate(localPath, incoming);
+    await flush(incoming);
+    await rename(incoming, target);
+    await flushFolder(dirname(target));
+  } finally {
+    // A rename onto another name of the same file does nothing.
+    await rm(incoming, { force: true });
   }
 }
 
@@ -91,21 +107,18 @@ export function createFolderFiles(options: FolderFilesOptions): Files {
     assertFileName(name);
     return join(root, name);
   };
-  void sweepIncoming(options);
+  const incomingOf = (folder: string): string => join(root, folder, INCOMING);
+  for (const folder of ["", ...KEPT]) void sweepIncoming(incomingOf(folder), options);
   return {
     place: root,
     put: async (name, localPath) => {
-      const target = pathOf(name);
-      const incoming = join(root, INCOMING, system.uuid());
-      for (const path of [target, incoming]) await addFolder(dirname(path));
+      const through = (folder: string) =>
+        settle(localPath, join(incomingOf(folder), system.uuid()), pathOf(name));
       try {
-        await duplicate(localPath, incoming);
-        await flush(incoming);
-        await rename(incoming, target);
-        await flushFolder(dirname(target));
-      } finally {
-        // A rename onto another name of the same file does nothing.
-        await rm(incoming, { force: true });
+        await through("");
+      } catch (error) {
+        if (codeOf(error) !== "EXDEV") throw error;
+        await through(dirname(name));
       }
     },
     fetch: async (name, localPath) => {
