@@ -56,3 +56,39 @@ test("[OP280] folders of the data folder may be other disks: files come to them,
     [lstatSync(join(restored, name)).isFile(), readFileSync(join(restored, name), "utf8")]);
   assert.deepEqual(found, [[true, "sound"], [true, "sound"], [true, "late"]]);
 });
+
+const mayNotMount = spawnSync("unshare", ["-m", "true"]).status !== 0;
+
+/** What the script printed where a disk is mounted at `place`; `$@` is the command. */
+function withMounted(place: string, options: string, dataDir: string, script: string): string {
+  const { stdout, stderr } = spawnSync(
+    "unshare",
+    ["-m", "sh", "-c", `mount -t tmpfs -o ${options} none "$0" && exec 2>&1; ${script}`, place,
+      process.execPath, CLI],
+    { encoding: "utf8", env: { PATH: process.env.PATH, PARLEY_DATA_DIR: dataDir } });
+  assert.equal(stderr, "");
+  return stdout;
+}
+
+test("[CL160] a restore where a folder is mounted says to unmount it, and goes on after that; a backup's place that is only read is said in words", { skip: mayNotMount }, async () => {
+  const dataDir = await folderWithAccount();
+  mkdirSync(join(dataDir, "recordings"));
+  writeFileSync(join(dataDir, "recordings", "one.wav"), "sound");
+  const archive = join(newDir(), "all.tar.gz");
+  assert.equal((await parley(dataDir, ["backup", archive])).code, 0);
+
+  const restored = newDir();
+  const mounted = join(restored, "recordings");
+  mkdirSync(mounted);
+  const said = withMounted(mounted, "rw", restored,
+    `"$@" restore ${archive}; "$@" key list; umount "$0"; "$@" account list`);
+  const refused = `parley: ${mounted} is mounted, so it cannot be moved aside: unmount it, and the `
+    + "next command or start goes on with the restore\n";
+  assert.ok(said.startsWith(refused + refused), said);
+  assert.match(said.slice(2 * refused.length), /^account_id .*\n1 +A /);
+  assert.equal(readFileSync(join(mounted, "one.wav"), "utf8"), "sound");
+
+  const readOnly = newDir();
+  assert.equal(withMounted(readOnly, "ro", dataDir, '"$@" backup "$0/all.tar.gz"'),
+    `parley: ${readOnly}/all.tar.gz cannot be written: it is on a file system that is only read\n`);
+});

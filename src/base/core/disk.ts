@@ -117,6 +117,7 @@ const WHY_NO_ROOM: Partial<Record<string, string>> = {
 };
 /** A database does not tell the last two from a disk that is broken. */
 const WHY_NOT_STORED: Partial<Record<string, string>> = {
+  ...WHY_CLOSED, EACCES: "it may not be written",
   SQLITE_FULL: "the disk is full", SQLITE_IOERR: "the disk refused it",
   SQLITE_CANTOPEN: "no file can be made there",
 };

@@ -6,6 +6,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { flushAll, flushFolder, makeFolder, settleFile } from "#core/disk.ts";
+import { StartFailure } from "#core/faults.ts";
 
 const JOURNAL = "restoring.json";
 const STAGING = ".restoring-";
@@ -44,6 +45,16 @@ export function putInPlace(dataDir: string, staging: string, names: string[], st
   finishRestore(dataDir);
 }
 
+function moveAside(place: string, kept: string): void {
+  try {
+    renameSync(place, kept);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EBUSY") throw error;
+    throw new StartFailure(`${place} is mounted, so it cannot be moved aside: unmount it, and the next`
+      + " command or start goes on with the restore", { cause: error });
+  }
+}
+
 /** Does what a restore that died has left to do; the caller has the lock. */
 export function finishRestore(dataDir: string): void {
   const journal = join(dataDir, JOURNAL);
@@ -53,7 +64,7 @@ export function finishRestore(dataDir: string): void {
       const [place, incoming] = [join(dataDir, name), join(staging, name)];
       const hasCome = coming.includes(name) && !existsSync(incoming);
       if (hasCome) continue;
-      if (existsSync(place)) renameSync(place, join(dataDir, keptName(name, stamp)));
+      if (existsSync(place)) moveAside(place, join(dataDir, keptName(name, stamp)));
       if (existsSync(incoming)) renameSync(incoming, place);
     }
     // What has come to its place stays there, before nobody knows any more that it was to come.
