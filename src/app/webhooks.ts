@@ -14,7 +14,7 @@ import type { Config } from "#config/config.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Metrics } from "#core/metrics.ts";
-import type { System } from "#core/system.ts";
+import { evenClock, type System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { API_ROOT } from "#http/api.ts";
 import { createOutbound } from "#outbound/request.ts";
@@ -39,11 +39,11 @@ interface DeliveryOptions {
 const wakes = (nodeId: number): string => `wakes.${nodeId}`;
 
 const USER_AGENT = "Parley-Webhooks";
+const CLOCK = { jumpMs: LIMITS.clockJumpMs, forMs: LIMITS.clockBelievedMs };
 
 export function createDelivery(options: DeliveryOptions) {
   const { config, storage, secret, bus, assistants, recordings, metrics, system, log } = options;
-  const { nodes, wire } = options;
-  const store = storage.webhooks;
+  const { nodes, wire, storage: { webhooks: store } } = options;
   const outbound = createOutbound({
     allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS, userAgent: USER_AGENT,
   });
@@ -71,6 +71,7 @@ export function createDelivery(options: DeliveryOptions) {
     evaluationOf: evaluations.valuesOf,
     retrySeconds: config.PARLEY_WEBHOOK_RETRY_SECONDS,
     attemptMs: config.PARLEY_WEBHOOK_SECONDS_MAX * 1000,
+    isClockEven: evenClock(system, CLOCK),
     atOnceMax: config.PARLEY_WEBHOOKS_MAX,
     observe: (outcome, seconds) => metrics.webhook.observe({ outcome }, seconds),
   });

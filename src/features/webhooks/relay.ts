@@ -30,6 +30,8 @@ interface RelayOptions {
   retrySeconds: number[];
   /** Longest an attempt may take. */
   attemptMs: number;
+  /** False: the clock was set a moment ago, so that nothing is switched off by it. */
+  isClockEven(): boolean;
   /** Attempts under way, to all endpoints. */
   atOnceMax: number;
   observe(outcome: Attempt["outcome"], seconds: number): void;
@@ -271,12 +273,14 @@ function wordsOf({ headers, body }: Extract<OutboundReply, { kind: "reply" }>): 
 }
 
 function judge(
-  { retrySeconds, system }: RelayOptions,
+  { retrySeconds, isClockEven, system }: RelayOptions,
   delivery: Delivery,
   endpoint: Endpoint,
   reply: OutboundReply,
 ): Attempt {
   const now = system.now();
+  // Asked each time, so that it sees each time that the clock was set.
+  const isEven = isClockEven();
   const status = reply.kind === "reply" ? reply.status : null;
   const response = reply.kind === "reply" ? wordsOf(reply) : null;
   const { id: deliveryId, accountId } = delivery;
@@ -290,8 +294,8 @@ function judge(
   if (status === GONE) {
     return { ...base, outcome: "dead", error, disables: "the receiver answered 410 Gone" };
   }
-  const { failingSince } = endpoint;
-  if (failingSince !== null && now - failingSince > LIMITS.webhookFailingMs * 1000) {
+  const failingMicros = isEven ? now - (endpoint.failingSince ?? now) : 0;
+  if (failingMicros > LIMITS.webhookFailingMs * 1000) {
     return { ...base, outcome: "dead", error, disables: "nothing was taken for days" };
   }
   const seconds = retrySeconds[delivery.attempts];

@@ -125,7 +125,8 @@ test("[WH92] an endpoint that is hurried while its next message is read is sent 
     },
     node: loneCluster(), wakeOther: () => undefined, signingSecrets: () => [],
     recordingUrl: (file) => file, evaluationOf: async () => ({}), retrySeconds: [3600, 3600],
-    attemptMs: 1000, atOnceMax: 1, observe: () => undefined, system, log: createLogger("silent"),
+    attemptMs: 1000, isClockEven: () => true, atOnceMax: 1, observe: () => undefined, system,
+    log: createLogger("silent"),
   });
   relay.wake(1);
   await nextTurn();

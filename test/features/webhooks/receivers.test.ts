@@ -5,6 +5,7 @@ import { createServer as createTlsServer } from "node:https";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { LIMITS } from "#core/limits.ts";
 import { askUntil } from "#support/asking.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { selfSignedCertificate } from "#support/realtime-server.ts";
@@ -91,4 +92,28 @@ test("[WH19] a delivery says why its receiver could not be reached", async (t) =
     const { delivery } = await tried(url);
     assert.equal(delivery.last_error, `the receiver could not be reached: ${why}`);
   }
+});
+
+test("[WH110] a clock that jumps ahead by days switches off no endpoint that has failed for a moment; one that stays does", async () => {
+  receiver.answer((_, response) => void response.writeHead(500).end());
+  const { endpoint: { id } } = await tried();
+  const read = async (path: string) => (await server.call("GET", path)).body.data;
+  const attempts = async (): Promise<number> =>
+    (await read(`/user/webhook-deliveries?endpoint_id=${id}`))[0].attempts;
+  const statusAfter = async (stepMs: number): Promise<string> => {
+    const before = await attempts();
+    system.step(stepMs);
+    system.advance(LIMITS.webhookWaitLookMs);
+    await askUntil(attempts, (now) => now > before);
+    return (await read(`/user/webhook-endpoints/${id}`)).status;
+  };
+  const ahead = 2 * LIMITS.webhookFailingMs;
+  assert.equal(await statusAfter(ahead), "active");
+  assert.equal(await statusAfter(-ahead), "active");
+  system.advance(LIMITS.clockBelievedMs);
+  assert.equal(await statusAfter(ahead), "active");
+  await askUntil(async () => {
+    system.advance(LIMITS.clockBelievedMs);
+    return (await read(`/user/webhook-endpoints/${id}`)).status;
+  }, (status) => status === "disabled");
 });
