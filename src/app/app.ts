@@ -172,8 +172,7 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
   });
   const forAll: typeof every = (ms, what, run) =>
     every(ms, what, async () => nodes.hasClock() && run());
-  const isEven = evenClock(
-    system, { jumpMs: LIMITS.clockJumpMs, forMs: LIMITS.clockBelievedMs });
+  const isEven = evenClock(system);
   /** What takes away or charges by the wall clock. */
   const byClock: typeof every = (ms, what, run) =>
     forAll(ms, what, async () => isEven() && run());

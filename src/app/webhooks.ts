@@ -39,7 +39,6 @@ interface DeliveryOptions {
 const wakes = (nodeId: number): string => `wakes.${nodeId}`;
 
 const USER_AGENT = "Parley-Webhooks";
-const CLOCK = { jumpMs: LIMITS.clockJumpMs, forMs: LIMITS.clockBelievedMs };
 
 export function createDelivery(options: DeliveryOptions) {
   const { config, storage, secret, bus, assistants, recordings, metrics, system, log } = options;
@@ -71,7 +70,7 @@ export function createDelivery(options: DeliveryOptions) {
     evaluationOf: evaluations.valuesOf,
     retrySeconds: config.PARLEY_WEBHOOK_RETRY_SECONDS,
     attemptMs: config.PARLEY_WEBHOOK_SECONDS_MAX * 1000,
-    isClockEven: evenClock(system, CLOCK),
+    isClockEven: evenClock(system),
     atOnceMax: config.PARLEY_WEBHOOKS_MAX,
     observe: (outcome, seconds) => metrics.webhook.observe({ outcome }, seconds),
   });

@@ -1,6 +1,7 @@
 // The only place that reads clocks, starts timers or draws random values, so that tests can own
 // time.
 import { randomBytes, randomUUID } from "node:crypto";
+import { LIMITS } from "./limits.ts";
 
 /** Integer microseconds since the epoch, UTC. */
 export type Instant = number;
@@ -66,15 +67,15 @@ export function steadyClock({ now, monotonicMs }: System): () => Instant {
  * Asked now and then, says whether the wall clock has not been set for so long: one that jumped
  * ahead may be set back in a moment, and what is taken away by it does not come back.
  */
-export function evenClock(system: System, { jumpMs, forMs }: { jumpMs: number; forMs: number }) {
+export function evenClock(system: System): () => boolean {
   let steady = steadyClock(system);
   let setMs = -Infinity;
-  return (): boolean => {
-    if (Math.abs(system.now() - steady()) > jumpMs * 1000) {
+  return () => {
+    if (Math.abs(system.now() - steady()) > LIMITS.clockJumpMs * 1000) {
       steady = steadyClock(system);
       setMs = system.monotonicMs();
     }
-    return system.monotonicMs() - setMs >= forMs;
+    return system.monotonicMs() - setMs >= LIMITS.clockBelievedMs;
   };
 }
 
