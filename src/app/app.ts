@@ -41,6 +41,8 @@ export interface App {
   listen(): Promise<Reached>;
   /** Resolves when others have taken over what this process had: it ends now. */
   lost: Promise<void>;
+  /** From now on `/readyz` says that it stops; all else goes on until `close`. */
+  announceStop(): void;
   /** Refuses new work, finishes what is under way, asks clients to come back. Idempotent. */
   close(): Promise<void>;
 }
@@ -87,6 +89,7 @@ async function assemble(
   const listening = Promise.withResolvers<void>();
   await nodes.start(workOf(features, { log, listening: listening.promise }));
 
+  let isStopping = false;
   let isDraining = false;
   const server = createHttpServer({
     tls: tlsFilesOf(config),
@@ -98,7 +101,8 @@ async function assemble(
     renderError: (error, request) => renderFault(toFault(error, log, request), "message"),
   });
   const parts: Parts = {
-    ...options, storage, places, nodes, wire, features, server, draining: () => isDraining,
+    ...options, storage, places, nodes, wire, features, server,
+    stopping: () => isStopping, draining: () => isDraining,
   };
   const mounted = mount(parts);
   const timers = startTimers(parts);
@@ -116,8 +120,9 @@ async function assemble(
       listening.resolve();
       return reached;
     },
+    announceStop: () => void (isStopping = true),
     close: () => {
-      isDraining = true;
+      isStopping = isDraining = true;
       return (stopping ??= stop(parts, timers, notices).then(() => wire?.close()));
     },
   };

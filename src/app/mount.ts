@@ -96,6 +96,8 @@ export interface Parts extends AppOptions {
   nodes: Nodes;
   features: Features;
   server: HttpServer;
+  /** It will drain, or does. */
+  stopping(): boolean;
   draining(): boolean;
 }
 
@@ -112,7 +114,7 @@ export interface Mounted {
 }
 
 export function mount(parts: Parts): Mounted {
-  const { config, system, features, server, draining } = parts;
+  const { config, system, features, server } = parts;
   const { conversations, knowledge, metrics } = features;
   const admission = createAdmission(parts);
   const { api } = admission;
@@ -134,7 +136,7 @@ export function mount(parts: Parts): Mounted {
   const connectCarriers = mountCarriers(parts);
   const openApi = (): object =>
     buildOpenApi(routes, { ...ABOUT, version: VERSION, baseUrl: API_ROOT });
-  mountHealth(server, () => whyNotReady(parts.storage, draining));
+  mountHealth(server, () => whyNotReady(parts));
   mountPages({
     server,
     openApi,
@@ -155,9 +157,9 @@ export function mount(parts: Parts): Mounted {
   return { openApi, connectCarriers };
 }
 
-function whyNotReady(storage: Storage, draining: () => boolean): string | null {
+function whyNotReady({ storage, stopping }: Parts): string | null {
   if (storage.failure()) return "the database cannot be written";
-  return draining() ? "the server is stopping" : null;
+  return stopping() ? "the server is stopping" : null;
 }
 
 function serverOptions(

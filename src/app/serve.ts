@@ -82,6 +82,7 @@ export async function serve(argv: string[]): Promise<number> {
     setFlagsFromString(`--invocation-count-for-turbofan=${OPTIMIZED_AFTER_CALLS}`);
     const isLost = await Promise.race([signals.first.then(() => false), app.lost.then(() => true)]);
     stopping.abort();
+    if (!isLost) await giveNotice(app, signals.second, { config, log, system });
     return isLost
       ? await stop(app, log, { waitMs, impatient: wait(system, LIMITS.lostMs), code: EXIT_LOST })
       : await stop(app, log, { waitMs, impatient: signals.second, code: 0 });
@@ -162,6 +163,18 @@ function warnOfModel(
   // What else is in the address may be secret.
   log.warn({ setting: "PARLEY_MODEL_URL", server: new URL(url).origin, detail },
     "the model server is of no use");
+}
+
+/** Whoever asks `/readyz` sends requests elsewhere before one is refused. */
+async function giveNotice(
+  app: App, impatient: Promise<void>,
+  { config, log, system }: { config: Config; log: Logger; system: System },
+): Promise<void> {
+  const seconds = config.PARLEY_STOP_NOTICE_SECONDS;
+  if (seconds === 0) return;
+  app.announceStop();
+  log.info({ seconds }, "stopping after notice");
+  await Promise.race([wait(system, seconds * 1000), impatient, app.lost]);
 }
 
 /** After so long the process ends as it is. */

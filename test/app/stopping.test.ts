@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { test } from "node:test";
 import { WebSocket } from "ws";
+import { askUntil } from "#support/asking.ts";
 import { holdWrites, rowsBeside } from "#support/beside.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
@@ -104,6 +105,29 @@ test("[OP146] SIGTERM under load interrupts no turn that was accepted, and answe
   assert.deepEqual(await turnStates(dataDir), [{ state: "done", turns: answers.length }]);
   await model.close();
   rmSync(dataDir, { recursive: true });
+});
+
+test("[OP300] with PARLEY_STOP_NOTICE_SECONDS a server says first that it stops, refuses nothing so long, then stops", async () => {
+  const model = await startScriptedModel();
+  model.script(() => ({ tokens: ["one ", "two"] }));
+  const start = async (seconds: number): Promise<Running & { dataDir: string }> => {
+    const dataDir = testDataDir();
+    const env = { PARLEY_MODEL_URL: model.url, PARLEY_STOP_NOTICE_SECONDS: String(seconds) };
+    return { ...await startProcess(dataDir, env), dataDir };
+  };
+  const [long, short] = await Promise.all([start(3600), start(1)]);
+  const url = await newConversation(long, long.assistant);
+  const exits = [long, short].map(({ process: child }) => once(child, "exit"));
+  for (const { process: child } of [long, short]) child.kill("SIGTERM");
+  const ready = await askUntil(() => fetch(`${long.url}/readyz`), ({ status }) => status === 503);
+  assert.match(await ready.text(), /the server is stopping/);
+  assert.equal((await send(url))?.message, "one two");
+  assert.deepEqual(await exits[1], [0, null]);
+  // Whoever does not want to wait says so a second time.
+  long.process.kill("SIGTERM");
+  assert.deepEqual(await exits[0], [1, null]);
+  await model.close();
+  for (const { dataDir } of [long, short]) rmSync(dataDir, { recursive: true });
 });
 
 test("[OP147] SIGTERM to `npm start` alone stops the server", async () => {

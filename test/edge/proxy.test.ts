@@ -1,4 +1,5 @@
-// Behind nginx and HAProxy, configured with the text of docs/proxy.md as it stands there.
+// Behind nginx and HAProxy, configured with the texts of docs/proxy.md and docs/scale.md as they
+// stand there.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -7,29 +8,35 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { WebSocket } from "ws";
+import { askUntil } from "#support/asking.ts";
 import { freePorts } from "#support/free-ports.ts";
+import { startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
-import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
 
 const noNginx = spawnSync("nginx", ["-v"]).status === 0 ? false : "nginx is not installed";
 const noHaproxy = spawnSync("haproxy", ["-v"]).status === 0 ? false : "haproxy is not installed";
 
 interface Proxy { url: string; close(): void }
 
-/** The block of docs/proxy.md in that language, with these addresses for its own. */
+/** The block of a page of docs/ in that language, with these addresses for its own. */
 function documented(
-  language: string, listen: [from: string, to: string], serverPort: number,
+  page: string, language: string, addresses: [from: string | RegExp, to: string][],
 ): string {
-  const docs = readFileSync(new URL("../../docs/proxy.md", import.meta.url), "utf8");
+  const docs = readFileSync(new URL(`../../docs/${page}`, import.meta.url), "utf8");
   const block = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(docs)?.[1] ?? "";
-  return block.replace(...listen).replace("127.0.0.1:8080", `127.0.0.1:${serverPort}`);
+  return addresses.reduce((text, address) => text.replace(...address), block);
 }
+
+const at = (port: number): string => `127.0.0.1:${port}`;
 
 /** Resolves once nginx listens: its first process ends when the one that serves has begun. */
 async function startNginx(serverPort: number): Promise<Proxy> {
   const folder = mkdtempSync(join(tmpdir(), "parley-nginx-"));
   const port = await freePorts();
-  const site = documented("nginx", ["listen 80;", `listen 127.0.0.1:${port};`], serverPort);
+  const site = documented("proxy.md", "nginx", [
+    ["listen 80;", `listen ${at(port)};`], [at(8080), at(serverPort)],
+  ]);
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
     .map((name) => `${name}_temp_path ${join(folder, name)};`).join(" ");
   writeFileSync(join(folder, "nginx.conf"), `
@@ -47,11 +54,11 @@ async function startNginx(serverPort: number): Promise<Proxy> {
 }
 
 /** As a daemon, whose first process ends when the one that serves listens. */
-async function startHaproxy(serverPort: number): Promise<Proxy> {
+async function startHaproxy(configured: (listen: string) => string): Promise<Proxy> {
   const folder = mkdtempSync(join(tmpdir(), "parley-haproxy-"));
   const port = await freePorts();
   const [file, pid] = [join(folder, "haproxy.cfg"), join(folder, "pid")];
-  writeFileSync(file, documented("haproxy", ["bind :80", `bind 127.0.0.1:${port}`], serverPort));
+  writeFileSync(file, configured(at(port)));
   execFileSync("haproxy", ["-D", "-q", "-p", pid, "-f", file], { stdio: "ignore" });
   return {
     url: `http://127.0.0.1:${port}`,
@@ -61,6 +68,15 @@ async function startHaproxy(serverPort: number): Promise<Proxy> {
     },
   };
 }
+
+const haproxyBefore = (serverPort: number): Promise<Proxy> => startHaproxy((listen) => documented(
+  "proxy.md", "haproxy", [["bind :80", `bind ${listen}`], [at(8080), at(serverPort)]]));
+
+/** With what is before the backend of docs/proxy.md. */
+const haproxyBeforeNodes = (ports: [number, number]): Promise<Proxy> => startHaproxy((listen) => [
+  documented("proxy.md", "haproxy", [["bind :80", `bind ${listen}`], [/^backend[^]*/m, ""]]),
+  documented("scale.md", "haproxy", [["10.0.0.11:8080", at(ports[0])], ["10.0.0.12:8080", at(ports[1])]]),
+].join(""));
 
 async function standsBehind(start: (serverPort: number) => Promise<Proxy>): Promise<void> {
   const model = await startScriptedModel();
@@ -106,5 +122,32 @@ test("[OP148] behind nginx as documented: streams as written, WebSocket, the vis
 });
 
 test("[OP169] behind HAProxy as documented: the same", { skip: noHaproxy }, async () => {
-  await standsBehind(startHaproxy);
+  await standsBehind(haproxyBefore);
+});
+
+test("[OP301] behind HAProxy as documented for nodes: one that gives notice gets no more requests, and none is refused", { skip: noHaproxy }, async () => {
+  const folders = [testDataDir(), testDataDir()] as const;
+  const env = { PARLEY_STOP_NOTICE_SECONDS: "3600" };
+  const nodes = await Promise.all([startProcess(folders[0], env), startProcess(folders[1], env)]);
+  const [first, second] = nodes;
+  const proxy = await haproxyBeforeNodes([Number(new URL(first.url).port), Number(new URL(second.url).port)]);
+  const headers = { Authorization: `Bearer ${second.key}` };
+  // Each has its own accounts: to the first one the key is a stranger's.
+  const ask = async () => (await fetch(`${proxy.url}/api/user/me`, { headers })).status;
+  const asked = async () => [await ask(), await ask(), await ask(), await ask()].join(" ");
+  assert.match(await askUntil(asked, (statuses) => statuses.includes("401")), /200/);
+  first.process.kill("SIGTERM");
+  const seen = new Set<string>();
+  await askUntil(asked, (statuses) => {
+    seen.add(statuses);
+    return statuses === "200 200 200 200";
+  });
+  assert.deepEqual([...seen].join(" ").match(/5\d\d/g), null);
+  proxy.close();
+  for (const { process: child } of nodes) {
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+  }
+  for (const folder of folders) rmSync(folder, { recursive: true });
 });

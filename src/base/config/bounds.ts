@@ -107,6 +107,11 @@ export const BOUNDS = {
     default: LIMITS.sipTrunksMax, description: "SIP trunks of one account",
     parse: integer(1, 10_000),
   }),
+  PARLEY_STOP_NOTICE_SECONDS: setting({
+    default: 0,
+    description: "Stopping: seconds in which `/readyz` already answers 503 and all else goes on, so that a proxy that asks has sent requests elsewhere before one is refused",
+    parse: integer(0, 3600),
+  }),
   PARLEY_DRAIN_SECONDS: setting({
     default: 25, description: "Stopping: seconds replies under way are waited for",
     parse: integer(0, 3600),
