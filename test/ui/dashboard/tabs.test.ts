@@ -37,6 +37,37 @@ test("[DB562] many tabs are live at once, each with a conversation on it", { ski
   });
 });
 
+test("[DB715] lists no event keeps current no longer show what was deleted elsewhere once people come back to the page", { skip }, async () => {
+  const made = async (path: string, body: object): Promise<number> =>
+    (await server.call("POST", path, { body })).body.data.id as number;
+  const { id } = await newAssistant(server, { name: "Gone desk", type: "outbound" });
+  const base = await made("/user/knowledgebases", { name: "Gone papers" });
+  const tool = await made("/user/tools", {
+    name: "gone_tool", description: "Looks up", method: "POST",
+    endpoint: `${server.url}/nothing`, schema: [],
+  });
+  const campaign = await made("/user/campaigns", { name: "Gone autumn", assistant_id: id });
+  const lead = await made("/user/lead", { campaign_id: campaign, phone_number: "+14155550177" });
+  // A list is gone before what it needs.
+  const lists = [
+    ["/leads", "0177", `/user/leads/${lead}`],
+    ["/campaigns", "Gone autumn", `/user/campaigns/${campaign}`],
+    ["/tools", "gone_tool", `/user/tools/${tool}`],
+    ["/knowledgebases", "Gone papers", `/user/knowledgebases/${base}`],
+    ["/assistants", "Gone desk", `/user/assistant/${id}`],
+  ] as const;
+  await withDashboard(async ({ page, go }) => {
+    for (const [list, name, path] of lists) {
+      await go(list);
+      const row = page.getByRole("row", { name });
+      await row.waitFor();
+      assert.equal((await server.call("DELETE", path)).status, 200, path);
+      await page.evaluate("dispatchEvent(new Event('focus'))");
+      await row.waitFor({ state: "detached" });
+    }
+  });
+});
+
 /** As behind a proxy that passes no upgrade on. */
 const NO_SOCKETS = `
   window.WebSocket = class extends EventTarget {

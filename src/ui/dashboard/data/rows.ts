@@ -4,6 +4,7 @@ import { useCallback, useEffect, useMemo, useReducer, useRef } from "preact/hook
 import { CursorPages, NumberedPages, type LoadBehind, type LoadPage } from "./pages.ts";
 import { useEvents, useRetry } from "./live.tsx";
 import { entryOf } from "./seen.ts";
+import { useFocusReload } from "./use-focus.ts";
 import { useCalmly } from "./use-calmly.ts";
 
 export interface Rows<T> {
@@ -62,7 +63,9 @@ export function usePages<T>(
     return () => pages.close();
   }, [pages]);
   const reload = useCallback(() => pages.reload(), [pages]);
-  useEvents(changedBy, useCalmly(reload));
+  const reloadSoon = useCalmly(reload);
+  useEvents(changedBy, reloadSoon);
+  useFocusReload(reloadSoon);
   useRetry(pages.error, reload);
   return useMemo(() => ({
     count: pages.total,

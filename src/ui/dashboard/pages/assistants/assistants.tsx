@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { useAddressed } from "#ui/dashboard/data/address.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { Button, SelectField, TextField, type Option } from "#ui/dashboard/kit/controls.tsx";
 import { when, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
@@ -31,6 +32,7 @@ function passes({ search, type, status, folder, label }: Filter, assistant: Assi
 export function Assistants() {
   const api = useApi();
   const list = useAssistants({ freshMs: 0 });
+  useFocusReload(list.reload);
   const [filter, setFilter] = useAddressed("assistants", ALL);
   const [isCreating, setCreating] = useState(false);
   const [isChoosing, setChoosing] = useState(location.hash === "#/templates");

@@ -2,6 +2,7 @@
 import { useAssistants, useCampaigns, type Assistant, type Campaign } from "#ui/dashboard/data/lists.ts";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { count } from "#ui/dashboard/kit/format.ts";
 import { Icon } from "#ui/dashboard/kit/icons.tsx";
 import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
@@ -47,6 +48,7 @@ const NewCampaignLink = () => (
 
 export function Campaigns() {
   const list = useCampaigns();
+  useFocusReload(list.reload);
   const assistants = useAssistants().value;
   const now = useClock();
   return (

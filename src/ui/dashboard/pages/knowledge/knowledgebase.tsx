@@ -5,6 +5,7 @@ import type { PageProps } from "#ui/dashboard/page.ts";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Loaded, Page, Status } from "#ui/dashboard/kit/layout.tsx";
@@ -51,6 +52,7 @@ function Opened({ knowledgebase, onChange }: {
     (await unwrap(api.GET("/user/knowledgebases/{id}/documents", {
       params: { path: { id } },
     }))).data, CHANGES);
+  useFocusReload(documents.reload);
   const changed = useCallback(() => {
     documents.reload();
     onChange();

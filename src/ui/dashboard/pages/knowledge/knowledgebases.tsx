@@ -4,6 +4,7 @@ import { useLocation } from "wouter-preact";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { Button, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
@@ -40,6 +41,7 @@ export function Knowledgebases() {
   const [search, setSearch] = useState("");
   const list = useData(
     "knowledgebases", async () => (await unwrap(api.GET("/user/knowledgebases"))).data, CHANGES);
+  useFocusReload(list.reload);
   const wanted = search.trim().toLowerCase();
   const found = list.value?.filter(({ name, description }) =>
     `${name} ${description ?? ""}`.toLowerCase().includes(wanted)) ?? null;

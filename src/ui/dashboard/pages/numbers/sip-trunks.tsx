@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
@@ -58,6 +59,7 @@ export function SipTrunks() {
   const [deleting, setDeleting] = useState<Trunk | null>(null);
   const list = useData("sip trunks", async () =>
     (await unwrap(api.GET("/user/phone-numbers/sip-trunks"))).data, ["phone_number_released"]);
+  useFocusReload(list.reload);
   const add = <Button kind="main" needs="buy" icon="add" onClick={() => setEditing("new")}>New trunk</Button>;
   const isNone = list.value?.length === 0;
   return (

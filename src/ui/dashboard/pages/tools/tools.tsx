@@ -4,6 +4,7 @@ import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
+import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { TextField } from "#ui/dashboard/kit/controls.tsx";
 import { when } from "#ui/dashboard/kit/format.ts";
 import { Icon } from "#ui/dashboard/kit/icons.tsx";
@@ -39,6 +40,7 @@ const NewTool = () => (
 export function Tools() {
   const api = useApi();
   const list = useData("tools", () => unwrap(api.GET("/user/tools")));
+  useFocusReload(list.reload);
   const [{ search }, setFilter] = useAddressed("tools", NO_FILTER);
   const wanted = search.trim().toLowerCase();
   const found = list.value?.filter(({ name, description, endpoint }) =>

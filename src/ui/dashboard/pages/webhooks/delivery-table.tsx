@@ -1,7 +1,6 @@
 // Deliveries as a list, of one endpoint or of all.
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { usePages, type Rows } from "#ui/dashboard/data/rows.ts";
-import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Empty, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
@@ -20,14 +19,12 @@ const queryOf = ({ state, type, endpoint }: Filter) => ({
 /** Every event may have been sent somewhere; no event says that it has arrived. */
 export function useDeliveries(filter: Filter): Rows<Delivery> {
   const api = useApi();
-  const rows = usePages<Delivery>(`deliveries ${JSON.stringify(filter)}`, async (page, perPage) => {
+  return usePages<Delivery>(`deliveries ${JSON.stringify(filter)}`, async (page, perPage) => {
     const { data, total } = await unwrap(api.GET("/user/webhook-deliveries", {
       params: { query: { ...queryOf(filter), page, per_page: perPage } },
     }));
     return { rows: data, total };
   }, EVENT_TYPES);
-  useFocusReload(rows.reload);
-  return rows;
 }
 
 /** In a word, and why. */
