@@ -1,9 +1,10 @@
-// The dashboard in many tabs of one browser, which has six connections to a server without HTTP/2.
+// The dashboard in many tabs of one browser, which has six connections to a server without HTTP/2;
+// and whose session ends in one of them.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { Page, WebSocket } from "playwright-core";
+import type { BrowserContext, Page, WebSocket } from "playwright-core";
 import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { seriousOf, startDashboard } from "#support/dashboard-page.ts";
 import { memberOf, PASSWORD } from "#support/members.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
@@ -119,31 +120,123 @@ test("[DB564] a stream that has nothing to say stays: the server is asked whethe
   });
 });
 
+async function signIn(context: BrowserContext, email: string): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(`${server.url}/livez`);
+  await page.evaluate(`fetch("/api/auth/login", {
+    method: "POST", headers: { "content-type": "application/json" },
+    body: ${JSON.stringify(JSON.stringify({ email, password: PASSWORD, remember: false }))},
+  })`);
+  await page.goto(`${server.url}/#/tools/new`);
+  await page.getByTitle(email).waitFor();
+  return page;
+}
+
 test("[DB664] who signs in as somebody else in one tab is that one in all of them, and finds nothing of who was there", { skip }, async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "builder", server.key);
   const ben = await memberOf(server, "builder", key);
   const context = await browser!.newContext();
-  const signIn = async (email: string): Promise<Page> => {
-    const page = await context.newPage();
-    await page.goto(`${server.url}/livez`);
-    await page.evaluate(`fetch("/api/auth/login", {
-      method: "POST", headers: { "content-type": "application/json" },
-      body: ${JSON.stringify(JSON.stringify({ email, password: PASSWORD, remember: false }))},
-    })`);
-    await page.goto(`${server.url}/#/tools/new`);
-    await page.getByTitle(email).waitFor();
-    return page;
-  };
-  const first = await signIn(ana.email);
+  const first = await signIn(context, ana.email);
   const name = first.getByRole("textbox", { name: "Name" });
   await name.fill("secret_of_ana");
-  const same = await signIn(ana.email);
+  const same = await signIn(context, ana.email);
   assert.equal(await name.inputValue(), "secret_of_ana");
   await same.close();
-  await signIn(ben.email);
+  await signIn(context, ben.email);
   await first.getByTitle(ben.email).waitFor();
   await first.getByText("Live", { exact: true }).waitFor();
   assert.equal(await name.inputValue(), "");
+  await context.close();
+});
+
+/** Ends all sessions but the one it is asked by. */
+async function endSessions(who: Awaited<ReturnType<typeof memberOf>>): Promise<void> {
+  const { body } = await who.call("GET", "/user/sessions");
+  for (const { id, is_this: isOwn } of body.data) {
+    if (!isOwn) await who.call("DELETE", `/user/sessions/${id}`);
+  }
+}
+
+async function signInAgain(page: Page, email: string): Promise<void> {
+  const again = page.getByRole("dialog", { name: "Sign in" });
+  await again.getByText("Your session is over.").waitFor();
+  assert.deepEqual(await seriousOf(page), []);
+  await again.getByLabel("E-mail").fill(email);
+  await again.getByLabel("Password").fill(PASSWORD);
+  await again.getByRole("button", { name: "Sign in", exact: true }).click();
+  await again.waitFor({ state: "hidden" });
+}
+
+test("[DB572] whose session ends under a form that is half filled in signs in again and goes on; anybody else finds nothing of it", { skip, timeout: 180_000 }, async () => {
+  const ana = await memberOf(server, "builder", server.key);
+  const ben = await memberOf(server, "builder", server.key);
+  const context = await browser!.newContext();
+  const page = await signIn(context, ana.email);
+  // In a dialog, which keeps everything else from being used.
+  const named = page.getByRole("textbox", { name: "Name" });
+  await page.goto(`${server.url}/#/knowledgebases`);
+  await page.getByRole("button", { name: "New knowledgebase" }).first().click();
+  await named.fill("House rules of Ana");
+  await endSessions(ana);
+  await signInAgain(page, ana.email);
+  assert.equal(await named.inputValue(), "House rules of Ana");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("heading", { name: "House rules of Ana" }).waitFor();
+  await page.getByText("Live", { exact: true }).waitFor();
+  // Somebody else at the same screen.
+  await page.goto(`${server.url}/#/tools/new`);
+  await named.fill("secret_of_ana");
+  await endSessions(ana);
+  await signInAgain(page, ben.email);
+  await page.getByTitle(ben.email).waitFor();
+  await page.getByText("Live", { exact: true }).waitFor();
+  assert.equal(await named.inputValue(), "");
+  // Who signs out in one tab leaves nothing in the other.
+  await named.fill("secret_of_ben");
+  const other = await context.newPage();
+  await other.goto(`${server.url}/`);
+  await other.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Password").waitFor();
+  assert.equal(await page.getByText("Your session is over.").count(), 0);
+  assert.equal(await named.count(), 0);
+  await context.close();
+});
+
+test("[DB716] who signs in again over an edited assistant or tool replaces nothing unseen that others have saved before", { skip, timeout: 180_000 }, async () => {
+  const ana = await memberOf(server, "builder", server.key);
+  const { id } = await newAssistant(server);
+  const { body: tool } = await server.call("POST", "/user/tools", {
+    body: {
+      name: "stock", description: "Before", method: "POST", endpoint: `${server.url}/x`, schema: [],
+    },
+  });
+  const context = await browser!.newContext();
+  const page = await signIn(context, ana.email);
+  const edited = [
+    [`/assistants/${id}`, "Prompt", `/user/assistant/${id}`, "system_prompt", "initial_message"],
+    [`/tools/${tool.data.id}`, "Description", `/user/tools/${tool.data.id}`, "description", "name"],
+  ] as const;
+  for (const [at, label, path, member, other] of edited) {
+    await page.goto(`${server.url}/#${at}`);
+    const field = page.getByLabel(label, { exact: true }).first();
+    await field.fill("Mine");
+    await server.call("PATCH", path, { body: { [member]: "Theirs", [other]: "theirs" } });
+    await endSessions(ana);
+    const read = page.waitForResponse((response) => response.url().endsWith(path)
+      && response.ok());
+    await signInAgain(page, ana.email);
+    await read;
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.keyboard.press("Control+s");
+    await page.getByText("Somebody else has changed this meanwhile.").first().waitFor();
+    const { body } = await server.call("GET", path);
+    assert.deepEqual([body[member], body[other]], ["Theirs", "theirs"]);
+    assert.equal(await field.inputValue(), "Mine");
+    await page.keyboard.press("Control+s");
+    await page.getByRole("region", { name: "Unsaved changes" }).waitFor({ state: "detached" });
+    const { body: after } = await server.call("GET", path);
+    assert.deepEqual([after[member], after[other]], ["Mine", "theirs"]);
+  }
   await context.close();
 });

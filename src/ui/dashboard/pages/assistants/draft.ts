@@ -1,7 +1,7 @@
 // An assistant being edited: its values as the server has them, what was changed and is not saved
 // yet, and what the server said about each field. Only what was changed is sent.
 import { createContext } from "preact";
-import { useContext, useState } from "preact/hooks";
+import { useContext, useRef, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { changedIn, meanwhile, same, takenFault } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -87,10 +87,17 @@ export function useNewDraft(record: Assistant, { onRead, onSaved }: Kept): Draft
   const [saving, setSaving] = useState({
     isSaving: false, failures: 0, failure: null as unknown, errors: {} as Record<string, string>,
   });
-  const base = valuesOf(record);
+  // What is edited stays beside what it was edited from, whatever is read meanwhile.
+  const from = useRef(record);
+  if (Object.keys(edits).length === 0) from.current = record;
+  const base = valuesOf(from.current);
   const values: Values = { ...base, ...edits };
   const changed = changedIn(values, base);
   const unsaved = Object.fromEntries(changed.map((name) => [name, edits[name]])) as Partial<Values>;
+  const take = (read: Assistant): void => {
+    from.current = read;
+    onRead(read);
+  };
   const send = async (): Promise<void> => {
     const sent = unsaved;
     const params = { path: { id: record.id } };
@@ -98,11 +105,11 @@ export function useNewDraft(record: Assistant, { onRead, onSaved }: Kept): Draft
     const fresh = await read();
     const { taken } = meanwhile(values, base, valuesOf(fresh));
     if (taken.length > 0) {
-      onRead(fresh);
+      take(fresh);
       throw takenFault(taken);
     }
     await unwrap(api.PATCH("/user/assistant/{id}", { params, body: sent as Changes }));
-    onRead(await read());
+    take(await read());
     onSaved();
     // What was typed meanwhile stays unsaved.
     setEdits((now) => Object.fromEntries(Object.entries(now).filter(([name, value]) =>

@@ -1,5 +1,5 @@
 // One tool, or a new one: what it calls, and trying it.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { PageProps } from "#ui/dashboard/page.ts";
 import { meanwhile, takenFault } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -71,27 +71,34 @@ function SavedToolPage({ id }: { id: number }) {
 function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
   const api = useApi();
   const toasts = useToasts();
+  // Stays as the fields were read, whatever is read meanwhile.
+  const [before, setBefore] = useState(tool);
   const [fields, setFields] = useState(() => fieldsOf(tool));
   const [error, setError] = useState<unknown>(null);
   const [isGone, setGone] = useState(false);
   const work = useWork(setError);
-  const changes = changesOf(fields, tool);
+  const changes = changesOf(fields, before);
   const isDirty = !isGone && Object.keys(changes).length > 0;
+  const take = (read: Tool, base = fieldsOf(before)): void => {
+    setBefore(read);
+    setFields((now) => meanwhile(now, base, fieldsOf(read)).merged);
+  };
+  useEffect(() => {
+    if (!isDirty) take(tool);
+  }, [tool]);
   const save = async (): Promise<void> => {
     const params = { path: { id: tool.id } };
     const fresh = await unwrap(api.GET("/user/tools/{id}", { params }));
-    const before = fieldsOf(tool);
-    const theirs = fieldsOf(fresh);
-    const { taken } = meanwhile(fields, before, theirs);
+    const { taken } = meanwhile(fields, fieldsOf(before), fieldsOf(fresh));
     if (taken.length > 0) {
       onSaved(fresh);
-      setFields((now) => meanwhile(now, before, theirs).merged);
+      take(fresh);
       throw takenFault(taken);
     }
     const { data } = await unwrap(api.PATCH("/user/tools/{id}", { params, body: changes }));
     onSaved(data);
     // What was typed meanwhile stays unsaved.
-    setFields((now) => meanwhile(now, fields, fieldsOf(data)).merged);
+    take(data, fields);
     setError(null);
     toasts.notify("Saved");
   };
@@ -103,15 +110,7 @@ function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
       <div class="grid two">
         <Card title="What it calls">
           <ToolForm fields={fields} errors={fieldErrors(error)} onChange={setFields} />
-          {tool.mcp && (
-            <RefreshMcp
-              tool={tool} isDisabled={isDirty}
-              onDone={(fresh) => {
-                onSaved(fresh);
-                setFields(fieldsOf(fresh));
-              }}
-            />
-          )}
+          {tool.mcp && <RefreshMcp tool={tool} isDisabled={isDirty} onDone={onSaved} />}
         </Card>
         <div class="stack">
           <TryTool
@@ -129,6 +128,7 @@ function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
           isBusy={work.isBusy} note={error ? messageOf(error) : null}
           onSave={() => work.run(save)}
           onDiscard={() => {
+            setBefore(tool);
             setFields(fieldsOf(tool));
             setError(null);
           }}
