@@ -50,6 +50,10 @@ test("[DB430] every setting has a label, and what is minded of it says that and 
   ]);
 });
 
+test("[DB717] words of the editor are read as they stand: no marks of code are in them", () => {
+  for (const [name, telling] of tellings()) assert.doesNotMatch(JSON.stringify(telling), /`/, name);
+});
+
 test("[DB431] every number of the editor says its direction or range with an example", () => {
   const isNumber = ({ type }: TSchema) => type === "number" || type === "integer";
   const numbers = Object.entries(UpdateBody.properties)

@@ -157,7 +157,7 @@ const LABELS: Record<string, Told> = {
   },
   "widget_settings.ratings": {
     label: "Visitors can rate each reply",
-    hint: "A thumb up or down; in the history and in webhooks as `rating`.",
+    hint: "A thumb up or down; in the history and in webhooks as “rating”.",
   },
   "widget_settings.satisfaction": {
     label: "Visitors are asked how the chat was",
