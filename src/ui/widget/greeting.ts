@@ -2,6 +2,7 @@
 // names, and not again to the same visitor for as many days as it says.
 import { icon, ICONS, make } from "./elements.ts";
 import type { Settings } from "./api.ts";
+import { isTaken } from "./stack.ts";
 import type { Shown } from "./view.ts";
 import type { Say } from "./texts.ts";
 
@@ -11,6 +12,8 @@ const DAY_MS = 86_400_000;
 /** Where the settings do not say. */
 const AFTER_S = 10;
 const AGAIN_DAYS = 7;
+/** Where other assistants of the page are before it. */
+const TURN_MS = 1000;
 
 /** `/shop/*` is every page below it. */
 export function isOn(pages: string[] | undefined, path: string): boolean {
@@ -59,6 +62,7 @@ export function createGreeting({ name, say, open }: Parts) {
   });
   const show = (): void => {
     if (!isWanted() || !element.isConnected) return;
+    if (isTaken()) return void setTimeout(show, TURN_MS);
     element.hidden = false;
     note(name);
   };

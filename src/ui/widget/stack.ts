@@ -1,5 +1,6 @@
 // Widgets of several assistants that a page has in one corner: their launchers stand one behind the
 // other, as they come in the page, away from its edge. Whoever is dressed or taken out asks for it.
+// One at a time has the place before them.
 
 export const TAG = "assistant-chat";
 
@@ -19,3 +20,7 @@ export function stack(): void {
     }
   }
 }
+
+/** Whether one of them greets just now, or is open. */
+export const isTaken = (): boolean => [...document.querySelectorAll(TAG)].some(({ shadowRoot }) =>
+  !!shadowRoot?.querySelector(".greeting:not([hidden]), .panel[open]"));

@@ -89,6 +89,29 @@ test("[WG290] widgets of two assistants in one corner cover each other in nothin
   });
 });
 
+test("[WG295] of several assistants that greet by themselves one does at a time, the next once it is put away and nothing is open", { skip }, async () => {
+  const settings = (text: string) =>
+    ({ widget_settings: { greeting: { text, after_seconds: 0 } } });
+  const { uuid: other } = await newAssistant(server, settings("Or may we?"));
+  await withWidget({ ...LAX, settings: settings("May we help you?") }, async ({ page }) => {
+    const first = page.getByRole("button", { name: "May we help you?" });
+    const second = page.getByRole("button", { name: "Or may we?" });
+    await first.waitFor();
+    await page.clock.install();
+    await addTag(page, other, "body");
+    await page.locator("assistant-chat").nth(1).locator(".launcher").waitFor();
+    await page.clock.runFor(5000);
+    assert.deepEqual([await first.isVisible(), await second.isVisible()], [true, false]);
+    await first.click();
+    await page.getByRole("log").getByText("Hi!").waitFor();
+    await page.clock.runFor(5000);
+    assert.equal(await second.isVisible(), false);
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.clock.runFor(5000);
+    await second.click();
+  });
+});
+
 test("[WG236] a widget that is taken out of the page lets go of its stream, and goes on when it is put back", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const reply = held(2);
