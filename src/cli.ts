@@ -147,10 +147,12 @@ async function main(argv: string[]): Promise<number> {
   }
 }
 
-// `parley … | head -1` closes the pipe early; that is no error of ours.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(0);
-  process.stderr.write(`parley: what it prints cannot be written: ${error.message}\n`);
-  process.exit(1);
-});
+// `parley … | head -1` closes the pipe early; that is no error of ours. The server outlives both.
+if (process.argv[2] !== "serve") {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    process.stderr.write(`parley: what it prints cannot be written: ${error.message}\n`);
+    process.exit(1);
+  });
+}
 process.exitCode = await main(process.argv.slice(2));

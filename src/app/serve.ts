@@ -43,6 +43,7 @@ export async function serve(argv: string[]): Promise<number> {
       + " environment variables, which `parley settings` lists"]);
     return EXIT_USAGE;
   }
+  outliveOutput();
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWS_PERCENT}`);
   const outcome = readConfig();
   for (const warning of outcome.warnings) tell([warning]);
@@ -224,6 +225,11 @@ function listenForSignals(system: System): { first: Promise<void>; second: Promi
   // Unheard, it has Node open its debugger to everybody on the machine.
   process.on("SIGUSR1", () => undefined);
   return { first: first.promise, second: second.promise };
+}
+
+/** What the server says may find no room, or nobody who reads it: it goes on. */
+function outliveOutput(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 }
 
 /** After a defect nobody caught, state is unknown; what was acknowledged is safe on disk. */

@@ -347,6 +347,8 @@ export const LIMITS = {
   openFilesLookMs: SECOND_MS,
   /** From one line of the log that says so to the next. */
   openFilesSaidMs: MINUTE_MS,
+  /** Lines of the log that wait for room on their disk; those behind them are lost. */
+  logWaitingBytesMax: 1024 * 1024,
 
   // Between nodes, and with the command line
   foreignCommitPollMs: SECOND_MS,

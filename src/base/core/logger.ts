@@ -1,5 +1,6 @@
 // JSON lines on stdout: constant message, values as fields. Customer content only under `pii`.
 import { pino, destination, type Logger as PinoLogger } from "pino";
+import { LIMITS } from "./limits.ts";
 
 export type Logger = Pick<PinoLogger, "debug" | "info" | "warn" | "error" | "fatal">;
 
@@ -8,6 +9,9 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Writes synchronously, so that the last line before a crash is not lost. */
 export function createLogger(level: LogLevel): Logger {
+  const lines = destination({ fd: 1, sync: true, maxLength: LIMITS.logWaitingBytesMax });
+  // Where they find no room, or their terminal is gone, they wait for the next that is taken.
+  lines.on("error", () => undefined);
   return pino(
     {
       level,
@@ -16,6 +20,6 @@ export function createLogger(level: LogLevel): Logger {
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: ["authorization", "*.authorization", "pii"], remove: true },
     },
-    destination({ fd: 1, sync: true }),
+    lines,
   );
 }

@@ -1,0 +1,46 @@
+// The real process in surroundings that operators have: a log whose disk is full, a terminal that
+// is closed.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync, rmSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { askUntil } from "#support/asking.ts";
+import { freePorts } from "#support/free-ports.ts";
+import { CLI, MAIN } from "#support/process.ts";
+import { testDataDir } from "#support/server.ts";
+
+/** More than the database has. */
+const LOG_BYTES = 64 * 1024 * 1024;
+
+const statusOf = (url: string): Promise<number> =>
+  fetch(url).then(({ status }) => status, () => 0);
+
+test("[OP290] a log that is full keeps the server from nothing, and has its lines once there is room", {
+  skip: spawnSync("prlimit", ["--version"]).status !== 0 && "no program that bounds files",
+}, async () => {
+  for (const program of [[MAIN], [CLI, "serve"]]) {
+    const dataDir = testDataDir();
+    const path = join(dataDir, "server.log");
+    const log = openSync(path, "a");
+    truncateSync(path, LOG_BYTES);
+    const port = String(await freePorts());
+    const bound = `--fsize=${LOG_BYTES}:unlimited`;
+    const server = spawn("prlimit", [bound, process.execPath, ...program], {
+      // A setting that nobody knows is said on the other stream.
+      env: { PARLEY_PORT: port, PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "on", PARLEY_MODLE_URL: "" },
+      stdio: ["ignore", log, log],
+    });
+    const exited = once(server, "exit");
+    await askUntil(() => statusOf(`http://127.0.0.1:${port}/livez`), (status) => status === 200);
+    spawnSync("prlimit", [`--pid=${server.pid}`, "--fsize=unlimited:unlimited"]);
+    server.kill("SIGTERM");
+    assert.deepEqual(await exited, [0, null]);
+    const lines = readFileSync(path).subarray(LOG_BYTES).toString().trim().split("\n");
+    const messages = lines.map((line) => (JSON.parse(line) as { msg: string }).msg);
+    assert.deepEqual(messages, ["listening", "stopping", "stopped"]);
+    closeSync(log);
+    rmSync(dataDir, { recursive: true });
+  }
+});
