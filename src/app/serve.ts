@@ -1,4 +1,5 @@
 // Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
+import { isatty } from "node:tty";
 import { setFlagsFromString } from "node:v8";
 import type { App, Reached } from "./app.ts";
 import { EXIT_CONFIG, readConfig, type Config } from "#config/config.ts";
@@ -222,6 +223,8 @@ function listenForSignals(system: System): { first: Promise<void>; second: Promi
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
+  // Node undoes what `nohup` has set. Where there is no terminal, programs that turn logs send it.
+  process.on("SIGHUP", isatty(0) || isatty(1) ? onSignal : () => undefined);
   // Unheard, it has Node open its debugger to everybody on the machine.
   process.on("SIGUSR1", () => undefined);
   return { first: first.promise, second: second.promise };

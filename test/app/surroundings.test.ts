@@ -5,10 +5,11 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { askUntil } from "#support/asking.ts";
 import { freePorts } from "#support/free-ports.ts";
-import { CLI, MAIN } from "#support/process.ts";
+import { CLI, MAIN, startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
 /** More than the database has. */
@@ -43,4 +44,35 @@ test("[OP290] a log that is full keeps the server from nothing, and has its line
     closeSync(log);
     rmSync(dataDir, { recursive: true });
   }
+});
+
+test("[OP291] a server without a terminal outlives SIGHUP, as under nohup", async () => {
+  const dataDir = testDataDir();
+  const { process: child, url } = await startProcess(dataDir);
+  const exited = once(child, "exit");
+  child.kill("SIGHUP");
+  assert.equal((await fetch(`${url}/livez`)).status, 200);
+  child.kill("SIGTERM");
+  assert.deepEqual(await exited, [0, null]);
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP291] a terminal that is closed stops its server as SIGTERM does", {
+  skip: spawnSync("script", ["--version"]).status !== 0 && "no program that makes a terminal",
+}, async () => {
+  const dataDir = testDataDir();
+  const command = `echo pid $$; exec '${process.execPath}' '${MAIN}'`;
+  const terminal = spawn("script", ["-qfec", command, "/dev/null"], {
+    env: { PATH: process.env.PATH, PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const exited = once(terminal, "exit");
+  let said = "";
+  for await (const line of createInterface({ input: terminal.stdout })) {
+    said += `${line}\n`;
+    if (line.includes('"msg":"listening"')) process.kill(Number(/^pid (\d+)/m.exec(said)?.[1]), "SIGHUP");
+  }
+  assert.deepEqual(await exited, [0, null]);
+  assert.match(said, /"code":0,"msg":"stopped"/);
+  rmSync(dataDir, { recursive: true });
 });
