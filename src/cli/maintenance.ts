@@ -215,7 +215,7 @@ async function examineDatabase(config: Config): Promise<Finding[]> {
   const problems = await inspectDatabase(databasePath(dataDir));
   const sound = canBeAudited(databasePath(dataDir))
     ? "sound, ledger right"
-    : "sound; the ledger is not looked at before the next start brings it up to date";
+    : "sound; the ledger is not looked at before a start has brought it up to date";
   const detail = problems.length > 0 ? problems.join("; ") : sound;
   return [{ check: "database", ok: problems.length === 0, detail }, examineSecret(config)];
 }

@@ -19,7 +19,7 @@ import { createSystem } from "#core/system.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { aboutTheFile } from "#support/engines.ts";
-import { CLI, MAIN, startProcess } from "#support/process.ts";
+import { CLI, MAIN, parley, startProcess, type Running } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
 test("[OP149] metrics are for this machine or the token, strangers add no series", async () => {
@@ -192,7 +192,33 @@ test("[OP207] a database of a newer program is one sentence and exit 78", { skip
   db.close();
   const { status, output } = startOnce({ PARLEY_DATA_DIR: dataDir });
   assert.equal(status, 78, output);
-  assert.match(output, /^parley: the database has schema 9999, newer than .*: use a newer Parley\n$/);
+  assert.match(output, /^parley: the database has schema 9999, newer than .*: use a newer Parley, or go back to a backup .*\n$/);
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP292] after an update the older program goes on from the backup of before", { skip: aboutTheFile }, async () => {
+  const dataDir = testDataDir();
+  const backup = join(dataDir, "before.tar");
+  const stop = async ({ process: child }: Running): Promise<void> => {
+    const exited = once(child, "exit");
+    child.kill("SIGTERM");
+    assert.deepEqual(await exited, [0, null]);
+  };
+  const older = await startProcess(dataDir);
+  assert.equal((await parley(dataDir, ["backup", backup])).code, 0);
+  await stop(older);
+  const db = new Database(databasePath(dataDir));
+  db.exec("DROP TABLE webhook_deliveries");
+  db.pragma("user_version = 9999");
+  db.close();
+  assert.match(startOnce({ PARLEY_DATA_DIR: dataDir }).output, /newer than .* or go back to a backup/);
+  const restored = await parley(dataDir, ["restore", backup, "--force"]);
+  assert.match(restored.out, /^restored .*; the database it replaced is .*parley\.db\.before-restore-/);
+  const again = await startProcess(dataDir);
+  const me = await fetch(`${again.url}/api/user/me`, { headers: { Authorization: `Bearer ${older.key}` } });
+  assert.equal(me.status, 200);
+  await stop(again);
+  assert.match((await parley(dataDir, ["ledger", "verify"])).out, /^the ledger is right/);
   rmSync(dataDir, { recursive: true });
 });
 

@@ -149,7 +149,8 @@ export function assertCurrent(db: Db): void {
   const version = schemaVersion(db);
   refuseNewer(version, newest);
   if (version < newest) {
-    throw new Error(`the database has schema ${version}, this program needs ${newest}: start the server once`);
+    throw new Error(`the database has schema ${version}, this program needs ${newest}: start the server once,`
+      + " or wait for the one that is bringing it up to date");
   }
 }
 
