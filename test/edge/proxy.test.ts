@@ -73,9 +73,11 @@ const haproxyBefore = (serverPort: number): Promise<Proxy> => startHaproxy((list
   "proxy.md", "haproxy", [["bind :80", `bind ${listen}`], [at(8080), at(serverPort)]]));
 
 /** With what is before the backend of docs/proxy.md. */
-const haproxyBeforeNodes = (ports: [number, number]): Promise<Proxy> => startHaproxy((listen) => [
+const haproxyBeforeNodes = (first: URL, second: URL): Promise<Proxy> => startHaproxy((listen) => [
   documented("proxy.md", "haproxy", [["bind :80", `bind ${listen}`], [/^backend[^]*/m, ""]]),
-  documented("scale.md", "haproxy", [["10.0.0.11:8080", at(ports[0])], ["10.0.0.12:8080", at(ports[1])]]),
+  documented("scale.md", "haproxy", [
+    ["10.0.0.11:8080", first.host], ["10.0.0.12:8080", second.host],
+  ]),
 ].join(""));
 
 async function standsBehind(start: (serverPort: number) => Promise<Proxy>): Promise<void> {
@@ -130,7 +132,7 @@ test("[OP301] behind HAProxy as documented for nodes: one that gives notice gets
   const env = { PARLEY_STOP_NOTICE_SECONDS: "3600" };
   const nodes = await Promise.all([startProcess(folders[0], env), startProcess(folders[1], env)]);
   const [first, second] = nodes;
-  const proxy = await haproxyBeforeNodes([Number(new URL(first.url).port), Number(new URL(second.url).port)]);
+  const proxy = await haproxyBeforeNodes(new URL(first.url), new URL(second.url));
   const headers = { Authorization: `Bearer ${second.key}` };
   // Each has its own accounts: to the first one the key is a stranger's.
   const ask = async () => (await fetch(`${proxy.url}/api/user/me`, { headers })).status;
