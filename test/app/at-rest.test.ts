@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { file } from "#bench/load.ts";
 import type { Heaps } from "#bench/threads.ts";
+import { ask } from "#support/api.ts";
 import { MAIN } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
@@ -33,12 +34,9 @@ test("[OP165] a server at rest has two threads and no process; sound has one wit
   }
   child.stdout.resume();
   assert.deepEqual(await threads(), ["main", "write"]);
-  const rung = await fetch(`${told.url}/api/user/try_call`, {
-    method: "POST",
-    headers: { Authorization: `Bearer ${told["API key"]}`, "Content-Type": "application/json" },
-    body: JSON.stringify({ assistant_id: told.assistant, lines: ["Hello.", "Goodbye."] }),
+  await ask({ url: told.url ?? "", key: told["API key"] ?? "" }, "/user/try_call", {
+    assistant_id: told.assistant, lines: ["Hello.", "Goodbye."],
   });
-  assert.equal(rung.status, 200, await rung.text());
   while (!(await threads()).includes("media")) await sleep(20);
   child.kill("SIGTERM");
   assert.deepEqual(await exited, [0, null]);

@@ -6,6 +6,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { promisify } from "node:util";
+import { ask, callApi } from "#support/api.ts";
 import { askUntil } from "#support/asking.ts";
 import { isOverPostgres } from "#support/engines.ts";
 import { startProcess } from "#support/process.ts";
@@ -30,15 +31,11 @@ async function startOnSmallDisk(context: TestContext, env: Record<string, string
     assert.deepEqual(await exited, [0, null]);
     rmSync(dataDir, { recursive: true });
   });
-  const ask = (path: string, body?: object): Promise<Response> => fetch(`${url}/api${path}`, {
-    method: body ? "POST" : "GET",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  });
+  const post = (path: string, body: object) => callApi(url, "POST", path, { key, body });
   const create = async (): Promise<number> =>
-    (await ask("/user/knowledgebases", { name: "K", description: "x".repeat(200) })).status;
+    (await post("/user/knowledgebases", { name: "K", description: "x".repeat(200) })).status;
   return {
-    url, ask, create,
+    url, key, post, create,
     /** Until nothing more can be stored. */
     fill: async (): Promise<void> => {
       spawnSync("dd", ["if=/dev/zero", `of=${folder}/full`, "bs=4k"]);
@@ -81,12 +78,11 @@ test("[OP174] a reply and a call that end while the disk is full are over, and b
   const model = await startScriptedModel();
   context.after(() => model.close());
   const rest = Promise.withResolvers<void>();
-  const { ask, fill, makeRoom } = await startOnSmallDisk(context, {
+  const { url, key, post, fill, makeRoom } = await startOnSmallDisk(context, {
     PARLEY_MODEL_URL: model.url, PARLEY_SPEECH: "loopback",
     PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
   });
-  type Body = Record<string, unknown> & { data: Record<string, unknown> };
-  const json = async (path: string, body?: object) => await (await ask(path, body)).json() as Body;
+  const json = (path: string, body?: object) => ask({ url, key }, path, body);
   const { data: { id, uuid } } = await json("/user/assistant", assistantBody({
     type: "outbound", status: "active", initial_message: "Hello. ".repeat(25), record: false,
     post_call_evaluation: false,
@@ -104,13 +100,13 @@ test("[OP174] a reply and a call that end while the disk is full are over, and b
   await fill();
   rest.resolve();
   // Both ends have been refused by the time this is answered.
-  await ask(`/user/calls/${String(callId)}/end`, {});
+  await post(`/user/calls/${String(callId)}/end`, {});
   assert.equal(await statusOf(), "in-progress");
   makeRoom();
   await askUntil(statusOf, (status) => status === "ended_by_assistant");
   assert.equal((await reply).message, "Yes.");
   model.script(null);
-  const again = await ask(messages, { message: "Sure?" });
+  const again = await post(messages, { message: "Sure?" });
   assert.equal(again.status, 200);
   const { total_cost: cost, duration } = await json(`/user/calls/${String(callId)}`);
   assert.ok(Number(cost) > 0 && Number(duration) >= 1, `${String(cost)}, ${String(duration)} s`);

@@ -11,6 +11,7 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { watchOpenFiles } from "#app/open-files.ts";
 import { createLogger } from "#core/logger.ts";
+import { ask } from "#support/api.ts";
 import { auditBeside } from "#support/beside.ts";
 import { aboutTheFile, isOverPostgres } from "#support/engines.ts";
 import { freePorts } from "#support/free-ports.ts";
@@ -141,8 +142,7 @@ test("[OP2] when the disk fails a commit nothing is acknowledged and charging st
   await failSyncs(context, child);
   for (let count = 0; count < 2; count += 1) assert.equal((await post()).status, 503);
   assert.equal((await fetch(`${url}/readyz`)).status, 503);
-  const me = await fetch(`${url}/api/user/me`, { headers: { Authorization: `Bearer ${key}` } });
-  assert.equal(((await me.json()) as { total_balance: number }).total_balance, 4.99);
+  assert.equal((await ask({ url, key }, "/user/me")).total_balance, 4.99);
   const exited = once(child, "exit");
   child.kill("SIGKILL");
   await exited;

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { ask } from "#support/api.ts";
 import { flow, makePdf } from "#support/documents.ts";
 import { uploadFile, whenRead } from "#support/knowledge.ts";
 import { assertReplies } from "#support/first-reply.ts";
@@ -60,11 +61,7 @@ async function assertReadsPdf(url: string): Promise<void> {
     join(installed, "dist/cli.js"), "account", "create", "--name", "A", "--json",
   ], { cwd: folder, env: { PATH: process.env.PATH, PARLEY_DATA_DIR: join(folder, "data") } });
   const { api_key: key } = JSON.parse(stdout) as { api_key: string };
-  const made = await fetch(`${url}/api/user/knowledgebases`, {
-    method: "POST", body: JSON.stringify({ name: "Manual" }),
-    headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}` },
-  });
-  const { data: { id } } = await made.json() as { data: { id: number } };
+  const { data: { id } } = await ask({ url, key }, "/user/knowledgebases", { name: "Manual" });
   const document = await uploadFile({ url }, id, makePdf([flow(["Open at nine."])]), { type: "pdf", key });
   const { status } = await whenRead({ url }, document, { key });
   assert.equal(status, "active");

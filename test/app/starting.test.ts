@@ -18,6 +18,7 @@ import { programFile } from "#core/program.ts";
 import { createSystem } from "#core/system.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
+import { ask } from "#support/api.ts";
 import { aboutTheFile } from "#support/engines.ts";
 import { CLI, MAIN, parley, startProcess, type Running } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
@@ -303,10 +304,7 @@ test("[OP168] what was opened is closed where a later part of the start fails", 
 async function startWithKnowledgebase(dataDir: string) {
   const { process: child, url, key } = await startProcess(dataDir);
   const headers = { Authorization: `Bearer ${key}` };
-  const made = await fetch(`${url}/api/user/knowledgebases`, {
-    method: "POST", headers, body: JSON.stringify({ name: "K" }),
-  });
-  const { data } = await made.json() as { data: { id: number } };
+  const { data } = await ask({ url, key }, "/user/knowledgebases", { name: "K" });
   return {
     child, url, headers, documents: `${url}/api/user/knowledgebases/${data.id}/documents`,
   };

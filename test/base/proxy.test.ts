@@ -16,6 +16,7 @@ import { readConfig } from "#config/config.ts";
 import { proxyFor } from "#config/proxy.ts";
 import { createOutbound } from "#outbound/request.ts";
 import { createParley } from "#client/client.ts";
+import { ask } from "#support/api.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { whenRead } from "#support/knowledge.ts";
 import { CLI, startProcess } from "#support/process.ts";
@@ -72,18 +73,11 @@ async function startTlsSite(t: TestContext, dataDir: string) {
 
 /** What becomes of a website in a knowledgebase. */
 async function readSite(on: { url: string; key: string | null }, site: string): Promise<unknown> {
-  const headers = { Authorization: `Bearer ${on.key}`, "Content-Type": "application/json" };
-  const post = async (path: string, body: object) => {
-    const answer = await fetch(`${on.url}/api${path}`, {
-      method: "POST", headers, body: JSON.stringify(body),
-    });
-    return (await answer.json() as { data: { id: number } }).data;
-  };
-  const base = await post("/user/knowledgebases", { name: "K" });
-  const { id } = await post(`/user/knowledgebases/${base.id}/documents`, {
+  const base = await ask(on, "/user/knowledgebases", { name: "K" });
+  const document = await ask(on, `/user/knowledgebases/${base.data.id}/documents`, {
     name: "Site", type: "website", links: [site],
   });
-  return (await whenRead({ url: on.url }, id, { key: on.key ?? "" })).status;
+  return (await whenRead({ url: on.url }, document.data.id, { key: on.key ?? "" })).status;
 }
 
 test("[EX130] a website with a certificate of NODE_EXTRA_CA_CERTS is read", async (t) => {

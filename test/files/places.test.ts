@@ -13,6 +13,7 @@ import { readConfig } from "#config/config.ts";
 import { contradictions } from "#config/contradictions.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem } from "#core/system.ts";
+import { callApi, type CallResult } from "#support/api.ts";
 import { json, parley, startProcess } from "#support/process.ts";
 import {
   assistantBody, newAssistant, newConversation, openBeside, startTestServer, testDataDir,
@@ -42,16 +43,9 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   }
 }
 
-// oxlint-disable-next-line typescript/no-explicit-any
-type Call = (method: string, path: string, body?: object) => Promise<{ status: number; body: any }>;
+type Call = (method: string, path: string, body?: object) => Promise<CallResult>;
 const through = ({ url, key }: { url: string; key: string | null }): Call =>
-  async (method, path, body) => {
-    const response = await fetch(`${url}/api${path}`, {
-      method, headers: { "Authorization": `Bearer ${key}`, "Content-Type": "application/json" },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    });
-    return { status: response.status, body: await response.json() };
-  };
+  (method, path, body) => callApi(url, method, path, { key, body });
 
 /** A call in progress that is recorded, of which more than a second has been heard. */
 async function liveCall(call: Call, assistantId: number): Promise<number> {

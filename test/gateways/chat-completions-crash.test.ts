@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
+import { ask, callApi } from "#support/api.ts";
 import { auditBeside, refuseBeside, rowsBeside, scriptBeside } from "#support/beside.ts";
 import { isOverPostgres } from "#support/engines.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
@@ -23,28 +24,20 @@ interface Answer {
 /** What a client of the demo account does; it may well outlive a server. */
 function clientOf(first: Running) {
   const { key, assistant } = first;
-  const headers = { "Content-Type": "application/json", Authorization: `Bearer ${key}` };
   return {
     complete: async ({ url }: Running, name: string, content = "Hello"): Promise<Answer> => {
-      const response = await fetch(`${url}/api/v1/chat/completions`, {
-        method: "POST", headers: { ...headers, "Idempotency-Key": name },
-        body: JSON.stringify({ model: assistant, messages: [{ role: "user", content }] }),
+      const { status, headers, body } = await callApi(url, "POST", "/v1/chat/completions", {
+        key, headers: { "Idempotency-Key": name },
+        body: { model: assistant, messages: [{ role: "user", content }] },
       });
-      const body = await response.json() as {
-        id: string; choices?: { message: { content: string } }[]; error?: { param: string };
-      };
       return {
-        status: response.status,
-        replayed: response.headers.get("idempotency-replayed"),
+        status, replayed: headers.get("idempotency-replayed"),
         id: body.id, text: body.choices?.[0]?.message.content, param: body.error?.param,
       };
     },
-    list: async ({ url }: Running) => {
-      const response = await fetch(`${url}/api/user/conversations?type=api`, { headers });
-      return (await response.json() as {
-        data: { variables: object | null; message_count: number; total_cost: number }[];
-      }).data;
-    },
+    list: async ({ url }: Running): Promise<
+      { variables: object | null; message_count: number; total_cost: number }[]
+    > => (await ask({ url, key }, "/user/conversations?type=api")).data,
   };
 }
 

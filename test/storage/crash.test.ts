@@ -4,25 +4,11 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { accountEvent } from "#support/account-events.ts";
+import { ask, callApi } from "#support/api.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
-
-async function call(
-  { url }: Running,
-  key: string | null,
-  path: string,
-  body?: object,
-  headers: Record<string, string> = {},
-): Promise<Record<string, never>> {
-  const response = await fetch(`${url}/api${path}`, {
-    method: body ? "POST" : "GET",
-    headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}`, ...headers },
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  });
-  return await response.json() as Record<string, never>;
-}
 
 async function kill({ process: child }: Running, signal: "SIGKILL" | "SIGTERM"): Promise<void> {
   const gone = once(child, "exit");
@@ -44,27 +30,25 @@ test("[TL15] killed while an endpoint works, a call is not sent again but report
   const env = { PARLEY_MODEL_URL: model.url, PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" };
   let server = await startProcess(dataDir, env);
   const { key } = server;
-  const tool = await call(server, key, "/user/tools", {
+  const tool = await ask(server, "/user/tools", {
     name: "charge_card", description: "Charges", endpoint: `${endpoint.url}/x`, method: "POST",
-  }) as { data?: { id: number } };
-  const assistant = await call(server, key, "/user/assistant",
-    assistantBody({ tool_ids: [tool.data?.id] })) as { data?: { uuid: string } };
-  const { conversation_id: uuid } = await call(server, key, "/conversations", {
-    assistant_id: assistant.data?.uuid,
-  }) as { conversation_id?: string };
-  const send = () => call(server, key, `/conversations/${uuid}/messages`, { message: "Pay" }, {
-    "Idempotency-Key": "k",
+  });
+  const assistant = await ask(
+    server, "/user/assistant", assistantBody({ tool_ids: [tool.data.id] }));
+  const { conversation_id: uuid } = await ask(server, "/conversations", {
+    assistant_id: assistant.data.uuid,
+  });
+  const send = () => callApi(server.url, "POST", `/conversations/${uuid}/messages`, {
+    key, body: { message: "Pay" }, headers: { "Idempotency-Key": "k" },
   });
   const lost = assert.rejects(send());
   await arrived.promise;
   await kill(server, "SIGKILL");
   await lost;
   server = await startProcess(dataDir, env);
-  const answer = await send() as {
-    message?: string; function_calls?: { result: { error: string } }[];
-  };
-  assert.equal(answer.message, "Done.");
-  assert.match(answer.function_calls?.[0]?.result.error ?? "", /unknown/);
+  const { body } = await send();
+  assert.equal(body.message, "Done.");
+  assert.match(body.function_calls[0].result.error, /unknown/);
   assert.equal(endpoint.requests.length, 1);
   await kill(server, "SIGTERM");
   await Promise.all([endpoint.close(), model.close()]);
@@ -85,11 +69,9 @@ test("[KB14] killed while it reads, however often, a server reads the document a
   const env = { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" };
   let server = await startProcess(dataDir, env);
   const { key } = server;
-  const made = await call(server, key, "/user/knowledgebases", { name: "K" }) as { data?: { id: number } };
-  const path = `/user/knowledgebases/${made.data?.id}/documents`;
-  const document = await call(server, key, path, {
-    name: "Site", type: "website", url: site.url,
-  }) as { data?: { id: number } };
+  const made = await ask(server, "/user/knowledgebases", { name: "K" });
+  const path = `/user/knowledgebases/${made.data.id}/documents`;
+  const document = await ask(server, path, { name: "Site", type: "website", url: site.url });
   await asked.promise;
   await kill(server, "SIGKILL");
   // However often: the server's deaths are not the document's fault.
@@ -109,7 +91,7 @@ test("[KB14] killed while it reads, however often, a server reads the document a
   });
   server = await startProcess(dataDir, env);
   const read = await accountEvent({ url: server.url, key }, ({ type, document_id: id, status }) =>
-    type === "document_status_changed" && id === document.data?.id && status !== "processing");
+    type === "document_status_changed" && id === document.data.id && status !== "processing");
   assert.equal(read.status, "active");
   await kill(server, "SIGTERM");
   await site.close();

@@ -5,6 +5,7 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
+import { ask } from "#support/api.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { runCli, startProcess, type Running } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
@@ -249,16 +250,7 @@ test("[BL230] killed in the middle with billing off: nothing is charged, no mess
     return { tokens: ["Late ", "words."], fault: "stall_midway" };
   });
   const dataDir = testDataDir();
-  const call = async ({ url }: Running, path: string, body?: object) => {
-    const response = await fetch(`${url}/api${path}`, {
-      method: body ? "POST" : "GET",
-      headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}` },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    });
-    assert.ok(response.ok, `${path} ${response.status}`);
-    // oxlint-disable-next-line typescript/no-explicit-any
-    return await response.json() as any;
-  };
+  const call = ({ url }: Running, path: string, body?: object) => ask({ url, key }, path, body);
   const fundsOf = async (server: Running) =>
     [(await call(server, "/user/me")).total_balance, (await call(server, "/user/ledger")).data];
   let key: string | null = null;

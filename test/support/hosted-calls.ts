@@ -2,9 +2,8 @@
 // and what becomes of the calls.
 import assert from "node:assert/strict";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
-import {
-  newAssistant, openBeside, startTestServer, type CallResult, type TestServer,
-} from "./server.ts";
+import type { CallResult } from "./api.ts";
+import { newAssistant, openBeside, startTestServer, type TestServer } from "./server.ts";
 import { createReceived, type Received } from "./received.ts";
 import type { PublicDoor } from "./twilio-front.ts";
 

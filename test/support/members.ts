@@ -1,6 +1,7 @@
 // Members of a test server's accounts, each with a browser's cookie of their own.
 import assert from "node:assert/strict";
-import type { CallResult, TestServer } from "./server.ts";
+import type { CallResult } from "./api.ts";
+import type { TestServer } from "./server.ts";
 
 export const PASSWORD = "a quite long password";
 

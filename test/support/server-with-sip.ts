@@ -4,9 +4,8 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isFinal, type CallStatus } from "#features/calls/records/status.ts";
-import {
-  newAssistant, startTestServer, type CallResult, type TestServer,
-} from "./server.ts";
+import type { CallResult } from "./api.ts";
+import { newAssistant, startTestServer, type TestServer } from "./server.ts";
 import { newTrunk } from "./sip-trunks.ts";
 import { createReceived, type Received } from "./received.ts";
 

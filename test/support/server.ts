@@ -13,25 +13,12 @@ import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import type { Storage } from "#storage/storage.ts";
 import { watchAnswers } from "./answers.ts";
+import { callApi, type CallOptions, type CallResult } from "./api.ts";
 import { dataRoot } from "./data-folder.ts";
 import { openDoor } from "./door.ts";
 import { databaseAt, isOverPostgres, NODES_BEHIND } from "./engines.ts";
 import { startNats } from "./nats.ts";
 import { afterAll } from "./one-process.ts";
-
-export interface CallOptions {
-  key?: string | null;
-  body?: unknown;
-  headers?: Record<string, string>;
-}
-
-export interface CallResult {
-  status: number;
-  // Tests look into bodies freely; each asserts what it relies on.
-  // oxlint-disable-next-line typescript/no-explicit-any
-  body: any;
-  headers: Headers;
-}
 
 export interface TestServer {
   app: App;
@@ -207,23 +194,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     return { accountId: account.id, key: token };
   };
   const first = await newAccount();
-  const call: TestServer["call"] = async (method, path, { key, body, headers } = {}) => {
-    const bearer = key === undefined && /^\/(user|automate|ai)\b/.test(path) ? first.key : key;
-    const response = await fetch(`${url}/api${path}`, {
-      method,
-      headers: {
-        ...(bearer ? { Authorization: `Bearer ${bearer}` } : {}),
-        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
-        ...headers,
-      },
-      ...(body === undefined
-        ? {}
-        : { body: typeof body === "string" ? body : JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    const isJson = (response.headers.get("content-type") ?? "").startsWith("application/json");
-    const { status, headers: received } = response;
-    return { status, body: isJson ? JSON.parse(text) : text, headers: received };
+  const call: TestServer["call"] = (method, path, options = {}) => {
+    const own = /^\/(user|automate|ai)\b/.test(path) ? { key: first.key } : {};
+    return callApi(url, method, path, options.key === undefined ? { ...options, ...own } : options);
   };
   const end = async (): Promise<void> => {
     await others?.close();

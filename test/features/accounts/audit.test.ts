@@ -8,6 +8,7 @@ import { LIMITS } from "#core/limits.ts";
 import { nextTurn } from "#core/system.ts";
 import { auditRoutes } from "#features/accounts/audit-routes.ts";
 import type { ByteStream } from "#http/exchange.ts";
+import { callApi } from "#support/api.ts";
 import { memberOf } from "#support/members.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { newAssistant, startTestServer, testDataDir } from "#support/server.ts";
@@ -190,11 +191,8 @@ test("[AU323] it is a stream of numbered events, resumed without gap or repeat",
 test("[AU326] killed at any moment, nothing is there without its entry, and no entry without its deed", async () => {
   const dataDir = testDataDir();
   const first = await startProcess(dataDir);
-  const ask = async ({ url }: Running, method: string, path: string, body?: object) =>
-    fetch(`${url}/api${path}`, {
-      method, headers: { Authorization: `Bearer ${first.key}`, "Content-Type": "application/json" },
-      ...body && { body: JSON.stringify(body) },
-    });
+  const call = ({ url }: Running, method: string, path: string, body?: object) =>
+    callApi(url, method, path, { key: first.key, body });
   const enough = Promise.withResolvers<void>();
   let answered = 0;
   const gone = once(first.process, "exit");
@@ -202,7 +200,7 @@ test("[AU326] killed at any moment, nothing is there without its entry, and no e
     for (let count = 0; first.process.exitCode === null; count += 1) {
       const name = `${client}-${count}`;
       const what = client % 2 === 0 ? "folder" : "label";
-      const made = await ask(first, "POST", `/user/${what}`, { name, color: "red" });
+      const made = await call(first, "POST", `/user/${what}`, { name, color: "red" });
       assert.equal(made.status, 201);
       if ((answered += 1) === 200) enough.resolve();
     }
@@ -218,14 +216,14 @@ test("[AU326] killed at any moment, nothing is there without its entry, and no e
   const there: string[] = [];
   for (const what of ["folder", "label"]) {
     for (let page = 1, isLast = false; !isLast; page += 1) {
-      const { data } = await (await ask(again, "GET", `/user/${what}s?per_page=100&page=${page}`))
-        .json() as { data: { id: number; name: string }[] };
+      const { body } = await call(again, "GET", `/user/${what}s?per_page=100&page=${page}`);
+      const { data } = body as { data: { id: number; name: string }[] };
       there.push(...data.map(({ id, name }) => `${what} ${id} ${name}`));
       isLast = data.length < 100;
     }
   }
-  const log = await (await ask(again, "GET", "/user/audit?format=jsonl")).text();
-  const noted = log.trimEnd().split("\n").map((line) => JSON.parse(line) as Entry)
+  const log = await call(again, "GET", "/user/audit?format=jsonl");
+  const noted = (log.body as string).trimEnd().split("\n").map((line) => JSON.parse(line) as Entry)
     .filter(({ action }) => /^(folder|label)\.create$/.test(action))
     .map(({ object, details }) =>
       `${object?.type} ${object?.id} ${(details.after as { name: string }).name}`);

@@ -7,6 +7,7 @@ import { after, test } from "node:test";
 import { WebSocket } from "ws";
 import { joined } from "#audio/mix.ts";
 import { accountEvent, type AccountEvent } from "#support/account-events.ts";
+import { ask } from "#support/api.ts";
 import { auditBeside } from "#support/beside.ts";
 import { memberOf } from "#support/members.ts";
 import { MicrophoneSocket } from "#support/microphone-socket.ts";
@@ -267,23 +268,16 @@ test("[CR423] killed while a person has a call: it has failed, is paid for once,
     await exited;
     rmSync(folder, { recursive: true });
   });
-  const ask = async (path: string, body?: object): Promise<Record<string, unknown>> => {
-    const response = await fetch(`${child.url}/api${path}`, {
-      method: body ? "POST" : "GET",
-      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    });
-    return await response.json() as Record<string, unknown>;
-  };
-  const { data } = await ask("/user/assistant", assistantBody({
+  const askChild = (path: string, body?: object) => ask({ url: child.url, key }, path, body);
+  const { data } = await askChild("/user/assistant", assistantBody({
     type: "outbound", status: "active", initial_message: "Hi there.", post_call_evaluation: false,
   })) as { data?: { id: number } };
-  const { call_id: id } = await ask("/user/make_call", {
+  const { call_id: id } = await askChild("/user/make_call", {
     phone_number: "+15550100006", assistant_id: data?.id,
   });
   await accountEvent({ url: child.url, key }, ({ type, call_id: of }) =>
     type === "transcript_added" && of === id);
-  assert.equal((await ask(`/user/calls/${String(id)}/take-over`, {})).desk, "person");
+  assert.equal((await askChild(`/user/calls/${String(id)}/take-over`, {})).desk, "person");
   const microphone = await MicrophoneSocket.open({ url: child.url, key: key ?? "" }, Number(id));
   microphone.tone(2000);
   const exited = once(child.process, "exit");
@@ -291,7 +285,7 @@ test("[CR423] killed while a person has a call: it has failed, is paid for once,
   await exited;
   child = await startProcess(folder, env);
   assert.deepEqual((await auditBeside(folder)).problems, []);
-  const call = await ask(`/user/calls/${String(id)}`);
+  const call = await askChild(`/user/calls/${String(id)}`);
   assert.deepEqual(
     [call.status, call.end_reason, call.desk, call.desk_holder, call.desk_reason],
     ["failed", "server_restarted", "assistant", null, "ended"]);

@@ -5,9 +5,10 @@ import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
+import { callApi } from "#support/api.ts";
 import { FarPage } from "#support/far-page.ts";
 import { startProcess } from "#support/process.ts";
-import { assistantBody, testDataDir, type CallResult } from "#support/server.ts";
+import { assistantBody, testDataDir, type TestServer } from "#support/server.ts";
 import { newTrunk } from "#support/sip-trunks.ts";
 import { noSipp, startSipp } from "#support/sipp.ts";
 import { freePorts } from "#support/free-ports.ts";
@@ -31,16 +32,11 @@ after(async () => {
   await once(child, "exit");
 });
 
-async function call(method: string, path: string, { body }: { body?: unknown } = {}) {
-  const response = await fetch(`${url}/api${path}`, {
-    method, body: body === undefined ? null : JSON.stringify(body),
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-  });
-  const answer = await response.text();
-  assert.ok(response.ok, `${method} ${path}: ${response.status} ${answer}`);
-  const { status, headers } = response;
-  return { status, headers, body: JSON.parse(answer) } as CallResult;
-}
+const call: TestServer["call"] = async (method, path, { body } = {}) => {
+  const answer = await callApi(url, method, path, { key, body });
+  assert.ok(answer.status < 300, `${method} ${path}: ${answer.status} ${answer.body}`);
+  return answer;
+};
 const server = { url, key: key ?? "", call } as Parameters<typeof WebCaller.open>[0];
 
 async function newAssistant(settings: object): Promise<string> {

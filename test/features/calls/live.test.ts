@@ -11,6 +11,7 @@ import { chargeOf } from "#features/calls/records/failures.ts";
 import { applyCallEvent, type CallFrame, type CallState } from "#features/calls/replica.ts";
 import { createWordDecoder } from "#providers/speech/loopback.ts";
 import { accountEvent } from "#support/account-events.ts";
+import { ask } from "#support/api.ts";
 import { auditBeside } from "#support/beside.ts";
 import { startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
@@ -376,23 +377,16 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 const { key: childKey } = child;
-const childHeaders = { Authorization: `Bearer ${childKey}`, "Content-Type": "application/json" };
-
-async function askChild(path: string, body?: object): Promise<Record<string, unknown>> {
-  const response = await fetch(`${child.url}/api${path}`, {
-    method: body ? "POST" : "GET", headers: childHeaders,
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  });
-  return await response.json() as Record<string, unknown>;
-}
+const askChild = (path: string, body?: object) =>
+  ask({ url: child.url, key: childKey }, path, body);
 
 /** A call in which the assistant has spoken, stopped by the signal; its record afterwards. */
 async function stoppedBy(signal: NodeJS.Signals): Promise<Record<string, unknown>> {
   const { data } = await askChild("/user/assistant", assistantBody({
     type: "outbound", status: "active", initial_message: "Hi there.", post_call_evaluation: false,
-  })) as { data?: { id: number } };
+  }));
   const { call_id: id } = await askChild(
-    "/user/make_call", { phone_number: "+15550100006", assistant_id: data?.id });
+    "/user/make_call", { phone_number: "+15550100006", assistant_id: data.id });
   await accountEvent({ url: child.url, key: childKey }, ({ type, call_id: of }) =>
     type === "transcript_added" && of === id);
   const exited = once(child.process, "exit");
@@ -410,9 +404,9 @@ test("[CR411] PARLEY_CALL_DRAIN_SECONDS: a call goes on to its own end while the
   child = await startProcess(folder, { ...childEnv, PARLEY_CALL_DRAIN_SECONDS: "60" });
   const { data } = await askChild("/user/assistant", assistantBody({
     type: "outbound", status: "active", initial_message: "Hi there.", post_call_evaluation: false,
-  })) as { data?: { id: number } };
+  }));
   const { call_id: id } = await askChild("/user/try_call", {
-    assistant_id: data?.id, lines: ["Hello.", "What do you sell?"],
+    assistant_id: data.id, lines: ["Hello.", "What do you sell?"],
   });
   await accountEvent({ url: child.url, key: childKey }, ({ type, call_id: of }) =>
     type === "transcript_added" && of === id);

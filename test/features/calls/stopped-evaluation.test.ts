@@ -2,30 +2,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
+import { ask } from "#support/api.ts";
 import { askUntil } from "#support/asking.ts";
-import { startProcess, type Running } from "#support/process.ts";
+import { startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
 
 const VALUES = '{"status":true,"summary":"They asked when we are open."}';
-
-interface Told {
-  call_id: number;
-  status: string;
-  evaluation: object;
-  evaluation_error: string | null;
-}
-
-async function ask(
-  { url }: Running, key: string | null, path: string, body?: object,
-): Promise<Told & { data: { id: number } }> {
-  const response = await fetch(`${url}/api${path}`, {
-    method: body ? "POST" : "GET",
-    headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}` },
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  });
-  return await response.json() as Told & { data: { id: number } };
-}
 
 test("[CR480] a call whose evaluation meets the stop of the server is evaluated at the next start", async (t) => {
   const model = await startScriptedModel();
@@ -43,9 +26,9 @@ test("[CR480] a call whose evaluation meets the stop of the server is evaluated 
   };
   const stopped = await startProcess(dir, env);
   const { key } = stopped;
-  const made = await ask(stopped, key, "/user/assistant",
+  const made = await ask(stopped, "/user/assistant",
     assistantBody({ type: "inbound", status: "active", post_call_evaluation: true }));
-  const { call_id: id } = await ask(stopped, key, "/user/try_call",
+  const { call_id: id } = await ask(stopped, "/user/try_call",
     { assistant_id: made.data.id, lines: ["When are you open?"] });
   await asked.promise;
   stopped.process.kill("SIGTERM");
@@ -54,6 +37,6 @@ test("[CR480] a call whose evaluation meets the stop of the server is evaluated 
   const again = await startProcess(dir, env);
   t.after(() => again.process.kill("SIGKILL"));
   const call = await askUntil(
-    () => ask(again, key, `/user/calls/${id}`), ({ status }) => status !== "ended");
+    () => ask({ ...again, key }, `/user/calls/${id}`), ({ status }) => status !== "ended");
   assert.deepEqual([call.evaluation, call.evaluation_error], [JSON.parse(VALUES), null]);
 });

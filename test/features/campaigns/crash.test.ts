@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { createSystem } from "#core/system.ts";
+import { ask } from "#support/api.ts";
 import { auditBeside } from "#support/beside.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
@@ -41,34 +42,27 @@ test("[CP20] killed in the middle of a campaign: no attempt twice, nobody forgot
   const dataDir = testDataDir();
   let running: Running = await startProcess(dataDir, ENV);
   const { key } = running;
-  const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
-  const ask = async (path: string, body?: object) => {
-    const response = await fetch(`${running.url}/api${path}`, {
-      method: body ? "POST" : "GET", headers, ...(body ? { body: JSON.stringify(body) } : {}),
-    });
-    // oxlint-disable-next-line typescript/no-explicit-any
-    return await response.json() as any;
-  };
+  const askServer = (path: string, body?: object) => ask({ url: running.url, key }, path, body);
   const kill = async (): Promise<void> => {
     const ended = once(running.process, "exit");
     running.process.kill("SIGKILL");
     await ended;
   };
-  const { data: assistant } = await ask("/user/assistant", assistantBody({
+  const { data: assistant } = await askServer("/user/assistant", assistantBody({
     type: "outbound", status: "active", initial_message: "Hi.", post_call_evaluation: false,
     ringing_time: 2, max_duration: 20, endpoint_sensitivity: 1,
   }));
-  const { data: campaign } = await ask("/user/campaigns", {
+  const { data: campaign } = await askServer("/user/campaigns", {
     name: "Crash", assistant_id: assistant.id, max_calls_in_parallel: PARALLEL, max_retries: 1,
     retry_interval: 10,
   });
   for (let at = 0; at < LEADS; at += 1) {
-    await ask("/user/lead", {
+    await askServer("/user/lead", {
       campaign_id: campaign.id, phone_number: `+15550${10 + at}${ENDINGS[at % ENDINGS.length]}`,
     });
   }
-  await ask("/user/campaigns/update-status", { campaign_id: campaign.id, action: "start" });
-  const made = async (): Promise<number> => (await ask(`/user/campaigns/${campaign.id}`)).calls_made;
+  await askServer("/user/campaigns/update-status", { campaign_id: campaign.id, action: "start" });
+  const made = async (): Promise<number> => (await askServer(`/user/campaigns/${campaign.id}`)).calls_made;
   for (let life = 0; life < KILLS; life += 1) {
     const before = await made();
     // Each life calls somebody; the asking goes on until it does.

@@ -4,19 +4,14 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
+import { callApi } from "#support/api.ts";
 import { auditBeside, holdWrites, rowsBeside, runBeside } from "#support/beside.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
 
-async function post({ url }: Running, path: string, body: object, key = "") {
-  const response = await fetch(`${url}/api${path}`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", ...(key ? { "Idempotency-Key": key } : {}) },
-    body: JSON.stringify(body),
-  });
-  return { status: response.status, body: await response.json() as Record<string, unknown> };
-}
+const post = ({ url }: Running, path: string, body: object, key = "") =>
+  callApi(url, "POST", path, { body, headers: key ? { "Idempotency-Key": key } : {} });
 
 async function books(dataDir: string) {
   const { problems } = await auditBeside(dataDir);

@@ -4,35 +4,21 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { test } from "node:test";
-import { startProcess, type Running } from "#support/process.ts";
+import { ask, callApi } from "#support/api.ts";
+import { startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
 const IS_PROOF = process.env.PROOF === "long";
 const KILLS = IS_PROOF ? 5 : 2;
 const MESSAGES = 40;
 
-async function call(
-  { url }: Running, key: string | null, path: string, body?: object, idempotencyKey?: string,
-): Promise<{ status: number; body: Record<string, unknown> }> {
-  const response = await fetch(`${url}/api${path}`, {
-    method: body ? "POST" : "GET",
-    headers: {
-      "Content-Type": "application/json", Authorization: `Bearer ${key}`,
-      ...idempotencyKey === undefined ? {} : { "Idempotency-Key": idempotencyKey },
-    },
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  });
-  return { status: response.status, body: await response.json() as Record<string, unknown> };
-}
-
 test("[DK10] killed at any moment while visitor and person write, no message is lost, doubled or out of order", async (context) => {
   const dataDir = testDataDir();
   let server = await startProcess(dataDir);
   context.after(() => server.process.kill("SIGKILL"));
   const { key, assistant } = server;
-  const begun = await call(server, null, "/conversations", { assistant_id: assistant });
-  const uuid = begun.body.conversation_id as string;
-  await call(server, key, `/user/conversations/${uuid}/take-over`, {});
+  const { conversation_id: uuid } = await ask(server, "/conversations", { assistant_id: assistant });
+  await ask(server, `/user/conversations/${uuid}/take-over`, {});
   let isOver = false;
   /** Writes one after the other; what a dead server leaves unanswered is sent again. */
   const write = async (path: string, by: string | null, name: string): Promise<void> => {
@@ -40,8 +26,10 @@ test("[DK10] killed at any moment while visitor and person write, no message is 
       for (;;) {
         assert.ok(!isOver);
         try {
-          const { status } = await call(
-            server, by, path, { message: `${name}${number}` }, `${name}${number}`);
+          const message = `${name}${number}`;
+          const { status } = await callApi(server.url, "POST", path, {
+            key: by, body: { message }, headers: { "Idempotency-Key": message },
+          });
           assert.ok(status === 200 || status === 201, String(status));
           break;
         } catch (error) {
@@ -64,8 +52,8 @@ test("[DK10] killed at any moment while visitor and person write, no message is 
   }
   await written;
   isOver = true;
-  const { body } = await call(server, null, `/conversations/${uuid}`);
-  const history = (body.history as { role: string; content: string }[])
+  const read = await ask(server, `/conversations/${uuid}`);
+  const history = (read.history as { role: string; content: string }[])
     .filter(({ content }, at) => at > 0 || content === "v1" || content === "p1");
   for (const [role, name] of [["user", "v"], ["operator", "p"]] as const) {
     assert.deepEqual(

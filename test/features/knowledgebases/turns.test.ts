@@ -11,6 +11,7 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createExtractor } from "#features/knowledgebases/extraction.ts";
 import { createDocumentProcessor } from "#features/knowledgebases/processing.ts";
+import { ask } from "#support/api.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { uploadFile, whenRead as whenReadBy } from "#support/knowledge.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
@@ -120,10 +121,7 @@ test("[EX132] where no process may change its priority documents are read", {
     "-e", "inject=setpriority:error=EPERM",
   ]);
   const { url, key } = server;
-  const made = await fetch(`${url}/api/user/knowledgebases`, {
-    method: "POST", headers: { Authorization: `Bearer ${key}` }, body: JSON.stringify({ name: "K" }),
-  });
-  const { data: { id } } = await made.json() as { data: { id: number } };
+  const { data: { id } } = await ask(server, "/user/knowledgebases", { name: "K" });
   const document = await uploadFile({ url }, id, "We open at nine.", { key });
   assert.equal((await whenReadBy({ url }, document, { key: key ?? "" })).status, "active");
   const exited = once(server.process, "exit");

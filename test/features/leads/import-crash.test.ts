@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { accountEvent } from "#support/account-events.ts";
+import { ask, callApi } from "#support/api.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
 
@@ -17,17 +18,8 @@ test("[LD138] [LD139] killed or stopped in the middle of an import and sent agai
   const dataDir = testDataDir();
   let running: Running = await startProcess(dataDir, ENV);
   const { key } = running;
-  const ask = async (path: string, body?: object) => {
-    const response = await fetch(`${running.url}/api${path}`, {
-      method: body ? "POST" : "GET",
-      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    });
-    // oxlint-disable-next-line typescript/no-explicit-any
-    return await response.json() as any;
-  };
-  const { data: assistant } = await ask("/user/assistant", assistantBody({ type: "outbound" }));
-  const { data: campaign } = await ask("/user/campaigns", {
+  const { data: assistant } = await ask(running, "/user/assistant", assistantBody({ type: "outbound" }));
+  const { data: campaign } = await ask(running, "/user/campaigns", {
     name: "Cut off", assistant_id: assistant.id,
   });
   const numbers = Array.from({ length: ROWS }, (_, at) => `+4915${String(300_000_000 + at)}`);
@@ -38,14 +30,12 @@ test("[LD138] [LD139] killed or stopped in the middle of an import and sent agai
     form.set("duplicates", "skip");
     form.set("import_id", importId);
     form.set("file", new Blob([file]), "leads.csv");
-    const response = await fetch(`${running.url}/api/user/leads/import`, {
-      method: "POST", headers: { Authorization: `Bearer ${key}` }, body: form,
-    });
-    // oxlint-disable-next-line typescript/no-explicit-any
-    return { status: response.status, ...await response.json() } as any;
+    const { status, body } =
+      await callApi(running.url, "POST", "/user/leads/import", { key, body: form });
+    return { status, ...body };
   };
   const stored = async (): Promise<number> =>
-    (await ask(`/user/leads?campaign_id=${campaign.id}&per_page=1`)).total;
+    (await ask({ url: running.url, key }, `/user/leads?campaign_id=${campaign.id}&per_page=1`)).total;
 
   let before = 0;
   for (let life = 0; life < KILLS; life += 1) {
@@ -86,6 +76,7 @@ test("[LD138] [LD139] killed or stopped in the middle of an import and sent agai
   const found = new Map<string, string>();
   for (let page = 1; page <= ROWS / PER_PAGE; page += 1) {
     const { data } = await ask(
+      { url: running.url, key },
       `/user/leads?campaign_id=${campaign.id}&per_page=${PER_PAGE}&page=${page}`);
     for (const { phone_number: number, variables } of data) found.set(number, variables.place);
   }

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
+import { callApi } from "#support/api.ts";
 import { auditBeside, rowsBeside, runBeside } from "#support/beside.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
@@ -13,24 +14,12 @@ const NUMBER = "+12015550123";
 const twilio = await startTwilioNumbers();
 after(() => twilio.close());
 
-interface Answer {
-  status: number;
-  replayed: boolean;
-  body: { data?: { id: number; phone_number: string }; error?: string; total_balance?: number };
-}
-
 async function call(
   { url }: Running, key: string | null, method: string, path: string, body?: object,
-): Promise<Answer> {
-  const response = await fetch(`${url}/api${path}`, {
-    method,
-    headers: {
-      "Content-Type": "application/json", Authorization: `Bearer ${key}`, "Idempotency-Key": "k",
-    },
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  });
-  const replayed = response.headers.get("idempotency-replayed") === "true";
-  return { status: response.status, replayed, body: await response.json() as Answer["body"] };
+) {
+  const headers = { "Idempotency-Key": "k" };
+  const answer = await callApi(url, method, path, { key, body, headers });
+  return { ...answer, replayed: answer.headers.get("idempotency-replayed") === "true" };
 }
 
 async function kill({ process: child }: Running, signal: "SIGKILL" | "SIGTERM"): Promise<void> {
@@ -42,7 +31,7 @@ async function kill({ process: child }: Running, signal: "SIGKILL" | "SIGTERM"):
 /** Kills the server where `stop` says so and answers what the next one makes of the same key. */
 async function killDuringPurchase(
   stop: (killed: () => Promise<never>) => Parameters<typeof twilio.intercept>[0],
-): Promise<{ again: Answer; balance: number; owned: number; sold: number; problems: string[] }> {
+) {
   twilio.available.set(NUMBER, "US");
   twilio.incoming.length = 0;
   const dataDir = testDataDir();
@@ -68,7 +57,7 @@ async function killDuringPurchase(
   assert.deepEqual(await rowsBeside(dataDir, "SELECT * FROM reservations"), []);
   rmSync(dataDir, { recursive: true });
   return {
-    again, balance: me.total_balance ?? NaN, owned: (all.data as unknown as object[]).length,
+    again, balance: me.total_balance, owned: all.data.length,
     sold: twilio.incoming.length, problems,
   };
 }

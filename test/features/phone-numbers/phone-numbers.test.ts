@@ -5,7 +5,8 @@ import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { auditBeside, insertBeside, rowsBeside, runBeside } from "#support/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { newAssistant, openBeside, startTestServer, type CallOptions } from "#support/server.ts";
+import type { CallOptions } from "#support/api.ts";
+import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
 import { startTwilioNumbers, type TwilioRequest } from "#support/twilio-numbers-server.ts";
 
 const twilio = await startTwilioNumbers();

@@ -2,18 +2,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { startProcess, type Running } from "#support/process.ts";
+import { ask } from "#support/api.ts";
+import { startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
-
-const post = async ({ url, key }: Running, path: string, body: object): Promise<void> => {
-  const response = await fetch(`${url}/api${path}`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}` },
-    body: JSON.stringify(body),
-  });
-  assert.ok(response.ok, await response.text());
-};
 
 test("[WH95] a receiver that does not answer keeps no server from stopping; it gets the message again", async (t) => {
   const receiver = await startWebhookReceiver();
@@ -25,9 +17,9 @@ test("[WH95] a receiver that does not answer keeps no server from stopping; it g
     PARLEY_DRAIN_SECONDS: "1",
   };
   const stopped = await startProcess(dir, env);
-  await post(stopped, "/user/webhook-endpoints",
+  await ask(stopped, "/user/webhook-endpoints",
     { url: receiver.url, events: ["conversation_created"] });
-  await post(stopped, "/conversations", { assistant_id: stopped.assistant });
+  await ask(stopped, "/conversations", { assistant_id: stopped.assistant });
   const [before] = await receiver.until(1);
   stopped.process.kill("SIGTERM");
   assert.deepEqual(await once(stopped.process, "exit"), [0, null]);

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
 import type { Page } from "playwright-core";
+import { ask } from "#support/api.ts";
 import { askUntil } from "#support/asking.ts";
 import { noBrowser, openBrowser, type TestBrowser } from "#support/browser.ts";
 import { freePorts } from "#support/free-ports.ts";
@@ -20,17 +21,6 @@ const ROUNDS = 2 * KILLS + 2;
 const NAMES = ["Ana", "Ben"] as const;
 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
-
-/** What a running server answers. */
-async function ask<Body>(url: string, key: string, path: string, body?: object): Promise<Body> {
-  const response = await fetch(`${url}/api${path}`, {
-    method: body ? "POST" : "GET",
-    headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}` },
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  });
-  assert.ok(response.ok, `${path}: ${response.status}`);
-  return await response.json() as Body;
-}
 
 /** The dashboard, signed in with the key. */
 async function openDesk(browser: TestBrowser, url: string, key: string): Promise<Page> {
@@ -90,15 +80,15 @@ test("[DB357] the server is killed while two operators and three visitors write 
     await gone;
     server = await startProcess(dataDir, env);
   };
-  const { data: { uuid: assistant } } = await ask<{ data: { uuid: string } }>(
-    url, key, "/user/assistant", assistantBody({
+  const { data: { uuid: assistant } } = await ask(
+    { url, key }, "/user/assistant", assistantBody({
       status: "active", initial_message: "Hi!", desk: { visitor_may_ask: true },
     }));
   const widget = host.add({ attributes: { "data-assistant": assistant } });
   const visit = () => askForPerson(browser, widget);
   const visitors = [await visit(), await visit(), await visit()] as const;
   const desks = await Promise.all(NAMES.map(async (name) => {
-    const made = await ask<{ api_key: { token: string } }>(url, key, "/user/api-keys", { name });
+    const made = await ask({ url, key }, "/user/api-keys", { name });
     return openDesk(browser, url, made.api_key.token);
   }));
   for (const [at, page] of desks.entries()) {
@@ -125,7 +115,8 @@ test("[DB357] the server is killed while two operators and three visitors write 
   await third.say("Hello?");
   await third.log.getByText("I am the assistant.").last().waitFor();
   const histories = await Promise.all(visitors.map(async ({ uuid }) =>
-    (await ask<{ history: { role: string; content: string }[] }>(url, key, `/conversations/${uuid}`)).history));
+    (await ask({ url, key }, `/conversations/${uuid}`)).history as
+      { role: string; content: string }[]));
   for (const [at, history] of histories.slice(0, 2).entries()) {
     for (const [role, name] of [["user", "v"], ["operator", "p"]] as const) {
       assert.deepEqual(

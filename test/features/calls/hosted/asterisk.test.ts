@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, test, type TestContext } from "node:test";
+import { ask } from "#support/api.ts";
 import { extension, noAsterisk, type AsteriskEvent } from "#support/asterisk.ts";
 import { CUSTOMER, startAsteriskWorld, type AsteriskWorld } from "#support/server-with-asterisk.ts";
 import { RATE } from "#support/baresip.ts";
@@ -308,13 +309,8 @@ test("[AX11] this server dies in calls: those that come after it hang them up, r
   world.lead(Number(new URL(url).port));
   await world.connected();
   const before = [eventsOf({ UserEvent: "Rings" }), world.asterisk.count("BridgeEnter")] as const;
-  const call = async (phone: string): Promise<void> => {
-    const { status } = await fetch(`${url}/api/user/make_call`, {
-      method: "POST", body: JSON.stringify({ assistant_id: id, phone_number: phone }),
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    });
-    assert.equal(status, 200);
-  };
+  const call = (phone: string) =>
+    ask({ url, key }, "/user/make_call", { assistant_id: id, phone_number: phone });
   await call(DIALLED.rings);
   await event({ UserEvent: "Rings" }, before[0]);
   await call(DIALLED.listens);

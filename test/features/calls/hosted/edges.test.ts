@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import twilio from "twilio";
+import { ask } from "#support/api.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { startProcess } from "#support/process.ts";
 import { assistantBody, newAssistant, startTestServer, testDataDir } from "#support/server.ts";
@@ -196,14 +197,8 @@ async function inAProcess() {
   };
   let running = await startProcess(dataDir, env);
   const { key } = running;
-  const call = async (path: string, body?: object) => {
-    const response = await fetch(`http://127.0.0.1:${port}/api${path}`, {
-      method: body ? "POST" : "GET",
-      headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}` },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    });
-    return await response.json() as Record<string, unknown>;
-  };
+  const call = (path: string, body?: object) =>
+    ask({ url: `http://127.0.0.1:${port}`, key }, path, body);
   const end = async (signal: "SIGKILL" | "SIGTERM"): Promise<void> => {
     const gone = once(running.process, "exit");
     running.process.kill(signal);

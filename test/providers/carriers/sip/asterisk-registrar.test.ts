@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
+import { ask } from "#support/api.ts";
 import {
   extension, line, LINE_PASSWORD, noAsterisk, startAsterisk, type Asterisk,
 } from "#support/asterisk.ts";
@@ -100,41 +101,31 @@ test("[SC79] [SI138] over TLS, where sound has to be encrypted, or cannot be: a 
 });
 
 async function callOverTls(
-  { url, key }: Running, t: TestContext,
+  server: Running, t: TestContext,
   { name, number }: { name: string; number: string },
 ): Promise<void> {
-  const ask = async (method: string, path: string, body?: object) => {
-    const response = await fetch(`${url}/api/user${path}`, {
-      method,
-      headers: { "Authorization": `Bearer ${key}`, "Content-Type": "application/json" },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    });
-    const answer = await response.json() as Record<string, unknown> & { data: { id: number } };
-    assert.ok(response.ok, JSON.stringify(answer));
-    return answer;
-  };
   /** The tone is on record there, once the call is over. */
   const assertHeard = async (callId: unknown): Promise<void> => {
-    const ended = await accountEvent({ url, key }, ({ type, call_id: id }) =>
+    const ended = await accountEvent(server, ({ type, call_id: id }) =>
       type === "call_ended" && id === callId);
     assert.equal(ended.status, "ended_by_customer");
-    const call = await ask("GET", `/calls/${String(callId)}`);
+    const call = await ask(server, `/user/calls/${String(callId)}`);
     const recording = await fetch(String(call.recording_url));
     const { channels } = parseWav(Buffer.from(await recording.arrayBuffer()));
     assertTone(channels[0]!, t);
   };
-  const { data: trunk } = await ask("POST", "/phone-numbers/sip-trunks", {
+  const { data: trunk } = await ask(server, "/user/phone-numbers/sip-trunks", {
     sip_trunk_type: "number", phone_number: number, country_code: "US",
     sip_username: name, sip_password: LINE_PASSWORD, sip_address: "127.0.0.1",
     sip_port: asterisk.tlsPort, sip_transport: "tls", sip_calling_format: "+e164",
     inbound_authorization_type: "auth",
   });
   await reached(name);
-  const assistant = (type: string) => ask("POST", "/assistant", assistantBody({
+  const assistant = (type: string) => ask(server, "/user/assistant", assistantBody({
     type, status: "active", phone_number_id: trunk.id, record: true, post_call_evaluation: false,
   }));
   const caller = await assistant("outbound");
-  const { call_id: outbound } = await ask("POST", "/make_call", {
+  const { call_id: outbound } = await ask(server, "/user/make_call", {
     assistant_id: caller.data.id, phone_number: DIALLED,
   });
   await asterisk.saw("UserEvent", { UserEvent: "Over", Line: name });
@@ -145,7 +136,7 @@ async function callOverTls(
   await asterisk.originate(name, "talk", CALLER);
   await asterisk.saw("UserEvent", { UserEvent: "Over", Line: name }, 1);
   assertHello(asterisk.recording("talk-heard"));
-  const { data: calls } = await ask("GET", "/calls") as unknown as
+  const { data: calls } = await ask(server, "/user/calls") as
     { data: { id: number; type: string; assistant_phone_number: string }[] };
   await assertHeard(calls.find(({ type, assistant_phone_number: at }) =>
     type === "inbound" && at === number)!.id);

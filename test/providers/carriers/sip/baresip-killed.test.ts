@@ -5,12 +5,13 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { accountEvent } from "#support/account-events.ts";
+import { ask } from "#support/api.ts";
 import { askUntil } from "#support/asking.ts";
 import { noBaresip, RATE, startBaresip, type Baresip } from "#support/baresip.ts";
 import { freePorts } from "#support/free-ports.ts";
-import { runCli, startProcess, type Running } from "#support/process.ts";
+import { runCli, startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
-import { assistantBody, testDataDir, type CallResult } from "#support/server.ts";
+import { assistantBody, testDataDir } from "#support/server.ts";
 import { trunkBody, TRUNKS } from "#support/sip-trunks.ts";
 import { parseWav } from "#support/wav.ts";
 
@@ -43,26 +44,19 @@ test("[WT28] killed with caller and colleague on the line: both legs are closed,
     await model.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  const ask = async ({ url }: Running, path: string, body?: object): Promise<CallResult["body"]> => {
-    const response = await fetch(`${url}/api${path}`, {
-      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-      ...body ? { method: "POST", body: JSON.stringify(body) } : {},
-    });
-    assert.ok(response.ok, `${path} ${response.status}`);
-    return await response.json();
-  };
+  const askChild = (path: string, body?: object) => ask({ url: child.url, key }, path, body);
   const hum = Int16Array.from({ length: 80 * RATE }, (_, at) =>
     4000 * Math.sin((2 * Math.PI * 250 * at) / RATE));
   const colleague = await startBaresip({ microphone: hum, number: NUMBERS.colleague });
   const caller = await startBaresip({ microphone: new Int16Array(80 * RATE) });
   phones.push(caller, colleague);
-  const trunk = async (phoneNumber: string, port: object) => (await ask(child, TRUNKS, trunkBody({
+  const trunk = async (phoneNumber: string, port: object) => (await askChild(TRUNKS, trunkBody({
     phone_number: phoneNumber, sip_address: "127.0.0.1", country_code: "US",
     inbound_authorization_type: "ip", allowed_inbound_ips: ["127.0.0.1"], ...port,
   }))).data.id as number;
   const outbound = await trunk(NUMBERS.out, { sip_port: colleague.port });
   const inbound = await trunk(NUMBERS.caller, {});
-  await ask(child, "/user/assistant", assistantBody({
+  await askChild("/user/assistant", assistantBody({
     status: "active", type: "inbound", phone_number_id: inbound, initial_message: "Hello",
     post_call_evaluation: false, record: true,
     tools: [
@@ -74,7 +68,7 @@ test("[WT28] killed with caller and colleague on the line: both legs are closed,
       { type: "collect_keypad", timeout: 1, stop_key: "#" },
     ],
   }));
-  const balance = async () => Number((await ask(child, "/user/me")).total_balance);
+  const balance = async () => Number((await askChild("/user/me")).total_balance);
   const before = await balance();
   const newsOf = (holds: Parameters<typeof accountEvent>[1]) =>
     accountEvent({ url: child.url, key }, holds);
@@ -94,7 +88,7 @@ test("[WT28] killed with caller and colleague on the line: both legs are closed,
 
   child = await startProcess(folder, env);
   const call = await askUntil(
-    () => ask(child, `/user/calls/${String(id)}`), ({ status }) => status === "failed");
+    () => askChild(`/user/calls/${String(id)}`), ({ status }) => status === "failed");
   assert.deepEqual([call.end_reason, call.transfers.length], ["server_restarted", 1]);
   const [transfer] = call.transfers;
   assert.deepEqual(
@@ -114,7 +108,7 @@ test("[WT28] killed with caller and colleague on the line: both legs are closed,
     return event.type === "call_ended" && event.call_id === id;
   });
   assert.equal(charges.length, 1);
-  assert.deepEqual((await ask(child, "/user/calls/live")).calls, []);
+  assert.deepEqual((await askChild("/user/calls/live")).calls, []);
   const hums: number[] = [];
   for (const url of [call.recording_url, transfer.recording_url] as string[]) {
     const sound = parseWav(Buffer.from(await (await fetch(url)).arrayBuffer()));
