@@ -31,7 +31,6 @@ export type Heard =
   | { kind: "failed"; status: number; reason: string; q850: number | null }
   | { kind: "confirmed"; sdp: string | null }
   | { kind: "reinvite"; sdp: string | null }
-  | { kind: "reinvited"; status: number; sdp: string | null }
   | { kind: "info"; key: string }
   | { kind: "referred"; status: number }
   | { kind: "ended"; cause: DialogEnd };
@@ -118,7 +117,6 @@ export function listen(
       received.receive({ kind: "reinvite", sdp });
       return reply(sdp);
     },
-    reinvited: (status, sdp) => received.receive({ kind: "reinvited", status, sdp }),
     info: (key) => received.receive({ kind: "info", key }),
     referred: (status) => received.receive({ kind: "referred", status }),
     ended: (cause) => received.receive({ kind: "ended", cause }),

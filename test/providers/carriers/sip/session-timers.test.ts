@@ -148,7 +148,7 @@ test("[SI146] an interval under 90 s that cannot be refused is kept to as it was
   assert.equal(headers.get("Require"), null);
 });
 
-test("[SI149] a refresh that collided with an offer of theirs says what was agreed on since", async () => {
+test("[SI37] [SI149] a refresh that collided with an offer of theirs is tried again, and says what was agreed on since", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
   await answeredCall(alice, far, {
@@ -156,17 +156,20 @@ test("[SI149] a refresh that collided with an offer of theirs says what was agre
   });
   system.advance(45_000);
   const refresh = request(await far.heard.event("INVITE", 1));
-  far.say(alice.peer, responseText(refresh, 491));
-  await far.heard.event("ACK", 1);
   const within = {
     "From": refresh.headers.get("To"), "To": refresh.headers.get("From"),
     "Call-ID": refresh.headers.get("Call-ID"), "Supported": "timer",
   };
-  far.say(alice.peer, requestText("INVITE", far, {
-    ...within, "CSeq": "1 INVITE", "Session-Expires": "90;refresher=uas",
+  const offer = (number: number) => far.say(alice.peer, requestText("INVITE", far, {
+    ...within, "CSeq": `${number} INVITE`, "Session-Expires": "90;refresher=uas",
   }, SDP("hold")));
+  offer(1);
+  await far.heard.event("491");
+  far.say(alice.peer, responseText(refresh, 491));
+  await far.heard.event("ACK", 1);
+  offer(2);
   await far.heard.event("200");
-  far.say(alice.peer, requestText("ACK", far, { ...within, CSeq: "1 ACK" }));
+  far.say(alice.peer, requestText("ACK", far, { ...within, CSeq: "2 ACK" }));
   await caughtUp(far, alice.peer);
   system.advance(4000);
   const again = request(await far.heard.event("INVITE", 2));

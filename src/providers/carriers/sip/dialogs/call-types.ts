@@ -39,8 +39,6 @@ export interface DialogEvents {
   info(dtmf: string): void;
   /** What became of our REFER: below 200 under way, 2xx went through, else failed. */
   referred(status: number): void;
-  /** The outcome of our own `reinvite`; the SDP is the answer. */
-  reinvited?(status: number, sdp: string | null): void;
   /** Once; nothing follows. */
   ended(cause: DialogEnd): void;
 }
@@ -61,8 +59,6 @@ export interface Dialog {
   setEvents(events: DialogEvents): void;
   /** Presses keys in INFO; false: over, or the far end has not said that it takes them so. */
   press(keys: string): boolean;
-  /** Offers new media. */
-  reinvite(sdp: string): void;
 }
 
 export interface OutgoingCall {

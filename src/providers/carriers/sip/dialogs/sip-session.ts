@@ -128,16 +128,6 @@ export class Session implements Dialog, InDialog {
     return true;
   }
 
-  reinvite(sdp: string): void {
-    if (this.#end) return;
-    if (this.#isOffering) {
-      this.#events?.reinvited?.(491, null);
-      return;
-    }
-    this.#offer("INVITE", sdp, (response) =>
-      this.#events?.reinvited?.(response.status, sdpOrNull(response)));
-  }
-
   /** The 2xx of an INVITE we answered: sent again until its ACK comes. */
   promise(invite: SipRequest, response: SipResponse, send: Answer, wantsSdp: boolean): void {
     send(response);
@@ -279,7 +269,7 @@ export class Session implements Dialog, InDialog {
 
   #refresh(): void {
     if (this.#end) return;
-    if (this.#isOffering) return this.#retry(() => this.#refresh());
+    if (this.#isOffering) return this.#retry();
     const [method, sdp] = this.#canUpdate
       ? ["UPDATE", null] as const : ["INVITE", this.#sdp] as const;
     this.#offer(method, sdp, (response) => {
@@ -299,14 +289,13 @@ export class Session implements Dialog, InDialog {
       const namedS = secondsOf(headers, "Retry-After") ?? LIMITS.retryAfterS;
       const afterS = Math.min(Math.max(namedS, LIMITS.retryAfterMinS), LIMITS.retryAfterMaxS);
       this.#parts.signalling.system.after(afterS * 1000, () => this.#refresh());
-    }, () => this.#refresh());
+    });
   }
 
   /** INVITE with an offer, or UPDATE without one: both refresh the session. */
   #offer(
     method: "INVITE" | "UPDATE", sdp: string | null,
     done: (response: SipResponse) => void,
-    again = () => this.#offer(method, sdp, done),
   ): void {
     this.#isOffering = sdp !== null;
     const fill = (request: SipRequest) => {
@@ -323,14 +312,14 @@ export class Session implements Dialog, InDialog {
       const { response } = outcome;
       if (response.status === 491 && this.#glares < LIMITS.glareRetriesMax) {
         this.#glares++;
-        return this.#retry(again);
+        return this.#retry();
       }
       this.#glares = 0;
       if (response.status === 422) {
         const minS = Number(response.headers.get("Min-SE")?.match(/^\d{1,6}/)?.[0] ?? 0);
         if (minS > this.#sessionExpiresMinS && minS <= LIMITS.sessionExpiresMaxS) {
           this.#sessionExpiresMinS = minS;
-          return this.#offer(method, sdp, done, again);
+          return this.#offer(method, sdp, done);
         }
       }
       if (response.status < 300) {
@@ -343,14 +332,11 @@ export class Session implements Dialog, InDialog {
   }
 
   /** RFC 3261 14.1: the caller waits longer, so that they do not collide for ever. */
-  #retry(again: () => void): void {
+  #retry(): void {
     const { system } = this.#parts.signalling;
     const random = system.randomBytes(2).readUInt16BE() / 65_536;
     const delayMs = this.#parts.isCaller ? 2100 + random * 1900 : random * 2000;
-    system.after(delayMs, () => {
-      if (this.#end) return;
-      again();
-    });
+    system.after(delayMs, () => this.#refresh());
   }
 }
 
