@@ -94,7 +94,9 @@ export function createMemory(
       const own = tried(() => JSON.parse(sessionStorage.getItem(name) ?? "null") as Talk | null);
       const talk = { ...EMPTY, ...own };
       // What is on its way to a conversation goes on there.
-      return readable((talk.pending && talk.conversation ? null : adopted(talk)) ?? talk);
+      const read = (): Talk =>
+        readable((talk.pending && talk.conversation ? null : adopted(talk)) ?? talk);
+      return tried(read) ?? EMPTY;
     },
     save: (talk, isShared) => {
       tried(() => sessionStorage.setItem(name, JSON.stringify(talk)));

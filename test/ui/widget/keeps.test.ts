@@ -219,3 +219,17 @@ test("[WG203] code that is too wide is scrolled by keyboard", { skip, timeout },
     }));
   });
 });
+
+test("[WG296] what the browser keeps in another shape, as on a page that writes JSON in a way of its own, costs the talk and not the widget", { skip }, async () => {
+  // As scripts of before browsers had JSON do it: lists become texts.
+  const prepare = `Array.prototype.toJSON = function () { return "[" + this.join() + "]"; };`;
+  await withWidget({ prepare }, async (seen) => {
+    await open(seen);
+    await seen.say("Hello");
+    await isAnswered(seen);
+    await seen.page.reload();
+    await seen.launcher.click();
+    await seen.say("Hello again");
+    await isAnswered(seen);
+  });
+});
