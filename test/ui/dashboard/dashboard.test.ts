@@ -68,6 +68,24 @@ test("[DB685] in a browser that keeps nothing of a site, one signs in with a key
   await page.close();
 });
 
+test("[DB718] in a browser that has no room left one signs in with a key and works until the page is closed", { skip }, async () => {
+  assert.ok(browser);
+  const page = await browser.newPage();
+  await page.addInitScript(`Storage.prototype.setItem = () => {
+    throw new DOMException("The quota has been exceeded.", "QuotaExceededError");
+  };`);
+  await page.goto(server.url);
+  await page.getByLabel("API key").fill(server.key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("Live", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Light or dark" }).click();
+  await page.goto(`${server.url}/#/inbox`);
+  await page.getByRole("heading", { name: "Inbox", level: 1 }).waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("button", { name: "Sign in" }).waitFor();
+  await page.close();
+});
+
 test("[DB687] whose browser keeps no cookie reads so after the right password, and not that a session is over", { skip }, async () => {
   assert.ok(browser);
   const page = await browser.newPage();

@@ -1,21 +1,34 @@
 // What the browser keeps for the dashboard, on this device or for this tab. One that may keep
-// nothing of a site, as where cookies are blocked, has it as long as the page is there.
+// nothing of a site, as where cookies are blocked, or has no room, has it as long as the page is
+// there.
 
 type Place = Pick<Storage, "getItem" | "setItem" | "removeItem">;
 
-function placeOf(name: "localStorage" | "sessionStorage"): Place {
+function tried<T>(work: () => T): T | null {
   try {
-    const place = globalThis[name];
-    place.getItem("");
-    return place;
+    return work();
   } catch {
-    const kept = new Map<string, string>();
-    return {
-      getItem: (key) => kept.get(key) ?? null,
-      setItem: (key, value) => void kept.set(key, value),
-      removeItem: (key) => void kept.delete(key),
-    };
+    return null;
   }
+}
+
+function placeOf(name: "localStorage" | "sessionStorage"): Place {
+  const kept = new Map<string, string>();
+  return {
+    getItem: (key) => kept.get(key) ?? tried(() => globalThis[name].getItem(key)),
+    setItem: (key, value) => {
+      kept.set(key, value);
+      tried(() => {
+        globalThis[name].setItem(key, value);
+        // Other tabs may change it there.
+        kept.delete(key);
+      });
+    },
+    removeItem: (key) => {
+      kept.delete(key);
+      tried(() => globalThis[name].removeItem(key));
+    },
+  };
 }
 
 export const onDevice = placeOf("localStorage");
