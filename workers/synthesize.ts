@@ -6,6 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { WASI } from "node:wasi";
 import { parentPort } from "node:worker_threads";
 import { createResampler } from "#audio/resampler.ts";
+import { programFile } from "#core/program.ts";
 import { levelThisThread } from "#core/thread-priority.ts";
 import type {
   SpokenPiece, SpokenText, TextToSpeak,
@@ -75,7 +76,8 @@ const FILE = 4;
 const REGULAR_FILE = 4;
 
 /** The one file that is opened is written into `written`: there need be no disk that takes it. */
-function intoMemory({ exports: { memory } }: Instance, system: Imports, written: Buffer[]): Imports {
+function intoMemory({ exports }: Instance, system: Imports, written: Buffer[]): Imports {
+  const { memory } = exports;
   const view = () => new DataView(memory.buffer);
   const ofFile = (name: string, answer: (...args: number[]) => void): Imports[string] =>
     (...args) => {
@@ -124,7 +126,7 @@ async function speakFlite({ text, voice, speed }: TextToSpeak): Promise<Sound> {
     const wav = run(program, new WASI({
       version: "preview1",
       args: ["flite", "-voice", voice, "--setf", stretch, "-t", text, "-o", "/out/speech.wav"],
-      preopens: { "/out": import.meta.dirname },
+      preopens: { "/out": programFile("data") },
       returnOnExit: true,
     }));
     const bytes = wav.subarray(WAV_HEADER_BYTES);

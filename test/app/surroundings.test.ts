@@ -34,7 +34,8 @@ test("[OP290] a log that is full keeps the server from nothing, and has its line
       stdio: ["ignore", log, log],
     });
     const exited = once(server, "exit");
-    await askUntil(() => statusOf(`http://127.0.0.1:${port}/livez`), (status) => status === 200);
+    // A start that takes long lives before it is ready, and has written nothing yet.
+    await askUntil(() => statusOf(`http://127.0.0.1:${port}/readyz`), (status) => status === 200);
     spawnSync("prlimit", [`--pid=${server.pid}`, "--fsize=unlimited:unlimited"]);
     server.kill("SIGTERM");
     assert.deepEqual(await exited, [0, null]);
