@@ -1,5 +1,5 @@
 // The promises about money over three nodes, real processes, while nodes, their sessions with the
-// database and NATS are killed. Longer in `npm run prove`.
+// database, NATS and PostgreSQL itself are killed. Longer in `npm run prove`.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,6 +7,7 @@ import { askUntil } from "#support/asking.ts";
 import { withoutPostgres } from "#support/engines.ts";
 import { withoutNats } from "#support/nats.ts";
 import { startNodeProcesses, type NodeProcesses } from "#support/node-processes.ts";
+import { startPostgresPair, type PostgresPair } from "#support/postgres-pair.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
@@ -15,6 +16,7 @@ const CLIENTS = IS_PROOF ? 24 : 6;
 const SENDS = IS_PROOF ? 400 : 8;
 const KILLS = IS_PROOF ? 60 : 2;
 const NATS_KILLS = IS_PROOF ? 10 : 1;
+const FAILOVERS = IS_PROOF ? 6 : 1;
 /** Between two sessions that are ended. */
 const SESSION_MS = IS_PROOF ? 50 : 250;
 const CUTS_OF_100 = 5;
@@ -23,10 +25,12 @@ const skip = withoutPostgres || withoutNats;
 const model = await startScriptedModel({ tokens: 5, gapMs: 2, record: false });
 const receiver = await startWebhookReceiver();
 let nodes: NodeProcesses;
+let database: PostgresPair;
 before(async () => {
   if (skip) return;
+  database = await startPostgresPair();
   nodes = await startNodeProcesses({
-    count: 3, cuts: CUTS_OF_100,
+    database, count: 3, cuts: CUTS_OF_100,
     env: () => (
       { PARLEY_MODEL_URL: model.url, PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" }),
   });
@@ -55,7 +59,7 @@ async function during(sending: Promise<unknown>, gapMs: number, work: () => Prom
   return times;
 }
 
-test("[BL240] nodes, sessions and NATS killed at random moments: each message is charged once and its answer stays, the books are right, webhooks in order", { skip, timeout: 3_000_000 }, async () => {
+test("[BL240] nodes, sessions, NATS and PostgreSQL's primary killed at random moments: each message is charged once and its answer stays, the books are right, webhooks in order", { skip, timeout: 3_000_000 }, async () => {
   const { assistant, key } = nodes;
   await nodes.ask("POST", "/user/webhook-endpoints", {
     key, body: { url: receiver.url, events: ["message_added"] },
@@ -86,6 +90,7 @@ test("[BL240] nodes, sessions and NATS killed at random moments: each message is
         await nodes.nats.kill();
         await nodes.nats.start();
       }
+      if (kill > KILLS - FAILOVERS) await database.failOver();
       await nodes.replace();
     }
   };
@@ -108,7 +113,7 @@ test("[BL240] nodes, sessions and NATS killed at random moments: each message is
   assert.deepEqual(counts, {
     charged: String(total), done: String(total), other: "0", reserved: "0",
   });
-  assert.match(nodes.cli(["ledger", "verify"]), /^the ledger is right: 1 accounts/);
+  assert.match(await nodes.cli(["ledger", "verify"]), /^the ledger is right: 1 accounts/);
   const holes = await nodes.database.query(`
     SELECT conversation_id FROM events WHERE conversation_id IS NOT NULL
     GROUP BY conversation_id HAVING count(*) <> max(sequence)`);

@@ -9,11 +9,11 @@ import { askUntil } from "./asking.ts";
 import { startCuttingProxy } from "./cutting-proxy.ts";
 import { databaseAt, type TestDatabase } from "./engines.ts";
 import { startNats, type NatsServer } from "./nats.ts";
-import { runCli, startProcess, type Running } from "./process.ts";
+import { parley, startProcess, type Running } from "./process.ts";
 import { testDataDir } from "./server.ts";
 
 export interface NodeProcesses {
-  database: TestDatabase;
+  database: NodesDatabase;
   nats: NatsServer;
   /** The demo account's, which has money. */
   key: string;
@@ -30,15 +30,19 @@ export interface NodeProcesses {
   replace(): Promise<void>;
   /** Ends a session of a node with the database. */
   endSession(): Promise<void>;
-  cli(args: string[]): string;
+  cli(args: string[]): Promise<string>;
   /** Resolves once no reply is open any more and no money set aside. */
   settled(): Promise<void>;
   /** Stops all as an operator would, and says whether each left in order. */
   close(): Promise<void>;
 }
 
+type NodesDatabase = Pick<TestDatabase, "name" | "port" | "query" | "drop">;
+
 interface NodesOptions {
   count: number;
+  /** One of its own, which is dropped in the end. */
+  database?: NodesDatabase;
   /** How many of a hundred COMMITs lose their connection. */
   cuts?: number;
   /** As settings of the node with that number, from 0. */
@@ -55,12 +59,14 @@ const any = <T>(items: T[]): T => {
 };
 
 export async function startNodeProcesses(
-  { count, cuts = 0, env = () => ({}) }: NodesOptions,
+  { count, database: own, cuts = 0, env = () => ({}) }: NodesOptions,
 ): Promise<NodeProcesses> {
   const root = testDataDir();
   const files = join(root, "files");
   mkdirSync(files);
-  const [database, nats] = await Promise.all([databaseAt(root, "durable"), startNats()]);
+  const [database, nats] = await Promise.all([
+    own ?? databaseAt(root, "durable"), startNats(),
+  ]);
   const proxy = await startCuttingProxy(database.port, cuts);
   const urlAt = (port: number): string =>
     `postgres://parley@127.0.0.1:${port}/${database.name}?sslmode=disable`;
@@ -80,9 +86,12 @@ export async function startNodeProcesses(
   const { key, assistant } = first;
   assert.ok(key !== null && assistant !== null, "the first node made the demo account");
   const living = [first, ...await Promise.all(Array.from({ length: count - 1 }, start))];
-  const cli = (args: string[]): string =>
-    runCli(root, args, { PARLEY_DATABASE_URL: urlAt(database.port) });
-  cli(["balance", "add", "--account", "1", "--amount", "10000"]);
+  const cli = async (args: string[]): Promise<string> => {
+    const ran = await parley(root, args, { PARLEY_DATABASE_URL: urlAt(database.port) });
+    assert.equal(ran.code, 0, ran.err);
+    return ran.out;
+  };
+  await cli(["balance", "add", "--account", "1", "--amount", "10000"]);
   const door = (): string => any(living).url;
   const kill = async (dying: Running): Promise<void> => {
     living.splice(living.indexOf(dying), 1);

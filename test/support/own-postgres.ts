@@ -14,7 +14,8 @@ import { asPostgres, giveToPostgres } from "./postgres-user.ts";
 export interface OwnPostgres {
   /** Leads to the one database that is always there. */
   url: string;
-  query<Row extends object>(text: string): Promise<Row[]>;
+  port: number;
+  query<Row extends object>(text: string, values?: unknown[]): Promise<Row[]>;
   /** At once, as when its machine is restarted; what was committed is there afterwards. */
   stop(): Promise<void>;
   /** On the same port. */
@@ -26,22 +27,34 @@ export interface OwnPostgres {
   close(): Promise<void>;
 }
 
-export async function startOwnPostgres(): Promise<OwnPostgres> {
+/** `standbyOf`: a copy of that one, which it follows and may take the place of. */
+export async function startOwnPostgres(
+  { standbyOf }: { standbyOf?: OwnPostgres } = {},
+): Promise<OwnPostgres> {
   const folder = mkdtempSync(join(dataRoot(), "parley-own-pg-"));
   giveToPostgres(folder);
   const data = join(folder, "data");
-  execFileSync(...asPostgres(join(BIN ?? "", "initdb"), [
-    "--pgdata", data, "--username", "parley", "--auth", "trust", "--encoding", "UTF8",
-    "--locale", "C.UTF-8", "--no-sync",
-  ]), { cwd: folder, stdio: "ignore" });
+  const [program, args] = standbyOf
+    ? ["pg_basebackup", [
+        "--write-recovery-conf", "--checkpoint", "fast",
+        "--dbname", `host=127.0.0.1 port=${standbyOf.port} user=parley application_name=standby`,
+      ]] as const
+    : ["initdb", [
+        "--username", "parley", "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8",
+      ]] as const;
+  execFileSync(
+    ...asPostgres(join(BIN ?? "", program), [...args, "--pgdata", data, "--no-sync"]),
+    { cwd: folder, stdio: "ignore" });
   const port = await freePorts();
   const url = `postgres://parley@127.0.0.1:${port}/postgres`;
   let child: ChildProcess | null = null;
-  const query: OwnPostgres["query"] = async <Row extends object>(text: string) => {
+  const query: OwnPostgres["query"] = async <Row extends object>(
+    text: string, values: unknown[] = [],
+  ) => {
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     try {
-      return (await client.query<Row>(text)).rows;
+      return (await client.query<Row>(text, values)).rows;
     } finally {
       await client.end();
     }
@@ -79,7 +92,7 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
   };
   await start();
   return {
-    url, query, stop, start, set,
+    url, port, query, stop, start, set,
     startAsStandby: async () => {
       const signal = join(data, "standby.signal");
       writeFileSync(signal, "");

@@ -1,0 +1,47 @@
+// A PostgreSQL with a synchronous standby, reached by an address that stays when the standby takes
+// the place of the other one, as with Patroni or a cloud's.
+import { askUntil } from "./asking.ts";
+import type { TestDatabase } from "./engines.ts";
+import { openFrontDoor } from "./front-door.ts";
+import { startOwnPostgres, type OwnPostgres } from "./own-postgres.ts";
+
+export interface PostgresPair extends Pick<TestDatabase, "name" | "port" | "query" | "drop"> {
+  /** What answers dies at once, with all that it has not written; the other one goes on. */
+  failOver(): Promise<void>;
+}
+
+/** Commits wait for it from then on. */
+async function follow(primary: OwnPostgres): Promise<OwnPostgres> {
+  const standby = await startOwnPostgres({ standbyOf: primary });
+  await askUntil(
+    () => primary.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'"),
+    ({ length }) => length === 1);
+  await primary.set("synchronous_standby_names", "standby");
+  return standby;
+}
+
+export async function startPostgresPair(): Promise<PostgresPair> {
+  let primary = await startOwnPostgres();
+  let standby = await follow(primary);
+  const door = await openFrontDoor(() => primary.port);
+  let moved = Promise.resolve();
+  const move = async (): Promise<void> => {
+    await primary.stop();
+    await standby.query("SELECT pg_promote()");
+    await primary.close();
+    primary = standby;
+    standby = await follow(primary);
+  };
+  return {
+    name: "postgres", port: door.port,
+    query: async (...asked) => {
+      await moved;
+      return primary.query(...asked);
+    },
+    failOver: () => (moved = move()),
+    drop: async () => {
+      await door.close();
+      await Promise.all([primary.close(), standby.close()]);
+    },
+  };
+}
