@@ -178,8 +178,10 @@ export class SipLeg implements Leg {
     const answer = parseSdp(sdp);
     const local = this.#opened();
     const agreed = answer && readAnswer(answer, local);
-    if (agreed) this.#agreed(agreed);
-    else if (answer && local.crypto && answer.audio.crypto.length === 0) return NO_SRTP;
+    if (agreed) {
+      if (!agreed.srtp) this.#local = { ...local, crypto: null };
+      this.#agreed(agreed);
+    } else if (answer && local.crypto && answer.audio.crypto.length === 0) return NO_SRTP;
     return agreed ? null : NO_CODEC;
   }
 

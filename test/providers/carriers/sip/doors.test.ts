@@ -8,7 +8,7 @@ import { networkInterfaces } from "node:os";
 import { after } from "node:test";
 import { mayBeTelephone } from "#core/networks.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
-import type { Offer } from "#providers/carriers/port.ts";
+import type { LegEvent, Offer } from "#providers/carriers/port.ts";
 import {
   answerChallenge, chooseChallenge, createDigestServer,
 } from "#providers/carriers/sip/grammar/digest.ts";
@@ -165,6 +165,44 @@ async function assertKeyStays(
 
 test("[SI172] a telephone whose SRTP is optional (keys under RTP/AVP) has it, also where the trunk requires it, and is offered the same later", () =>
   assertKeyStays({ profile: "RTP/AVP", requireSrtp: true, offersAgain: false }));
+
+test("[SI180] a call whose SRTP is optional goes on in the clear where whoever is asked again has no keys, unless the trunk requires them", async () => {
+  for (const requireSrtp of [false, true]) {
+    const trunk = open(await createWire(TRUNK));
+    const offers = createReceived<{ kind: "offer"; offer: Offer }>();
+    const carrier = open(await createCarrierTo(
+      [trunk], { address: TRUNK, port: trunk.peer.port, allowedNetworks: [TRUNK], requireSrtp },
+      allows, "0.0.0.0", (offer) => offers.receive({ kind: "offer", offer })));
+    const at = { host: "127.0.0.1", port: carrier.at.port, transport: "udp" } as const;
+    const plain = offerOf(40_000, []);
+    const call = { "From": "<sip:wire@example.org>;tag=handed", "Call-ID": "handed-on" };
+    const say = (method: string, cseq: number, to: string, body = "") => trunk.say(at,
+      requestText(method, trunk, { ...call, "CSeq": `${cseq} ${method}`, "To": to }, body)
+        .replace("sip:bob@127", "sip:+14155550100@127"));
+    say("INVITE", 1, "<sip:bob@example.org>",
+      `${plain}a=crypto:7 AES_CM_128_HMAC_SHA1_80 inline:${KEY_30}\r\n`);
+    const events = createReceived<LegEvent>();
+    const leg = carrier.inbound.answer((await offers.event("offer")).offer.id, events.receive);
+    const to = (await trunk.heard.event("200")).message.headers.get("To")!;
+    say("ACK", 1, to);
+    await events.event("answered");
+    say("INVITE", 2, to);
+    const { message: offered } = await trunk.heard.event("200", 1);
+    assert.match(offered.body.toString(), /RTP\/AVP [^]*a=crypto:7 /);
+    say("ACK", 2, to, plain);
+    say("INVITE", 3, to);
+    const next = await Promise.race([trunk.heard.event("200", 2), events.event("ended")]);
+    if (requireSrtp) {
+      assert.match("detail" in next ? next.detail! : "", /no keys for encrypted sound/);
+      continue;
+    }
+    assert.ok("message" in next, JSON.stringify(next));
+    assert.match(next.message.body.toString(), /RTP\/AVP /);
+    assert.doesNotMatch(next.message.body.toString(), /crypto/);
+    assert.deepEqual(events.kinds(), ["answered"]);
+    leg.hangUp();
+  }
+});
 
 test("[SI134] a caller who demands SRTP has it over UDP too, and keeps its key through a re-INVITE", () =>
   assertKeyStays({ profile: "RTP/SAVP", offersAgain: true }));

@@ -408,12 +408,17 @@ function answerCrypto(theirs: SrtpKey[], ours: SrtpKey[]): Agreed["srtp"] {
   return null;
 }
 
-/** Null: the answer takes nothing of the offer, or is not one to it (no key for an SRTP offer). */
+/**
+ * Null: the answer takes nothing of the offer, or is not one to it (no key for an SRTP offer). Keys
+ * that were offered under RTP/AVP may be left.
+ */
 export function readAnswer(answer: { audio: RemoteMedia }, local: LocalMedia): Agreed | null {
   const { audio } = answer;
   if (audio.profile !== profileFor(local)) return null;
   const srtp = local.crypto && acceptedCrypto(audio.crypto, local.crypto);
-  const agreed = local.crypto && !srtp ? null : agree(audio, local, srtp);
+  const mayBeClear = local.crypto === null
+    || (audio.profile === "RTP/AVP" && audio.crypto.length === 0 && !local.requiresSrtp);
+  const agreed = srtp || mayBeClear ? agree(audio, local, srtp) : null;
   return agreed && {
     ...agreed,
     offered: {
