@@ -105,7 +105,7 @@ export async function copyKept(
 ): Promise<Kept> {
   const dataDir = options.config.PARLEY_DATA_DIR;
   const names = KEPT.flatMap((folder) =>
-    namesIn(join(dataDir, folder)).map((name) => `${folder}/${name}`));
+    filesIn(join(dataDir, folder)).map((name) => `${folder}/${name}`));
   if (isDataFolder(options.config)) return { copied: 0, left: names.length, place: null };
   const files = await openPlace(options);
   try {
@@ -117,11 +117,15 @@ export async function copyKept(
   }
 }
 
-const namesIn = (folder: string): string[] =>
-  (existsSync(folder) ? readdirSync(folder).filter((name) => !name.startsWith(".")) : []);
+/** Not what a disk of its own has at its root (`lost+found`), nor files on their way. */
+export const filesIn = (folder: string): string[] =>
+  existsSync(folder)
+    ? readdirSync(folder, { withFileTypes: true }).filter((entry) => !entry.isDirectory())
+      .map(({ name }) => name)
+    : [];
 
 async function takeNotes(folder: string, { remove }: Pick<Removals, "remove">): Promise<void> {
-  for (const note of namesIn(folder)) {
+  for (const note of filesIn(folder)) {
     await remove(decodeURIComponent(note));
     await rm(join(folder, note));
   }
@@ -131,7 +135,7 @@ async function takeFolder(
   files: Files, dataDir: string, folder: string, log: Logger,
 ): Promise<void> {
   const from = join(dataDir, folder);
-  const names = namesIn(from);
+  const names = filesIn(from);
   for (const name of names) {
     await files.put(`${folder}/${name}`, join(from, name));
     await rm(join(from, name));

@@ -4,12 +4,12 @@
 // list of its contents is its last entry, so that an archive that was cut off is known as such.
 import {
   chmodSync, closeSync, copyFileSync, existsSync, linkSync, lstatSync, mkdtempSync,
-  openSync, readdirSync, readFileSync, readSync, rmSync, statfsSync, statSync, symlinkSync,
+  openSync, readFileSync, readSync, rmSync, statfsSync, statSync, symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { create, extract } from "tar";
-import { FOLDERS, SCRATCH } from "#app/files.ts";
+import { filesIn, FOLDERS, SCRATCH } from "#app/files.ts";
 import type { Config } from "#config/config.ts";
 import { hasNoRoom, makeFolder, settleFile, writingTo } from "#core/disk.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
@@ -52,12 +52,6 @@ async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>):
     lock.release();
   }
 }
-
-const filesIn = (folder: string): string[] =>
-  existsSync(folder)
-    ? readdirSync(folder, { withFileTypes: true }).filter((entry) => !entry.isDirectory())
-      .map(({ name }) => name)
-    : [];
 
 /** A second name for each file: the server may remove its own while they are packed. */
 function linkFiles(dataDir: string, folder: string): void {

@@ -1,10 +1,10 @@
 // ledger, backup, restore, doctor and openapi commands of the `parley` program.
 import {
-  existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync,
+  existsSync, mkdtempSync, rmSync, statfsSync, writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openPlace, SCRATCH } from "#app/files.ts";
+import { filesIn, openPlace, SCRATCH } from "#app/files.ts";
 import { readConfig, type Config } from "#config/config.ts";
 import { namedProxies } from "#config/proxy.ts";
 import { isFolder, NotWritten, writingTo } from "#core/disk.ts";
@@ -135,7 +135,7 @@ function placeElsewhere({ PARLEY_FILES_URL: place }: Config): string | null {
 async function examineFiles(config: Config): Promise<Finding> {
   const check = "files";
   const dataDir = config.PARLEY_DATA_DIR;
-  const waiting = readdirSafely(join(dataDir, SCRATCH)).length;
+  const waiting = filesIn(join(dataDir, SCRATCH)).length;
   const note = waiting === 0 ? "" : `; ${waiting} of calls in progress or waiting in the data folder`;
   const place = placeElsewhere(config);
   if (place === null) return { check, ok: true, detail: `in the data folder${note}` };
@@ -159,8 +159,6 @@ async function examineFiles(config: Config): Promise<Finding> {
     rmSync(folder, { recursive: true, force: true });
   }
 }
-
-const readdirSafely = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
 
 /** A full disk is found by what needs room on it, and keeps nothing else from being examined. */
 async function whereRoom(

@@ -1,7 +1,6 @@
 // The move command of the `parley` program: a stopped data folder goes on in PostgreSQL.
-import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { copyKept, SCRATCH } from "#app/files.ts";
+import { copyKept, filesIn, SCRATCH } from "#app/files.ts";
 import { databaseUrl } from "#config/values.ts";
 import type { Config } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";
@@ -35,9 +34,7 @@ function filesLine(dataDir: string, { copied, left, place }: Kept): string {
 /** What a person has to know before the first server starts on the database. */
 function notes(config: Config, kept: Kept): string[] {
   const { PARLEY_DATA_DIR: dataDir, PARLEY_SECRET: configured } = config;
-  const waiting = readdirSync(dataDir).includes(SCRATCH)
-    ? readdirSync(join(dataDir, SCRATCH)).length
-    : 0;
+  const waiting = filesIn(join(dataDir, SCRATCH)).length;
   return [
     filesLine(dataDir, kept),
     ...waiting === 0 ? [] : [

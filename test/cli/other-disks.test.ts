@@ -9,6 +9,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { copyKept, openFiles } from "#app/files.ts";
+import { readConfig } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createFolderFiles } from "#files/folder.ts";
@@ -55,6 +57,25 @@ test("[OP280] folders of the data folder may be other disks: files come to them,
   const found = ["recordings/one.wav", "attachments/two.wav", "scratch/late.wav"].map((name) =>
     [lstatSync(join(restored, name)).isFile(), readFileSync(join(restored, name), "utf8")]);
   assert.deepEqual(found, [[true, "sound"], [true, "sound"], [true, "late"]]);
+});
+
+test("[OP285] what a disk of its own has at its root, as lost+found, is no file: the others are taken along, and nothing waits", async () => {
+  const [dataDir, shared] = [newDir(), newDir()];
+  for (const folder of ["recordings", "scratch"]) {
+    mkdirSync(join(dataDir, folder, "lost+found"), { recursive: true });
+  }
+  writeFileSync(join(dataDir, "recordings", "one.wav"), "sound");
+  const read = readConfig({ PARLEY_DATA_DIR: dataDir, PARLEY_FILES_URL: `file://${shared}` });
+  assert.ok(read.kind === "ok");
+  const options = { config: read.config, system: createSystem(), log: createLogger("silent") };
+  const places = await openFiles(options);
+  assert.equal((await copyKept(options, new Set())).copied, 1);
+  await places.takeAlong({ remove: () => Promise.resolve(), retry: () => Promise.resolve() });
+  await places.close();
+  assert.equal(readFileSync(join(shared, "recordings", "one.wav"), "utf8"), "sound");
+  assert.deepEqual(readdirSync(join(dataDir, "recordings")), ["lost+found"]);
+  const { out } = await parley(dataDir, ["doctor"]);
+  assert.doesNotMatch(out, /waiting in the data folder/);
 });
 
 const mayNotMount = spawnSync("unshare", ["-m", "true"]).status !== 0;
