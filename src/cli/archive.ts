@@ -63,12 +63,24 @@ function linkFiles(dataDir: string, folder: string): void {
         if (!existsSync(target)) linkSync(source, target);
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException;
-        // A folder that is another disk: there it may not be removed before it is packed.
-        if (code === "EXDEV") symlinkSync(resolve(source), target);
+        if (code === "EXDEV") symlinkSync(secondName(source, basename(folder)), target);
         // It was removed since the folder was read: then the database does not name it either.
         else if (code !== "ENOENT") throw error;
       }
     }
+  }
+}
+
+/** On the disk that its folder is; its own where that disk has no such, or is only read. */
+function secondName(source: string, staging: string): string {
+  const beside = resolve(dirname(source), staging);
+  const second = join(beside, basename(source));
+  try {
+    makeFolder(beside);
+    linkSync(source, second);
+    return second;
+  } catch {
+    return resolve(source);
   }
 }
 

@@ -3,17 +3,19 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
-  lstatSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync,
-  writeFileSync,
+  existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync,
+  symlinkSync, writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { copyKept, openFiles } from "#app/files.ts";
+import { makeArchive } from "#cli/archive.ts";
 import { readConfig } from "#config/config.ts";
 import { createLogger } from "#core/logger.ts";
-import { createSystem } from "#core/system.ts";
+import { createSystem, nextTurn } from "#core/system.ts";
 import { createFolderFiles } from "#files/folder.ts";
+import { lockBackups } from "#storage/engines/sqlite/database.ts";
 import { CLI, parley } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
@@ -57,6 +59,35 @@ test("[OP280] folders of the data folder may be other disks: files come to them,
   const found = ["recordings/one.wav", "attachments/two.wav", "scratch/late.wav"].map((name) =>
     [lstatSync(join(restored, name)).isFile(), readFileSync(join(restored, name), "utf8")]);
   assert.deepEqual(found, [[true, "sound"], [true, "sound"], [true, "late"]]);
+});
+
+test("[OP286] a recording on another disk that is removed while a backup is made is in it, and its second name goes with the backup", { skip: noOtherDisk }, async () => {
+  const dataDir = await folderWithAccount();
+  const recordings = newDir(mkdtempSync(join(tmpdir(), "parley-disk-")));
+  symlinkSync(recordings, join(dataDir, "recordings"));
+  const sound = join(recordings, "one.wav");
+  writeFileSync(sound, "sound");
+  const archive = join(newDir(), "all.tar.gz");
+  const read = readConfig({ PARLEY_DATA_DIR: dataDir });
+  assert.ok(read.kind === "ok");
+  const making = makeArchive(read.config, archive);
+  const isLinked = () => readdirSync(dataDir).some((name) => name.startsWith(".staging-")
+    && existsSync(join(dataDir, name, "recordings", "one.wav")));
+  while (!isLinked()) await nextTurn();
+  rmSync(sound);
+  await making;
+  const restored = newDir();
+  assert.equal((await parley(restored, ["restore", archive])).code, 0);
+  assert.equal(readFileSync(join(restored, "recordings", "one.wav"), "utf8"), "sound");
+  assert.deepEqual(readdirSync(recordings), []);
+
+  // As one that was killed leaves it.
+  for (const folder of [join(dataDir, ".staging-1", "recordings"), join(recordings, ".staging-1")]) {
+    mkdirSync(folder, { recursive: true });
+  }
+  writeFileSync(join(recordings, ".staging-1", "two.wav"), "sound");
+  lockBackups(dataDir)!.release();
+  assert.deepEqual([readdirSync(recordings), existsSync(join(dataDir, ".staging-1"))], [[], false]);
 });
 
 test("[OP285] what a disk of its own has at its root, as lost+found, is no file: the others are taken along, and nothing waits", async () => {

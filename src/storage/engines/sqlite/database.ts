@@ -2,7 +2,7 @@
 // better-sqlite3 is imported here and nowhere else; siblings take its types from this file.
 import Database from "better-sqlite3";
 import { chmodSync, readdirSync, readlinkSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
 import { isOurs, isOwned, makeFolder } from "#core/disk.ts";
 import { refuseNewer, shippedMigrations, type OnMigration } from "#storage/migrations.ts";
@@ -219,6 +219,12 @@ export function removeStaged(folder: string): void {
     } catch {
       // It was not begun, or is where whoever comes next may not write.
     }
+  }
+  // Where a folder is another disk, its files have their second names there.
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (!entry.isDirectory()) continue;
+    const beside = join(dirname(folder), entry.name, basename(folder));
+    rmSync(beside, { recursive: true, force: true });
   }
   rmSync(folder, { recursive: true, force: true });
 }
