@@ -150,8 +150,7 @@ export class RealtimeSession implements CallSession {
 
   /** What the model is still to say of its own accord has been heard, or never comes. */
   #watchElsewhere(): void {
-    const isBusy = this.#replies.length > 0 || this.#functionsRunning > 0;
-    if (this.#elsewhere !== "due" || isBusy) return;
+    if (this.#elsewhere !== "due" || this.#replies.length > 0 || this.#functionsRunning > 0) return;
     this.#elsewhere = "yes";
     this.#model?.interrupt(null);
     this.#bounds.leave(this.channel.nowMs());
@@ -384,9 +383,8 @@ export class RealtimeSession implements CallSession {
 
   #everyFrame(): void {
     this.#watchTime();
-    const isThinking = this.#functionsRunning > 0;
-    this.channel.publishState(
-      this.channel.mixer.speaking ? "speaking" : isThinking ? "thinking" : "listening");
+    const quiet = this.#functionsRunning > 0 ? "thinking" : "listening";
+    this.channel.publishState(this.channel.mixer.speaking ? "speaking" : quiet);
   }
 
   #watchTime(): void {
@@ -400,8 +398,8 @@ export class RealtimeSession implements CallSession {
     this.#machine?.tick(nowMs);
     if (this.#machine?.isDue(nowMs, this.#lastVoiceMs)) this.#leaveMessage();
     if (this.channel.isOver) return;
-    const keys = this.#reduceTimers({ kind: "check_keypad" });
-    if (keys?.kind === "keys") this.#sendKeys(keys.text);
+    // A machine chooses nothing: tones of its own are taken for keys.
+    if (this.#machine?.listener !== "machine") this.#watchKeys();
     this.#watchElsewhere();
     this.#watchHint();
     this.#watchSilence();
@@ -426,9 +424,11 @@ export class RealtimeSession implements CallSession {
     this.#model?.sendText(silenceNote(reengagePrompt));
   }
 
-  #sendKeys(text: string): void {
-    if (!this.#isAside()) this.#interrupt(() => this.#model?.sendText(text));
-    this.channel.scribe?.customerSaid(text, this.#timers.digitMs);
+  #watchKeys(): void {
+    const keys = this.#reduceTimers({ kind: "check_keypad" });
+    if (keys?.kind !== "keys") return;
+    if (!this.#isAside()) this.#interrupt(() => this.#model?.sendText(keys.text));
+    this.channel.scribe?.customerSaid(keys.text, this.#timers.digitMs);
     this.channel.scribe?.turnIsOver();
   }
 

@@ -208,3 +208,22 @@ test("[VL280] keys break off what a realtime model says, and reach it and the re
   assert.deepEqual(call.texts, ["[Keypad input: 1]", "[Keypad input: 1]"]);
   assert.deepEqual(call.recorded, ["", ...call.texts]);
 });
+
+test("[CR580] tones of an answering machine that sound like keys do not break off the message it is left, after which the call ends", () => {
+  const call = answeredCall({
+    voicemail: { detects: true, message: "Please call us back.", ends: true },
+  });
+  call.publish({ kind: "answered_by", by: "machine" });
+  call.system.advance(5000);
+  assert.deepEqual(call.says, ["Please call us back."]);
+  call.reply("message", 4000);
+  call.system.advance(1000);
+  call.press("#");
+  call.press("1");
+  call.press("#");
+  call.system.advance(2000);
+  assert.deepEqual([call.reason(), call.texts], [null, []]);
+  call.system.advance(2000);
+  assert.equal(call.reason(), "voicemail");
+  assert.equal(call.interrupts.includes("message"), false);
+});
