@@ -6,17 +6,9 @@ import { readPlans } from "#core/price-lists.ts";
 import { createSystem, isoMicros, isoOrNull } from "#core/system.ts";
 import { isEmail } from "#features/accounts/people/users.ts";
 import {
-  chooseAccount,
-  readAmount,
-  table,
-  text,
-  UsageError,
-  withStorage,
-  type Command,
-  type Invocation,
+  ACCOUNT, chooseAccount, readAmount, table, text, UsageError, withAccount, withStorage,
+  type Command, type Invocation,
 } from "./command.ts";
-
-const account = { account: { type: "string" } } as const;
 
 const accountValue = (row: Account) => ({
   account_id: row.id,
@@ -97,7 +89,7 @@ const listAccounts: Command = {
         row.id, row.name, row.plan, formatMicros(row.balanceMicros),
       ]);
       const head = ["account_id", "name", "plan", "balance"];
-      return Promise.resolve({ value: rows.map(accountValue), text: table([head, ...lines]) });
+      return { value: rows.map(accountValue), text: table([head, ...lines]) };
     }),
 };
 
@@ -106,11 +98,10 @@ const setPlan: Command = {
   takes: "PLAN --account ID",
   summary: "Give an account a plan: its caps of tools, campaigns and calls at a time",
   words: 1,
-  options: account,
-  run: ({ config, values, positionals: [given] }) => {
-    const plan = readPlan(config, given);
-    return withStorage(config, async (_storage, accounts) => {
-      const { id } = await chooseAccount(accounts, values);
+  options: ACCOUNT,
+  run: (invocation) => {
+    const plan = readPlan(invocation.config, invocation.positionals[0]);
+    return withAccount(invocation, async ({ id }, accounts) => {
       if (!await accounts.setPlan(id, plan)) throw new Error(`there is no account ${id}`);
       return { value: { account_id: id, plan }, text: `account ${id} has the plan ${plan}` };
     });
@@ -122,17 +113,17 @@ const createKey: Command = {
   takes: "--account ID [--name N] [--scopes read,write] [--expires-at ISO]",
   summary: "Create an API key, which is shown only here",
   options: {
-    ...account,
+    ...ACCOUNT,
     name: { type: "string" },
     scopes: { type: "string" },
     "expires-at": { type: "string" },
   },
-  run: ({ config, values }) =>
-    withStorage(config, async (_storage, accounts) => {
-      const owner = await chooseAccount(accounts, values);
+  run: (invocation) =>
+    withAccount(invocation, async ({ id }, accounts) => {
+      const { values } = invocation;
       const options = { scopes: readScopes(values), expiresAt: readExpiry(values) };
-      const { key, token } = await accounts.createKey(owner.id, text(values, "name") ?? "cli", options);
-      const value = { account_id: owner.id, key_id: key.id, api_key: token };
+      const { key, token } = await accounts.createKey(id, text(values, "name") ?? "cli", options);
+      const value = { account_id: id, key_id: key.id, api_key: token };
       return { value, text: table([["key_id", key.id], ["api_key", token]]) };
     }),
 };
@@ -141,10 +132,9 @@ const listKeys: Command = {
   name: "key list",
   takes: "--account ID",
   summary: "List the API keys that are not revoked",
-  options: account,
-  run: ({ config, values }) =>
-    withStorage(config, async (_storage, accounts) => {
-      const { id } = await chooseAccount(accounts, values);
+  options: ACCOUNT,
+  run: (invocation) =>
+    withAccount(invocation, async ({ id }, accounts) => {
       const now = createSystem().now();
       const keys = await accounts.listKeys(id);
       const rows = keys.map((key) => ({
@@ -159,7 +149,7 @@ const listKeys: Command = {
         keyId, name, scopes.join(","), isoMicros(createdAt), writeEnd(expiresAt, now),
       ]);
       const head = ["key_id", "name", "scopes", "created_at", "expires_at"];
-      return Promise.resolve({ value: rows, text: table([head, ...lines]) });
+      return { value: rows, text: table([head, ...lines]) };
     }),
 };
 
@@ -168,7 +158,7 @@ const revokeKey: Command = {
   takes: "KEY_ID [--account ID]",
   summary: "Revoke an API key; it stops working at once",
   words: 1,
-  options: account,
+  options: ACCOUNT,
   run: ({ config, values, positionals }) =>
     withStorage(config, async (storage, accounts) => {
       const keyId = Number((positionals[0] ?? "").split("|")[0]);
@@ -188,21 +178,21 @@ const addBalance: Command = {
   takes: "--account ID AMOUNT [--reference R]",
   summary: "Add money; the same reference adds it once; --amount=-5.00 takes it back",
   words: 1,
-  options: { ...account, amount: { type: "string" }, reference: { type: "string" } },
-  run: ({ config, values, positionals }) => {
+  options: { ...ACCOUNT, amount: { type: "string" }, reference: { type: "string" } },
+  run: (invocation) => {
+    const { values, positionals } = invocation;
     const micros = readAmount(positionals[0] ?? text(values, "amount"), "AMOUNT");
     if (micros === 0) throw new UsageError("AMOUNT may not be zero");
-    return withStorage(config, async (_storage, accounts) => {
-      const owner = await chooseAccount(accounts, values);
+    return withAccount(invocation, async ({ id }, accounts) => {
       const reference = text(values, "reference");
       const outcome = await accounts.credit(
-        owner.id, micros, reference === undefined ? undefined : `credit:${reference}`);
-      if (outcome.kind === "not_found") throw new Error(`there is no account ${owner.id}`);
+        id, micros, reference === undefined ? undefined : `credit:${reference}`);
+      if (outcome.kind === "not_found") throw new Error(`there is no account ${id}`);
       if (outcome.kind === "below_zero") throw new Error("the balance would fall below zero");
       const { balanceMicros } = outcome;
       const repeated = outcome.kind === "repeated";
       return {
-        value: { account_id: owner.id, balance: dollarsFromMicros(balanceMicros), repeated },
+        value: { account_id: id, balance: dollarsFromMicros(balanceMicros), repeated },
         text: `balance ${formatMicros(balanceMicros)}${repeated ? " (the reference was entered before)" : ""}`,
       };
     });
@@ -213,10 +203,9 @@ const showBalance: Command = {
   name: "balance show",
   takes: "--account ID",
   summary: "Show what an account has and what is reserved of it",
-  options: account,
-  run: ({ config, values }) =>
-    withStorage(config, async (_storage, accounts) => {
-      const row = await chooseAccount(accounts, values);
+  options: ACCOUNT,
+  run: (invocation) =>
+    withAccount(invocation, async (row) => {
       const lines = [
         ["balance", formatMicros(row.balanceMicros)], ["reserved", formatMicros(row.reservedMicros)],
       ];

@@ -72,6 +72,17 @@ export function readAmount(given: string | undefined, what: string): Micros {
   return micros;
 }
 
+/** The option that `withAccount` reads. */
+export const ACCOUNT = { account: { type: "string" } } as const;
+
+/** As `withStorage`, with the account that is meant. */
+export const withAccount = <T>(
+  { config, values }: Invocation,
+  work: (account: Account, accounts: Accounts, storage: Storage) => Promise<T>,
+): Promise<T> =>
+  withStorage(config, async (storage, accounts) =>
+    work(await chooseAccount(accounts, values), accounts, storage));
+
 /** The account named by --account; the only one there is when the option is left out. */
 export async function chooseAccount(
   accounts: Accounts, values: Invocation["values"],

@@ -8,10 +8,9 @@ import { listeningOrigin } from "#core/networks.ts";
 import { createSystem, isoOrNull } from "#core/system.ts";
 import type { Storage } from "#storage/storage.ts";
 import {
-  chooseAccount, table, text, UsageError, withStorage, type Command, type Invocation,
+  ACCOUNT, table, text, UsageError, withAccount, type Command, type Invocation,
 } from "./command.ts";
 
-const account = { account: { type: "string" } } as const;
 const OPERATOR = { userId: null, role: "owner" } as const;
 
 /** What is open at a server ends with its next look at who may. */
@@ -31,11 +30,17 @@ function readRole(values: Invocation["values"]): Role {
   return role;
 }
 
-async function findUser(users: Users, accountId: number, email: string): Promise<User> {
-  const user = (await users.list(accountId)).find((one) => one.email === email);
-  if (!user) throw new Error(`the account has no member ${email}`);
-  return user;
-}
+/** With the member of the account that is meant. */
+const withMember = <T>(
+  invocation: Invocation, work: (user: User, users: Users) => Promise<T>,
+): Promise<T> =>
+  withAccount(invocation, async ({ id }, _accounts, storage) => {
+    const users = usersOf(storage);
+    const email = readEmail(invocation.positionals);
+    const user = (await users.list(id)).find((one) => one.email === email);
+    if (!user) throw new Error(`the account has no member ${email}`);
+    return work(user, users);
+  });
 
 /** Where people reach the server, as far as it is known here. */
 const originOf = (config: Invocation["config"]): string => config.PARLEY_PUBLIC_URL
@@ -48,14 +53,13 @@ const invite: Command = {
   takes: "EMAIL --role ROLE [--account ID]",
   summary: "Print a link with which somebody becomes a member; it works once, for a week",
   words: 1,
-  options: { ...account, role: { type: "string" } },
-  run: ({ config, values, positionals }) => {
-    const [email, role] = [readEmail(positionals), readRole(values)];
-    return withStorage(config, async (storage, accounts) => {
-      const { id: accountId } = await chooseAccount(accounts, values);
+  options: { ...ACCOUNT, role: { type: "string" } },
+  run: (invocation) => {
+    const [email, role] = [readEmail(invocation.positionals), readRole(invocation.values)];
+    return withAccount(invocation, async ({ id: accountId }, _accounts, storage) => {
       const { token } = await usersOf(storage).invite(
         { accountId, email, role, manager: OPERATOR, by: BY_OPERATOR });
-      return shown(joinLink(originOf(config), token));
+      return shown(joinLink(originOf(invocation.config), token));
     });
   },
 };
@@ -64,10 +68,9 @@ const list: Command = {
   name: "user list",
   takes: "[--account ID]",
   summary: "List the members of an account",
-  options: account,
-  run: ({ config, values }) =>
-    withStorage(config, async (storage, accounts) => {
-      const { id } = await chooseAccount(accounts, values);
+  options: ACCOUNT,
+  run: (invocation) =>
+    withAccount(invocation, async ({ id }, _accounts, storage) => {
       const rows = (await usersOf(storage).list(id)).map((user) => ({
         user_id: user.id, email: user.email, name: user.name, role: user.role,
         last_sign_in_at: isoOrNull(user.seenAt),
@@ -82,15 +85,12 @@ const reset: Command = {
   takes: "EMAIL [--account ID]",
   summary: "Print a link with which a member sets a new password; it works once, for a day",
   words: 1,
-  options: account,
-  run: ({ config, values, positionals }) =>
-    withStorage(config, async (storage, accounts) => {
-      const { id: accountId } = await chooseAccount(accounts, values);
-      const users = usersOf(storage);
-      const { id: userId } = await findUser(users, accountId, readEmail(positionals));
+  options: ACCOUNT,
+  run: (invocation) =>
+    withMember(invocation, async ({ accountId, id: userId }, users) => {
       const { token } = await users.resetPassword(
         { accountId, userId, manager: OPERATOR, by: BY_OPERATOR });
-      return shown(joinLink(originOf(config), token));
+      return shown(joinLink(originOf(invocation.config), token));
     }),
 };
 
@@ -99,12 +99,9 @@ const remove: Command = {
   takes: "EMAIL [--account ID]",
   summary: "Remove a member; sessions end at once",
   words: 1,
-  options: account,
-  run: ({ config, values, positionals }) =>
-    withStorage(config, async (storage, accounts) => {
-      const { id: accountId } = await chooseAccount(accounts, values);
-      const users = usersOf(storage);
-      const { id: userId, email } = await findUser(users, accountId, readEmail(positionals));
+  options: ACCOUNT,
+  run: (invocation) =>
+    withMember(invocation, async ({ accountId, id: userId, email }, users) => {
       await users.remove({ accountId, userId, manager: OPERATOR, by: BY_OPERATOR });
       return { value: { user_id: userId, removed: true }, text: `${email} is no member any more` };
     }),
