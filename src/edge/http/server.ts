@@ -172,10 +172,9 @@ function readOnceAdmitted(
 function readForm(
   exchange: Exchange,
   request: HttpRequest,
-  upload: NonNullable<HttpRoute["upload"]>,
-  handle: HttpRoute["handle"],
+  { upload, handle }: Required<Pick<HttpRoute, "upload" | "handle">>,
   { uploadsMax, newRequestId }: HttpServerOptions,
-  underWay: UnderWay,
+  run: Handlers["run"],
 ): Take {
   const bytesMax = upload.fileBytesMax + LIMITS.multipartOverheadBytesMax;
   if (uploadsUnderWay >= uploadsMax) {
@@ -211,7 +210,7 @@ function readForm(
     reader.write(chunk);
     if (!isLast) return;
     reader.end().then(
-      (form) => run(exchange, { ...request, form }, handleWhole, underWay),
+      (form) => run(exchange, { ...request, form }, handleWhole),
       (error: unknown) => exchange.fail(error));
   };
 }
@@ -246,45 +245,50 @@ function createRequestReader(options: HttpServerOptions): RequestReader {
   };
 }
 
-/** The handlers that are at work, by their promises. */
-type UnderWay = Set<Promise<void>>;
-
-function run(
-  exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"], underWay: UnderWay,
-): void {
-  exchange.request = request;
-  // uWebSockets.js closes a connection that sends its next request before the answer to this one,
-  // as soon as it has read so far: what changes something begins after that, so that no request
-  // has its effect and loses its answer.
-  if (!SAFE_METHODS.has(request.method)) {
-    setImmediate(() => {
-      if (!exchange.finished) work(exchange, request, handle, underWay);
-    });
-  } else work(exchange, request, handle, underWay);
-}
-
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
-function work(
-  exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"], underWay: UnderWay,
-): void {
-  try {
-    const reply = handle(request);
-    if (reply instanceof Promise) {
-      const answered = reply
-        .then((value) => exchange.reply(value))
-        .catch((error: unknown) => exchange.fail(error))
-        .finally(() => underWay.delete(answered));
-      underWay.add(answered);
-    } else exchange.reply(reply);
-  } catch (error) {
-    exchange.fail(error);
-  }
+interface Handlers {
+  run(exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"]): void;
+  /** Resolves when none is at work. */
+  settled(): Promise<void>;
+}
+
+function createHandlers(): Handlers {
+  const underWay = new Set<Promise<void>>();
+  const work: Handlers["run"] = (exchange, request, handle) => {
+    try {
+      const reply = handle(request);
+      if (reply instanceof Promise) {
+        const answered = reply
+          .then((value) => exchange.reply(value))
+          .catch((error: unknown) => exchange.fail(error))
+          .finally(() => underWay.delete(answered));
+        underWay.add(answered);
+      } else exchange.reply(reply);
+    } catch (error) {
+      exchange.fail(error);
+    }
+  };
+  return {
+    run: (exchange, request, handle) => {
+      exchange.request = request;
+      if (SAFE_METHODS.has(request.method)) return work(exchange, request, handle);
+      // uWebSockets.js closes a connection that sends its next request before the answer to this
+      // one, as soon as it has read so far: what changes something begins after that, so that no
+      // request has its effect and loses its answer.
+      setImmediate(() => {
+        if (!exchange.finished) work(exchange, request, handle);
+      });
+    },
+    settled: async () => {
+      while (underWay.size > 0) await Promise.all(underWay);
+    },
+  };
 }
 
 /** The one wrapper of every route: what it opens is answered exactly once, whatever happens. */
 function createOpener(
-  options: HttpServerOptions, readRequest: RequestReader, underWay: UnderWay,
+  options: HttpServerOptions, readRequest: RequestReader, run: Handlers["run"],
 ) {
   return (route: Omit<HttpRoute, "method">) => {
     const paramCount = (route.pattern.match(/:/g) ?? []).length;
@@ -298,17 +302,17 @@ function createOpener(
         exchange.request = request;
         const expectsBody = request.headers["content-length"] !== undefined
           || request.headers["transfer-encoding"] !== undefined;
-        if (!expectsBody) return run(exchange, request, route.handle, underWay);
         const { upload, handle } = route;
+        if (!expectsBody) return run(exchange, request, handle);
         if (upload && /^multipart\/form-data\b/i.test(request.headers["content-type"] ?? "")) {
           return readOnceAdmitted(raw, exchange, upload.admit(request), () =>
-            readForm(exchange, request, upload, handle, options, underWay));
+            readForm(exchange, request, { upload, handle }, options, run));
         }
         if (Number(request.headers["content-length"] ?? 0) > route.bodyBytesMax) {
           throw new Fault(413, "The request body is too large.");
         }
         readBody(raw, exchange, route.bodyBytesMax, (body) =>
-          run(exchange, { ...request, body }, route.handle, underWay));
+          run(exchange, { ...request, body }, handle));
       } catch (error) {
         if (isFramingFault(error)) exchange.fail(error, { close: "at once" });
         else exchange.refuse(error);
@@ -372,8 +376,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
 
   const readRequest = createRequestReader(options);
-  const underWay: UnderWay = new Set();
-  const open = createOpener(options, readRequest, underWay);
+  const handlers = createHandlers();
+  const open = createOpener(options, readRequest, handlers.run);
 
   return {
     route: (route) => {
@@ -394,9 +398,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       if (listening) uWS.us_listen_socket_close(listening);
       listening = null;
     },
-    answered: async () => {
-      while (underWay.size > 0) await Promise.all(underWay);
-    },
+    answered: handlers.settled,
     close: () => {
       if (!isClosed) app.close();
       isClosed = true;

@@ -275,8 +275,7 @@ function columnsOf(profile: Profile): AssistantColumns {
 /** Returns the profile, now known to be whole, or throws naming every field at fault. */
 async function judge(
   { store, phoneNumbers, catalogs, references }: AssistantOptions,
-  accountId: number,
-  current: Assistant | null,
+  { accountId, id }: { accountId: number; id: number | null },
   next: Partial<Profile>,
   given: Given,
   schemaErrors: FieldErrors,
@@ -284,8 +283,9 @@ async function judge(
   const errors = await findErrors(
     {
       accountId,
-      assistantId: current?.id ?? null,
-      sent: (...fields: Field[]) => !current || fields.some((field) => given[field] !== undefined),
+      assistantId: id,
+      sent: (...fields: Field[]) =>
+        id === null || fields.some((field) => given[field] !== undefined),
       next,
       catalogs,
       references,
@@ -336,7 +336,7 @@ async function createAssistant(
   const next = { ...defaults(), ...firstChoices(chosen, catalogs, references), ...chosen };
   // What was sent and is wrong is judged once.
   for (const field of Object.keys(schemaErrors)) delete next[field as Field];
-  const profile = await judge(options, accountId, null, next, given, schemaErrors);
+  const profile = await judge(options, { accountId, id: null }, next, given, schemaErrors);
   const [uuid, now] = [system.uuid(), system.now()];
   const columns = columnsOf(profile);
   const settings = keptSettings(options, { accountId, uuid }, profile, []);
@@ -366,7 +366,7 @@ async function changed(
     ? modeDefaults(given.mode, before, options.references)
     : {};
   const next = { ...before, ...reset, ...normalized(given) };
-  const profile = await judge(options, current.accountId, current, next, given, schemaErrors);
+  const profile = await judge(options, current, next, given, schemaErrors);
   const settings = given.tools === undefined
     ? settingsOf(profile)
     : keptSettings(options, current, profile, before.tools);

@@ -194,9 +194,13 @@ function controlRoutes({ calls, shared }: LiveCallOptions): Route[] {
   ];
 }
 
-async function callOf(
-  options: LiveCallOptions, http: HttpRequest,
-): Promise<{ caller: Caller; callId: number }> {
+/** Who has opened a socket, and of which call. */
+interface Opened {
+  caller: Caller;
+  callId: number;
+}
+
+async function callOf(options: LiveCallOptions, http: HttpRequest): Promise<Opened> {
   const caller = await options.identify(http);
   const id = http.params[0] ?? "";
   if (!/^\d{1,15}$/.test(id)) throw new Fault(404, NOT_FOUND);
@@ -206,7 +210,7 @@ async function callOf(
 
 /** WS /user/calls/{id}/socket: the call's stream and the commands of its operator. */
 export function callSocket(options: LiveCallOptions): SocketRoute {
-  const { streams, log } = options;
+  const { streams } = options;
   return {
     pattern: `${API_ROOT}/user/calls/:id/socket`,
     errorShape: "message",
@@ -221,7 +225,7 @@ export function callSocket(options: LiveCallOptions): SocketRoute {
         let last = Promise.resolve();
         return {
           message: (text) => {
-            last = last.then(() => handle(options, caller, callId, session, text, log));
+            last = last.then(() => handle(options, { caller, callId }, session, text));
           },
           drained: () => session.drained(),
           closed: () => session.closed(),
@@ -233,12 +237,10 @@ export function callSocket(options: LiveCallOptions): SocketRoute {
 
 /** Never rejects: what a command threw is answered as an `error` frame. */
 async function handle(
-  { shared, isInForce, mayAnswer }: LiveCallOptions,
-  caller: Caller,
-  callId: number,
+  { shared, isInForce, mayAnswer, log }: LiveCallOptions,
+  { caller, callId }: Opened,
   session: SocketSession,
   text: string,
-  log: Logger,
 ): Promise<void> {
   let echo: { request_id?: string } = {};
   try {
