@@ -10,10 +10,10 @@ import type {
 import type { AnsweredBy, EndReason } from "#features/calls/records/records.ts";
 import type { CallSession, SessionOptions, Successor } from "./brain.ts";
 import {
-  reduceTimers, TIMERS_START, type TimerAction, type TimerEvent, type TimerSettings,
+  reduceTimers, TimeBounds, TIMERS_START, type TimerAction, type TimerEvent,
 } from "./turns/call-timers.ts";
 import { Channel } from "./channel.ts";
-import { TimeBounds, type Elsewhere } from "./turns/elsewhere.ts";
+import type { Elsewhere } from "./turns/elsewhere.ts";
 import { MachineWatch } from "./turns/machine-watch.ts";
 import { goodbyeOf, silenceNote, type VoiceSettings } from "./settings.ts";
 import { FAILURES_MAX, Speech } from "./speech.ts";
@@ -43,7 +43,6 @@ export class RealtimeSession implements CallSession {
   readonly channel: Channel;
   readonly #options: RealtimeOptions;
   #settings: VoiceSettings;
-  #timerSettings: TimerSettings;
   #synthesizer: Synthesizer | null;
   /** Null until the call is answered, as the machine. */
   #model: SpeechToSpeechSession | null = null;
@@ -71,7 +70,6 @@ export class RealtimeSession implements CallSession {
     this.#options = options;
     this.#settings = options.settings;
     this.#bounds = new TimeBounds(options.durationMaxMs);
-    this.#timerSettings = this.#bounds.of(options.settings);
     this.#synthesizer = options.synthesizer;
     this.channel = new Channel(options, {
       answered: () => this.#answered(),
@@ -144,7 +142,6 @@ export class RealtimeSession implements CallSession {
   comeBack(durationMaxMs: number): void {
     this.#elsewhere = "no";
     this.#bounds.comeBack(this.channel.nowMs(), durationMaxMs);
-    this.#timerSettings = this.#bounds.of(this.#settings);
     this.#reduceTimers({ kind: "activity" });
   }
 
@@ -154,14 +151,12 @@ export class RealtimeSession implements CallSession {
     this.#elsewhere = "yes";
     this.#model?.interrupt(null);
     this.#bounds.leave(this.channel.nowMs());
-    this.#timerSettings = this.#bounds.of(this.#settings);
     this.#onAside();
   }
 
   become({ settings, greeting, synthesizer, instructions, functions }: Successor): void {
     if (this.channel.isOver) return;
     this.#settings = settings;
-    this.#timerSettings = this.#bounds.of(settings);
     if (this.#synthesizer) this.#synthesizer = synthesizer ?? this.#synthesizer;
     this.#model?.instruct(instructions, functions);
     if (greeting.trim() !== "") this.say(greeting);
@@ -375,8 +370,8 @@ export class RealtimeSession implements CallSession {
   }
 
   #reduceTimers(event: TimerEvent): TimerAction | null {
-    const nowMs = this.channel.nowMs();
-    const { state, action } = reduceTimers(this.#timerSettings, this.#timers, event, nowMs);
+    const [bounds, nowMs] = [this.#bounds.of(this.#settings), this.channel.nowMs()];
+    const { state, action } = reduceTimers(bounds, this.#timers, event, nowMs);
     this.#timers = state;
     return action;
   }

@@ -5,7 +5,7 @@ import type { Synthesizer, Transcriber, TranscriptEvent } from "#providers/speec
 import type { EndReason } from "#features/calls/records/records.ts";
 import type { CallSession, SessionOptions, Successor } from "./brain.ts";
 import { Channel } from "./channel.ts";
-import { TimeBounds } from "./turns/elsewhere.ts";
+import { TimeBounds } from "./turns/call-timers.ts";
 import { goodbyeOf, type VoiceSettings } from "./settings.ts";
 import { FAILURES_MAX, Speech, type SpeechKind } from "./speech.ts";
 import { openSpeechInput, type SpeechInput } from "./speech-input.ts";

@@ -20,14 +20,45 @@ export type TimerSettings = Pick<
   durationReason: "max_duration" | "balance";
 };
 
-/** The money may last for less time than the settings allow. */
-export function timerSettingsOf(settings: VoiceSettings, durationMaxMs: number): TimerSettings {
-  const { keypad, maxDurationMs, maxInitialSilenceMs, maxSilenceMs, reengageEveryMs } = settings;
+/** The money may last for less time than the settings allow, to which time elsewhere is added. */
+export function timerSettingsOf(
+  settings: VoiceSettings, durationMaxMs: number, elsewhereMs = 0,
+): TimerSettings {
+  const { keypad, maxInitialSilenceMs, maxSilenceMs, reengageEveryMs } = settings;
+  const maxDurationMs = settings.maxDurationMs + elsewhereMs;
   return {
     keypad, maxInitialSilenceMs, maxSilenceMs, reengageEveryMs,
     maxDurationMs: Math.min(maxDurationMs, durationMaxMs),
     durationReason: durationMaxMs < maxDurationMs ? "balance" : "max_duration",
   };
+}
+
+/** The bounds of a call in time: its settings and its money, but for when it is elsewhere. */
+export class TimeBounds {
+  #durationMaxMs: number;
+  /** Time elsewhere is none of the assistant's. */
+  #elsewhereMs = 0;
+  #sinceMs: number | null = null;
+
+  constructor(durationMaxMs: number) {
+    this.#durationMaxMs = durationMaxMs;
+  }
+
+  of(settings: VoiceSettings): TimerSettings {
+    const bounds = timerSettingsOf(settings, this.#durationMaxMs, this.#elsewhereMs);
+    // Whoever has the call elsewhere has bounds of its own.
+    return this.#sinceMs === null ? bounds : { ...bounds, maxDurationMs: Infinity };
+  }
+
+  leave(nowMs: number): void {
+    this.#sinceMs ??= nowMs;
+  }
+
+  comeBack(nowMs: number, durationMaxMs: number): void {
+    if (this.#sinceMs !== null) this.#elsewhereMs += nowMs - this.#sinceMs;
+    this.#sinceMs = null;
+    this.#durationMaxMs = durationMaxMs;
+  }
 }
 
 export interface TimerState {
