@@ -18,7 +18,7 @@ import {
   BESIDE, databasePath, lockBackups, PACKED, removeStaged, STAGING,
 } from "#storage/engines/sqlite/database.ts";
 import {
-  isRestoring, keptName, putInPlace, stageRestore,
+  isRestoring, keptName, putInPlace, refuseMounted, stageRestore,
 } from "#storage/engines/sqlite/restoring.ts";
 
 /** Files that may grow while they are packed: recordings of calls in progress. */
@@ -209,6 +209,7 @@ export async function restoreArchive(
   const dataDir = config.PARLEY_DATA_DIR;
   const isAlone = isDatabase(source);
   const database = basename(databasePath(""));
+  if (!isAlone) refuseMounted(dataDir, REPLACED);
   const folder = stageRestore(dataDir);
   try {
     if (isAlone) copyFileSync(source, join(folder, database));

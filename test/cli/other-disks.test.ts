@@ -111,11 +111,11 @@ test("[OP285] what a disk of its own has at its root, as lost+found, is no file:
 
 const mayNotMount = spawnSync("unshare", ["-m", "true"]).status !== 0;
 
-/** What the script printed where a disk is mounted at `place`; `$@` is the command. */
-function withMounted(place: string, options: string, dataDir: string, script: string): string {
+/** What the script printed where something is mounted at `place`; `$@` is the command. */
+function withMounted(place: string, what: string, dataDir: string, script: string): string {
   const { stdout, stderr } = spawnSync(
     "unshare",
-    ["-m", "sh", "-c", `mount -t tmpfs -o ${options} none "$0" && exec 2>&1; ${script}`, place,
+    ["-m", "sh", "-c", `mount ${what} "$0" && exec 2>&1; ${script}`, place,
       process.execPath, CLI],
     { encoding: "utf8", env: { PATH: process.env.PATH, PARLEY_DATA_DIR: dataDir } });
   assert.equal(stderr, "");
@@ -132,7 +132,7 @@ test("[CL160] a restore where a folder is mounted says to unmount it, and goes o
   const restored = newDir();
   const mounted = join(restored, "recordings");
   mkdirSync(mounted);
-  const said = withMounted(mounted, "rw", restored,
+  const said = withMounted(mounted, `--bind ${newDir()}`, restored,
     `"$@" restore ${archive}; "$@" key list; umount "$0"; "$@" account list`);
   const refused = `parley: ${mounted} is mounted, so it cannot be moved aside: unmount it, and the `
     + "next command or start goes on with the restore\n";
@@ -141,6 +141,20 @@ test("[CL160] a restore where a folder is mounted says to unmount it, and goes o
   assert.equal(readFileSync(join(mounted, "one.wav"), "utf8"), "sound");
 
   const readOnly = newDir();
-  assert.equal(withMounted(readOnly, "ro", dataDir, '"$@" backup "$0/all.tar.gz"'),
+  assert.equal(withMounted(readOnly, "-t tmpfs -o ro none", dataDir, '"$@" backup "$0/all.tar.gz"'),
     `parley: ${readOnly}/all.tar.gz cannot be written: it is on a file system that is only read\n`);
+});
+
+test("[CL162] a restore into a folder of which a part is another disk is refused before anything is moved: the server goes on with what was there", { skip: mayNotMount }, async () => {
+  const [dataDir, source] = [await folderWithAccount(), await folderWithAccount()];
+  const archive = join(newDir(), "all.tar.gz");
+  assert.equal((await parley(source, ["backup", archive])).code, 0);
+  const mounted = join(dataDir, "recordings");
+  mkdirSync(mounted);
+  const names = readdirSync(dataDir);
+  const said = withMounted(mounted, "-t tmpfs none", dataDir,
+    `"$@" restore --force ${archive}; "$@" account list`);
+  assert.match(said, new RegExp(
+    `^parley: ${mounted} is mounted, so it cannot be moved aside: unmount it and try again\naccount_id`));
+  assert.deepEqual(readdirSync(dataDir).filter((name) => !names.includes(name)), []);
 });

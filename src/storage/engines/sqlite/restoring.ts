@@ -2,7 +2,8 @@
 // meanwhile leaves the old folder or, once it is next opened, all of the new one: what is to be
 // moved is written down first, and whoever takes the folder's lock does what is left of it.
 import {
-  existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync,
+  existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync,
+  writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { flushAll, flushFolder, makeFolder, settleFile } from "#core/disk.ts";
@@ -27,6 +28,15 @@ export const isRestoring = (dataDir: string): boolean => existsSync(join(dataDir
 /** What is kept of a database goes on fitting its log. */
 export const keptName = (name: string, stamp: string): string =>
   name.replace(/^(.*?)(-wal|-shm)?$/, `$1.before-restore-${stamp}$2`);
+
+/** Throws where a disk is mounted, which cannot be moved aside: the folder stays as it is. */
+export function refuseMounted(dataDir: string, names: string[]): void {
+  const own = statSync(dataDir, { throwIfNoEntry: false })?.dev;
+  const mounted = names.map((name) => join(dataDir, name))
+    .find((place) => (lstatSync(place, { throwIfNoEntry: false })?.dev ?? own) !== own);
+  if (mounted === undefined) return;
+  throw new Error(`${mounted} is mounted, so it cannot be moved aside: unmount it and try again`);
+}
 
 /** An empty folder on the data folder's own disk, to unpack in; the caller has the lock. */
 export function stageRestore(dataDir: string): string {
