@@ -374,9 +374,13 @@ test("[SO45] sessions that the server does not let in keep nobody from reading a
     storage.accounts.createAccount({ name: "A", email: "", plan: "p", now: system.now() })));
   const sessions = async (purpose: string): Promise<number[]> =>
     (await database.query<{ pid: number }>(
-      "SELECT pid FROM pg_stat_activity WHERE usename = $1 AND application_name = $2",
+      "SELECT pid FROM pg_stat_activity WHERE usename = $1 AND application_name = $2 AND state = 'idle'",
       [role, `parley ${purpose}`])).map(({ pid }) => pid);
-  await askUntil(() => sessions("snapshots"), ({ length }) => length === 2);
+  // All are there, with those of the beats: of none that is ended below was it the only one.
+  for (const [purpose, count] of [
+    ["writes", LIMITS.databaseWriters + 1], ["reads", LIMITS.databaseReaders + 1],
+    ["snapshots", LIMITS.databaseSnapshots],
+  ] as const) await askUntil(() => sessions(purpose), ({ length }) => length === count);
   await database.query(`ALTER ROLE ${role} CONNECTION LIMIT 1 NOLOGIN`);
   for (const purpose of ["writes", "reads", "snapshots"]) {
     const [pid] = await sessions(purpose);
