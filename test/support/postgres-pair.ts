@@ -24,7 +24,13 @@ export async function startPostgresPair(): Promise<PostgresPair> {
   let primary = await startOwnPostgres();
   let standby = await follow(primary);
   const door = await openFrontDoor(() => primary.port);
-  let moved = Promise.resolve();
+  // What is asked of it and where it moves to: one after the other.
+  let last: Promise<unknown> = Promise.resolve();
+  const inLine = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = last.then(work);
+    last = done.catch(() => undefined);
+    return done;
+  };
   const move = async (): Promise<void> => {
     await primary.stop();
     await standby.query("SELECT pg_promote()");
@@ -34,11 +40,8 @@ export async function startPostgresPair(): Promise<PostgresPair> {
   };
   return {
     name: "postgres", port: door.port,
-    query: async (...asked) => {
-      await moved;
-      return primary.query(...asked);
-    },
-    failOver: () => (moved = move()),
+    query: (...asked) => inLine(() => primary.query(...asked)),
+    failOver: () => inLine(move),
     drop: async () => {
       await door.close();
       await Promise.all([primary.close(), standby.close()]);
