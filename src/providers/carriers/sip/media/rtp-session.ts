@@ -54,7 +54,6 @@ export interface RtpSession {
   /** 20 ms, every 20 ms; the array is not kept. */
   send(pcm: Int16Array): void;
   sendDtmf(digits: string): void;
-  stats(): { received: number; lost: number; jitterMs: number; sent: number };
   /** A key has come in a message of the signalling. */
   receiveInfoKey(digit: string): void;
   /** Counts both directions; null before a codec is agreed on. */
@@ -197,11 +196,6 @@ class Session implements RtpSession {
 
   receiveInfoKey(digit: string): void {
     this.#keysIn.receiveMessage(digit);
-  }
-
-  stats(): ReturnType<RtpSession["stats"]> {
-    const { received, lost, jitter } = this.#reports.reception;
-    return { received, lost, jitterMs: jitter.ms, sent: this.#sent };
   }
 
   quality(): LegQuality | null {
