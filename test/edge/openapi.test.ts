@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { test } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { documentOf, operationsOf, type Schema } from "#support/document.ts";
-import { startTestServer } from "#support/server.ts";
+import { newAssistant, startTestServer } from "#support/server.ts";
 
 const document = await documentOf();
 const operations = operationsOf(document);
@@ -55,6 +55,28 @@ test("[OA82] every operation names the statuses it can answer with and the body 
     const [first] = Object.values(document.paths[alias] ?? {});
     assert.equal(first?.deprecated, true, alias);
   }
+});
+
+test("[OA88] what is changed by row, by too many at once, answers 409, and the document says so", async () => {
+  const toggles = ["webhook", "inbound-webhook", "conversation-ended-webhook"].flatMap((name) =>
+    [`/user/assistants/enable-${name}`, `/user/assistants/disable-${name}`]);
+  const named = ["/user/assistant/{id}", "/user/tools/{id}", ...toggles, "/user/tools/{id}/refresh"];
+  for (const path of named) {
+    const { post, put, patch } = document.paths[path] ?? {};
+    for (const operation of post ? [post] : [put, patch]) assert.ok(operation?.responses["409"], path);
+  }
+  const server = await startTestServer();
+  const { id } = await newAssistant(server);
+  // What the document does not have is refused by `server.call`.
+  const answers = await Promise.all(Array.from({ length: 80 }, (_, at) =>
+    server.call("PUT", `/user/assistant/${id}`, { body: { max_duration: 100 + at } })));
+  const refused = answers.filter(({ status }) => status !== 200);
+  for (const { status, body } of refused) {
+    assert.deepEqual([status, body], [
+      409, { message: "The assistant is being changed by others. Please try again." },
+    ]);
+  }
+  await server.close();
 });
 
 test("[OA87] what needs a file is sent as a form alone, and the file is required", () => {

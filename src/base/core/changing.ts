@@ -2,6 +2,9 @@
 // features whose rows several people and programs change.
 import { Fault } from "./faults.ts";
 
+/** What the OpenAPI document says of it, beside each operation that changes so. */
+export const LOST_TOO_OFTEN = { 409: { description: "Others are changing it: please try again" } };
+
 /** A change loses its race only to changes that won theirs. */
 const ATTEMPTS_MAX = 32;
 

@@ -1,6 +1,7 @@
 // The wire of assistants: lists, create, read, change, delete and the webhook toggles. The schemas
 // of the bodies are in settings.ts, the shapes of the answers in wire.ts.
 import { Type, type TObject } from "@sinclair/typebox";
+import { LOST_TOO_OFTEN } from "#core/changing.ts";
 import { Fault } from "#core/faults.ts";
 import { about, errorsOf, HttpsUrl, HttpUrl, OneOf } from "#core/schema.ts";
 import { IdOf, listOf, MessageSchema } from "#http/answers.ts";
@@ -138,7 +139,7 @@ function changeRoute(options: AssistantRouteOptions, method: "PUT" | "PATCH"): R
     notFound: NOT_FOUND,
     params,
     body: UpdateBody,
-    responses: { 200: { description: "Changed", schema: SavedSchema } },
+    responses: { 200: { description: "Changed", schema: SavedSchema }, ...LOST_TOO_OFTEN },
     handle: async ({ caller, id, body }) => {
       const assistant = await assistants.update(caller.accountId, id, body, errorsOf(body));
       const warnings = await findWarnings(assistant, catalogs, capabilities);
@@ -222,6 +223,7 @@ function webhookRoutes({ assistants }: AssistantRouteOptions): Route[] {
     responses: {
       200: { description: "Done; data is an empty array", schema: Toggled },
       404: missing,
+      ...LOST_TOO_OFTEN,
     },
   });
   return WEBHOOKS.flatMap(({ path, kind, enableBody, enabled, disabled }) => [

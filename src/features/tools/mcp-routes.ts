@@ -1,5 +1,6 @@
 // The wire of tools that MCP servers have: a server's list, and a tool described anew.
 import { Type } from "@sinclair/typebox";
+import { LOST_TOO_OFTEN } from "#core/changing.ts";
 import { about, HttpUrl, named } from "#core/schema.ts";
 import { dataOf, IdOf, listOf, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -60,6 +61,7 @@ export function mcpRoutes(servers: McpServers): Route[] {
       responses: {
         200: { description: "As it is now", schema: savedOf(ToolSchema) },
         422: { description: "It is of no MCP server, or its server has it no more" },
+        ...LOST_TOO_OFTEN,
       },
       handle: async ({ caller, id }) => {
         const tool = await servers.refresh(caller.accountId, id);

@@ -1,5 +1,6 @@
 // The wire of mid-call tools. Records travel unwrapped, changes under `data`, as the contract says.
 import { Type, type Static } from "@sinclair/typebox";
+import { LOST_TOO_OFTEN } from "#core/changing.ts";
 import { LIMITS } from "#core/limits.ts";
 import { about, collectingErrors, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
@@ -203,7 +204,7 @@ function writeRoutes(tools: Tools): Route[] {
         summary: "Change a tool",
         description: "Only what is sent changes; headers, schema and static fields as a whole.",
         body: UpdateBody,
-        responses: { 200: { description: "Changed", schema: SavedSchema } },
+        responses: { 200: { description: "Changed", schema: SavedSchema }, ...LOST_TOO_OFTEN },
         handle: async ({ caller, id, body }) => {
           const before = await tools.find(caller.accountId, id);
           if (!before) throw toolNotFound();
