@@ -24,8 +24,7 @@ interface FolderFilesOptions {
 const INCOMING = ".incoming";
 const READ_BYTES = 256 * 1024;
 
-const codeOf = (error: unknown): string | undefined => (error as { code?: string }).code;
-const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT";
+const isMissing = (error: unknown): boolean => (error as { code?: string }).code === "ENOENT";
 
 async function openIfThere(path: string): Promise<FileHandle | null> {
   try {
@@ -36,8 +35,10 @@ async function openIfThere(path: string): Promise<FileHandle | null> {
   }
 }
 
+type Duplicate = (from: string, to: string) => Promise<void>;
+
 /** A second name is enough where the file system has them, and both are in one. */
-async function duplicate(from: string, to: string): Promise<void> {
+async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
   } catch (error) {
@@ -74,7 +75,9 @@ async function sweepIncoming(
 }
 
 /** `incoming` is in the same file system as the target, else this throws EXDEV. */
-async function settle(localPath: string, incoming: string, target: string): Promise<void> {
+async function settle(
+  duplicate: Duplicate, localPath: string, incoming: string, target: string,
+): Promise<void> {
   for (const path of [target, incoming]) await addFolder(dirname(path));
   try {
     await duplicate(localPath, incoming);
@@ -112,13 +115,13 @@ export function createFolderFiles(options: FolderFilesOptions): Files {
   return {
     place: root,
     put: async (name, localPath) => {
-      const through = (folder: string) =>
-        settle(localPath, join(incomingOf(folder), system.uuid()), pathOf(name));
+      const through = (folder: string, duplicate: Duplicate) =>
+        settle(duplicate, localPath, join(incomingOf(folder), system.uuid()), pathOf(name));
       try {
-        await through("");
-      } catch (error) {
-        if (codeOf(error) !== "EXDEV") throw error;
-        await through(dirname(name));
+        await through("", link);
+      } catch {
+        // No disk but the file's own, which may be neither of the two, has to have room for it.
+        await through(dirname(name), linkOrCopy);
       }
     },
     fetch: async (name, localPath) => {

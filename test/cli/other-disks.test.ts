@@ -158,3 +158,21 @@ test("[CL162] a restore into a folder of which a part is another disk is refused
     `^parley: ${mounted} is mounted, so it cannot be moved aside: unmount it and try again\naccount_id`));
   assert.deepEqual(readdirSync(dataDir).filter((name) => !names.includes(name)), []);
 });
+
+const PUT = `
+import { createSystem } from "#core/system.ts";
+import { createFolderFiles } from "#files/folder.ts";
+const files = createFolderFiles({ root: process.env.PARLEY_DATA_DIR, system: createSystem() });
+await files.put("recordings/one.wav", process.argv[1]);
+`;
+
+test("[OP287] a recording comes to its folder on another disk where the data folder's own has no room for it", { skip: mayNotMount }, () => {
+  const [dataDir, other] = [newDir(), newDir()];
+  for (const folder of ["recordings", "scratch"]) mkdirSync(join(other, folder));
+  const sound = join(other, "scratch", "one.wav");
+  writeFileSync(sound, new Uint8Array(2 ** 20));
+  const said = withMounted(dataDir, "-t tmpfs -o size=64k none", dataDir,
+    `ln -s ${other}/* "$0" && "$1" --input-type=module -e '${PUT}' ${sound}`);
+  assert.equal(said, "");
+  assert.equal(statSync(join(other, "recordings", "one.wav")).ino, statSync(sound).ino);
+});
