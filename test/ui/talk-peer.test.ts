@@ -211,7 +211,7 @@ test("[UI1] a person opens the page, interrupts, is understood, answered and rec
   assert.equal(ended.status, "ended_by_customer");
   const { body } = await server.call("GET", `/user/calls/${id}`);
   const [greeting, question, answer] = body.transcript_entries;
-  assert.equal(greeting.interrupted, true);
+  assert.equal(greeting.interrupted, true, JSON.stringify(body.transcript_entries));
   assert.ok(GREETING.startsWith(greeting.text) && greeting.text.length < GREETING.length);
   assert.ok(isUnderstood(question.text), question.text);
   assert.equal(answer.text, "We open at nine o'clock.");
