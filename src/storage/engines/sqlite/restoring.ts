@@ -2,12 +2,10 @@
 // meanwhile leaves the old folder or, once it is next opened, all of the new one: what is to be
 // moved is written down first, and whoever takes the folder's lock does what is left of it.
 import {
-  existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync,
-  writeFileSync,
+  existsSync, linkSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { flushAll, flushFolder, makeFolder, settleFile } from "#core/disk.ts";
-import { StartFailure } from "#core/faults.ts";
 
 const JOURNAL = "restoring.json";
 const STAGING = ".restoring-";
@@ -29,13 +27,24 @@ export const isRestoring = (dataDir: string): boolean => existsSync(join(dataDir
 export const keptName = (name: string, stamp: string): string =>
   name.replace(/^(.*?)(-wal|-shm)?$/, `$1.before-restore-${stamp}$2`);
 
-/** Throws where a disk is mounted, which cannot be moved aside: the folder stays as it is. */
+/** Throws where something is mounted, which cannot be moved aside: the folder stays as it is. */
 export function refuseMounted(dataDir: string, names: string[]): void {
-  const own = statSync(dataDir, { throwIfNoEntry: false })?.dev;
   const mounted = names.map((name) => join(dataDir, name))
-    .find((place) => (lstatSync(place, { throwIfNoEntry: false })?.dev ?? own) !== own);
+    .find((place) => isMounted(place, dataDir));
   if (mounted === undefined) return;
   throw new Error(`${mounted} is mounted, so it cannot be moved aside: unmount it and try again`);
+}
+
+/** A mount may be of the same disk, and a subvolume, which can be moved, counts as another. */
+function isMounted(place: string, dataDir: string): boolean {
+  const second = join(dataDir, `${STAGING}link`);
+  try {
+    linkSync(place, second);
+    rmSync(second);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EXDEV";
+  }
 }
 
 /** An empty folder on the data folder's own disk, to unpack in; the caller has the lock. */
@@ -55,16 +64,6 @@ export function putInPlace(dataDir: string, staging: string, names: string[], st
   finishRestore(dataDir);
 }
 
-function moveAside(place: string, kept: string): void {
-  try {
-    renameSync(place, kept);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EBUSY") throw error;
-    throw new StartFailure(`${place} is mounted, so it cannot be moved aside: unmount it, and the next`
-      + " command or start goes on with the restore", { cause: error });
-  }
-}
-
 /** Does what a restore that died has left to do; the caller has the lock. */
 export function finishRestore(dataDir: string): void {
   const journal = join(dataDir, JOURNAL);
@@ -74,7 +73,7 @@ export function finishRestore(dataDir: string): void {
       const [place, incoming] = [join(dataDir, name), join(staging, name)];
       const hasCome = coming.includes(name) && !existsSync(incoming);
       if (hasCome) continue;
-      if (existsSync(place)) moveAside(place, join(dataDir, keptName(name, stamp)));
+      if (existsSync(place)) renameSync(place, join(dataDir, keptName(name, stamp)));
       if (existsSync(incoming)) renameSync(incoming, place);
     }
     // What has come to its place stays there, before nobody knows any more that it was to come.
