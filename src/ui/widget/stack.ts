@@ -21,6 +21,6 @@ export function stack(): void {
   }
 }
 
-/** Whether one of them greets just now, or is open. */
+/** Whether one of them is seen to greet just now, or to be open: a page may hide some of them. */
 export const isTaken = (): boolean => [...document.querySelectorAll(TAG)].some(({ shadowRoot }) =>
-  !!shadowRoot?.querySelector(".greeting:not([hidden]), .panel[open]"));
+  !!shadowRoot?.querySelector(".greeting:not([hidden]), .panel[open]")?.getClientRects().length);

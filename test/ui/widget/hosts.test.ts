@@ -112,6 +112,18 @@ test("[WG295] of several assistants that greet by themselves one does at a time,
   });
 });
 
+test("[WG306] an assistant that the page hides by its styles keeps no other from greeting", { skip }, async () => {
+  const settings = (text: string) =>
+    ({ widget_settings: { greeting: { text, after_seconds: 0 } } });
+  const { uuid: other } = await newAssistant(server, settings("Or may we?"));
+  await withWidget({ ...LAX, settings: settings("May we help you?") }, async ({ page }) => {
+    await page.getByRole("button", { name: "May we help you?" }).waitFor();
+    await page.addStyleTag({ content: "assistant-chat:first-of-type { display: none }" });
+    await addTag(page, other, "body");
+    await page.getByRole("button", { name: "Or may we?" }).click();
+  });
+});
+
 test("[WG236] a widget that is taken out of the page lets go of its stream, and goes on when it is put back", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const reply = held(2);
