@@ -69,6 +69,22 @@ test("[DB715] lists no event keeps current no longer show what was deleted elsew
   });
 });
 
+test("[DB730] whoever comes back to a list has it loaded once", { skip }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    await go("/tools");
+    await page.waitForLoadState("networkidle");
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    const answered = page.waitForResponse(/user\/tools/);
+    await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"));
+      dispatchEvent(new Event("focus"));`);
+    await answered;
+    await go("/assistants");
+    await page.waitForLoadState("networkidle");
+    assert.equal(asked.filter((path) => path.endsWith("/tools")).length, 1);
+  });
+});
+
 /** As behind a proxy that passes no upgrade on. */
 const NO_SOCKETS = `
   window.WebSocket = class extends EventTarget {

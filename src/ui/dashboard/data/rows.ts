@@ -63,9 +63,8 @@ export function usePages<T>(
     return () => pages.close();
   }, [pages]);
   const reload = useCallback(() => pages.reload(), [pages]);
-  const reloadSoon = useCalmly(reload);
-  useEvents(changedBy, reloadSoon);
-  useFocusReload(reloadSoon);
+  useEvents(changedBy, useCalmly(reload));
+  useFocusReload(reload);
   useRetry(pages.error, reload);
   return useMemo(() => ({
     count: pages.total,
