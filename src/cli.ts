@@ -2,6 +2,7 @@
 // The `parley` command: picks the command, reads its options, prints what it returns. The commands
 // themselves are in src/cli/. Everything here is safe while a server runs on the same data folder.
 import "./require-node.js";
+import { isatty } from "node:tty";
 import { parseArgs } from "node:util";
 import { accountCommands } from "./cli/accounts.ts";
 import { UsageError, type Command } from "./cli/command.ts";
@@ -155,4 +156,6 @@ if (process.argv[2] !== "serve") {
     process.exit(1);
   });
 }
+// As for the server: Node undoes what `nohup` has set.
+if (!isatty(0) && !isatty(1)) process.on("SIGHUP", () => undefined);
 process.exitCode = await main(process.argv.slice(2));

@@ -4,12 +4,13 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync, rmSync, truncateSync } from "node:fs";
+import { createServer, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { askUntil } from "#support/asking.ts";
 import { freePorts } from "#support/free-ports.ts";
-import { CLI, MAIN, startProcess } from "#support/process.ts";
+import { CLI, MAIN, parley, startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
 /** More than the database has. */
@@ -55,6 +56,24 @@ test("[OP291] a server without a terminal outlives SIGHUP, as under nohup", asyn
   assert.equal((await fetch(`${url}/livez`)).status, 200);
   child.kill("SIGTERM");
   assert.deepEqual(await exited, [0, null]);
+  rmSync(dataDir, { recursive: true });
+});
+
+test("[OP302] a command without a terminal outlives SIGHUP, as under nohup", async () => {
+  const dataDir = testDataDir();
+  assert.equal((await parley(dataDir, ["account", "create", "--name", "A"])).code, 0);
+  const database = createServer().listen(0, "127.0.0.1");
+  await once(database, "listening");
+  const { port } = database.address() as AddressInfo;
+  const moving = spawn(process.execPath, [CLI, "move", "--to", `postgres://a:b@127.0.0.1:${port}/c`], {
+    env: { PATH: process.env.PATH, PARLEY_DATA_DIR: dataDir }, stdio: ["ignore", "pipe", "ignore"],
+  });
+  const exited = once(moving, "exit");
+  const [socket] = await once(database, "connection") as [Socket];
+  moving.kill("SIGHUP");
+  database.close();
+  socket.destroy();
+  assert.deepEqual(await exited, [1, null]);
   rmSync(dataDir, { recursive: true });
 });
 
