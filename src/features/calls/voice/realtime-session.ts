@@ -394,7 +394,8 @@ export class RealtimeSession implements CallSession {
     if (this.#machine?.isDue(nowMs, this.#lastVoiceMs)) this.#leaveMessage();
     if (this.channel.isOver) return;
     // A machine chooses nothing: tones of its own are taken for keys.
-    if (this.#machine?.listener !== "machine") this.#watchKeys();
+    if (this.#machine?.listener === "machine") this.#reduceTimers({ kind: "forget_keys" });
+    else this.#watchKeys();
     this.#watchElsewhere();
     this.#watchHint();
     this.#watchSilence();

@@ -227,3 +227,16 @@ test("[CR580] tones of an answering machine that sound like keys do not break of
   assert.equal(call.reason(), "voicemail");
   assert.equal(call.interrupts.includes("message"), false);
 });
+
+test("[CR590] tones of an answering machine are no keys later on either, where the call goes on, and not on record", () => {
+  const call = answeredCall({
+    voicemail: { detects: true, message: "Please call us back.", ends: false },
+  });
+  call.publish({ kind: "answered_by", by: "machine" });
+  call.system.advance(5000);
+  call.reply("message", 4000);
+  call.system.advance(1000);
+  call.press("1");
+  call.system.advance(30_000);
+  assert.deepEqual([call.texts, call.recorded.filter((text) => text !== "")], [[], []]);
+});

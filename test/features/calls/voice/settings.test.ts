@@ -130,6 +130,20 @@ test("[VL86] a message is left also where the call goes on, which then answers w
   assert.equal(played.over?.reason, "customer_hung_up");
 });
 
+test("[CR590] tones of an answering machine that is left a message are no keys, where the call goes on too", () => {
+  const message = "This is Harbour Bikes. Please call back.";
+  const played = playCall({
+    steps: [
+      { say: "Please leave a message after the tone." }, { beepMs: 400 }, { waitMs: 1000 },
+      { dtmf: "1" }, { waitMs: 9000 }, { hangUp: true },
+    ],
+    settings: { voicemail: { detects: true, message, ends: false } }, beepAtMs: 5000, greeting: "",
+  });
+  assert.deepEqual(played.answeredBy, ["machine"]);
+  assert.deepEqual(played.questions, []);
+  assert.deepEqual(played.said.slice(1).map(({ text }) => text), [message]);
+});
+
 test("[VL27] keys: collected until the stop key or the timeout, then a turn of their own", () => {
   const played = playCall({
     steps: [

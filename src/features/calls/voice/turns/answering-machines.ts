@@ -1,6 +1,6 @@
 // Who has answered: a person, or a machine that is left a message. Part of the pure reducer in
 // turn-taker.ts.
-import { forgetTurn, hangUp, said, think, type Draft } from "./turn-draft.ts";
+import { forgetTurn, hangUp, said, think, timers, type Draft } from "./turn-draft.ts";
 
 /** A person who answers does not speak as long as this without a breath. */
 export const MACHINE_RUN_MS = 3500;
@@ -29,6 +29,8 @@ export function judge(draft: Draft, by: "human" | "machine" | null): void {
 /** The message is left when the greeting of the machine has ended. */
 export function settleMachine(draft: Draft): void {
   const { state } = draft;
+  // A machine chooses nothing: tones of its own are taken for keys.
+  timers(draft, { kind: "forget_keys" });
   if (state.messageLeft || state.isTalking) return;
   if (state.unvoicedMs >= MACHINE_SILENCE_MS) leaveMessage(draft);
 }

@@ -92,6 +92,7 @@ export type TimerEvent =
   /** `mayLeave`: a goodbye makes sense, and none is being said. */
   | { kind: "check_duration"; mayLeave: boolean }
   | { kind: "check_keypad" }
+  | { kind: "forget_keys" }
   /** It is the customer's turn; `isBusy`: all the same, this is no silence. */
   | { kind: "check_silence"; isBusy: boolean };
 
@@ -133,6 +134,8 @@ export function reduceTimers(
       return { state, action: checkDuration(settings, state, event.mayLeave, nowMs) };
     case "check_keypad":
       return checkKeypad(settings, state, nowMs);
+    case "forget_keys":
+      return only({ ...state, digits: "" });
     case "check_silence":
       return event.isBusy || state.digits !== "" || state.heldMs !== null
         ? only({ ...state, quietMs: nowMs })
