@@ -33,6 +33,12 @@ const HEAP_GROWS_PERCENT = 100;
  */
 const OPTIMIZED_AFTER_CALLS = 30;
 
+/** To stop, and not to wait for that. */
+interface Signals {
+  first: Promise<void>;
+  second: Promise<void>;
+}
+
 function tell(lines: string[]): void {
   for (const line of lines) process.stderr.write(`parley: ${line}\n`);
 }
@@ -82,9 +88,9 @@ export async function serve(argv: string[]): Promise<number> {
         .then((found) => stopping.signal.aborted || warnOfModel(log, url, found));
     }
     setFlagsFromString(`--invocation-count-for-turbofan=${OPTIMIZED_AFTER_CALLS}`);
-    const isLost = await Promise.race([signals.first.then(() => false), app.lost.then(() => true)]);
+    const told = giveNotice(app, signals, { config, log, system });
+    const isLost = await Promise.race([told.then(() => false), app.lost.then(() => true)]);
     stopping.abort();
-    if (!isLost) await giveNotice(app, signals.second, { config, log, system });
     return isLost
       ? await stop(app, log, { waitMs, impatient: wait(system, LIMITS.lostMs), code: EXIT_LOST })
       : await stop(app, log, { waitMs, impatient: signals.second, code: 0 });
@@ -167,16 +173,17 @@ function warnOfModel(
     "the model server is of no use");
 }
 
-/** Whoever asks `/readyz` sends requests elsewhere before one is refused. */
+/** Once told to stop: whoever asks `/readyz` sends requests elsewhere before one is refused. */
 async function giveNotice(
-  app: App, impatient: Promise<void>,
+  app: App, signals: Signals,
   { config, log, system }: { config: Config; log: Logger; system: System },
 ): Promise<void> {
+  await signals.first;
   const seconds = config.PARLEY_STOP_NOTICE_SECONDS;
   if (seconds === 0) return;
   app.announceStop();
   log.info({ seconds }, "stopping after notice");
-  await Promise.race([wait(system, seconds * 1000), impatient, app.lost]);
+  await Promise.race([wait(system, seconds * 1000), signals.second]);
 }
 
 /** After so long the process ends as it is. */
@@ -211,7 +218,7 @@ async function stop(
  * One that follows at once is the same: Ctrl-C reaches a server that npm has started by the
  * terminal and by npm, and service managers tell each process of a service.
  */
-function listenForSignals(system: System): { first: Promise<void>; second: Promise<void> } {
+function listenForSignals(system: System): Signals {
   const first = Promise.withResolvers<void>();
   const second = Promise.withResolvers<void>();
   let firstMs = Infinity;
