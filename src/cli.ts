@@ -2,7 +2,6 @@
 // The `parley` command: picks the command, reads its options, prints what it returns. The commands
 // themselves are in src/cli/. Everything here is safe while a server runs on the same data folder.
 import "./require-node.js";
-import { isatty } from "node:tty";
 import { parseArgs } from "node:util";
 import { accountCommands } from "./cli/accounts.ts";
 import { UsageError, type Command } from "./cli/command.ts";
@@ -15,6 +14,7 @@ import { userCommands } from "./cli/users.ts";
 import { settingsCommand } from "./cli/settings.ts";
 import { EXIT_CONFIG, readConfig } from "./base/config/config.ts";
 import { StorageFailure } from "./base/core/faults.ts";
+import { heedHangUp } from "./base/core/hang-up.ts";
 import { keepAwake } from "./base/core/system.ts";
 import { VERSION } from "./base/core/version.ts";
 import { settleRestore } from "./cli/restoring.ts";
@@ -156,6 +156,5 @@ if (process.argv[2] !== "serve") {
     process.exit(1);
   });
 }
-// As for the server: Node undoes what `nohup` has set.
-if (!isatty(0) && !isatty(1)) process.on("SIGHUP", () => undefined);
+heedHangUp();
 process.exitCode = await main(process.argv.slice(2));

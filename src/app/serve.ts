@@ -1,10 +1,10 @@
 // Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
-import { isatty } from "node:tty";
 import { setFlagsFromString } from "node:v8";
 import type { App, Reached } from "./app.ts";
 import { EXIT_CONFIG, readConfig, type Config } from "#config/config.ts";
 import { COMMAND } from "#core/command.ts";
 import { MisconfiguredStart, StartFailure } from "#core/faults.ts";
+import { heedHangUp } from "#core/hang-up.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLogger, type Logger } from "#core/logger.ts";
 import { isLoopback } from "#core/networks.ts";
@@ -230,8 +230,7 @@ function listenForSignals(system: System): Signals {
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
-  // Node undoes what `nohup` has set. Where there is no terminal, programs that turn logs send it.
-  process.on("SIGHUP", isatty(0) || isatty(1) ? onSignal : () => undefined);
+  heedHangUp(onSignal);
   // Unheard, it has Node open its debugger to everybody on the machine.
   process.on("SIGUSR1", () => undefined);
   return { first: first.promise, second: second.promise };

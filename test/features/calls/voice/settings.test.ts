@@ -89,17 +89,19 @@ test("[VL25] endpoint_sensitivity: the silence that ends a turn; ai waits for a 
   assert.ok(endpointOf(700, "ai", "A table for two.") < 500);
 });
 
+const MACHINE_MESSAGE = "This is Harbour Bikes. Please call back.";
+
 test("[VL26] voicemail: recognised by its words, left a message after the beep, ended", () => {
   const machine: CallerStep[] = [
     { say: "You have reached nobody. Please leave a message after the tone." },
     { beepMs: 400 }, { waitMs: 30_000 }, { hangUp: true },
   ];
-  const message = "This is Harbour Bikes. Please call back.";
   const left = playCall({
-    steps: machine, settings: { voicemail: { detects: true, message, ends: true } }, beepAtMs: 6000,
+    steps: machine, beepAtMs: 6000,
+    settings: { voicemail: { detects: true, message: MACHINE_MESSAGE, ends: true } },
   });
   assert.deepEqual(left.answeredBy, ["machine"]);
-  assert.equal(left.said.at(-1)?.text, message);
+  assert.equal(left.said.at(-1)?.text, MACHINE_MESSAGE);
   assert.equal(left.over?.reason, "voicemail");
   assert.deepEqual(left.questions, []);
   const silent = { voicemail: { detects: true, message: null, ends: true } };
@@ -107,41 +109,37 @@ test("[VL26] voicemail: recognised by its words, left a message after the beep, 
   assert.deepEqual([ended.over?.reason, ended.answeredBy], ["voicemail", ["machine"]]);
   const human = playCall({
     steps: [{ say: "Hello?" }, { quietMs: 2000 }, { hangUp: true }],
-    settings: { voicemail: { detects: true, message, ends: true } },
+    settings: { voicemail: { detects: true, message: MACHINE_MESSAGE, ends: true } },
   });
   assert.deepEqual(human.answeredBy, ["human"]);
   assert.equal(human.over?.reason, "customer_hung_up");
 });
 
+/** A machine is left the message, and the call goes on. */
+const goOnBehindMachine = (steps: CallerStep[]) => playCall({
+  steps: [
+    { say: "Please leave a message after the tone." }, { beepMs: 400 }, ...steps, { hangUp: true },
+  ],
+  settings: { voicemail: { detects: true, message: MACHINE_MESSAGE, ends: false } },
+  beepAtMs: 5000, greeting: "", answer: () => "Good to hear you.",
+});
+
 test("[VL86] a message is left also where the call goes on, which then answers whoever speaks", () => {
-  const message = "This is Harbour Bikes. Please call back.";
-  const played = playCall({
-    steps: [
-      { say: "Please leave a message after the tone." }, { beepMs: 400 }, { waitMs: 9000 },
-      { say: "Hello? I am here after all." }, { quietMs: 1500 }, { hangUp: true },
-    ],
-    settings: { voicemail: { detects: true, message, ends: false } }, beepAtMs: 5000,
-    greeting: "", answer: () => "Good to hear you.",
-  });
+  const played = goOnBehindMachine([
+    { waitMs: 9000 }, { say: "Hello? I am here after all." }, { quietMs: 1500 },
+  ]);
   assert.deepEqual(played.answeredBy, ["machine"]);
   assert.deepEqual(played.questions, ["Hello? I am here after all."]);
   assert.deepEqual(played.said.slice(1).map(({ text }) => text),
-    [message, "Hello? I am here after all.", "Good to hear you."]);
+    [MACHINE_MESSAGE, "Hello? I am here after all.", "Good to hear you."]);
   assert.equal(played.over?.reason, "customer_hung_up");
 });
 
 test("[CR590] tones of an answering machine that is left a message are no keys, where the call goes on too", () => {
-  const message = "This is Harbour Bikes. Please call back.";
-  const played = playCall({
-    steps: [
-      { say: "Please leave a message after the tone." }, { beepMs: 400 }, { waitMs: 1000 },
-      { dtmf: "1" }, { waitMs: 9000 }, { hangUp: true },
-    ],
-    settings: { voicemail: { detects: true, message, ends: false } }, beepAtMs: 5000, greeting: "",
-  });
+  const played = goOnBehindMachine([{ waitMs: 1000 }, { dtmf: "1" }, { waitMs: 9000 }]);
   assert.deepEqual(played.answeredBy, ["machine"]);
   assert.deepEqual(played.questions, []);
-  assert.deepEqual(played.said.slice(1).map(({ text }) => text), [message]);
+  assert.deepEqual(played.said.slice(1).map(({ text }) => text), [MACHINE_MESSAGE]);
 });
 
 test("[VL27] keys: collected until the stop key or the timeout, then a turn of their own", () => {
