@@ -3,8 +3,10 @@
 import type { Nodes } from "#cluster/nodes.ts";
 import { countWatchers } from "#cluster/watchers.ts";
 import type { Wire } from "#cluster/wire.ts";
-import { createAccounts } from "#features/accounts/accounts.ts";
+import { createAccounts, type Accounts } from "#features/accounts/accounts.ts";
 import { createFirstSteps } from "#features/accounts/overview/first-steps.ts";
+import { createOverview } from "#features/accounts/overview/overview.ts";
+import { createSavedViews } from "#features/accounts/overview/saved-views.ts";
 import type { PasswordCost } from "#features/accounts/people/passwords.ts";
 import { createSessions } from "#features/accounts/people/sessions.ts";
 import { createOwnUsedTickets, createTickets } from "#features/accounts/people/tickets.ts";
@@ -16,11 +18,13 @@ import { findWarnings } from "#features/assistants/warnings.ts";
 import { createCalendars } from "#features/calendar/calendar.ts";
 import { calendarFunctions } from "#features/calendar/functions.ts";
 import { createEvaluate } from "#features/calls/evaluation.ts";
+import { createPersonData } from "#features/calls/records/person-data.ts";
 import { createRecordings } from "#features/calls/records/recordings.ts";
 import {
   createConversations, type ConversationOptions, type Conversations,
 } from "#features/conversations/conversations.ts";
-import { createAttachments } from "#features/conversations/attachments.ts";
+import { createAttachments, type Attachments } from "#features/conversations/attachments.ts";
+import { createBulk } from "#features/conversations/bulk.ts";
 import { createCallbacks } from "#features/conversations/desk/callbacks.ts";
 import { createDeskView } from "#features/conversations/desk/view.ts";
 import { createHandover } from "#features/conversations/desk/handover.ts";
@@ -44,7 +48,7 @@ import { whyRealtimeMissing } from "#providers/speech/engines.ts";
 import { createStreams, type Streams } from "#realtime/streams.ts";
 import type { Storage } from "#storage/storage.ts";
 import { joinReplies } from "./cluster.ts";
-import { createCallRecords, createVoice, speechConfigOf } from "./calls.ts";
+import { createCallRecords, createVoice } from "./calls.ts";
 import { createCampaigning } from "./campaigns.ts";
 import { createCapabilities } from "./capabilities.ts";
 import type { FilePlaces } from "./files.ts";
@@ -56,6 +60,7 @@ import { createPeople } from "./people.ts";
 import { createTelephony } from "./phone-numbers.ts";
 import { createBrowserPush } from "./push.ts";
 import { takeSecret } from "./secret.ts";
+import { speechConfigOf } from "./speech.ts";
 import { createTooling } from "./tools.ts";
 import { createDelivery } from "./webhooks.ts";
 
@@ -164,7 +169,7 @@ export function createFeatures(options: AppOptions, served: Served) {
     limits: chatLimits(config), observe: observeTurns(metrics), nodeId: nodes.nodeId,
     others: ground.others,
   });
-  const desk = createDesk(ground, { conversations, assistants, people });
+  const desk = createDesk(ground, { conversations, attachments, assistants, people });
 
   const evaluate = createEvaluate({ resolveModel, isOffline: isOffline(ground), system, log });
   const recordings = recordingsOf(ground);
@@ -187,21 +192,33 @@ export function createFeatures(options: AppOptions, served: Served) {
   return {
     bus, catalogs, modelCatalog, capabilities, metrics, planOf,
     newTickets: ground.newTickets, others: ground.others, mailer: ground.mailer,
-    accounts, people, box,
-    ...createMoney({ ...ground, accounts }),
-    sessions: createSessions({ box, accounts, system }),
+    accounts, people, box, firstSteps,
+    ...createAccountViews(ground, accounts),
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
-    ...tooling, knowledge, firstSteps, calendars, phoneNumbers,
+    ...tooling, knowledge, calendars, phoneNumbers,
     conversations, attachments, ...desk, streams, calls, recordings, voice, ...campaigning,
+    personData: createPersonData({ ...ground, store: storage.personData, recordings, attachments }),
     delivery, removals: ground.removals,
+  };
+}
+
+/** What an account sees of itself, and its money. */
+function createAccountViews(ground: ReturnType<typeof createGround>, accounts: Accounts) {
+  const { storage, system, box } = ground;
+  return {
+    sessions: createSessions({ box, accounts, system }),
+    overview: createOverview({ store: storage.overview, system }),
+    savedViews: createSavedViews({ store: storage.savedViews, system }),
+    ...createMoney({ ...ground, accounts }),
   };
 }
 
 /** People beside the assistants, and what visitors say of both. */
 function createDesk(
   { config, storage, bus, system, log, mailer, secret }: ReturnType<typeof createGround>,
-  { conversations, assistants, people }: {
-    conversations: Conversations; assistants: Assistants; people: ReturnType<typeof createPeople>;
+  { conversations, attachments, assistants, people }: {
+    conversations: Conversations; attachments: Attachments; assistants: Assistants;
+    people: ReturnType<typeof createPeople>;
   },
 ) {
   const found = {
@@ -217,6 +234,7 @@ function createDesk(
     transcripts: createTranscripts({ mailer, system, log }),
     identity: createIdentity({ store: storage.identity, secret, system }),
     inbox: createInbox({ store: storage.inbox, bus, system }),
+    bulk: createBulk({ store: storage.bulk, attachments, bus, system }),
     callbacks: createCallbacks({ store: storage.callbacks, bus, system }),
     reading: createReading({ store: storage.reading, bus, system }),
     ratings: createRatings({ store: storage.ratings, bus, system }),

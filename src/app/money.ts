@@ -4,6 +4,7 @@ import type { Accounts } from "#features/accounts/accounts.ts";
 import { createBalance } from "#features/accounts/money/balance.ts";
 import { createBalanceMails } from "#features/accounts/money/balance-mails.ts";
 import { createCosts } from "#features/accounts/money/costs.ts";
+import { createStatements } from "#features/accounts/money/statements.ts";
 import { createTopUps } from "#features/accounts/money/top-ups.ts";
 import type { Config } from "#config/config.ts";
 import type { Logger } from "#core/logger.ts";
@@ -16,7 +17,7 @@ import type { Storage } from "#storage/storage.ts";
 
 interface MoneyOptions {
   config: Config;
-  storage: Pick<Storage, "balance" | "costs" | "topUps">;
+  storage: Pick<Storage, "balance" | "costs" | "statements" | "topUps">;
   accounts: Accounts;
   modelCatalog: Pick<ModelCatalog, "nameOf">;
   bus: EventBus;
@@ -36,6 +37,7 @@ export function createMoney(options: MoneyOptions) {
         callMinuteMicros: config.PARLEY_CALL_PRICE ?? 0,
       },
     }),
+    statements: createStatements({ store: storage.statements, system }),
     balanceMails: createBalanceMails({
       ...options, store: storage.balance, findAccount: accounts.find,
       publicUrl: config.PARLEY_PUBLIC_URL,

@@ -5,12 +5,9 @@ import type { Nodes } from "#cluster/nodes.ts";
 import type { Wire } from "#cluster/wire.ts";
 import { balanceRoutes, paymentRoute } from "#features/accounts/money/balance-routes.ts";
 import { costRoutes } from "#features/accounts/money/costs-routes.ts";
-import { createOverview } from "#features/accounts/overview/overview.ts";
 import { accountRoutes, accountSocket } from "#features/accounts/routes.ts";
-import { createStatements } from "#features/accounts/money/statements.ts";
 import { auditRoutes } from "#features/accounts/audit-routes.ts";
 import { firstDayRoutes } from "#features/accounts/overview/first-day-routes.ts";
-import { createSavedViews } from "#features/accounts/overview/saved-views.ts";
 import { authRoutes } from "#features/accounts/people/auth-routes.ts";
 import { memberRoutes } from "#features/accounts/people/member-routes.ts";
 import { groupRoutes } from "#features/assistants/group-routes.ts";
@@ -21,7 +18,6 @@ import { calendarRoutes } from "#features/calendar/routes.ts";
 import { hostedRoutes } from "#features/calls/hosted/routes.ts";
 import { callDeskRoutes, speakSocket } from "#features/calls/desk-routes.ts";
 import { callSocket, listenSocket, liveCallRoutes } from "#features/calls/live-routes.ts";
-import { createPersonData } from "#features/calls/records/person-data.ts";
 import { personRoutes } from "#features/calls/records/person-routes.ts";
 import { recordingRoutes } from "#features/calls/records/recording-routes.ts";
 import { callRoutes } from "#features/calls/routes.ts";
@@ -30,7 +26,6 @@ import { webCall } from "#features/calls/web-call.ts";
 import { campaignRoutes } from "#features/campaigns/routes.ts";
 import { accountConversationRoutes } from "#features/conversations/account-routes.ts";
 import { attachmentRoutes } from "#features/conversations/attachment-routes.ts";
-import { createBulk } from "#features/conversations/bulk.ts";
 import { bulkRoutes } from "#features/conversations/bulk-routes.ts";
 import { callbackRoutes } from "#features/conversations/desk/callback-routes.ts";
 import { deskRoutes } from "#features/conversations/desk/routes.ts";
@@ -187,10 +182,8 @@ function serveAccounts(parts: Parts, admission: Admission): Served {
     origins: admission.origins,
     users: people.users, signIn: people.signIn, audit: people.audit, byOf: people.byOf,
     events: storage.events,
-    overview: createOverview({ store: storage.overview, system }),
-    firstSteps: features.firstSteps,
-    savedViews: createSavedViews({ store: storage.savedViews, system }),
-    statements: createStatements({ store: storage.statements, system }),
+    overview: features.overview, firstSteps: features.firstSteps,
+    savedViews: features.savedViews, statements: features.statements,
     server: serverOptions(parts),
     balance: features.balance, costs: features.costs, topUps: features.topUps,
     sendsMail: features.mailer.isSetUp,
@@ -230,18 +223,14 @@ function serveResources({ features, system, draining }: Parts, { voiceSample }: 
       campaigns, callers,
       parallelMax: async (accountId) => (await planOf(accountId)).parallel_calls,
     }),
-    ...calendarRoutes({
-      calendars: features.calendars,
-      assistants,
-      system,
-    }),
+    ...calendarRoutes({ calendars: features.calendars, assistants, system }),
   ];
   return { routes, sockets: [] };
 }
 
 /** Text conversations, in this API's words and in those of other systems' clients. */
 function serveConversations(
-  { config, features, places, storage, system, log }: Parts,
+  { config, features, places, system, log }: Parts,
   { api, access, generateReply }: Admission,
 ): Served {
   const { assistants, bus, catalogs, conversations, handover, inbox, people, streams, voice } =
@@ -288,10 +277,7 @@ function serveConversations(
     }),
     ...identityRoutes({ identity: features.identity, getAssistant: assistants.get }),
     ...inboxRoutes({ inbox, conversations, authorOf: people.authorOf }),
-    ...bulkRoutes({
-      byOf: people.byOf,
-      bulk: createBulk({ store: storage.bulk, attachments: features.attachments, bus, system }),
-    }),
+    ...bulkRoutes({ byOf: people.byOf, bulk: features.bulk }),
     ...callbackRoutes({
       callbacks: features.callbacks, reading: features.reading, inbox, conversations, access,
       system, authorOf: people.authorOf, findAssistant: assistants.findById,
@@ -357,10 +343,7 @@ function serveCalls(parts: Parts, { api, access }: Admission): Served {
     ...callRoutes({
       calls, calling, tryCall, recordingLink, ...placing, byOf: people.byOf,
     }),
-    ...personRoutes({
-      byOf: people.byOf,
-      personData: createPersonData({ ...features, store: storage.personData, system }),
-    }),
+    ...personRoutes({ byOf: people.byOf, personData: features.personData }),
     ...templateRoutes(createTemplates({
       store: storage.templates, assistants, system,
       knowledgebases: features.knowledge.knowledgebases,
