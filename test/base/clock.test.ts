@@ -1,7 +1,9 @@
-// The wall clock as the program reads it, where the machine's is set.
+// The clocks and timers of the program, where the machine is set or stands still.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { test } from "node:test";
-import { createSystem } from "#core/system.ts";
+import { Worker } from "node:worker_threads";
+import { createSystem, keepAwake, nextTurn } from "#core/system.ts";
 
 test("[OP172] a clock that is set is followed, forward and back, and never goes back by a little", (t) => {
   const real = Date.now;
@@ -21,4 +23,34 @@ test("[OP172] a clock that is set is followed, forward and back, and never goes 
   const before = system.now();
   stepMs = 4500;
   assert.ok(system.now() >= before);
+});
+
+test("[OP322] a timer that is late by more than a second runs after what arrived meanwhile was taken in", async () => {
+  const system = createSystem();
+  const awake = keepAwake();
+  const beside = new Worker(
+    "require('node:worker_threads').parentPort.on('message', () => process.exit())", { eval: true });
+  await once(beside, "online");
+  const order: string[] = [];
+  const cancelled = system.after(50, () => order.push("cancelled"));
+  const ran = Promise.all([
+    once(beside, "exit").then(() => {
+      order.push("arrived");
+      cancelled.cancel();
+    }),
+    new Promise<void>((resolve) => void system.after(50, () => resolve(void order.push("timer")))),
+    new Promise<void>((resolve) => {
+      const ticks = system.every(50, () => {
+        ticks.cancel();
+        resolve(void order.push("tick"));
+      });
+    }),
+  ]);
+  // Timers are what comes next.
+  await nextTurn();
+  beside.postMessage(null);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1200);
+  await ran;
+  awake.cancel();
+  assert.deepEqual(order, ["arrived", "timer", "tick"]);
 });

@@ -31,6 +31,20 @@ export interface System {
 /** Clocks that differ by more were set. */
 const STEP_MICROS = 1_000_000;
 
+/** A timer that is so late found the process standing still: frozen, moved, or without a core. */
+const STOOD_STILL_MS = 1000;
+/** What arrived meanwhile is taken in first: an answer that nobody could read is no silence. */
+const TAKING_IN_MS = 250;
+
+function after(delayMs: number, run: () => void): Timer {
+  const dueMs = performance.now() + delayMs;
+  let handle = setTimeout(() => {
+    if (performance.now() - dueMs < STOOD_STILL_MS) return run();
+    handle = setTimeout(run, TAKING_IN_MS).unref();
+  }, delayMs).unref();
+  return { cancel: () => clearTimeout(handle) };
+}
+
 export function createSystem(): System {
   /** How far the machine's clock was set since the process began. */
   let setBy = 0;
@@ -43,13 +57,17 @@ export function createSystem(): System {
       return reading + off;
     },
     monotonicMs: () => performance.now(),
-    after(delayMs, run) {
-      const handle = setTimeout(run, delayMs).unref();
-      return { cancel: () => clearTimeout(handle) };
-    },
+    after,
     every(intervalMs, run) {
-      const handle = setInterval(run, intervalMs).unref();
-      return { cancel: () => clearInterval(handle) };
+      const again = (): void => {
+        timer = after(intervalMs, () => {
+          again();
+          run();
+        });
+      };
+      let timer: Timer;
+      again();
+      return { cancel: () => timer.cancel() };
     },
     uuid: () => randomUUID(),
     randomBytes: (count) => randomBytes(count),

@@ -1,0 +1,64 @@
+// A server that stands still for a while, as on a machine that is moved, saved or out of memory:
+// what arrived meanwhile is no silence. The real server process, stopped by SIGSTOP.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { after, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { ask } from "#support/api.ts";
+import { startProcess } from "#support/process.ts";
+import { startScriptedModel } from "#support/scripted-model.ts";
+import { testDataDir } from "#support/server.ts";
+
+/** Twice what the model may be silent, and more than a timer is ever late otherwise. */
+const FROZEN_MS = 2500;
+
+const folder = testDataDir();
+const model = await startScriptedModel();
+const server = await startProcess(folder, {
+  PARLEY_MODEL_URL: model.url,
+  PARLEY_MODEL_FIRST_BYTE_SECONDS: "1", PARLEY_MODEL_STALL_SECONDS: "1",
+});
+after(async () => {
+  const ended = once(server.process, "exit");
+  server.process.kill("SIGTERM");
+  await ended;
+  await model.close();
+  rmSync(folder, { recursive: true });
+});
+
+test("[OP321] replies that the model wrote while the server stood still, longer than its patience, are whole", async () => {
+  const [asked, frozen] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  // The first reply stands in its middle, the second before its first byte.
+  model.script((_, place) => {
+    if (place === 1) asked.resolve();
+    return { tokens: ["At ", "nine."], hold: frozen.promise, holdAfter: 1 - place };
+  });
+  const send = async (accept: string): Promise<Response> => {
+    const { conversation_id: talk } = await ask(
+      server, "/conversations", { assistant_id: server.assistant, type: "test" });
+    return fetch(`${server.url}/api/conversations/${String(talk)}/messages`, {
+      method: "POST", body: JSON.stringify({ message: "When?" }),
+      headers: { "Content-Type": "application/json", "Accept": accept },
+    });
+  };
+  const { body } = await send("text/event-stream");
+  const streamed = body?.pipeThrough(new TextDecoderStream()).getReader();
+  let shown = "";
+  const read = async (): Promise<boolean> => {
+    const { value = "", done = true } = await streamed?.read() ?? {};
+    shown += value;
+    return !done;
+  };
+  while (!shown.includes('"At "') && await read());
+  const second = send("application/json");
+  await asked.promise;
+  server.process.kill("SIGSTOP");
+  frozen.resolve();
+  await delay(FROZEN_MS);
+  server.process.kill("SIGCONT");
+  while (await read());
+  assert.match(shown, /"content":"At nine\."/);
+  assert.equal((await (await second).json() as { message: string }).message, "At nine.");
+  assert.equal(model.requests.length, 2, "neither was asked for again");
+});
