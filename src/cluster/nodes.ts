@@ -3,7 +3,7 @@
 // runs out; what an earlier process left is recovered by the same code. Started by app.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
-import { aheadMs, type Instant, type System } from "#core/system.ts";
+import { aheadMs, wait, type Instant, type System } from "#core/system.ts";
 import type { Cluster, NodeView, Owned, Waiting } from "./cluster.ts";
 import { WireFault, type Wire } from "./wire.ts";
 
@@ -109,7 +109,7 @@ interface Life {
   beatAt: Instant;
   /** Since when every beat was stored; null: the last was not. */
   steadyMs: number | null;
-  /** Whether it was ever out of touch with the database. */
+  /** Whether it was ever out of touch with the database, or stood still itself. */
   wasAway: boolean;
   others: NodeRecord[];
   hasClock: boolean;
@@ -187,9 +187,14 @@ const viewOf = ({ id, url, state }: NodeRecord): NodeView =>
   ({ id, url, draining: state === "draining" });
 
 const sinceBeatMs = ({ beatMs }: Life, system: System): number => system.monotonicMs() - beatMs;
-/** Sooner than its lease is over, and by the slower of two clocks: one may have stood still. */
-const leftMs = (life: Life, system: System): number => LIMITS.nodeHoldMs
-  - Math.max(sinceBeatMs(life, system), (system.now() - life.beatAt) / 1000);
+/** The faster of two clocks says it: one may have stood still. */
+const silentMs = (life: Life, system: System): number =>
+  Math.max(sinceBeatMs(life, system), (system.now() - life.beatAt) / 1000);
+/** Sooner than its lease is over. */
+const leftMs = (life: Life, system: System): number =>
+  LIMITS.nodeHoldMs - silentMs(life, system);
+/** Then it is looked at whether a node still answers. */
+const LATE_MS = LIMITS.nodeBeatsMissed * LIMITS.nodeBeatMs;
 /** Long enough for nothing it asked of the database before to be under way any more. */
 const isAway = (life: Life, system: System): boolean =>
   life.steadyMs === null && sinceBeatMs(life, system) >= LIMITS.nodeAwayMs;
@@ -229,6 +234,8 @@ function createRound({ options, life, holds, lose, look }: {
     seeing ??= look.see(now).catch(failed).finally(() => (seeing = null));
   };
   const endIfOthersMay = async (): Promise<void> => {
+    // Who stood still learns from its beat, and not from others who may be as late.
+    await Promise.race([beating, wait(options.system, LIMITS.nodeAnswerMs)]);
     // The wall clock alone says so: it was set, or the machine slept. The beat tells which.
     if (life.steadyMs !== null && sinceBeatMs(life, options.system) < LIMITS.nodeHoldMs) return;
     if (await mayBeGivenUp(options, life) && !holds()) lose();
@@ -236,8 +243,8 @@ function createRound({ options, life, holds, lose, look }: {
   return {
     begin: (): void => {
       if (life.isLost) return;
-      if (!holds()) void endIfOthersMay();
       beating ??= beatAndSee().catch(failed).finally(() => (beating = null));
+      if (!holds()) void endIfOthersMay();
     },
     settled: async (): Promise<void> => {
       await beating;
@@ -262,6 +269,7 @@ function createLook(options: NodesOptions & NodeWork, life: Life, lose: () => vo
     beat: async () => {
       const startedMs = system.monotonicMs();
       const startedAt = system.now();
+      const stoodStill = silentMs(life, system) > LATE_MS;
       const now = await store.clock();
       compare(startedAt, now);
       const { state } = life;
@@ -272,6 +280,8 @@ function createLook(options: NodesOptions & NodeWork, life: Life, lose: () => vo
         lose();
         return null;
       }
+      // Others may have stood still with it, on the same machine, and come back a moment later.
+      if (stoodStill) Object.assign(life, { wasAway: true, steadyMs: null });
       Object.assign(life, { beatMs: startedMs, beatAt: startedAt });
       life.steadyMs ??= startedMs;
       return now;
@@ -338,7 +348,7 @@ function createBurial({ store, wire, system, log }: NodesOptions, life: Life) {
   };
   const isSilent = async (other: NodeRecord): Promise<boolean> =>
     !await answers(other) && !await answers(other);
-  /** After the database was away, everybody has a lease's time to come back to it. */
+  /** After it was away from the database, everybody has a lease's time to come back to that. */
   const mayJudge = (): boolean => !life.wasAway
     || (life.steadyMs !== null && system.monotonicMs() - life.steadyMs >= LIMITS.nodeLeaseMs);
   const startedMs = system.monotonicMs();
@@ -349,7 +359,7 @@ function createBurial({ store, wire, system, log }: NodesOptions, life: Life) {
     const { id: deadId, state, beatAt, leaseUntil } = other;
     if (state === "gone" || !mayJudge()) return;
     const isOver = leaseUntil === null || leaseUntil < now;
-    const isLate = now - beatAt > LIMITS.nodeBeatsMissed * LIMITS.nodeBeatMs * 1000;
+    const isLate = now - beatAt > LATE_MS * 1000;
     const isProof = isOver && !(wire && isNew());
     if (!isProof && !((isOver || isLate) && await isSilent(other))) return;
     if (!await store.bury({ deadId, beatAt, now })) return;

@@ -86,6 +86,11 @@ function createWorld() {
     join,
     wires,
     away: (is: boolean): void => void (isAway = is),
+    /** So much time in which nobody runs. */
+    sleep: (ms: number): void => {
+      time.advance(ms);
+      for (const { system } of machines) system.step(ms);
+    },
     /** So much time for everybody who is not dead, in steps that let each finish its beat. */
     pass: async (ms: number): Promise<void> => {
       for (let gone = 0; gone < ms; gone += SECOND) {
@@ -327,6 +332,28 @@ test("[ND7] after the database was away nobody is given up before everybody had 
   assert.equal(one.nodes.alive().length, 2, "its lease is over, but it may be on its way back");
   await world.pass(16 * SECOND);
   assert.deepEqual(idsOf(one.nodes.alive()), [one.nodes.nodeId]);
+});
+
+test("[ND83] of nodes that stood still together, as one machine does, none gives another up before everybody had time to come back", async () => {
+  for (const wire of ["up", null]) {
+    const world = createWorld();
+    const join = () => world.join(wire === null ? { wire } : {});
+    const one = await join();
+    // They do not beat at the same moment.
+    await world.pass(SECOND);
+    const two = await join();
+    await world.pass(40 * SECOND);
+    world.sleep(40 * SECOND);
+    await world.pass(4 * SECOND);
+    for (const { nodes, lost } of [one, two]) {
+      assert.deepEqual([nodes.holds(), lost, nodes.alive().length], [true, false, 2]);
+    }
+    two.isDead = true;
+    await world.pass(26 * SECOND);
+    assert.equal(one.nodes.alive().length, 2);
+    await world.pass(10 * SECOND);
+    assert.deepEqual(idsOf(one.nodes.alive()), [one.nodes.nodeId]);
+  }
 });
 
 test("[ND8] a node that beat after it was looked at is not given up, and of two one gives it up", async () => {

@@ -14,7 +14,7 @@ import { Interrupted, type AnswerOptions, type Answered } from "./turns/answerin
 import { createAsk, createCovers, type Cover } from "./turns/asking.ts";
 import { createConversation, type CreateArgs, type Prices } from "./creation.ts";
 import { askedByEnd } from "./desk/rules.ts";
-import { createElsewhere } from "./turns/elsewhere.ts";
+import { createElsewhere, LOST } from "./turns/elsewhere.ts";
 import { LiveReply } from "./turns/live-reply.ts";
 import { createRecent, type Recent } from "./turns/recent.ts";
 import { conversationNotFound, keyReused, restarting, settled, type Sent } from "./outcomes.ts";
@@ -270,6 +270,8 @@ async function completeTurn(
         }));
     return result;
   } catch (error) {
+    const closed = await closedByOthers(store, turnId, conversation).catch(ifAway);
+    if (closed) return closed;
     log.error({ err: error, turn_id: turnId }, "the end of a turn could not be stored");
     const text = error instanceof StorageFailure
       ? "The server cannot store anything at the moment."
@@ -277,6 +279,13 @@ async function completeTurn(
     live.failUnstored(text);
     return { kind: "failed", reason: "failed", error: text, cause: null };
   }
+}
+
+/** How a turn ended that others closed, since this process stood still until it was given up. */
+async function closedByOthers(
+  store: ConversationStore, turnId: number, { id }: Conversation,
+): Promise<TurnResult | null> {
+  return await store.turnEnd(turnId) ?? (await store.isAnsweredElsewhere(id) ? LOST : null);
 }
 
 async function getConversation(store: ConversationStore, uuid: string): Promise<Conversation> {

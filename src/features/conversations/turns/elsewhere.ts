@@ -10,7 +10,8 @@ interface ElsewhereOptions {
   system: System;
 }
 
-const LOST: TurnResult = {
+/** What whoever waits is told where another node has the turn, or nobody. */
+export const LOST: TurnResult = {
   kind: "failed", reason: "interrupted", cause: null,
   error: "The server was restarted before the reply was complete.",
 };
