@@ -8,6 +8,7 @@ import { render } from "preact";
 import { App } from "./app.tsx";
 import "./kit/kept-focus.ts";
 import "./kit/leaving.ts";
+import "./kit/translators.ts";
 import { LANGUAGE } from "./kit/texts.ts";
 import { applyTheme } from "./kit/theme.ts";
 import { showAsKept } from "./kit/zone.ts";
