@@ -37,6 +37,8 @@ const OPTIMIZED_AFTER_CALLS = 30;
 interface Signals {
   first: Promise<void>;
   second: Promise<void>;
+  /** Whether the first has come. */
+  hasCome(): boolean;
 }
 
 function tell(lines: string[]): void {
@@ -173,13 +175,16 @@ function warnOfModel(
     "the model server is of no use");
 }
 
-/** Once told to stop: whoever asks `/readyz` sends requests elsewhere before one is refused. */
+/**
+ * Once told to stop: whoever asks `/readyz` sends requests elsewhere before one is refused. To one
+ * that was told while it started nobody has sent any.
+ */
 async function giveNotice(
   app: App, signals: Signals,
   { config, log, system }: { config: Config; log: Logger; system: System },
 ): Promise<void> {
+  const seconds = signals.hasCome() ? 0 : config.PARLEY_STOP_NOTICE_SECONDS;
   await signals.first;
-  const seconds = config.PARLEY_STOP_NOTICE_SECONDS;
   if (seconds === 0) return;
   app.announceStop();
   log.info({ seconds }, "stopping after notice");
@@ -233,7 +238,9 @@ function listenForSignals(system: System): Signals {
   heedHangUp(onSignal);
   // Unheard, it has Node open its debugger to everybody on the machine.
   process.on("SIGUSR1", () => undefined);
-  return { first: first.promise, second: second.promise };
+  return {
+    first: first.promise, second: second.promise, hasCome: () => firstMs !== Infinity,
+  };
 }
 
 /** What the server says may find no room, or nobody who reads it: it goes on. */

@@ -62,14 +62,14 @@ async function start(
 }
 
 async function startSlowly(
-  context: TestContext, { instead = "", isOld = true } = {},
+  context: TestContext, { instead = "", isOld = true, env = {} } = {},
 ): Promise<Starting & { open(): void }> {
   const dataDir = testDataDir();
   if (isOld) olderDatabase(dataDir);
   const gate = join(dataDir, "gate");
   const code = encodeURIComponent(waitingFor(gate, instead));
   const starting = await start(context, dataDir, {
-    NODE_OPTIONS: `--import=data:text/javascript,${code}`,
+    NODE_OPTIONS: `--import=data:text/javascript,${code}`, ...env,
   });
   return { ...starting, open: () => writeFileSync(gate, "") };
 }
@@ -170,4 +170,18 @@ test("[OP260] a start that is told to stop twice ends, also in the middle of a s
   assert.equal(child.signalCode, "SIGKILL");
   assert.match(said(), /"msg":"stopped while it was starting"/);
   assert.doesNotMatch(said(), /"msg":"listening"/);
+});
+
+test("[OP303] a server that is told to stop while it starts gives no notice of it, for it never was ready", {
+  skip: aboutTheFile,
+}, async (context) => {
+  const { child, port, open, said } = await startSlowly(context, {
+    env: { PARLEY_STOP_NOTICE_SECONDS: "3600" },
+  });
+  await untilStatus(port, "/livez", 200);
+  const exited = once(child, "exit");
+  child.kill("SIGTERM");
+  open();
+  assert.deepEqual(await exited, [0, null]);
+  assert.doesNotMatch(said(), /after notice/);
 });
