@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { WebSocket } from "ws";
 import { askUntil } from "#support/asking.ts";
 import { holdWrites, rowsBeside } from "#support/beside.ts";
+import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { testDataDir } from "#support/server.ts";
@@ -128,6 +129,23 @@ test("[OP300] with PARLEY_STOP_NOTICE_SECONDS a server says first that it stops,
   assert.deepEqual(await exits[0], [1, null]);
   await model.close();
   for (const { dataDir } of [long, short]) rmSync(dataDir, { recursive: true });
+});
+
+test("[OP304] a node that is given up while it gives notice of its stop ends at once, to be started again", {
+  skip: withoutPostgres,
+}, async () => {
+  const dataDir = testDataDir();
+  const database = await databaseAt(dataDir, "durable");
+  const server = await startProcess(dataDir, {
+    PARLEY_DATABASE_URL: database.url, PARLEY_STOP_NOTICE_SECONDS: "3600",
+  });
+  const exited = once(server.process, "exit");
+  server.process.kill("SIGTERM");
+  await askUntil(() => fetch(`${server.url}/readyz`), ({ status }) => status === 503);
+  await database.query("UPDATE nodes SET state = 'gone', gone_at = beat_at");
+  assert.deepEqual(await exited, [75, null]);
+  await database.drop();
+  rmSync(dataDir, { recursive: true });
 });
 
 test("[OP147] SIGTERM to `npm start` alone stops the server", async () => {
