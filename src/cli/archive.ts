@@ -209,7 +209,10 @@ export async function restoreArchive(
   const dataDir = config.PARLEY_DATA_DIR;
   const isAlone = isDatabase(source);
   const database = basename(databasePath(""));
-  if (!isAlone) refuseMounted(dataDir, REPLACED);
+  // The log belongs to the old file: it must go with it, never meet the new one.
+  const files = [`${database}-wal`, `${database}-shm`, database];
+  const names = isAlone ? files : [...REPLACED, ...files];
+  refuseMounted(dataDir, names);
   const folder = stageRestore(dataDir);
   try {
     if (isAlone) copyFileSync(source, join(folder, database));
@@ -225,9 +228,7 @@ export async function restoreArchive(
     const kept = existsSync(databasePath(dataDir))
       ? join(dataDir, keptName(database, stamp))
       : null;
-    // The log belongs to the old file: it must go with it, never meet the new one.
-    const files = [`${database}-wal`, `${database}-shm`, database];
-    putInPlace(dataDir, folder, isAlone ? files : [...REPLACED, ...files], stamp);
+    putInPlace(dataDir, folder, names, stamp);
     return kept;
   } finally {
     // A plan that was written down is carried out by whoever opens the folder next.

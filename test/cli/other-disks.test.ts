@@ -161,6 +161,33 @@ test("[CL162] [CL176] a restore into a folder of which a part is mounted, of the
   }
 });
 
+test("[CL177] what is mounted over a folder that a restore which died is still to move is named by commands and the start, and its unmounting ends the restore; a mounted database is refused", { skip: mayNotMount }, async () => {
+  const dataDir = await folderWithAccount();
+  const [mounted, staging] = [join(dataDir, "recordings"), join(dataDir, ".restoring-1")];
+  for (const [folder, text] of [[mounted, "old"], [join(staging, "recordings"), "new"]] as const) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "one.wav"), text);
+  }
+  writeFileSync(join(dataDir, "restoring.json"), JSON.stringify({
+    staging, stamp: "1", names: ["recordings"], coming: ["recordings"],
+  }));
+  const said = withMounted(mounted, "-t tmpfs none", dataDir,
+    '"$@" account list; PARLEY_PORT=0 "$@" serve; echo $?; umount "$0"; "$@" account list');
+  const why = `a restore is to be finished, but ${mounted} is mounted, so it cannot be moved aside:`
+    + " unmount it and try again";
+  assert.ok(said.startsWith(`parley: ${why}\n`
+    + `parley: the data folder ${dataDir} cannot be written: ${why}; see PARLEY_DATA_DIR\n69\naccount_id`), said);
+  assert.equal(readFileSync(join(mounted, "one.wav"), "utf8"), "new");
+
+  const archive = join(newDir(), "all.tar.gz");
+  assert.equal((await parley(dataDir, ["backup", archive])).code, 0);
+  const database = join(dataDir, "parley.db");
+  const elsewhere = join(newDir(), "parley.db");
+  writeFileSync(elsewhere, readFileSync(database));
+  assert.equal(withMounted(database, `--bind ${elsewhere}`, dataDir, `"$@" restore --force ${archive}`),
+    `parley: ${database} is mounted, so it cannot be moved aside: unmount it and try again\n`);
+});
+
 const PUT = `
 import { createSystem } from "#core/system.ts";
 import { createFolderFiles } from "#files/folder.ts";

@@ -28,11 +28,12 @@ export const keptName = (name: string, stamp: string): string =>
   name.replace(/^(.*?)(-wal|-shm)?$/, `$1.before-restore-${stamp}$2`);
 
 /** Throws where something is mounted, which cannot be moved aside: the folder stays as it is. */
-export function refuseMounted(dataDir: string, names: string[]): void {
+export function refuseMounted(dataDir: string, names: string[], about = ""): void {
   const mounted = names.map((name) => join(dataDir, name))
     .find((place) => isMounted(place, dataDir));
   if (mounted === undefined) return;
-  throw new Error(`${mounted} is mounted, so it cannot be moved aside: unmount it and try again`);
+  throw new Error(
+    `${about}${mounted} is mounted, so it cannot be moved aside: unmount it and try again`);
 }
 
 /** A mount may be of the same disk, and a subvolume, which can be moved, counts as another. */
@@ -73,7 +74,10 @@ export function finishRestore(dataDir: string): void {
       const [place, incoming] = [join(dataDir, name), join(staging, name)];
       const hasCome = coming.includes(name) && !existsSync(incoming);
       if (hasCome) continue;
-      if (existsSync(place)) renameSync(place, join(dataDir, keptName(name, stamp)));
+      if (existsSync(place)) {
+        refuseMounted(dataDir, [name], "a restore is to be finished, but ");
+        renameSync(place, join(dataDir, keptName(name, stamp)));
+      }
       if (existsSync(incoming)) renameSync(incoming, place);
     }
     // What has come to its place stays there, before nobody knows any more that it was to come.
