@@ -1,14 +1,14 @@
 // ledger, backup, restore, doctor and openapi commands of the `parley` program.
-import {
-  existsSync, mkdtempSync, rmSync, statfsSync, writeFileSync,
-} from "node:fs";
+import { existsSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { filesIn, openPlace, SCRATCH } from "#app/files.ts";
 import { readConfig, type Config } from "#config/config.ts";
 import { namedProxies } from "#config/proxy.ts";
-import { isFolder, NotWritten, writingTo } from "#core/disk.ts";
+import { isFolder, NotWritten, readText, writingTo } from "#core/disk.ts";
 import { createLogger } from "#core/logger.ts";
+import { programFile } from "#core/program.ts";
 import { createSecretBox, findSecret } from "#core/secrets.ts";
 import { createSystem, isoMicros } from "#core/system.ts";
 import { auditLedger } from "#storage/accounts/ledger-audit.ts";
@@ -142,21 +142,20 @@ async function examineFiles(config: Config): Promise<Finding> {
   const system = createSystem();
   const files = await openPlace({ config, system, log: createLogger("silent") });
   const name = `doctor/${system.uuid()}`;
-  const folder = mkdtempSync(join(tmpdir(), "parley-doctor-"));
+  const probe = programFile("package.json");
   try {
     if (await files.read(name)) throw new Error("a file is there that nobody has put");
-    writeFileSync(join(folder, "probe"), name);
-    await files.put(name, join(folder, "probe"));
-    const found = await files.fetch(name, join(folder, "back"));
+    await files.put(name, probe);
+    const found = await files.read(name);
+    const back = found && await text(found.body);
     await files.remove(name);
-    if (!found) throw new Error("a file that was put is not there");
+    if (back !== readText(probe)) throw new Error("a file that was put is not there");
     return { check, ok: true, detail: `${place} takes and gives files${note}` };
   } catch (error) {
     const { message, cause } = error as Error;
     return { check, ok: false, detail: `${place}: ${cause instanceof Error ? cause.message : message}${note}` };
   } finally {
     await files.close();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -286,7 +285,8 @@ const openapi: Command = {
   options: {},
   run: async () => {
     // The document is made from mounted routes, so an app is put together over an empty folder.
-    const dataDir = mkdtempSync(join(tmpdir(), "parley-openapi-"));
+    const dataDir = await writingTo(
+      tmpdir(), () => mkdtempSync(join(tmpdir(), "parley-openapi-")));
     try {
       const outcome = readConfig({ PARLEY_DATA_DIR: dataDir, PARLEY_LOG_LEVEL: "silent" });
       if (outcome.kind === "invalid") throw new Error(outcome.problems.join("; "));

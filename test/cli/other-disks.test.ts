@@ -144,6 +144,15 @@ test("[CL160] a restore where a folder is mounted says to unmount it, and is mad
     `parley: ${readOnly}/all.tar.gz cannot be written: it is on a file system that is only read\n`);
 });
 
+test("[CL178] where the folder for temporary files is only read doctor tries the place of files all the same, and openapi says it in words", { skip: mayNotMount }, async () => {
+  const [dataDir, temporary] = [await folderWithAccount(), newDir()];
+  const said = withMounted(temporary, "-t tmpfs -o ro none", dataDir, 'export TMPDIR="$0"; '
+    + `PARLEY_FILES_URL=file://${newDir()} "$@" doctor | grep files; "$@" openapi`);
+  assert.match(said, /^ok +files +\S+ takes and gives files\n/);
+  assert.ok(said.endsWith(
+    `parley: ${temporary} cannot be written: it is on a file system that is only read\n`), said);
+});
+
 test("[CL162] [CL176] a restore into a folder of which a part is mounted, of the same disk too, is refused before anything is moved: the server goes on with what was there", { skip: mayNotMount }, async () => {
   const [dataDir, source] = [await folderWithAccount(), await folderWithAccount()];
   const archive = join(newDir(), "all.tar.gz");
