@@ -64,29 +64,33 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     await callOf(foreign, number);
     const find = (person: Parameters<typeof storage.personData.find>[1], of = accountId) =>
       storage.personData.find(of, person);
-    const ada = { conversations: [second, first].toSorted(), calls: [inChat], leads: [] };
-    for (const conversationId of [first, second]) {
-      const found = await find({ conversationId });
-      assert.deepEqual({ ...found, conversations: found?.conversations.toSorted() }, ada);
-    }
-    const whose = { conversations: [numbered], calls: [rung], leads: [] };
+    const ada = { conversations: [second], named: first, calls: [inChat], leads: [] };
+    assert.deepEqual(await find({ conversationId: first }), ada);
+    assert.deepEqual(await find({ conversationId: second }),
+      { ...ada, conversations: [first], named: second });
+    const whose = { conversations: [], named: numbered, calls: [rung], leads: [] };
     assert.deepEqual(await find({ conversationId: numbered }), whose);
-    assert.deepEqual(await find({ phoneNumber: number }), whose);
+    assert.deepEqual(await find({ phoneNumber: number }),
+      { ...whose, conversations: [numbered], named: null });
     assert.equal(await find({ conversationId: first }, foreign.accountId), null);
     // The deed tells the log of each, and leaves what is another's or busy.
     const by = BY_OPERATOR;
     const gone = await storage.personData.delete({
-      accountId: foreign.accountId, ...ada, by, now: system.now(),
+      accountId: foreign.accountId, ...ada, by, now: system.now(), busyBefore: 0,
     });
     assert.deepEqual([gone.deleted, gone.events],
       [{ conversations: 0, calls: 0, leads: 0, busy: 0 }, []]);
     await storage.calls.change(
       { accountId, callId: inChat, to: "failed", reason: "carrier_failed", now: system.now() });
     const { deleted, events } = await storage.personData.delete(
-      { accountId, ...ada, calls: [inChat, rung], by, now: system.now() });
-    assert.deepEqual(deleted, { conversations: 2, calls: 1, leads: 0, busy: 1 });
-    assert.deepEqual(
-      typesOf(events), ["call_deleted", "conversation_deleted", "conversation_deleted"]);
+      { accountId, ...ada, calls: [inChat, rung], by, now: system.now(), busyBefore: 0 });
+    assert.deepEqual(deleted, { conversations: 1, calls: 1, leads: 0, busy: 2 });
+    assert.deepEqual(typesOf(events), ["call_deleted", "conversation_deleted"]);
+    const named = { accountId, conversations: [], named: first, calls: [], leads: [], by };
+    for (const [busyBefore, conversations] of [[1, 0], [0, 1]] as const) {
+      const last = await storage.personData.delete({ ...named, now: system.now(), busyBefore });
+      assert.deepEqual(last.deleted, { conversations, calls: 0, leads: 0, busy: busyBefore });
+    }
   });
 
   test(`[BL245] ${engine.name}: a mail about the balance is one sender's until its time is up, is sent once and is news for a while; the amounts of now are told`, async () => {

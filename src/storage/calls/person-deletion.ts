@@ -74,11 +74,9 @@ export function createPersonStore(
       }
       for (const uuid of uuids) add(await callsOfConversation.all({ accountId, uuid }));
       for (const leadId of leadIds) add(await callsOfLead.all({ leadId }));
-      if ("conversationId" in person) {
-        uuids.delete(person.conversationId);
-        uuids.add(person.conversationId);
-      }
-      return { conversations: [...uuids], calls: [...callIds], leads: leadIds };
+      const named = "conversationId" in person ? person.conversationId : null;
+      if (named !== null) uuids.delete(named);
+      return { conversations: [...uuids], named, calls: [...callIds], leads: leadIds };
     },
     delete: (args) => writer.write("personData.delete", args),
   };
@@ -90,7 +88,7 @@ export function personCommands(sql: Sql, commands: Commands) {
     "personData.delete": async (
       args: DeleteArgs,
     ): Promise<Awaited<ReturnType<PersonStore["delete"]>>> => {
-      const { accountId, by, now } = args;
+      const { accountId, named, by, now } = args;
       const calls = await commands["calls.deleteMany"]({
         accountId, callIds: args.calls, by, now,
       });
@@ -107,6 +105,13 @@ export function personCommands(sql: Sql, commands: Commands) {
         if (gone.kind === "removed") events.push(...gone.events);
         if (gone.kind === "removed") deleted.leads += 1;
         if (gone.kind === "processing") deleted.busy += 1;
+      }
+      if (named !== null && args.busyBefore + deleted.busy > 0) deleted.busy += 1;
+      else if (named !== null) {
+        const last = await commands["conversations.delete"]({ accountId, uuids: [named], by, now });
+        deleted.conversations += last.deleted.length;
+        deleted.busy += last.busy.length;
+        events.push(...last.events);
       }
       // Not whose it was: that is what was asked to be forgotten.
       await note({

@@ -229,6 +229,32 @@ test("[CR453] killed in the middle of what is kept of a person, who asks again d
   assert.equal((await server.call("GET", "/user/ledger/verification", { key })).body.ok, true);
 });
 
+test("[LD144] where a person is written with elsewhere the conversation that was named stays, and whoever asks again by it deletes the rest", async () => {
+  const { key, id, uuid, ask, ids, assertSound, audit } = await fresh();
+  const secret = (await server.call("POST", `/user/assistants/${id}/identity-secret`, { key }))
+    .body.secret as string;
+  const visitor = { id: "ada", hash: createHmac("sha256", secret).update("ada").digest("hex") };
+  const named = await newConversation(server, uuid, { visitor });
+  const other = await newConversation(server, uuid, { visitor, anew: true });
+  const go = Promise.withResolvers<void>();
+  model.script(() => ({ tokens: ["plum"], hold: go.promise }));
+  const begun = model.waitFor("requests", model.counts.requests + 1);
+  const reply = server.call("POST", `/conversations/${other}/messages`, { body: { message: "plum" } });
+  await begun;
+  const erase = () => ask("/user/people/delete", { conversation_id: named });
+  const none = { dry_run: false, conversations: 0, calls: 0, leads: 0 };
+  const first = await erase();
+  go.resolve();
+  assert.deepEqual([first.status, first.body], [200, { ...none, busy: 2 }]);
+  assert.equal((await reply).status, 200);
+  const again = await erase();
+  assert.deepEqual([again.status, again.body], [200, { ...none, conversations: 2, busy: 0 }]);
+  assert.equal((await erase()).status, 404);
+  assert.deepEqual(await ids("conversations"), []);
+  assert.equal((await audit("person.delete")).length, 2);
+  await assertSound();
+});
+
 test("[CV515] of many conversations a few are deleted at a time; who asks again after a crash in between deletes the rest", async () => {
   const { accountId, uuid, ask } = await fresh();
   const uuids: string[] = [];

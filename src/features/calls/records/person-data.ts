@@ -17,8 +17,10 @@ import type { Recordings } from "./recordings.ts";
 export type Person = { conversationId: string } | { phoneNumber: string };
 
 interface PersonRecords {
-  /** The one that was named is the last. */
+  /** Without the one that was named. */
   conversations: string[];
+  /** The conversation that leads to all; null: a number does. */
+  named: string | null;
   calls: number[];
   /** Without secondary contacts, which go with their leads. */
   leads: number[];
@@ -27,8 +29,13 @@ interface PersonRecords {
 export interface PersonStore {
   /** Null: there is no such conversation. */
   find(accountId: number, person: Person): Promise<PersonRecords | null>;
-  /** One transaction, noted with how many there were of each. */
-  delete(args: PersonRecords & { accountId: number; by: By; now: Instant }): Promise<{
+  /**
+   * One transaction, noted with how many there were of each. What was named stays, and counts as
+   * busy, where any other is or `busyBefore` were: whoever asks again finds those by it.
+   */
+  delete(args: PersonRecords & {
+    accountId: number; by: By; now: Instant; busyBefore: number;
+  }): Promise<{
     deleted: PersonCounts;
     /** Files of calls, which nothing names any more. */
     recordings: string[];
@@ -40,7 +47,7 @@ export interface PersonCounts {
   conversations: number;
   calls: number;
   leads: number;
-  /** In them somebody is spoken or written with just now: they stay. */
+  /** In them, or elsewhere where they lead to, somebody is spoken or written with: they stay. */
   busy: number;
 }
 
@@ -65,16 +72,19 @@ export function createPersonData({
   return {
     /** What would go; throws Fault 404, like `remove`. */
     count: async (accountId: number, person: Person): Promise<PersonCounts> => {
-      const { conversations, calls, leads } = await find(accountId, person);
+      const { conversations, named, calls, leads } = await find(accountId, person);
       return {
-        conversations: conversations.length, calls: calls.length, leads: leads.length, busy: 0,
+        conversations: conversations.length + (named === null ? 0 : 1), calls: calls.length,
+        leads: leads.length, busy: 0,
       };
     },
     remove: async (accountId: number, person: Person, by: By): Promise<PersonCounts> => {
       const found = await find(accountId, person);
       const counts: PersonCounts = { conversations: 0, calls: 0, leads: 0, busy: 0 };
       for (const part of partsOf(found)) {
-        const done = await store.delete({ accountId, ...part, by, now: system.now() });
+        const done = await store.delete({
+          accountId, ...part, by, now: system.now(), busyBefore: counts.busy,
+        });
         for (const kind of ["conversations", "calls", "leads", "busy"] as const) {
           counts[kind] += done.deleted[kind];
         }
@@ -93,15 +103,16 @@ export function createPersonData({
  * So that no charge waits behind a regular customer. Leads and conversations lead to calls, and the
  * conversation that was named to all: who asks again after a crash in between finds the rest.
  */
-function* partsOf({ conversations, calls, leads }: PersonRecords): Generator<PersonRecords> {
+function* partsOf({ conversations, named, calls, leads }: PersonRecords): Generator<PersonRecords> {
   const most = LIMITS.recordsGonePerWrite;
-  const total = calls.length + leads.length + conversations.length;
+  const total = calls.length + leads.length + conversations.length + (named === null ? 0 : 1);
   for (let at = 0; at < total; at += most) {
     const cut = <Id>(ids: Id[], before: number): Id[] =>
       ids.slice(Math.max(0, at - before), Math.max(0, at + most - before));
     yield {
       calls: cut(calls, 0), leads: cut(leads, calls.length),
       conversations: cut(conversations, calls.length + leads.length),
+      named: at + most < total ? null : named,
     };
   }
 }

@@ -69,7 +69,8 @@ export function personRoutes({ personData, byOf }: PersonRouteOptions): Route[] 
           calls: count("Calls that are gone.", 1),
           leads: count("Leads that are gone.", 1),
           busy: count(
-            "Those of them that stay, as somebody is written or spoken with there just now.", 0),
+            "Those of them that stay, as somebody is written or spoken with there just now, and with "
+              + "them the conversation that was named.", 0),
         }),
       },
       404: { description: "No such conversation" },
