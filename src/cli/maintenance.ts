@@ -1,5 +1,5 @@
 // ledger, backup, restore, doctor and openapi commands of the `parley` program.
-import { existsSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, statfsSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -59,6 +59,12 @@ const verifyLedger: Command = {
   },
 };
 
+/** A backup takes the place of what it is written to, also of /dev/stdout, and is read twice. */
+function refuseStream(file: string): void {
+  if (!existsSync(file) || statSync(file).isFile()) return;
+  throw new Error(`${file} is a device or a pipe: a backup is written to a file and read from one`);
+}
+
 const backup: Command = {
   name: "backup",
   takes: "FILE [--force]",
@@ -69,6 +75,7 @@ const backup: Command = {
     if (file === undefined) throw new UsageError("FILE is required");
     refuseServer(config, "pg_dump --format=custom copies it; the secret and files are kept beside");
     if (isFolder(file)) throw new Error(`${file} is a folder: name a file in it`);
+    refuseStream(file);
     if (existsSync(file) && values.force !== true) throw new Error(`${file} exists; --force replaces it`);
     if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
     const { files, holdsSecret } = await makeArchive(config, file);
@@ -104,6 +111,7 @@ const restore: Command = {
     refuseServer(config, "pg_restore puts a copy of it back");
     if (!existsSync(file)) throw new Error(`${file} does not exist`);
     if (isFolder(file)) throw new Error(`${file} is a folder: name the backup in it`);
+    refuseStream(file);
     const dataDir = config.PARLEY_DATA_DIR;
     const lock = lockDataDir(dataDir);
     if (!lock) throw new Error("a server runs on the data folder: stop it first");

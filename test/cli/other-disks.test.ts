@@ -1,5 +1,5 @@
 // Folders of the data folder that are other disks, by a link or mounted there, and backups to a
-// disk that is only read.
+// disk that is only read and to what is no file.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
@@ -142,6 +142,18 @@ test("[CL160] a restore where a folder is mounted says to unmount it, and is mad
   const readOnly = newDir();
   assert.equal(withMounted(readOnly, "-t tmpfs -o ro none", dataDir, '"$@" backup "$0/all.tar.gz"'),
     `parley: ${readOnly}/all.tar.gz cannot be written: it is on a file system that is only read\n`);
+});
+
+test("[CL179] a backup is not put in the place of a device or a pipe, with --force either, nor read from one", async () => {
+  const dataDir = await folderWithAccount();
+  const pipe = join(newDir(), "pipe");
+  assert.equal(spawnSync("mkfifo", [pipe]).status, 0);
+  const refused = { code: 1, out: "", err: `parley: ${pipe} is a device or a pipe:`
+    + " a backup is written to a file and read from one\n" };
+  for (const command of [["backup"], ["backup", "--force"], ["restore", "--force"]]) {
+    assert.deepEqual(await parley(dataDir, [...command, pipe]), refused);
+  }
+  assert.ok(lstatSync(pipe).isFIFO());
 });
 
 test("[CL178] where the folder for temporary files is only read doctor tries the place of files all the same, and openapi says it in words", { skip: mayNotMount }, async () => {
