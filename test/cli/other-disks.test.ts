@@ -209,6 +209,26 @@ test("[CL177] what is mounted over a folder that a restore which died is still t
     `parley: ${database} is mounted, so it cannot be moved aside: unmount it and try again\n`);
 });
 
+const layers = newDir();
+const layered = join(layers, "all");
+for (const name of ["lower/data", "upper", "work", "all"]) mkdirSync(join(layers, name), { recursive: true });
+const overlay = `-t overlay -o lowerdir=${layers}/lower,upperdir=${layers}/upper,workdir=${layers}/work none`;
+const noLayers = mayNotMount
+  || spawnSync("unshare", ["-m", "sh", "-c", `mount ${overlay} ${layered}`]).status !== 0;
+
+test("[CL180] a restore replaces a data folder that is of an image's layer, as in a container without a volume, and keeps what was there", { skip: noLayers }, async () => {
+  const [source, baked] = [await folderWithAccount(), join(layers, "lower", "data")];
+  for (const [folder, text] of [[baked, "old"], [source, "new"]] as const) {
+    mkdirSync(join(folder, "recordings"));
+    writeFileSync(join(folder, "recordings", "one.wav"), text);
+  }
+  const archive = join(newDir(), "all.tar.gz");
+  assert.equal((await parley(source, ["backup", archive])).code, 0);
+  const said = withMounted(layered, overlay, join(layered, "data"), `"$@" restore --force ${archive}; `
+    + '"$@" account list; cat "$0"/data/recordings/one.wav "$0"/data/recordings.before*/one.wav');
+  assert.match(said, /^restored .*\naccount_id .*\n1 +A .*\nnewold$/);
+});
+
 const PUT = `
 import { createSystem } from "#core/system.ts";
 import { createFolderFiles } from "#files/folder.ts";

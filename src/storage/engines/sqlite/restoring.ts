@@ -2,7 +2,8 @@
 // meanwhile leaves the old folder or, once it is next opened, all of the new one: what is to be
 // moved is written down first, and whoever takes the folder's lock does what is left of it.
 import {
-  existsSync, linkSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync,
+  cpSync, existsSync, linkSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync,
+  writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { flushAll, flushFolder, makeFolder, settleFile } from "#core/disk.ts";
@@ -48,6 +49,19 @@ function isMounted(place: string, dataDir: string): boolean {
   }
 }
 
+/** A folder that an image's layer has, as in a container without a volume, cannot be renamed. */
+function moveAside(place: string, kept: string): void {
+  try {
+    renameSync(place, kept);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
+    // Begun anew after a crash it comes to the same.
+    cpSync(place, kept, { recursive: true });
+    flushAll(kept);
+    rmSync(place, { recursive: true });
+  }
+}
+
 /** An empty folder on the data folder's own disk, to unpack in; the caller has the lock. */
 export function stageRestore(dataDir: string): string {
   makeFolder(dataDir);
@@ -76,7 +90,7 @@ export function finishRestore(dataDir: string): void {
       if (hasCome) continue;
       if (existsSync(place)) {
         refuseMounted(dataDir, [name], "a restore is to be finished, but ");
-        renameSync(place, join(dataDir, keptName(name, stamp)));
+        moveAside(place, join(dataDir, keptName(name, stamp)));
       }
       if (existsSync(incoming)) renameSync(incoming, place);
     }
