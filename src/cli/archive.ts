@@ -62,10 +62,10 @@ function linkFiles(dataDir: string, folder: string): void {
       try {
         if (!existsSync(target)) linkSync(source, target);
       } catch (error) {
-        const { code } = error as NodeJS.ErrnoException;
-        if (code === "EXDEV") symlinkSync(secondName(source, basename(folder)), target);
         // It was removed since the folder was read: then the database does not name it either.
-        else if (code !== "ENOENT") throw error;
+        if ((error as NodeJS.ErrnoException).code === "ENOENT") continue;
+        // It is on another disk, or on one that has no second names.
+        symlinkSync(secondName(source, basename(folder)), target);
       }
     }
   }

@@ -2,10 +2,11 @@
 // disk that is only read and to what is no file.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import {
+import fs, {
   existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync,
   symlinkSync, writeFileSync,
 } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -88,6 +89,29 @@ test("[OP286] a recording on another disk that is removed while a backup is made
   writeFileSync(join(recordings, ".staging-1", "two.wav"), "sound");
   lockBackups(dataDir)!.release();
   assert.deepEqual([readdirSync(recordings), existsSync(join(dataDir, ".staging-1"))], [[], false]);
+});
+
+test("[CL181] a backup of a data folder whose disk gives files no second names, as some mounts in user space, holds all", async (t) => {
+  const dataDir = await folderWithAccount();
+  mkdirSync(join(dataDir, "recordings"));
+  writeFileSync(join(dataDir, "recordings", "one.wav"), "sound");
+  const archive = join(newDir(), "all.tar.gz");
+  const read = readConfig({ PARLEY_DATA_DIR: dataDir });
+  assert.ok(read.kind === "ok");
+  t.mock.method(fs, "linkSync", () => {
+    throw Object.assign(new Error("ENOSYS: function not implemented, link"), { code: "ENOSYS" });
+  });
+  syncBuiltinESMExports();
+  try {
+    await makeArchive(read.config, archive);
+  } finally {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  }
+  const restored = newDir();
+  assert.equal((await parley(restored, ["restore", archive])).code, 0);
+  assert.equal(readFileSync(join(restored, "recordings", "one.wav"), "utf8"), "sound");
+  assert.deepEqual(readdirSync(join(dataDir, "recordings")), ["one.wav"]);
 });
 
 test("[OP285] what a disk of its own has at its root, as lost+found, is no file: the others are taken along, and nothing waits", async () => {
