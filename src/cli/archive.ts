@@ -161,7 +161,9 @@ function readContents(folder: string): Contents {
 
 async function unpack(source: string, folder: string): Promise<void> {
   try {
-    await extract({ cwd: folder, file: source, strict: true, maxReadSize: READ_BYTES });
+    await extract({
+      cwd: folder, file: source, strict: true, maxReadSize: READ_BYTES, dmode: 0o700,
+    });
   } catch (error) {
     if (hasNoRoom(error)) throw error;
     throw new Error(`the backup cannot be read: ${(error as Error).message}`, { cause: error });

@@ -91,7 +91,7 @@ test("[OP286] a recording on another disk that is removed while a backup is made
   assert.deepEqual([readdirSync(recordings), existsSync(join(dataDir, ".staging-1"))], [[], false]);
 });
 
-test("[CL181] a backup of a data folder whose disk gives files no second names, as some mounts in user space, holds all", async (t) => {
+test("[CL181] [CL182] a backup of a data folder whose disk gives files no second names, as some mounts in user space, holds all; folders come back for nobody else to read", async (t) => {
   const dataDir = await folderWithAccount();
   mkdirSync(join(dataDir, "recordings"));
   writeFileSync(join(dataDir, "recordings", "one.wav"), "sound");
@@ -111,6 +111,7 @@ test("[CL181] a backup of a data folder whose disk gives files no second names, 
   const restored = newDir();
   assert.equal((await parley(restored, ["restore", archive])).code, 0);
   assert.equal(readFileSync(join(restored, "recordings", "one.wav"), "utf8"), "sound");
+  assert.equal(statSync(join(restored, "recordings")).mode & 0o777, 0o700);
   assert.deepEqual(readdirSync(join(dataDir, "recordings")), ["one.wav"]);
 });
 
