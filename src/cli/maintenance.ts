@@ -61,8 +61,8 @@ const verifyLedger: Command = {
 
 /** A backup takes the place of what it is written to, also of /dev/stdout, and is read twice. */
 function refuseStream(file: string): void {
-  if (!existsSync(file) || statSync(file).isFile()) return;
-  throw new Error(`${file} is a device or a pipe: a backup is written to a file and read from one`);
+  if (file !== "-" && (!existsSync(file) || statSync(file).isFile())) return;
+  throw new Error(`${file} is no file: a backup is written to a file and read from one`);
 }
 
 const backup: Command = {
@@ -72,7 +72,7 @@ const backup: Command = {
   words: 1,
   options: { force: { type: "boolean" } },
   run: async ({ config, values, positionals: [file] }) => {
-    if (file === undefined) throw new UsageError("FILE is required");
+    if (file === undefined || file === "") throw new UsageError("FILE is required");
     refuseServer(config, "pg_dump --format=custom copies it; the secret and files are kept beside");
     if (isFolder(file)) throw new Error(`${file} is a folder: name a file in it`);
     refuseStream(file);
@@ -107,11 +107,11 @@ const restore: Command = {
   words: 1,
   options: { force: { type: "boolean" } },
   run: async ({ config, values, positionals: [file] }) => {
-    if (file === undefined) throw new UsageError("FILE is required");
+    if (file === undefined || file === "") throw new UsageError("FILE is required");
     refuseServer(config, "pg_restore puts a copy of it back");
-    if (!existsSync(file)) throw new Error(`${file} does not exist`);
     if (isFolder(file)) throw new Error(`${file} is a folder: name the backup in it`);
     refuseStream(file);
+    if (!existsSync(file)) throw new Error(`${file} does not exist`);
     const dataDir = config.PARLEY_DATA_DIR;
     const lock = lockDataDir(dataDir);
     if (!lock) throw new Error("a server runs on the data folder: stop it first");

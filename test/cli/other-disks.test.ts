@@ -169,14 +169,19 @@ test("[CL160] a restore where a folder is mounted says to unmount it, and is mad
     `parley: ${readOnly}/all.tar.gz cannot be written: it is on a file system that is only read\n`);
 });
 
-test("[CL179] a backup is not put in the place of a device or a pipe, with --force either, nor read from one", async () => {
+test("[CL179] a backup is not put in the place of a device or a pipe, with --force either, nor read from one; one without a name, or to -, is refused", async () => {
   const dataDir = await folderWithAccount();
   const pipe = join(newDir(), "pipe");
   assert.equal(spawnSync("mkfifo", [pipe]).status, 0);
-  const refused = { code: 1, out: "", err: `parley: ${pipe} is a device or a pipe:`
-    + " a backup is written to a file and read from one\n" };
   for (const command of [["backup"], ["backup", "--force"], ["restore", "--force"]]) {
-    assert.deepEqual(await parley(dataDir, [...command, pipe]), refused);
+    for (const file of [pipe, "-"]) {
+      assert.deepEqual(await parley(dataDir, [...command, file]), {
+        code: 1, out: "",
+        err: `parley: ${file} is no file: a backup is written to a file and read from one\n`,
+      });
+    }
+    const unnamed = await parley(dataDir, [...command, ""]);
+    assert.deepEqual([unnamed.code, unnamed.err], [64, "parley: FILE is required\n"]);
   }
   assert.ok(lstatSync(pipe).isFIFO());
 });
