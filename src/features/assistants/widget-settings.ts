@@ -43,7 +43,8 @@ const PAGES_MAX = 50;
 
 const FormField = Type.Object({
   name: Type.String({
-    pattern: "^[A-Za-z0-9_]{1,50}$",
+    // Nobody could answer a question of one of these names: no body may have such a key.
+    pattern: "^(?!(__proto__|constructor|prototype)$)[A-Za-z0-9_]{1,50}$",
     ...about("The variable its answer becomes.", "email"),
   }),
   label: Type.String({

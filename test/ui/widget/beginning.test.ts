@@ -38,6 +38,23 @@ test("[WG221] no chat begins without the answers the assistant requires, whoever
   assert.equal(wrong.status, 422);
 });
 
+test("[OA89] a question whose name every object has is asked like any other, and one nobody can answer is refused", async () => {
+  const of = (name: string) => ({ widget_settings: { form: {
+    fields: [{ name, label: "x", required: true }],
+  } } });
+  const { uuid } = await newAssistant(server, of("toString"));
+  const create = (variables: object) =>
+    server.call("POST", "/conversations", { body: { assistant_id: uuid, variables } });
+  assert.equal((await create({})).status, 422);
+  assert.equal((await create({ toString: "Ada" })).status, 200);
+  for (const name of ["__proto__", "constructor", "prototype"]) {
+    const { status } = await server.call("POST", "/user/assistant", {
+      body: { name: "A", system_prompt: "Help.", ...of(name) },
+    });
+    assert.equal(status, 422, name);
+  }
+});
+
 test("[WG222] the questions of the settings are asked, and their answers are the conversation's variables", { skip }, async () => {
   await withWidget({ settings: { widget_settings: { form } } }, async (seen) => {
     const { page } = seen;

@@ -12,7 +12,7 @@ export function assertAnswered(
   { settings }: Pick<Assistant, "settings">, variables: Record<string, string>,
 ): void {
   for (const { name, type, required } of settings.widget_settings.form?.fields ?? []) {
-    const answer = (variables[name] ?? "").trim();
+    const answer = Object.hasOwn(variables, name) ? (variables[name] ?? "").trim() : "";
     const field = `variables.${name}`;
     if (answer === "") {
       if (required === true) throw fieldFault(field, `The ${name} field is required.`);
