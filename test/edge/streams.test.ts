@@ -255,6 +255,20 @@ test("[EV6] over a socket a reply is stopped, and everything told again from any
   model.script(null);
 });
 
+test("[SE65] a command that is refused is answered with its own request_id", async () => {
+  const listener = new Listener(server, await newConversation(server, assistant.uuid));
+  await listener.until("connected");
+  for (const refused of [
+    { type: "zzz" }, { type: "stop", turn_id: "x" }, { type: "send", message: "a", idempotency_key: 5 },
+  ]) {
+    const { type } = refused;
+    listener.send({ ...refused, request_id: type });
+    const frame = (await listener.until("error")).at(-1) as { request_id?: string } | undefined;
+    assert.equal(frame?.request_id, type);
+  }
+  listener.socket.close();
+});
+
 test("[EV7] a reader that stalls is closed with a code that says: come back", async () => {
   const real = createSystem();
   const hurried: System = {

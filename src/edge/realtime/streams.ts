@@ -51,6 +51,14 @@ export interface SocketSession {
   closed(): void;
 }
 
+export interface Echo {
+  request_id?: string;
+}
+
+/** What the answer to a command has of it, refused or not: so its sender knows which it is of. */
+export const echoOf = ({ request_id: id }: Record<string, unknown>): Echo =>
+  typeof id === "string" && id.length <= LIMITS.requestIdCharsMax ? { request_id: id } : {};
+
 /** 4000–4499: reconnect; 4500–4999: do not. */
 const SOCKET_CLOSE_CODES: Record<CloseReason, number> = {
   finished: 1000,

@@ -16,7 +16,9 @@ import { keyRoute, type Caller, type Route } from "#http/route.ts";
 import { compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
 import { parsePosition } from "#realtime/frames.ts";
 import { sseRoute } from "#realtime/sse-route.ts";
-import { readPosition, type SocketSession, type StreamRequest, type Streams } from "#realtime/streams.ts";
+import {
+  echoOf, readPosition, type Echo, type SocketSession, type StreamRequest, type Streams,
+} from "#realtime/streams.ts";
 import type { Calls } from "./calls.ts";
 import type { CallSnapshot } from "./records/records.ts";
 import type { Recordings } from "./records/recordings.ts";
@@ -242,10 +244,11 @@ async function handle(
   session: SocketSession,
   text: string,
 ): Promise<void> {
-  let echo: { request_id?: string } = {};
+  let echo: Echo = {};
   try {
-    const command = validateCommand(parseJsonObject(Buffer.from(text)));
-    if (command.request_id !== undefined) echo = { request_id: command.request_id };
+    const given = parseJsonObject(Buffer.from(text));
+    echo = echoOf(given);
+    const command = validateCommand(given);
     if (!await isInForce(caller)) throw new Fault(401, "Unauthenticated.");
     const isSteering = command.type !== "ping" && command.type !== "resume";
     if (isSteering && !await mayAnswer(caller)) {

@@ -11,7 +11,9 @@ import { toFault } from "#http/errors.ts";
 import type { SocketRoute } from "#http/exchange.ts";
 import { readIdempotencyKey, compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
 import { parsePosition } from "#realtime/frames.ts";
-import { readPosition, type SocketSession, type Streams } from "#realtime/streams.ts";
+import {
+  echoOf, readPosition, type Echo, type SocketSession, type Streams,
+} from "#realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Conversations } from "./conversations.ts";
 import { MESSAGE_FIELD, STOP } from "./routes.ts";
@@ -71,14 +73,12 @@ async function obey(
   text: string,
   log: Logger,
 ): Promise<void> {
-  let requestId: string | undefined;
-  const echo = (): { request_id?: string } =>
-    requestId === undefined ? {} : { request_id: requestId };
+  let echo: Echo = {};
   try {
-    const command = validateCommand(parseJsonObject(Buffer.from(text)));
-    requestId = command.request_id;
-    const [type, members] = await run(options, uuid, session, command);
-    session.answer(type, { ...members, ...echo() });
+    const given = parseJsonObject(Buffer.from(text));
+    echo = echoOf(given);
+    const [type, members] = await run(options, uuid, session, validateCommand(given));
+    session.answer(type, { ...members, ...echo });
   } catch (error) {
     const fault = toFault(error, log, null);
     session.answer("error", {
@@ -86,7 +86,7 @@ async function obey(
       error: fault.message,
       ...(fault.errors ? { errors: fault.errors } : {}),
       ...(fault.retryAfterS === undefined ? {} : { retry_after: Math.ceil(fault.retryAfterS) }),
-      ...echo(),
+      ...echo,
     });
   }
 }

@@ -282,6 +282,8 @@ test("[CR13] an operator says, mutes, listens in and ends; strangers cannot", as
     type === "say_result" && ok === true && request_id === "r");
   await heard.promise;
   assert.deepEqual(words, ["One", "moment."]);
+  socket.send(JSON.stringify({ type: "say", text: "x".repeat(5000), request_id: "long" }));
+  await until(({ type, request_id }) => type === "error" && request_id === "long");
   socket.send(JSON.stringify({ type: "mute", on: true }));
   await until(({ type, ok }) => type === "mute_result" && ok === true);
   const stranger = await server.newAccount();
