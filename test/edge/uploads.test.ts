@@ -31,7 +31,7 @@ async function keeping(admit: () => Promise<void>) {
   const [begun, released] = [Promise.withResolvers<string>(), Promise.withResolvers<void>()];
   server.route({
     method: "POST", pattern: "/keep", bodyBytesMax: 100,
-    upload: { folder, fileBytesMax: 1000, admit },
+    upload: { folder, fileBytesMax: 1_000_000, admit },
     handle: async ({ form }) => {
       if (!form?.file) throw new Fault(422, "No file.");
       begun.resolve(form.file.path);
@@ -76,5 +76,23 @@ test("[CV170] a small file whose keeping takes longer than a client may be silen
   release();
   const [answer] = await over;
   assert.match(String(answer), /^HTTP\/1\.1 200/);
+  client.destroy();
+});
+
+test("[EX145] a file that comes slowly, a few kB a second, arrives", async () => {
+  const { port, release } = await keeping(() => nextTurn());
+  release();
+  const client = connect(port, "127.0.0.1");
+  const over = Promise.race([once(client, "data"), once(client, "close")]);
+  const send = (text: string) => client.write(`${text.length.toString(16)}\r\n${text}\r\n`);
+  client.write(UPLOAD.slice(0, UPLOAD.indexOf("Content-Length"))
+    + "Transfer-Encoding: chunked\r\n\r\n");
+  send(BODY.slice(0, BODY.indexOf("bill")));
+  const drip = setInterval(() => send("bill".repeat(500)), 250);
+  await once(connect(port, "127.0.0.1").resume(), "close");
+  clearInterval(drip);
+  send(BODY.slice(BODY.indexOf("bill")));
+  client.write("0\r\n\r\n");
+  assert.match(String(await over), /^HTTP\/1\.1 200/);
   client.destroy();
 });

@@ -179,6 +179,8 @@ export const LIMITS = {
   deltaCoalesceMs: 16,
   heartbeatMs: 15 * SECOND_MS,
   stalledReaderMs: 10 * SECOND_MS,
+  /** What the sender of a file brings in ten seconds at least: less keeps a place from others. */
+  uploadBytesInTimeMin: 8 * 1024,
   /** Between two offers of what the reader of a file has not taken yet. */
   downloadOfferMs: 4 * SECOND_MS,
   stalledDownloadMs: 5 * MINUTE_MS,

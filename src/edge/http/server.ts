@@ -142,6 +142,7 @@ function readOnceAdmitted(
   raw: RawResponse, exchange: Exchange, admitted: Promise<void>, begin: () => Take,
 ): void {
   const early: Parameters<Take>[] = [];
+  let bytesInTime = 0;
   let take: Take | null = null;
   let isWhole = false;
   let isPaused = false;
@@ -150,8 +151,14 @@ function readOnceAdmitted(
     isWhole = isLast;
     // The chunk's memory is taken back when this callback returns.
     const copy = Buffer.from(Buffer.from(chunk));
-    if (take) take(copy, isLast);
-    else early.push([copy, isLast]);
+    if (!take) return void early.push([copy, isLast]);
+    take(copy, isLast);
+    bytesInTime += copy.byteLength;
+    if (isLast || bytesInTime < LIMITS.uploadBytesInTimeMin || exchange.finished) return;
+    // Its ten seconds begin anew: uWebSockets.js itself asks for 160 kB in each.
+    bytesInTime = 0;
+    raw.pause();
+    raw.resume();
   });
   // What the read with the headers has brought is handed on first.
   setImmediate(() => {
