@@ -133,6 +133,17 @@ test("[OA83] every operation, parameter and field has a description and an examp
   assert.ok(Object.keys(schemas).length > 60);
 });
 
+test("[OA90] what is always null is of that type, and has no other example", () => {
+  const schemas = [
+    ...Object.values(document.components.schemas),
+    ...operations.flatMap(({ operation }) => Object.values(operation.responses)
+      .flatMap(({ content }) => Object.values(content ?? {}).map(({ schema }) => schema))),
+  ].flatMap((schema) => [...within(schema, "")]);
+  const nulls = schemas.filter(([, { description }]) => /^always null/i.test(description ?? ""));
+  assert.ok(nulls.length > 0);
+  assert.deepEqual(nulls.filter(([, { type }]) => type !== "null").map(([at]) => at), []);
+});
+
 // spectral's and the client generators' checks take packages of 275 MB, so they are run by hand, in
 // a folder of their own: `npx spectral lint` with `spectral:oas`, and clients of
 // openapi-typescript, orval and swagger-typescript-api compiled with `tsc --strict`.

@@ -144,7 +144,7 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
             "Where the list is, without a query.", "https://talk.example.com/api/user/conversations")),
           per_page: Type.Integer(about("Rows on a page.", 15)),
           next_cursor: Cursor("For the next page; null: this is the last."),
-          prev_cursor: Cursor("Always null: pages go one way."),
+          prev_cursor: Type.Null(about("Always null: pages go one way.", null)),
         }),
       },
     },
