@@ -10,6 +10,7 @@ import { goodbyeOf, type VoiceSettings } from "./settings.ts";
 import { FAILURES_MAX, Speech, type SpeechKind } from "./speech.ts";
 import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
 import type { PersonEvent } from "./turns/taking-part.ts";
+import { isFree } from "./turns/turn-draft.ts";
 import type { TurnAction, TurnEvent, TurnSettings, TurnState } from "./turns/turn-events.ts";
 import { reduceTurn, START } from "./turns/turn-taker.ts";
 import type { Utterance } from "./utterance.ts";
@@ -209,7 +210,9 @@ export class VoiceSession implements CallSession {
     for (const action of actions) {
       if (!this.channel.isOver) this.#carryOut(action);
     }
-    if (!this.channel.isOver) this.#publishState();
+    if (this.channel.isOver) return;
+    this.#sayNext();
+    this.#publishState();
   }
 
   #carryOut(action: TurnAction): void {
@@ -369,7 +372,6 @@ export class VoiceSession implements CallSession {
     if (speech === this.#filler) return;
     if (speech === this.#speech) this.#speech = null;
     this.#feed({ kind: "played_out" });
-    this.#sayNext();
   }
 
   #cancelReply(): void {
@@ -415,8 +417,7 @@ export class VoiceSession implements CallSession {
   }
 
   #sayNext(): void {
-    if (this.channel.isOver || this.#speech !== null || this.#says.length === 0) return;
-    if (this.#state.phase !== "listening" && this.#state.phase !== "waiting") return;
+    if (this.channel.isOver || this.#says.length === 0 || !isFree(this.#state)) return;
     const text = this.#says.shift() ?? "";
     this.#feed({ kind: "saying" });
     this.#sayWhole(this.#newSpeech("note"), text);

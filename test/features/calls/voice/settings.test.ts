@@ -228,6 +228,39 @@ test("[VL29] an operator's words are said when nobody speaks; muting is heard as
   assert.deepEqual(muted.heard, []);
 });
 
+test("[CR591] an operator's words given while the customer speaks are said after the answer to them", () => {
+  const talk: CallerStep[] = [
+    { quietMs: 300 }, { say: "When are you open on Saturday?" }, { quietMs: 1500 }, { hangUp: true },
+  ];
+  const answer = (): string => "From nine to five.";
+  const began = playCall({ steps: talk, answer }).said[1]?.startMs ?? 0;
+  // While they speak, after their last word, while it is answered.
+  for (const afterMs of [200, 700, 1200, 1700, 2000, 2300, 2600]) {
+    const played = playCall({
+      steps: talk, answer,
+      during: (session, after) =>
+        after(began + afterMs, () => assert.ok(session.say("One moment please."))),
+    });
+    assert.deepEqual(lines(played), [
+      "assistant: Hello, how can I help?", "customer: When are you open on Saturday?",
+      "assistant: From nine to five.", "assistant: One moment please.",
+    ], `${afterMs} ms after they began`);
+  }
+});
+
+test("[CR592] an operator's words are said too where the assistant had nothing to answer, or nobody was understood", () => {
+  const unanswered = playCall({
+    steps: [{ quietMs: 300 }, { say: "Well." }, { waitMs: 8000 }, { hangUp: true }], answer: () => "",
+    during: (session, after) => after(6000, () => assert.ok(session.say("One moment please."))),
+  });
+  assert.deepEqual(lines(unanswered).at(-1), "assistant: One moment please.");
+  const noise = playCall({
+    steps: [{ quietMs: 300 }, { noiseMs: 2000 }, { waitMs: 6000 }, { hangUp: true }],
+    during: (session, after) => after(3000, () => assert.ok(session.say("One moment please."))),
+  });
+  assert.deepEqual(lines(noise).at(-1), "assistant: One moment please.");
+});
+
 test("[VL30] a function that takes long is no silence, and its answer is waited for", () => {
   const played = playCall({
     steps: [{ quietMs: 300 }, { say: "Look it up." }, { quietMs: 1000 }, { hangUp: true }],

@@ -2,7 +2,7 @@
 // assistant, one beside it is not spoken over, and a hint is acted on as soon as the assistant may
 // speak. Part of the pure reducer in turn-taker.ts.
 import {
-  discard, forgetTurn, isFinalDue, said, think, timers, type Draft,
+  discard, forgetTurn, isFinalDue, isFree, said, think, timers, type Draft,
 } from "./turn-draft.ts";
 import type { TurnState } from "./turn-events.ts";
 
@@ -93,8 +93,8 @@ export function holdBreath({ state, actions }: Draft): void {
 
 export function settleHint(draft: Draft): void {
   const { state } = draft;
-  const isFree = !state.hasTurn && !state.isTalking && state.ending === null;
-  if (state.isHinted && isFree && !state.person?.isTalking) speakUp(draft, "hint");
+  const isKept = state.ending !== null || state.person?.isTalking;
+  if (state.isHinted && isFree(state) && !isKept) speakUp(draft, "hint");
 }
 
 /** The assistant listens: what is said goes on record, and nothing is answered. */

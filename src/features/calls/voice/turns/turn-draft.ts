@@ -44,6 +44,10 @@ export function turnGoesOn({ state, nowMs }: Draft): void {
   state.judged = null;
 }
 
+/** Nobody speaks and nothing is to be answered: what is said over the customer is not heard. */
+export const isFree = ({ phase, isTalking, hasTurn }: TurnState): boolean =>
+  (phase === "listening" || phase === "waiting") && !isTalking && !hasTurn;
+
 /** What was prepared answers something else than what was said. */
 export function discard({ state, actions }: Draft): void {
   if (state.prepared === null) return;
