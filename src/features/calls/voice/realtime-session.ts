@@ -16,7 +16,7 @@ import { Channel } from "./channel.ts";
 import type { Elsewhere } from "./turns/elsewhere.ts";
 import { MachineWatch } from "./turns/machine-watch.ts";
 import { goodbyeOf, silenceNote, type VoiceSettings } from "./settings.ts";
-import { FAILURES_MAX, Speech } from "./speech.ts";
+import { FAILURES_MAX, SAYS_MAX, Speech } from "./speech.ts";
 import type { PersonEvent, TakingPart } from "./turns/taking-part.ts";
 import { Utterance } from "./utterance.ts";
 
@@ -53,6 +53,7 @@ export class RealtimeSession implements CallSession {
   #replies: Reply[] = [];
   #failures = 0;
   #customerTalks = false;
+  #says: string[] = [];
   /** When the customer was last audible, and what finds that out. */
   #lastSoundMs = 0;
   readonly #sound: ReturnType<typeof createSoundEnd>;
@@ -96,8 +97,10 @@ export class RealtimeSession implements CallSession {
   }
 
   say(text: string): boolean {
-    if (this.channel.isOver || !this.#model) return false;
-    this.#model.say(text);
+    if (this.channel.isOver || !this.#model || this.#says.length >= SAYS_MAX) return false;
+    // Over the customer it would not be heard.
+    if (this.#customerTalks) this.#says.push(text);
+    else this.#model.say(text);
     return true;
   }
 
@@ -208,6 +211,7 @@ export class RealtimeSession implements CallSession {
         this.#customerTalks = false;
         this.#lastVoiceMs = Math.max(this.#lastVoiceMs, this.#lastSoundMs);
         this.#reduceTimers({ kind: "activity" });
+        for (const text of this.#says.splice(0)) if (!this.#isAside()) this.#model?.say(text);
         return this.#machine?.speechEnded(this.channel.nowMs());
       case "user_text":
         this.#machine?.receiveText(event.text, this.channel.nowMs());
@@ -355,7 +359,7 @@ export class RealtimeSession implements CallSession {
     this.#machine.isMessageLeft = true;
     this.#reduceTimers({ kind: "activity" });
     if (message === null) this.#messageSaid();
-    else this.say(message);
+    else this.#model?.say(message);
   }
 
   /** What is said from now on is answered, whoever says it, where the call goes on. */
@@ -433,7 +437,7 @@ export class RealtimeSession implements CallSession {
     this.#person = null;
     this.#interrupt();
     this.#ending = { reason, to: null };
-    this.say(goodbyeOf(this.#settings.phrases, reason));
+    this.#model?.say(goodbyeOf(this.#settings.phrases, reason));
   }
 
   #ended(): void {

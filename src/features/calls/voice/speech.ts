@@ -10,6 +10,8 @@ import { pieceEnd } from "./turns/wording.ts";
 
 /** After so many failures of synthesis or of the model in a row the call ends. */
 export const FAILURES_MAX = 3;
+/** Words of operators that wait in one call. */
+export const SAYS_MAX = 20;
 
 /** Why something is said; decides what happens to it and whether the model gets to see it. */
 export type SpeechKind = "greeting" | "reply" | "filler" | "note";

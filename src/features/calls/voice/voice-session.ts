@@ -7,7 +7,7 @@ import type { CallSession, SessionOptions, Successor } from "./brain.ts";
 import { Channel } from "./channel.ts";
 import { TimeBounds } from "./turns/call-timers.ts";
 import { goodbyeOf, type VoiceSettings } from "./settings.ts";
-import { FAILURES_MAX, Speech, type SpeechKind } from "./speech.ts";
+import { FAILURES_MAX, SAYS_MAX, Speech, type SpeechKind } from "./speech.ts";
 import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
 import type { PersonEvent } from "./turns/taking-part.ts";
 import { isFree } from "./turns/turn-draft.ts";
@@ -15,8 +15,6 @@ import type { TurnAction, TurnEvent, TurnSettings, TurnState } from "./turns/tur
 import { reduceTurn, START } from "./turns/turn-taker.ts";
 import type { Utterance } from "./utterance.ts";
 import type { FillerTone } from "./turns/wording.ts";
-
-const SAYS_MAX = 20;
 
 export class VoiceSession implements CallSession {
   readonly channel: Channel<Speech>;

@@ -240,3 +240,18 @@ test("[CR590] tones of an answering machine are no keys later on either, where t
   call.system.advance(30_000);
   assert.deepEqual([call.texts, call.recorded.filter((text) => text !== "")], [[], []]);
 });
+
+test("[CR593] an operator's words given while the customer speaks go to a model that hears by itself at their end", () => {
+  const call = answeredCall({});
+  call.reports("speech_start");
+  assert.ok(call.session.say("One moment please."));
+  call.system.advance(2000);
+  assert.deepEqual(call.says, []);
+  call.reports("speech_end");
+  assert.deepEqual(call.says, ["One moment please."]);
+  call.reports("speech_start");
+  call.session.say("Nobody says this.");
+  call.session.takePart({ kind: "person_joined", isAlone: true });
+  call.reports("speech_end");
+  assert.deepEqual(call.says, ["One moment please."]);
+});
