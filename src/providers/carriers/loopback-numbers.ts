@@ -6,11 +6,13 @@ import { createLoopbackCarrier, type CallerScript } from "./loopback.ts";
 import type { Carrier } from "./port.ts";
 
 const ANSWERS = { ringMs: 300, answerMs: 1200, outcome: "answers" } as const;
+/** As people do who are not greeted. */
+const FIRST = { quietMs: 900, latestMs: 5000 };
 /** Says a line whenever the assistant has spoken and is quiet; hangs up after the last answer. */
 const personWith = (lines: string[]): CallerScript => ({
   ...ANSWERS,
   steps: [
-    ...lines.flatMap((say, index) => [{ quietMs: index === 0 ? 900 : 1200 }, { say }]),
+    ...lines.flatMap((say, index) => [index === 0 ? FIRST : { quietMs: 1200 }, { say }]),
     { quietMs: 1500 },
     { hangUp: true },
   ],

@@ -11,8 +11,8 @@ import { FRAME_MS, type Carrier, type DialRequest, type Leg, type LegEvent } fro
 export type CallerStep =
   | { say: string }
   | { waitMs: number }
-  /** Until the assistant has spoken and then been quiet for so long. */
-  | { quietMs: number }
+  /** Until the assistant has spoken and then been quiet for so long; or has not by `latestMs`. */
+  | { quietMs: number; latestMs?: number }
   /** Until so many more words of the assistant have been heard to their end. */
   | { words: number }
   | { dtmf: string }
@@ -163,7 +163,10 @@ class LoopbackLeg implements Leg {
 
   #isDone(step: CallerStep): boolean {
     if ("waitMs" in step) return (this.#waitedMs += FRAME_MS) > step.waitMs;
-    if ("quietMs" in step) return this.#heardSpeech && this.#quietMs >= step.quietMs;
+    if ("quietMs" in step) {
+      if (this.#heardSpeech) return this.#quietMs >= step.quietMs;
+      return (this.#waitedMs += FRAME_MS) > (step.latestMs ?? Infinity);
+    }
     if ("words" in step) return this.#wordsHeard >= step.words;
     return true;
   }
