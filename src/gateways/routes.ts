@@ -155,10 +155,11 @@ function modelRoutes(options: ProtocolOptions): Route[] {
       summary: "List assistants as models",
       responses: {
         200: {
-          description: "All of them",
+          description: "The active ones",
           schema: Type.Object({
             object: Type.Literal("list", about("Always list.")),
-            data: Type.Array(MODEL, about("All of them.")),
+            data: Type.Array(MODEL, about(
+              "Those whose `status` is active. An inactive one answers by its uuid all the same.")),
           }),
         },
       },

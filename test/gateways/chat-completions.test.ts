@@ -277,6 +277,16 @@ test("[PR10] models are the account's active assistants", async () => {
   }
 });
 
+test("[CF120] an inactive assistant is no model to choose, answers by its uuid, and is said to", async () => {
+  const { uuid, openai } = await fresh({ status: "inactive" });
+  assert.deepEqual((await openai.models.list()).data, []);
+  assert.equal((await openai.models.retrieve(uuid)).id, uuid);
+  const messages = [{ role: "user" as const, content: "Hello" }];
+  assert.ok((await openai.chat.completions.create({ model: uuid, messages })).choices[0]);
+  const reference = await (await fetch(`${server.url}/openapi.json`)).text();
+  assert.match(reference, /Those whose `status` is active\. An inactive one answers/);
+});
+
 test("[PR11] the AI SDK streams from it as from any OpenAI-compatible server", async () => {
   const { key, uuid } = await fresh();
   const parley = createOpenAICompatible({
