@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
-import { after, test } from "node:test";
+import { after, suite, test } from "node:test";
 import { createParser } from "eventsource-parser";
 import fc from "fast-check";
 import { WebSocket } from "ws";
@@ -341,34 +341,6 @@ test("[CR202] why a call came to nothing is on its record in words, and what to 
   }
 });
 
-test("[CR204] a call that this server's speech, model or line failed costs nothing", async () => {
-  const fault = { isAnswered: true, isOwnLine: true, detail: null, wasMute: false };
-  assert.equal(chargeOf({ ...fault, reason: "speech_failed" }), "nothing");
-  assert.equal(chargeOf({ ...fault, reason: "carrier_failed" }), "nothing");
-  // A trunk that an account brings along must not make its calls free.
-  assert.equal(chargeOf({ ...fault, reason: "carrier_failed", isOwnLine: false }), "lasted");
-  assert.equal(chargeOf({ ...fault, reason: "customer_hung_up" }), "full");
-  assert.equal(chargeOf({ ...fault, reason: "media_timeout" }), "lasted");
-  const balance = async () => (await call("GET", "/user/me")).body.total_balance as number;
-  const before = await balance();
-  model.script(() => ({ status: 401 }));
-  for (const [lines, status, reason] of [
-    [["Hello."], "ended_by_customer", "customer_hung_up"],
-    [["One.", "Two.", "Three.", "Four."], "failed", "model_failed"],
-  ] as const) {
-    const { body: made } = await call("POST", "/user/try_call", {
-      body: { assistant_id: outbound.id, lines },
-    });
-    const over = await follow(made.call_id, NOTHING);
-    assert.equal(over.state?.status, status);
-    const { body } = await call("GET", `/user/calls/${made.call_id}`);
-    assert.deepEqual([body.end_reason, body.total_cost], [reason, 0]);
-    assert.match(body.failure_reason, /^The language model (failed|gave no reply).*401.*Check the assistant's model/);
-  }
-  model.script(null);
-  assert.equal(await balance(), before);
-});
-
 const folder = testDataDir();
 const childEnv = { PARLEY_SPEECH: "loopback" };
 let child = await startProcess(folder, childEnv);
@@ -382,11 +354,13 @@ const { key: childKey } = child;
 const askChild = (path: string, body?: object) =>
   ask({ url: child.url, key: childKey }, path, body);
 
+const GREETS = assistantBody({
+  type: "outbound", status: "active", initial_message: "Hi there.", post_call_evaluation: false,
+});
+
 /** A call in which the assistant has spoken, stopped by the signal; its record afterwards. */
 async function stoppedBy(signal: NodeJS.Signals): Promise<Record<string, unknown>> {
-  const { data } = await askChild("/user/assistant", assistantBody({
-    type: "outbound", status: "active", initial_message: "Hi there.", post_call_evaluation: false,
-  }));
+  const { data } = await askChild("/user/assistant", GREETS);
   const { call_id: id } = await askChild(
     "/user/make_call", { phone_number: "+15550100006", assistant_id: data.id });
   await accountEvent({ url: child.url, key: childKey }, ({ type, call_id: of }) =>
@@ -399,48 +373,80 @@ async function stoppedBy(signal: NodeJS.Signals): Promise<Record<string, unknown
   return await askChild(`/user/calls/${id}`);
 }
 
-test("[CR411] PARLEY_CALL_DRAIN_SECONDS: a call goes on to its own end while the server stops", async () => {
-  const ended = once(child.process, "exit");
-  child.process.kill("SIGTERM");
-  await ended;
-  child = await startProcess(folder, { ...childEnv, PARLEY_CALL_DRAIN_SECONDS: "60" });
-  const { data } = await askChild("/user/assistant", assistantBody({
-    type: "outbound", status: "active", initial_message: "Hi there.", post_call_evaluation: false,
-  }));
-  const { call_id: id } = await askChild("/user/try_call", {
-    assistant_id: data.id, lines: ["Hello.", "What do you sell?"],
-  });
-  await accountEvent({ url: child.url, key: childKey }, ({ type, call_id: of }) =>
-    type === "transcript_added" && of === id);
-  const exited = once(child.process, "exit");
-  child.process.kill("SIGTERM");
-  assert.deepEqual(await exited, [0, null]);
-  child = await startProcess(folder, childEnv);
-  const { status, end_reason, transcript } = await askChild(`/user/calls/${id}`);
-  assert.deepEqual([status, end_reason], ["ended_by_customer", "customer_hung_up"]);
-  assert.match(String(transcript), /Customer: What do you sell\?\nAI: /);
-  assert.doesNotMatch(String(transcript), /Goodbye/);
-});
-
 const PRICE_PER_SECOND = 0.1 / 60;
 const costsItsTime = ({ total_cost: cost, duration }: Record<string, unknown>): void =>
   assert.ok(Number(cost) <= Number(duration) * PRICE_PER_SECOND, `${cost} for ${duration} s`);
 
-test("[CR14] killed in the middle of a call: failed, what was said is kept, what it lasted is paid at most", async () => {
-  const killed = await stoppedBy("SIGKILL");
-  const { status, end_reason, transcript, failure_reason } = killed;
-  assert.deepEqual(
-    [status, end_reason, transcript], ["failed", "server_restarted", "AI: Hi there."]);
-  assert.match(String(failure_reason), /^The server was stopped or restarted during the call\./);
-  costsItsTime(killed);
-});
+void suite("at the same time", { concurrency: true }, () => {
+  test("[CR204] a call that this server's speech, model or line failed costs nothing", async () => {
+    const fault = { isAnswered: true, isOwnLine: true, detail: null, wasMute: false };
+    assert.equal(chargeOf({ ...fault, reason: "speech_failed" }), "nothing");
+    assert.equal(chargeOf({ ...fault, reason: "carrier_failed" }), "nothing");
+    // A trunk that an account brings along must not make its calls free.
+    assert.equal(chargeOf({ ...fault, reason: "carrier_failed", isOwnLine: false }), "lasted");
+    assert.equal(chargeOf({ ...fault, reason: "customer_hung_up" }), "full");
+    assert.equal(chargeOf({ ...fault, reason: "media_timeout" }), "lasted");
+    const balance = async () => (await call("GET", "/user/me")).body.total_balance as number;
+    const before = await balance();
+    model.script(() => ({ status: 401 }));
+    await Promise.all(([
+      [["Hello."], "ended_by_customer", "customer_hung_up"],
+      [["One.", "Two.", "Three.", "Four."], "failed", "model_failed"],
+    ] as const).map(async ([lines, status, reason]) => {
+      const { body: made } = await call("POST", "/user/try_call", {
+        body: { assistant_id: outbound.id, lines },
+      });
+      const over = await follow(made.call_id, NOTHING);
+      assert.equal(over.state?.status, status);
+      const { body } = await call("GET", `/user/calls/${made.call_id}`);
+      assert.deepEqual([body.end_reason, body.total_cost], [reason, 0]);
+      assert.match(body.failure_reason, /^The language model (failed|gave no reply).*401.*Check the assistant's model/);
+    }));
+    model.script(null);
+    assert.equal(await balance(), before);
+  });
 
-test("[CR203] SIGTERM: who is on the line hears a goodbye, the call is completed and costs what it lasted at most", async () => {
-  const ended = await stoppedBy("SIGTERM");
-  const { status, end_reason, transcript } = ended;
-  assert.deepEqual([status, end_reason], ["completed", "server_restarted"]);
-  assert.equal(transcript,
-    "AI: Hi there.\nAI: I am sorry, this call has to end now. Please call again later. Goodbye.");
-  assert.ok(Number(ended.duration) < 30);
-  costsItsTime(ended);
+  void suite("a process that is stopped", { concurrency: false }, () => {
+    test("[CR411] PARLEY_CALL_DRAIN_SECONDS: a call goes on to its own end while the server stops", async () => {
+      const ended = once(child.process, "exit");
+      child.process.kill("SIGTERM");
+      await ended;
+      child = await startProcess(folder, { ...childEnv, PARLEY_CALL_DRAIN_SECONDS: "60" });
+      const { data } = await askChild("/user/assistant", GREETS);
+      const { call_id: id } = await askChild("/user/try_call", {
+        assistant_id: data.id, lines: ["Hello.", "What do you sell?"],
+      });
+      await accountEvent({ url: child.url, key: childKey }, ({ type, call_id: of }) =>
+        type === "transcript_added" && of === id);
+      const exited = once(child.process, "exit");
+      child.process.kill("SIGTERM");
+      assert.deepEqual(await exited, [0, null]);
+      child = await startProcess(folder, childEnv);
+      const { status, end_reason, transcript } = await askChild(`/user/calls/${id}`);
+      assert.deepEqual([status, end_reason], ["ended_by_customer", "customer_hung_up"]);
+      assert.match(String(transcript), /Customer: What do you sell\?\nAI: /);
+      assert.doesNotMatch(String(transcript), /Goodbye/);
+    });
+
+    test("[CR14] killed in the middle of a call: failed, what was said is kept, what it lasted is paid at most", async () => {
+      const killed = await stoppedBy("SIGKILL");
+      const { status, end_reason, transcript, failure_reason } = killed;
+      assert.deepEqual(
+        [status, end_reason, transcript], ["failed", "server_restarted", "AI: Hi there."]);
+      assert.match(
+        String(failure_reason), /^The server was stopped or restarted during the call\./);
+      costsItsTime(killed);
+    });
+
+    test("[CR203] SIGTERM: who is on the line hears a goodbye, the call is completed and costs what it lasted at most", async () => {
+      const ended = await stoppedBy("SIGTERM");
+      const { status, end_reason, transcript } = ended;
+      assert.deepEqual([status, end_reason], ["completed", "server_restarted"]);
+      assert.equal(transcript,
+        "AI: Hi there.\nAI: I am sorry, this call has to end now. "
+          + "Please call again later. Goodbye.");
+      assert.ok(Number(ended.duration) < 30);
+      costsItsTime(ended);
+    });
+  });
 });

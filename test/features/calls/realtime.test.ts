@@ -233,7 +233,6 @@ test("[CR123] in a silence the model does what reengagement_prompt says", async 
 
 /** What a call comes to that a machine answers. */
 async function callMachine(settings: object) {
-  heardText = "Please leave a message after the tone.";
   const models = await server.call("GET", "/user/assistants/models?type=multimodal");
   const assistant = await newAssistant(server, {
     type: "outbound", status: "active", mode: "multimodal", llm_model_id: null,
@@ -250,22 +249,25 @@ async function callMachine(settings: object) {
   peers += 1;
   await over.promise;
   stop();
-  heardText = "When are you open?";
   return (await server.call("GET", `/user/calls/${made.call_id}`)).body;
 }
 
 test("[CR124] a machine that answers a realtime call is left the message, and the call ends where it is to", async () => {
   answer = () => ({ text: "I am talking to a machine.", pcm: tone(0.2) });
   const message = "Please call us back.";
-  const left = await callMachine({ voice_mail_message: message });
+  heardText = "Please leave a message after the tone.";
+  const [left, silent, kept] = await Promise.all([
+    callMachine({ voice_mail_message: message }),
+    callMachine({}),
+    callMachine({
+      voice_mail_message: message, end_call_on_voicemail: false, max_duration: 20,
+    }),
+  ]);
+  heardText = "When are you open?";
   assert.equal(left.answered_by, "machine");
   assert.equal(left.end_reason, "voicemail");
   assert.equal(left.transcript_entries.at(-1).text, message);
-  const silent = await callMachine({});
   assert.deepEqual([silent.answered_by, silent.end_reason], ["machine", "voicemail"]);
-  const kept = await callMachine({
-    voice_mail_message: message, end_call_on_voicemail: false, max_duration: 20,
-  });
   assert.equal(kept.answered_by, "machine");
   assert.notEqual(kept.end_reason, "voicemail");
   assert.match(kept.transcript, /Please call us back\./);
