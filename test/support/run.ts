@@ -1,6 +1,6 @@
-// Runs every test (`npm test`): prepares what all of them load, deals the files to some processes,
-// and lets a few of these run at a time: those that wait for calls in real time run beside those
-// that keep a processor busy.
+// Runs every test (`npm test`): prepares what all of them load, and starts a few processes, each of
+// which takes the next file that none has begun: those that wait for calls in real time run beside
+// those that keep a processor busy, and none is done long before the others.
 import { build, stop } from "esbuild";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -12,10 +12,15 @@ import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { BUNDLED, CACHE, PACKAGES, PLACES_FILE, SOURCES_FILE } from "./prepared.js";
 
+/** A file in it for each file of tests that has been begun. */
+const CLAIMED = join(CACHE, "claimed");
 const ROOT = join(import.meta.dirname, "../..");
-const AT_A_TIME = 4;
-/** Each runs some files one after another (one-process.ts). */
-const PROCESSES = 16;
+/**
+ * Each runs some files one after another (one-process.ts). A page keeps a processor busy, a call
+ * mostly waits: these begin with pages, the others with what has none, until nothing is left.
+ */
+const PAGE_PROCESSES = 2;
+const PROCESSES = 4;
 
 /** One text after another, and where each begins and ends: a file of tests loads some of them. */
 function prepareSources(): void {
@@ -55,13 +60,13 @@ function prepareProcess(number: number, files: string[]): string {
   const path = join(CACHE, `process-${number}.js`);
   const runner = join(import.meta.dirname, "one-process.ts");
   writeFileSync(path, `import { runFiles } from ${JSON.stringify(runner)};
-await runFiles(${JSON.stringify(files)});\n`);
+await runFiles(${JSON.stringify(files)}, ${JSON.stringify(CLAIMED)});\n`);
   return path;
 }
 
 if (!entryOf("main").endsWith(".js")) throw new Error("dist/ is older than the sources: npm run build");
 rmSync(CACHE, { recursive: true, force: true });
-mkdirSync(CACHE, { recursive: true });
+mkdirSync(CLAIMED, { recursive: true });
 prepareSources();
 await preparePackages();
 await prepareDatabase();
@@ -69,10 +74,12 @@ await prepareDatabase();
 const files = globSync("test/**/*.test.ts", { cwd: ROOT }).map((path) => join(ROOT, path))
   .map((path) => ({ path, bytes: statSync(path).size }))
   .toSorted((a, b) => b.bytes - a.bytes).map(({ path }) => path);
+const [pages, others] = [true, false].map((isPage) =>
+  files.filter((path) => path.startsWith(join(ROOT, "test/ui/")) === isPage));
 run({
-  files: Array.from({ length: PROCESSES }, (_, at) =>
-    prepareProcess(at, files.filter((_, index) => index % PROCESSES === at))),
-  concurrency: AT_A_TIME,
+  files: Array.from({ length: PROCESSES }, (_, at) => prepareProcess(
+    at, at < PAGE_PROCESSES ? [...pages!, ...others!] : [...others!, ...pages!])),
+  concurrency: PROCESSES,
   execArgv: ["--import", join(import.meta.dirname, "prepared.js")],
 })
   .on("test:fail", () => {
