@@ -268,6 +268,8 @@ test("[WH7] a rotated secret signs beside the one before for a day; Retry-After 
   const [both] = await receiver.until(1);
   verify(endpoint.secret, both!);
   verify(body.data.secret as string, both!);
+  // Whoever is still being told when a day passes has not answered for a day.
+  await settled(deliveries, ([first]) => first?.state === "delivered");
   system.advance(86_400_001);
   receiver.answer((_, response) => void response.writeHead(429, { "retry-after": "600" }).end());
   await credit(2);
