@@ -69,13 +69,17 @@ function claim(claimed: string, path: string): boolean {
 }
 
 /**
- * Whole paths, of which it runs those that no other process has begun, as `claimed` says. Its
- * process ends when nothing is open any more.
+ * Runs the first of these files, `most` at most, that no other process has begun, as the folder
+ * `claimed` says. Its process ends when nothing is open any more.
  */
-export async function runFiles(paths: string[], claimed: string): Promise<void> {
+export async function runFiles({ paths, claimed, most }: {
+  paths: string[]; claimed: string; most: number;
+}): Promise<void> {
   ends = [];
+  let begun = 0;
   for (const path of paths) {
-    if (!claim(claimed, path)) continue;
+    if (begun === most || !claim(claimed, path)) continue;
+    begun += 1;
     const ofFile = await loaded(path);
     await native.suite(relative(ROOT, path), { timeout: FILE_MS }, () => {
       for (const call of ofFile) call();

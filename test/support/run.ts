@@ -15,12 +15,12 @@ import { BUNDLED, CACHE, PACKAGES, PLACES_FILE, SOURCES_FILE } from "./prepared.
 /** A file in it for each file of tests that has been begun. */
 const CLAIMED = join(CACHE, "claimed");
 const ROOT = join(import.meta.dirname, "../..");
+const AT_A_TIME = 4;
 /**
- * Each runs some files one after another (one-process.ts). A page keeps a processor busy, a call
- * mostly waits: these begin with pages, the others with what has none, until nothing is left.
+ * Each runs its share of the files one after another (one-process.ts) and ends, for its memory grows.
+ * A page keeps a processor busy, a call mostly waits: every other begins with pages.
  */
-const PAGE_PROCESSES = 2;
-const PROCESSES = 4;
+const PROCESSES = 16;
 
 /** One text after another, and where each begins and ends: a file of tests loads some of them. */
 function prepareSources(): void {
@@ -55,12 +55,12 @@ async function prepareDatabase(): Promise<void> {
   process.env.PREPARED_DATABASE = databasePath(folder);
 }
 
-/** The program of a process that runs these files. */
-function prepareProcess(number: number, files: string[]): string {
+/** The program of a process that runs so many of these files. */
+function prepareProcess(number: number, paths: string[], most: number): string {
   const path = join(CACHE, `process-${number}.js`);
   const runner = join(import.meta.dirname, "one-process.ts");
   writeFileSync(path, `import { runFiles } from ${JSON.stringify(runner)};
-await runFiles(${JSON.stringify(files)}, ${JSON.stringify(CLAIMED)});\n`);
+await runFiles(${JSON.stringify({ paths, claimed: CLAIMED, most })});\n`);
   return path;
 }
 
@@ -74,12 +74,13 @@ await prepareDatabase();
 const files = globSync("test/**/*.test.ts", { cwd: ROOT }).map((path) => join(ROOT, path))
   .map((path) => ({ path, bytes: statSync(path).size }))
   .toSorted((a, b) => b.bytes - a.bytes).map(({ path }) => path);
+const share = Math.ceil(files.length / PROCESSES);
 const [pages, others] = [true, false].map((isPage) =>
   files.filter((path) => path.startsWith(join(ROOT, "test/ui/")) === isPage));
 run({
   files: Array.from({ length: PROCESSES }, (_, at) => prepareProcess(
-    at, at < PAGE_PROCESSES ? [...pages!, ...others!] : [...others!, ...pages!])),
-  concurrency: PROCESSES,
+    at, at % 2 === 0 ? [...pages!, ...others!] : [...others!, ...pages!], share)),
+  concurrency: AT_A_TIME,
   execArgv: ["--import", join(import.meta.dirname, "prepared.js")],
 })
   .on("test:fail", () => {
