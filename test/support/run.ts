@@ -17,8 +17,8 @@ const CLAIMED = join(CACHE, "claimed");
 const ROOT = join(import.meta.dirname, "../..");
 const AT_A_TIME = 4;
 /**
- * Each runs its share of the files one after another (one-process.ts) and ends, for its memory grows.
- * A page keeps a processor busy, a call mostly waits: every other begins with pages.
+ * Each runs its share of the files one after another (one-process.ts), and ends, for its memory
+ * grows. A page keeps a processor busy, a call mostly waits: every other begins with pages.
  */
 const PROCESSES = 16;
 

@@ -344,10 +344,14 @@ test("[CR202] why a call came to nothing is on its record in words, and what to 
 const folder = testDataDir();
 const childEnv = { PARLEY_SPEECH: "loopback" };
 let child = await startProcess(folder, childEnv);
-after(async () => {
+/** Resolves to what it ended with. */
+const endChild = (signal: NodeJS.Signals) => {
   const ended = once(child.process, "exit");
-  child.process.kill("SIGTERM");
-  await ended;
+  child.process.kill(signal);
+  return ended;
+};
+after(async () => {
+  await endChild("SIGTERM");
   rmSync(folder, { recursive: true });
 });
 const { key: childKey } = child;
@@ -365,9 +369,7 @@ async function stoppedBy(signal: NodeJS.Signals): Promise<Record<string, unknown
     "/user/make_call", { phone_number: "+15550100006", assistant_id: data.id });
   await accountEvent({ url: child.url, key: childKey }, ({ type, call_id: of }) =>
     type === "transcript_added" && of === id);
-  const exited = once(child.process, "exit");
-  child.process.kill(signal);
-  await exited;
+  await endChild(signal);
   child = await startProcess(folder, childEnv);
   assert.deepEqual((await auditBeside(folder)).problems, []);
   return await askChild(`/user/calls/${id}`);
@@ -408,9 +410,7 @@ void suite("at the same time", { concurrency: true }, () => {
 
   void suite("a process that is stopped", { concurrency: false }, () => {
     test("[CR411] PARLEY_CALL_DRAIN_SECONDS: a call goes on to its own end while the server stops", async () => {
-      const ended = once(child.process, "exit");
-      child.process.kill("SIGTERM");
-      await ended;
+      await endChild("SIGTERM");
       child = await startProcess(folder, { ...childEnv, PARLEY_CALL_DRAIN_SECONDS: "60" });
       const { data } = await askChild("/user/assistant", GREETS);
       const { call_id: id } = await askChild("/user/try_call", {
@@ -418,9 +418,7 @@ void suite("at the same time", { concurrency: true }, () => {
       });
       await accountEvent({ url: child.url, key: childKey }, ({ type, call_id: of }) =>
         type === "transcript_added" && of === id);
-      const exited = once(child.process, "exit");
-      child.process.kill("SIGTERM");
-      assert.deepEqual(await exited, [0, null]);
+      assert.deepEqual(await endChild("SIGTERM"), [0, null]);
       child = await startProcess(folder, childEnv);
       const { status, end_reason, transcript } = await askChild(`/user/calls/${id}`);
       assert.deepEqual([status, end_reason], ["ended_by_customer", "customer_hung_up"]);
