@@ -56,3 +56,25 @@ test("[DB746] a page that the browser translates shows what changes, once, and a
     assert.doesNotMatch(String(await page.evaluate("document.body.innerText")), /[«»]/);
   });
 });
+
+test("[DB747] what a page ceases to say it ceases to say in translation", { skip }, async () => {
+  const { uuid } = await newAssistant(server, { name: "Late", desk: { visitor_may_ask: true } });
+  const talk = await newConversation(server, uuid);
+  await server.call("POST", `/conversations/${talk}/request-human`);
+  const type = (typing: boolean) =>
+    server.call("POST", `/conversations/${talk}/typing`, { body: { typing } });
+  await withDashboard(async ({ page, go }) => {
+    await go(`/inbox/${talk}`);
+    await page.getByRole("button", { name: "Take over", exact: true }).click();
+    await page.getByText("You have this conversation. The assistant is silent.").waitFor();
+    await type(true);
+    await page.getByText("The visitor is typing…", { exact: true }).waitFor();
+    await page.evaluate(TRANSLATE);
+    const translated = page.getByText("«The visitor is typing…»", { exact: true });
+    await translated.waitFor();
+    await type(false);
+    await translated.waitFor({ state: "detached", timeout: 15_000 });
+    await page.evaluate("showOriginal()");
+    assert.equal(await page.getByText("The visitor is typing").count(), 0);
+  });
+});

@@ -27,19 +27,26 @@ function keepWithTranslation(text: Text, record: MutationRecord): void {
   shown.before(text);
 }
 
-/** Something was done to a text, or to its translation. */
+/** The page says something else, be it nothing: nobody has translated that yet. */
+function showAsSaid(text: Node): void {
+  translations.get(text)?.shown.remove();
+  translations.delete(text);
+}
+
+/** A text was moved or removed, or its translation was. */
 function follow(text: Text, { original, shown }: Translation): void {
-  if (text.isConnected && text.data === "" && shown.isConnected) {
+  if (text.isConnected && shown.isConnected) {
     if (text.nextSibling !== shown) text.after(shown);
     return;
   }
+  // Where it is still in its place, the translator took its own back.
   translations.delete(text);
-  // The translator took it back.
-  if (text.isConnected && text.data === "") text.data = original;
+  text.data = original;
   shown.remove();
 }
 
 const observer = new MutationObserver((records) => {
+  for (const { type, target } of records) if (type === "characterData") showAsSaid(target);
   for (const record of records) {
     for (const node of [record.target, ...record.removedNodes, ...record.addedNodes]) {
       const text = texts.get(node) ?? node;
