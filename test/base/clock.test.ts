@@ -54,3 +54,18 @@ test("[OP322] a timer that is late by more than a second runs after what arrived
   awake.cancel();
   assert.deepEqual(order, ["arrived", "timer", "tick"]);
 });
+
+test("[OP323] a timer that came due at the end of such a time, hardly late itself, runs after what arrived, and after those due before it", async () => {
+  const system = createSystem();
+  const awake = keepAwake();
+  const order: string[] = [];
+  const timers = [50, 1100].map((ms) => new Promise<void>((resolve) =>
+    void system.after(ms, () => resolve(void order.push(`due after ${ms}`)))));
+  await nextTurn();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1200);
+  await nextTurn();
+  order.push("arrived");
+  await Promise.all(timers);
+  awake.cancel();
+  assert.deepEqual(order, ["arrived", "due after 50", "due after 1100"]);
+});

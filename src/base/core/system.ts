@@ -35,11 +35,15 @@ const STEP_MICROS = 1_000_000;
 const STOOD_STILL_MS = 1000;
 /** What arrived meanwhile is taken in first: an answer that nobody could read is no silence. */
 const TAKING_IN_MS = 250;
+/** Until when this thread stood still last; timers that came due by then wait, in their order. */
+let stoodStillUntilMs = -Infinity;
 
 function after(delayMs: number, run: () => void): Timer {
-  const dueMs = performance.now() + delayMs;
+  const dueMs = performance.now() + Math.max(0, delayMs);
   let handle = setTimeout(() => {
-    if (performance.now() - dueMs < STOOD_STILL_MS) return run();
+    const nowMs = performance.now();
+    if (nowMs - dueMs >= STOOD_STILL_MS) stoodStillUntilMs = nowMs;
+    if (dueMs > stoodStillUntilMs) return run();
     handle = setTimeout(run, TAKING_IN_MS).unref();
   }, delayMs).unref();
   return { cancel: () => clearTimeout(handle) };
