@@ -348,16 +348,29 @@ function createBurial({ store, wire, system, log }: NodesOptions, life: Life) {
   };
   const isSilent = async (other: NodeRecord): Promise<boolean> =>
     !await answers(other) && !await answers(other);
-  /** After it was away from the database, everybody has a lease's time to come back to that. */
-  const mayJudge = (): boolean => !life.wasAway
-    || (life.steadyMs !== null && system.monotonicMs() - life.steadyMs >= LIMITS.nodeLeaseMs);
+  /** At how many looks each has shown the same beat. */
+  const stale = new Map<number, Pick<NodeRecord, "beatAt"> & { looks: number }>();
+  const looksAt = ({ id, beatAt }: NodeRecord): number => {
+    const before = stale.get(id);
+    const looks = before?.beatAt === beatAt ? before.looks + 1 : 1;
+    stale.set(id, { beatAt, looks });
+    return looks;
+  };
+  /**
+   * After it was away from the database, everybody has a lease's time to come back to that; or as
+   * many looks as are in one, where this node is late again and again.
+   */
+  const mayJudge = (looks: number): boolean => !life.wasAway
+    || (life.steadyMs !== null && system.monotonicMs() - life.steadyMs >= LIMITS.nodeLeaseMs)
+    || looks * LIMITS.nodeBeatMs > LIMITS.nodeLeaseMs;
   const startedMs = system.monotonicMs();
   /** Who has just come cannot tell whether the database was away. */
   const isNew = (): boolean => system.monotonicMs() - startedMs < LIMITS.nodeLeaseMs;
 
   return async (other: NodeRecord, now: Instant): Promise<void> => {
     const { id: deadId, state, beatAt, leaseUntil } = other;
-    if (state === "gone" || !mayJudge()) return;
+    if (state === "gone") return void stale.delete(deadId);
+    if (!mayJudge(looksAt(other))) return;
     const isOver = leaseUntil === null || leaseUntil < now;
     const isLate = now - beatAt > LATE_MS * 1000;
     const isProof = isOver && !(wire && isNew());

@@ -59,9 +59,7 @@ function createWorld() {
     const storage = storageOver(reader, writer, nodeId);
     const own: Own = { isAway: false, isFar: false };
     const warnings: number[] = [];
-    const warn = ({ ahead_ms }: { ahead_ms?: number }): void => {
-      if (ahead_ms !== undefined) warnings.push(ahead_ms);
-    };
+    const warn = ({ ahead_ms: by }: { ahead_ms?: number }): unknown => by && warnings.push(by);
     const nodes = createNodes({
       nodeId, wire, system, log: { ...log, warn } as Logger, self: { url: null },
       store: { ...seen(storage.nodes, own), isAlone },
@@ -72,8 +70,7 @@ function createWorld() {
     nodes.onLost(() => (machine.lost = true));
     machines.push(machine);
     await nodes.start({
-      calls: () => 0,
-      streams: () => 0,
+      calls: () => 0, streams: () => 0,
       recover: async () => {
         machine.recoveries += 1;
         await recovering;
@@ -353,6 +350,19 @@ test("[ND83] of nodes that stood still together, as one machine does, none gives
     assert.equal(one.nodes.alive().length, 2);
     await world.pass(10 * SECOND);
     assert.deepEqual(idsOf(one.nodes.alive()), [one.nodes.nodeId]);
+  }
+});
+
+test("[ND84] a node that stands still again and again, as one without enough of a core, takes up after a dead one, and no other", async () => {
+  const world = createWorld();
+  const [one, two] = [await world.join({ wire: null }), await world.join({ wire: null })];
+  for (const there of [2, 1]) {
+    two.isDead = there === 1;
+    for (let times = 0; times < 30; times += 1) {
+      world.sleep(40 * SECOND);
+      await world.pass(2 * SECOND);
+    }
+    assert.deepEqual([one.lost, two.lost, one.nodes.alive().length], [false, false, there]);
   }
 });
 
