@@ -2,7 +2,6 @@
 // tests share and a browser again: what is loaded and compiled stays warm. There, to tests, this
 // module is `node:test` (prepared.js): what a file asks for becomes a suite of its own, whose
 // `after` runs when it ends, not when all end.
-import { closeSync, openSync } from "node:fs";
 import { relative, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import * as native from "node:test";
@@ -57,29 +56,10 @@ async function loaded(path: string): Promise<Call[]> {
   return ofFile;
 }
 
-/** True once, whichever process asks. */
-function claim(claimed: string, path: string): boolean {
-  try {
-    closeSync(openSync(join(claimed, relative(ROOT, path).replaceAll("/", "-")), "wx"));
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    throw error;
-  }
-}
-
-/**
- * Runs the first of these files, `most` at most, that no other process has begun, as the folder
- * `claimed` says. Its process ends when nothing is open any more.
- */
-export async function runFiles({ paths, claimed, most }: {
-  paths: string[]; claimed: string; most: number;
-}): Promise<void> {
+/** Whole paths. Its process ends when nothing is open any more. */
+export async function runFiles(paths: string[]): Promise<void> {
   ends = [];
-  let begun = 0;
   for (const path of paths) {
-    if (begun === most || !claim(claimed, path)) continue;
-    begun += 1;
     const ofFile = await loaded(path);
     await native.suite(relative(ROOT, path), { timeout: FILE_MS }, () => {
       for (const call of ofFile) call();

@@ -1,6 +1,6 @@
-// Runs every test (`npm test`): prepares what all of them load, and starts a few processes, each of
-// which takes the next file that none has begun: those that wait for calls in real time run beside
-// those that keep a processor busy, and none is done long before the others.
+// Runs every test (`npm test`): prepares what all of them load, deals the files to some processes,
+// and lets a few of these run at a time: those that wait for calls in real time run beside those
+// that keep a processor busy.
 import { build, stop } from "esbuild";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -12,14 +12,9 @@ import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import { BUNDLED, CACHE, PACKAGES, PLACES_FILE, SOURCES_FILE } from "./prepared.js";
 
-/** A file in it for each file of tests that has been begun. */
-const CLAIMED = join(CACHE, "claimed");
 const ROOT = join(import.meta.dirname, "../..");
 const AT_A_TIME = 4;
-/**
- * Each runs its share of the files one after another (one-process.ts), and ends, for its memory
- * grows. A page keeps a processor busy, a call mostly waits: every other begins with pages.
- */
+/** Each runs some files one after another (one-process.ts). */
 const PROCESSES = 16;
 
 /** One text after another, and where each begins and ends: a file of tests loads some of them. */
@@ -55,18 +50,18 @@ async function prepareDatabase(): Promise<void> {
   process.env.PREPARED_DATABASE = databasePath(folder);
 }
 
-/** The program of a process that runs so many of these files. */
-function prepareProcess(number: number, paths: string[], most: number): string {
+/** The program of a process that runs these files. */
+function prepareProcess(number: number, files: string[]): string {
   const path = join(CACHE, `process-${number}.js`);
   const runner = join(import.meta.dirname, "one-process.ts");
   writeFileSync(path, `import { runFiles } from ${JSON.stringify(runner)};
-await runFiles(${JSON.stringify({ paths, claimed: CLAIMED, most })});\n`);
+await runFiles(${JSON.stringify(files)});\n`);
   return path;
 }
 
 if (!entryOf("main").endsWith(".js")) throw new Error("dist/ is older than the sources: npm run build");
 rmSync(CACHE, { recursive: true, force: true });
-mkdirSync(CLAIMED, { recursive: true });
+mkdirSync(CACHE, { recursive: true });
 prepareSources();
 await preparePackages();
 await prepareDatabase();
@@ -74,12 +69,9 @@ await prepareDatabase();
 const files = globSync("test/**/*.test.ts", { cwd: ROOT }).map((path) => join(ROOT, path))
   .map((path) => ({ path, bytes: statSync(path).size }))
   .toSorted((a, b) => b.bytes - a.bytes).map(({ path }) => path);
-const share = Math.ceil(files.length / PROCESSES);
-const [pages, others] = [true, false].map((isPage) =>
-  files.filter((path) => path.startsWith(join(ROOT, "test/ui/")) === isPage));
 run({
-  files: Array.from({ length: PROCESSES }, (_, at) => prepareProcess(
-    at, at % 2 === 0 ? [...pages!, ...others!] : [...others!, ...pages!], share)),
+  files: Array.from({ length: PROCESSES }, (_, at) =>
+    prepareProcess(at, files.filter((_, index) => index % PROCESSES === at))),
   concurrency: AT_A_TIME,
   execArgv: ["--import", join(import.meta.dirname, "prepared.js")],
 })
