@@ -6,9 +6,13 @@ export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
 
+const UNSAFE_KEYS = ["__proto__", "constructor", "prototype"];
+/** Such names as a part of a pattern. */
+export const UNSAFE_KEY = UNSAFE_KEYS.join("|");
+
 /** Names that would reach Object.prototype when used as keys. */
 export function isUnsafeKey(key: string): boolean {
-  return key === "__proto__" || key === "constructor" || key === "prototype";
+  return UNSAFE_KEYS.includes(key);
 }
 
 const E164 = /^\+[1-9]\d{4,14}$/;

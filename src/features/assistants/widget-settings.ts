@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import { about, OneOf, prepared, withMessage } from "#core/schema.ts";
+import { UNSAFE_KEY } from "#core/values.ts";
 
 const LANGUAGE = "^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$";
 const LANGUAGES_MAX = 30;
@@ -44,7 +45,7 @@ const PAGES_MAX = 50;
 const FormField = Type.Object({
   name: Type.String({
     // Nobody could answer a question of one of these names: no body may have such a key.
-    pattern: "^(?!(__proto__|constructor|prototype)$)[A-Za-z0-9_]{1,50}$",
+    pattern: `^(?!(${UNSAFE_KEY})$)[A-Za-z0-9_]{1,50}$`,
     ...about("The variable its answer becomes.", "email"),
   }),
   label: Type.String({
