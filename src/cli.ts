@@ -4,14 +4,17 @@
 import "./require-node.js";
 import { parseArgs } from "node:util";
 import { accountCommands } from "./cli/accounts.ts";
+import { backupCommands } from "./cli/backups.ts";
 import { UsageError, type Command } from "./cli/command.ts";
-import { maintenanceCommands } from "./cli/maintenance.ts";
+import { doctorCommand } from "./cli/doctor.ts";
+import { verifyLedgerCommand } from "./cli/ledger.ts";
 import { moveCommand } from "./cli/move.ts";
 import { numberCommands } from "./cli/numbers.ts";
+import { openapiCommand } from "./cli/openapi.ts";
 import { searchCommands } from "./cli/search.ts";
+import { settingsCommand } from "./cli/settings.ts";
 import { trimCommand } from "./cli/trim.ts";
 import { userCommands } from "./cli/users.ts";
-import { settingsCommand } from "./cli/settings.ts";
 import { EXIT_CONFIG, readConfig } from "./base/config/config.ts";
 import { StorageFailure } from "./base/core/faults.ts";
 import { heedHangUp } from "./base/core/hang-up.ts";
@@ -20,8 +23,8 @@ import { VERSION } from "./base/core/version.ts";
 import { settleRestore } from "./cli/restoring.ts";
 
 const COMMANDS: Command[] = [
-  ...accountCommands, ...userCommands, ...numberCommands, ...maintenanceCommands, ...searchCommands,
-  moveCommand, settingsCommand, trimCommand,
+  ...accountCommands, ...userCommands, ...numberCommands, verifyLedgerCommand, ...backupCommands,
+  doctorCommand, openapiCommand, ...searchCommands, moveCommand, settingsCommand, trimCommand,
 ];
 
 /** The commands that begin with one word, in the list of all. */

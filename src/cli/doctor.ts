@@ -1,140 +1,24 @@
-// ledger, backup, restore, doctor and openapi commands of the `parley` program.
-import { existsSync, mkdtempSync, rmSync, statfsSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+// The command `parley doctor`: the machine, the settings and the data.
+import { statfsSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { filesIn, openPlace, SCRATCH } from "#app/files.ts";
-import { readConfig, type Config } from "#config/config.ts";
+import type { Config } from "#config/config.ts";
 import { namedProxies } from "#config/proxy.ts";
 import { isFolder, NotWritten, readText, writingTo } from "#core/disk.ts";
 import { createLogger } from "#core/logger.ts";
 import { programFile } from "#core/program.ts";
 import { createSecretBox, findSecret } from "#core/secrets.ts";
-import { createSystem, isoMicros } from "#core/system.ts";
-import { auditLedger } from "#storage/accounts/ledger-audit.ts";
-import { auditDatabase, canBeAudited, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
-import {
-  databaseExists, databasePath, isServed, lockDataDir, openForInspection,
-} from "#storage/engines/sqlite/database.ts";
+import { createSystem } from "#core/system.ts";
+import { canBeAudited, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
+import { databaseExists, databasePath, isServed } from "#storage/engines/sqlite/database.ts";
 import { measureCommits } from "#storage/engines/sqlite/probe.ts";
 import { namesOf, trySealed } from "#storage/engines/sqlite/sealed.ts";
-import { holdingsOf, isDatabase, makeArchive, restoreArchive } from "./archive.ts";
-import { table, UsageError, withStorage, type Command } from "./command.ts";
+import { table, type Command } from "./command.ts";
 import { examineServer, type Finding } from "./doctor-nodes.ts";
 
-/** Where the settings say everything is stored. */
-async function auditStored(config: Config): ReturnType<typeof auditLedger> {
-  if (config.PARLEY_DATABASE_URL !== null) {
-    return withStorage(config, ({ ledger }) => auditLedger(ledger));
-  }
-  if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
-  const db = openForInspection(databasePath(config.PARLEY_DATA_DIR));
-  try {
-    return await auditDatabase(db);
-  } finally {
-    db.close();
-  }
-}
-
-/** What these commands copy and put back is a file; a database server has its own way of it. */
-function refuseServer(config: Config, tool: string): void {
-  if (config.PARLEY_DATABASE_URL === null) return;
-  throw new Error(`everything is in PostgreSQL (PARLEY_DATABASE_URL): ${tool}`);
-}
-
-const verifyLedger: Command = {
-  name: "ledger verify",
-  takes: "",
-  summary: "Recompute every balance and hash from the ledger",
-  options: {},
-  run: async ({ config }) => {
-    const { accounts, entries, problems } = await auditStored(config);
-    const ok = problems.length === 0;
-    const summary = `${accounts} accounts, ${entries} ledger entries`;
-    return Promise.resolve({
-      value: { ok, accounts, entries, problems },
-      text: ok ? `the ledger is right: ${summary}` : `${summary}\n${problems.join("\n")}`,
-      failed: !ok,
-    });
-  },
-};
-
-/** A backup takes the place of what it is written to, also of /dev/stdout, and is read twice. */
-function refuseStream(file: string): void {
-  if (file !== "-" && (!existsSync(file) || statSync(file).isFile())) return;
-  throw new Error(`${file} is no file: a backup is written to a file and read from one`);
-}
-
-const backup: Command = {
-  name: "backup",
-  takes: "FILE [--force]",
-  summary: "Write a checked copy: database, secret, unread documents, recordings",
-  words: 1,
-  options: { force: { type: "boolean" } },
-  run: async ({ config, values, positionals: [file] }) => {
-    if (file === undefined || file === "") throw new UsageError("FILE is required");
-    refuseServer(config, "pg_dump --format=custom copies it; the secret and files are kept beside");
-    if (isFolder(file)) throw new Error(`${file} is a folder: name a file in it`);
-    refuseStream(file);
-    if (existsSync(file) && values.force !== true) throw new Error(`${file} exists; --force replaces it`);
-    if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
-    const { files, holdsSecret } = await makeArchive(config, file);
-    const note = noteOfSecret(config, holdsSecret);
-    const elsewhere = placeElsewhere(config);
-    const more = elsewhere === null
-      ? ""
-      : ` Recordings and unread documents are not in it: they are in ${elsewhere}.`;
-    return {
-      value: { file, files, holds_secret: holdsSecret, files_elsewhere: elsewhere },
-      text: `backed up to ${file}: ${files} files.${note}${more}`,
-    };
-  },
-};
-
-function noteOfSecret(config: Config, holdsSecret: boolean): string {
-  if (holdsSecret) return " It holds the secret: keep it as safe.";
-  if (config.PARLEY_SECRET !== null) {
-    return " The secret is not in it: keep PARLEY_SECRET, which it needs.";
-  }
-  const { ok, detail } = examineSecret(config);
-  return ok ? " It holds no secret: none is needed yet." : ` It holds no secret: ${detail}.`;
-}
-
-const restore: Command = {
-  name: "restore",
-  takes: "FILE [--force]",
-  summary: "Put a backup in the data folder's place; the server must be stopped",
-  words: 1,
-  options: { force: { type: "boolean" } },
-  run: async ({ config, values, positionals: [file] }) => {
-    if (file === undefined || file === "") throw new UsageError("FILE is required");
-    refuseServer(config, "pg_restore puts a copy of it back");
-    if (isFolder(file)) throw new Error(`${file} is a folder: name the backup in it`);
-    refuseStream(file);
-    if (!existsSync(file)) throw new Error(`${file} does not exist`);
-    const dataDir = config.PARLEY_DATA_DIR;
-    const lock = lockDataDir(dataDir);
-    if (!lock) throw new Error("a server runs on the data folder: stop it first");
-    try {
-      const held = holdingsOf(dataDir);
-      if (held !== null && values.force !== true) {
-        throw new Error(`the data folder has ${held}; --force replaces it and keeps the old one beside it`);
-      }
-      const stamp = isoMicros(createSystem().now()).replaceAll(/[-:.]/g, "");
-      const kept = await restoreArchive(config, file, stamp);
-      const note = kept === null ? "" : `; the database it replaced is ${kept}`;
-      const missing = isDatabase(file)
-        ? ". It is the database alone: secret, documents and recordings are not in it"
-        : "";
-      return { value: { file, kept }, text: `restored ${file}${note}${missing}` };
-    } finally {
-      lock.release();
-    }
-  },
-};
-
 /** Where PARLEY_FILES_URL has recordings and documents; null: in the data folder. */
-function placeElsewhere({ PARLEY_FILES_URL: place }: Config): string | null {
+export function placeElsewhere({ PARLEY_FILES_URL: place }: Config): string | null {
   if (place === null) return null;
   return place.kind === "folder" ? place.root : `${place.endpoint}/${place.path}`;
 }
@@ -226,7 +110,8 @@ async function examineDatabase(config: Config): Promise<Finding[]> {
 }
 
 /** Whether the secret opens everything that was sealed. */
-function examineSecret({ PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir }: Config): Finding {
+export function examineSecret(config: Config): Finding {
+  const { PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir } = config;
   const check = "secret";
   const secret = findSecret(configured, dataDir);
   const box = secret === null ? null : createSecretBox(secret, createSystem());
@@ -265,7 +150,7 @@ async function examineCatalog(config: Config): Promise<Finding[]> {
   ];
 }
 
-const doctor: Command = {
+export const doctorCommand: Command = {
   name: "doctor",
   takes: "",
   summary: "Check the machine, the settings and the data",
@@ -285,37 +170,3 @@ const doctor: Command = {
     return { value: { ok, findings }, text: table(lines), failed: !ok };
   },
 };
-
-const openapi: Command = {
-  name: "openapi",
-  takes: "",
-  summary: "Print the OpenAPI document",
-  options: {},
-  run: async () => {
-    // The document is made from mounted routes, so an app is put together over an empty folder.
-    const dataDir = await writingTo(
-      tmpdir(), () => mkdtempSync(join(tmpdir(), "parley-openapi-")));
-    try {
-      const outcome = readConfig({ PARLEY_DATA_DIR: dataDir, PARLEY_LOG_LEVEL: "silent" });
-      if (outcome.kind === "invalid") throw new Error(outcome.problems.join("; "));
-      const { createApp } = await import("#app/app.ts");
-      const { loadModels } = await import("#app/models.ts");
-      const models = loadModels(outcome.config);
-      if (models.kind === "invalid") throw new Error(models.problems.join("; "));
-      const app = await createApp({
-        config: outcome.config, models: models.entries, log: createLogger("silent"),
-        system: createSystem(),
-      });
-      try {
-        const value = app.openApi();
-        return { value, text: JSON.stringify(value, null, 2) };
-      } finally {
-        await app.close();
-      }
-    } finally {
-      rmSync(dataDir, { recursive: true, force: true });
-    }
-  },
-};
-
-export const maintenanceCommands: Command[] = [verifyLedger, backup, restore, doctor, openapi];

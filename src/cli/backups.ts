@@ -1,0 +1,91 @@
+// The commands `parley backup` and `parley restore`.
+import { existsSync, statSync } from "node:fs";
+import type { Config } from "#config/config.ts";
+import { isFolder } from "#core/disk.ts";
+import { createSystem, isoMicros } from "#core/system.ts";
+import { databaseExists, lockDataDir } from "#storage/engines/sqlite/database.ts";
+import { holdingsOf, isDatabase, makeArchive, restoreArchive } from "./archive.ts";
+import { UsageError, type Command } from "./command.ts";
+import { examineSecret, placeElsewhere } from "./doctor.ts";
+
+/** What these commands copy and put back is a file; a database server has its own way of it. */
+function refuseServer(config: Config, tool: string): void {
+  if (config.PARLEY_DATABASE_URL === null) return;
+  throw new Error(`everything is in PostgreSQL (PARLEY_DATABASE_URL): ${tool}`);
+}
+
+/** A backup takes the place of what it is written to, also of /dev/stdout, and is read twice. */
+function refuseStream(file: string): void {
+  if (file !== "-" && (!existsSync(file) || statSync(file).isFile())) return;
+  throw new Error(`${file} is no file: a backup is written to a file and read from one`);
+}
+
+const backup: Command = {
+  name: "backup",
+  takes: "FILE [--force]",
+  summary: "Write a checked copy: database, secret, unread documents, recordings",
+  words: 1,
+  options: { force: { type: "boolean" } },
+  run: async ({ config, values, positionals: [file] }) => {
+    if (file === undefined || file === "") throw new UsageError("FILE is required");
+    refuseServer(config, "pg_dump --format=custom copies it; the secret and files are kept beside");
+    if (isFolder(file)) throw new Error(`${file} is a folder: name a file in it`);
+    refuseStream(file);
+    if (existsSync(file) && values.force !== true) throw new Error(`${file} exists; --force replaces it`);
+    if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
+    const { files, holdsSecret } = await makeArchive(config, file);
+    const note = noteOfSecret(config, holdsSecret);
+    const elsewhere = placeElsewhere(config);
+    const more = elsewhere === null
+      ? ""
+      : ` Recordings and unread documents are not in it: they are in ${elsewhere}.`;
+    return {
+      value: { file, files, holds_secret: holdsSecret, files_elsewhere: elsewhere },
+      text: `backed up to ${file}: ${files} files.${note}${more}`,
+    };
+  },
+};
+
+function noteOfSecret(config: Config, holdsSecret: boolean): string {
+  if (holdsSecret) return " It holds the secret: keep it as safe.";
+  if (config.PARLEY_SECRET !== null) {
+    return " The secret is not in it: keep PARLEY_SECRET, which it needs.";
+  }
+  const { ok, detail } = examineSecret(config);
+  return ok ? " It holds no secret: none is needed yet." : ` It holds no secret: ${detail}.`;
+}
+
+const restore: Command = {
+  name: "restore",
+  takes: "FILE [--force]",
+  summary: "Put a backup in the data folder's place; the server must be stopped",
+  words: 1,
+  options: { force: { type: "boolean" } },
+  run: async ({ config, values, positionals: [file] }) => {
+    if (file === undefined || file === "") throw new UsageError("FILE is required");
+    refuseServer(config, "pg_restore puts a copy of it back");
+    if (isFolder(file)) throw new Error(`${file} is a folder: name the backup in it`);
+    refuseStream(file);
+    if (!existsSync(file)) throw new Error(`${file} does not exist`);
+    const dataDir = config.PARLEY_DATA_DIR;
+    const lock = lockDataDir(dataDir);
+    if (!lock) throw new Error("a server runs on the data folder: stop it first");
+    try {
+      const held = holdingsOf(dataDir);
+      if (held !== null && values.force !== true) {
+        throw new Error(`the data folder has ${held}; --force replaces it and keeps the old one beside it`);
+      }
+      const stamp = isoMicros(createSystem().now()).replaceAll(/[-:.]/g, "");
+      const kept = await restoreArchive(config, file, stamp);
+      const note = kept === null ? "" : `; the database it replaced is ${kept}`;
+      const missing = isDatabase(file)
+        ? ". It is the database alone: secret, documents and recordings are not in it"
+        : "";
+      return { value: { file, kept }, text: `restored ${file}${note}${missing}` };
+    } finally {
+      lock.release();
+    }
+  },
+};
+
+export const backupCommands: Command[] = [backup, restore];
