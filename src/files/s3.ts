@@ -9,7 +9,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
-import { isoMicros, type System } from "#core/system.ts";
+import { isoMicros, timeLimit, type System } from "#core/system.ts";
 import { connecting } from "#outbound/connect.ts";
 import { Agent, request } from "#outbound/undici.ts";
 import { assertFileName, within, type ByteRange, type FileContent, type Files } from "./files.ts";
@@ -101,7 +101,7 @@ function createAsk({ endpoint, path, region, system, ...keys }: S3FilesOptions, 
         ...(upload ? { "content-length": String(upload.bytes) } : {}),
       },
       ...(upload
-        ? { body: createReadStream(upload.path), signal: AbortSignal.timeout(ANSWER_MS + uploadMs) }
+        ? { body: createReadStream(upload.path), signal: timeLimit(ANSWER_MS + uploadMs).signal }
         : {}),
     });
     if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;

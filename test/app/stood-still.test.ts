@@ -3,12 +3,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
+import { createServer } from "node:http";
 import { after, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { ask } from "#support/api.ts";
+import { listenLocally } from "#support/local-server.ts";
 import { startProcess } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
-import { testDataDir } from "#support/server.ts";
+import { assistantBody, testDataDir } from "#support/server.ts";
 
 /** Twice what the model may be silent, and more than a timer is ever late otherwise. */
 const FROZEN_MS = 2500;
@@ -16,7 +18,7 @@ const FROZEN_MS = 2500;
 const folder = testDataDir();
 const model = await startScriptedModel();
 const server = await startProcess(folder, {
-  PARLEY_MODEL_URL: model.url,
+  PARLEY_MODEL_URL: model.url, PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
   PARLEY_MODEL_FIRST_BYTE_SECONDS: "1", PARLEY_MODEL_STALL_SECONDS: "1",
 });
 after(async () => {
@@ -26,6 +28,12 @@ after(async () => {
   await model.close();
   rmSync(folder, { recursive: true });
 });
+
+const stop = (): void => void server.process.kill("SIGSTOP");
+async function goOnLater(): Promise<void> {
+  await delay(FROZEN_MS);
+  server.process.kill("SIGCONT");
+}
 
 test("[OP321] replies that the model wrote while the server stood still, longer than its patience, are whole", async () => {
   const [asked, frozen] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -53,12 +61,36 @@ test("[OP321] replies that the model wrote while the server stood still, longer 
   while (!shown.includes('"At "') && await read());
   const second = send("application/json");
   await asked.promise;
-  server.process.kill("SIGSTOP");
+  stop();
   frozen.resolve();
-  await delay(FROZEN_MS);
-  server.process.kill("SIGCONT");
+  await goOnLater();
   while (await read());
   assert.match(shown, /"content":"At nine\."/);
   assert.equal((await (await second).json() as { message: string }).message, "At nine.");
   assert.equal(model.requests.length, 2, "neither was asked for again");
+});
+
+test("[OP324] what a tool answered while the server stood still, longer than its timeout, is its result", async (t) => {
+  const asked = Promise.withResolvers<() => void>();
+  const endpoint = await listenLocally(createServer((_, response) =>
+    asked.resolve(() => void response.end('{"booked":"nine"}'))));
+  t.after(() => endpoint.close());
+  const { data: tool } = await ask(server, "/user/tools", {
+    name: "book", description: "Books", endpoint: endpoint.url, method: "POST", timeout: 1, schema: [],
+  });
+  const { data: assistant } = await ask(
+    server, "/user/assistant", assistantBody({ status: "active", tool_ids: [tool.id] }));
+  model.script(({ messages }) => messages.at(-1)?.role === "tool"
+    ? { tokens: ["Done."] }
+    : { toolCalls: [{ id: "1", name: "book", arguments: "{}" }], finishReason: "tool_calls" });
+  const { conversation_id: talk } = await ask(
+    server, "/conversations", { assistant_id: assistant.uuid, type: "test" });
+  const reply = ask(server, `/conversations/${String(talk)}/messages`, { message: "At nine." });
+  const answer = await asked.promise;
+  stop();
+  answer();
+  await goOnLater();
+  const { message, function_calls: calls } = await reply;
+  assert.equal(message, "Done.");
+  assert.deepEqual(calls, [{ name: "book", arguments: {}, result: { booked: "nine" } }]);
 });

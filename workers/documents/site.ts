@@ -2,6 +2,7 @@
 // every hop of a redirect is judged anew, pages, bytes and time are counted. Used by website.ts.
 import robotsParser, { type Robot } from "robots-parser";
 import { LIMITS } from "#core/limits.ts";
+import { timeLimit } from "#core/system.ts";
 import type { KnownPage } from "#features/knowledgebases/extraction.ts";
 import type { WebsiteSource } from "#features/knowledgebases/knowledgebases.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
@@ -73,8 +74,8 @@ export class Site {
     this.#outbound = outbound;
     this.#known = known;
     this.#obeysRobots = ignoreRobots !== true;
-    this.#deadline = AbortSignal.timeout(
-      sitemap === undefined ? LIMITS.websiteReadMs : LIMITS.sitemapReadMs);
+    this.#deadline = timeLimit(
+      sitemap === undefined ? LIMITS.websiteReadMs : LIMITS.sitemapReadMs).signal;
   }
 
   get exhausted(): boolean {

@@ -3,6 +3,7 @@
 // Called by invoke-tool.ts.
 import { setTimeout as wait } from "node:timers/promises";
 import { createParser } from "eventsource-parser";
+import { timeLimit } from "#core/system.ts";
 import { isRecord, jsonOf, listOf, textOf } from "#core/values.ts";
 import type {
   EndpointReply, EndpointRequest, McpSession, McpState,
@@ -102,7 +103,7 @@ class Session {
   constructor(endpoints: Endpoints, request: EndpointRequest) {
     this.#endpoints = endpoints;
     this.#request = request;
-    this.#signal = AbortSignal.timeout(request.totalMs);
+    this.#signal = timeLimit(request.totalMs).signal;
     this.#nextId = request.mcp?.firstId ?? 1;
     // The same key for three requests would make one of them of all.
     const { "idempotency-key": _, ...headers } = request.headers;

@@ -49,6 +49,14 @@ function after(delayMs: number, run: () => void): Timer {
   return { cancel: () => clearTimeout(handle) };
 }
 
+/** As `AbortSignal.timeout`, to which what came while this thread stood still is late. */
+export function timeLimit(delayMs: number): Timer & { signal: AbortSignal } {
+  const limit = new AbortController();
+  const { cancel } = after(delayMs, () =>
+    limit.abort(new DOMException("too long", "TimeoutError")));
+  return { signal: limit.signal, cancel };
+}
+
 export function createSystem(): System {
   /** How far the machine's clock was set since the process began. */
   let setBy = 0;

@@ -5,6 +5,7 @@ import { lookup as resolve, type LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
 import { setImmediate as nextPhase } from "node:timers/promises";
 import type { Dispatcher } from "undici";
+import { timeLimit } from "#core/system.ts";
 import { createAddressPolicy, type AddressPolicy } from "./addresses.ts";
 import { connectByProxy, isProxied } from "./connect.ts";
 import { Agent, buildConnector, Client, request as send } from "./undici.ts";
@@ -201,10 +202,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
     return { kind: "reply", status: response.statusCode, headers, body };
   };
 
-  const request: Outbound["request"] = async (wanted, signal) => {
-    const url = policy.readUrl(wanted.url);
-    if (!url) return { kind: "refused", reason: policy.refusalOf(wanted.url) };
-    const deadline = AbortSignal.timeout(wanted.totalMs);
+  const attempts = async (
+    wanted: OutboundRequest, url: URL, deadline: AbortSignal, signal: AbortSignal | undefined,
+  ): Promise<OutboundReply> => {
     const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
     let dispatcher: Dispatcher = agent;
     for (let isLast = false; ; isLast = true) {
@@ -222,6 +222,16 @@ export function createOutbound(options: OutboundOptions): Outbound {
       } finally {
         if (isLast) await dispatcher.destroy();
       }
+    }
+  };
+  const request: Outbound["request"] = async (wanted, signal) => {
+    const url = policy.readUrl(wanted.url);
+    if (!url) return { kind: "refused", reason: policy.refusalOf(wanted.url) };
+    const limit = timeLimit(wanted.totalMs);
+    try {
+      return await attempts(wanted, url, limit.signal, signal);
+    } finally {
+      limit.cancel();
     }
   };
   return { request, close: () => (closing ??= agent.destroy()) };

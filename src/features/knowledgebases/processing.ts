@@ -9,7 +9,7 @@ import { hasNoRoom } from "#core/disk.ts";
 import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
-import type { System } from "#core/system.ts";
+import { timeLimit, type System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Embedder } from "#providers/embeddings/port.ts";
 import type { Chunk, Extractor, ExtractionResult, SitePage } from "./extraction.ts";
@@ -252,7 +252,7 @@ async function addVectors(
       const position = first + at;
       const texts = chunks.slice(at, at + most).map(({ headings, text }) =>
         [document.name, ...headings, text].join("\n"));
-      const bounded = AbortSignal.any([signal, AbortSignal.timeout(embeddingsMs)]);
+      const bounded = AbortSignal.any([signal, timeLimit(embeddingsMs).signal]);
       const vectors = await embedder.embed(texts, bounded);
       const { model } = embedder;
       await store.addVectors({ ...named(document), position, model, vectors });

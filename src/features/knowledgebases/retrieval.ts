@@ -2,6 +2,7 @@
 // or as reference text beside the question. Each passage names where it is from.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
+import { timeLimit } from "#core/system.ts";
 import { firstChars } from "#core/values.ts";
 import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
 import { estimateTokens } from "#engine/history.ts";
@@ -87,7 +88,7 @@ export function createRetrieval({ store, embedder, log, onFound }: RetrievalOpti
   const meaningOf = async (query: string): Promise<Meaning | null> => {
     if (!embedder || query.trim() === "") return null;
     try {
-      const [vector] = await embedder.embed([query], AbortSignal.timeout(LIMITS.queryEmbeddingMs));
+      const [vector] = await embedder.embed([query], timeLimit(LIMITS.queryEmbeddingMs).signal);
       return vector ? { model: embedder.model, vector } : null;
     } catch (error) {
       log.warn({ err: error }, "the search goes on without embeddings");

@@ -4,6 +4,7 @@ import type { Piscina } from "piscina";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
+import { timeLimit } from "#core/system.ts";
 import type { SendToEndpoint } from "./invocation.ts";
 
 const WORKER_FILE = workerFile("invoke-tool");
@@ -39,9 +40,9 @@ export function createToolThreads(
     send: async (request) => {
       // Started by the first call: most servers never make one.
       const threads = await (pool ??= start());
-      return threads.run(request, {
-        signal: AbortSignal.timeout(request.totalMs + LIMITS.toolThreadGraceMs),
-      }) as ReturnType<SendToEndpoint>;
+      const { signal, cancel } = timeLimit(request.totalMs + LIMITS.toolThreadGraceMs);
+      const sent = threads.run(request, { signal }) as ReturnType<SendToEndpoint>;
+      return sent.finally(cancel);
     },
     close: async () => (await pool)?.destroy(),
   };

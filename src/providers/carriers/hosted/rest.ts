@@ -1,6 +1,7 @@
 // A small client of a vendor's REST interface: one request, one bounded JSON answer, no retry and
 // no redirect followed. Used by the carriers of this folder and by providers/numbers/twilio.ts.
 import { ProviderError } from "#core/faults.ts";
+import { timeLimit } from "#core/system.ts";
 import { jsonOf } from "#core/values.ts";
 import { connecting } from "#outbound/connect.ts";
 import { Agent, request } from "#outbound/undici.ts";
@@ -131,7 +132,7 @@ export function createRestClient({ vendor, root, authorization, limits }: RestOp
       method,
       headers: { authorization: authorization(), "accept-encoding": "identity", ...type },
       body: text,
-      signal: AbortSignal.timeout(limits.answerMs),
+      signal: timeLimit(limits.answerMs).signal,
     });
     return { status: statusCode, body: jsonOf(await body.text()) ?? null };
   };
