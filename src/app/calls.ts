@@ -61,7 +61,7 @@ interface VoiceOptions
   >, Pick<VoiceChoiceOptions, "catalogs"> {
   config: Config;
   resolveModel: Parameters<typeof createSummarise>[0]["resolveModel"];
-  nodes: Pick<Cluster, "nodeId" | "holds">;
+  nodes: Pick<Cluster, "nodeId" | "holds" | "onLost">;
   storage: Pick<Storage, "calls" | "phoneNumbers">;
   /** Null: there are no other nodes. */
   wire: Wire | null;
@@ -127,7 +127,7 @@ export function createVoice(options: VoiceOptions): Voice {
   system.every(LIMITS.callBeatMs, capacity.look);
   let shared: ReturnType<typeof shareCalls> | null = null;
   const calling = createCalling({
-    ...options, holds: options.nodes.holds,
+    ...options, holds: options.nodes.holds, onLost: options.nodes.onLost,
     offer: (callId) => shared?.offer(callId) ?? (() => undefined),
     media, recogniserOf, voiceOf, whyCannotTalk, colleagueLineOf, lineOf, routeInbound,
     capacity,

@@ -78,7 +78,7 @@ export interface AppOptions {
 
 interface Served {
   storage: Storage;
-  nodes: Pick<Nodes, "nodeId" | "holds" | "alive" | "hasClock" | "holdsForSeconds">;
+  nodes: Pick<Nodes, "nodeId" | "holds" | "onLost" | "alive" | "hasClock" | "holdsForSeconds">;
   places: FilePlaces;
   hosted: HostedLines;
   /** Null: there are no other nodes. */

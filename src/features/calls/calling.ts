@@ -10,7 +10,7 @@ import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hoste
 import { holding, type Capacity } from "./capacity.ts";
 import { createControl } from "./control.ts";
 import { createAfterCall, type AfterCall } from "./after-call.ts";
-import { beat, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
+import { abandon, beat, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted, type Arrival } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records/records.ts";
 import type { Face } from "./face.ts";
@@ -143,8 +143,10 @@ export function createCalling(options: CallingOptions): Calling {
 type Preparing = <T>(call: Call, work: () => Promise<T>) => Promise<T>;
 
 /** Calls that are open, and those whose record has begun and which are about to be. */
-function createOpening({ offer }: CallingOptions) {
+function createOpening(options: CallingOptions) {
+  const { offer } = options;
   const live = new Map<number, LiveCall>();
+  options.onLost(() => abandon(options, live));
   const opening = new Map<number, Promise<void>>();
   const preparing: Preparing = async ({ id }, work) => {
     const { promise, resolve } = Promise.withResolvers<void>();

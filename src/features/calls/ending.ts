@@ -142,6 +142,15 @@ export async function sayGoodbye(
   await untilOver(options, live, LIMITS.callGoodbyeMs);
 }
 
+/** On record these are over, and a goodbye takes longer than this process has. */
+export function abandon(
+  { media }: CallingOptions, live: ReadonlyMap<number, LiveCall>,
+): void {
+  for (const callId of live.keys()) {
+    media.send({ kind: "hang_up", callId, reason: "server_restarted" });
+  }
+}
+
 /** Until nobody is left, also of calls that were being opened; at most so long. */
 export async function untilOver(
   { system }: Pick<CallingOptions, "system">, live: ReadonlyMap<number, LiveCall>, waitMs: number,

@@ -38,6 +38,7 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "colleagueLineO
   toFinish(now: Instant): Promise<number[]>;
   /** Whether calls are still this node's to place. */
   holds: Cluster["holds"];
+  onLost: Cluster["onLost"];
   media: MediaThread;
   capacity: Capacity;
   findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
