@@ -247,12 +247,18 @@ const spendCap: Rule = ({ next }, fault) => {
   }
 };
 
-const postCallSchema: Rule = ({ next }, fault) => {
-  const names = next.post_call_schema?.map(({ name }) => name) ?? [];
-  names.forEach((name, index) => {
-    const field = `post_call_schema.${index}.name`;
-    if (names.indexOf(name) < index) fault(field, `The ${spoken(field)} has a duplicate value.`);
-  });
+const namedOnce: Rule = ({ sent, next }, fault) => {
+  const lists: [Field, string, { name: string }[] | undefined][] = [
+    ["post_call_schema", "post_call_schema", next.post_call_schema],
+    ["widget_settings", "widget_settings.form.fields", next.widget_settings?.form?.fields],
+  ];
+  for (const [field, path, list = []] of lists) {
+    const names = sent(field) ? list.map(({ name }) => name) : [];
+    names.forEach((name, index) => {
+      const at = `${path}.${index}.name`;
+      if (names.indexOf(name) < index) fault(at, `The ${spoken(at)} has a duplicate value.`);
+    });
+  }
 };
 
 const builtInTools: Rule = async ({ assistantId, sent, next, owned }, fault) => {
@@ -277,7 +283,7 @@ const builtInTools: Rule = async ({ assistantId, sent, next, owned }, fault) => 
 
 const RULES: readonly Rule[] = [
   requiredOnCreate, languages, voice, models, synthesizer, transcriber, modeBound, ownedRows,
-  phoneNumber, webhook, spendCap, postCallSchema, builtInTools,
+  phoneNumber, webhook, spendCap, namedOnce, builtInTools,
 ];
 
 /** What the schema found and what the rules find, by field; empty when nothing is at fault. */

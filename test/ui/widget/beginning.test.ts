@@ -55,6 +55,16 @@ test("[OA89] a question whose name every object has is asked like any other, and
   }
 });
 
+test("[OA91] two questions of one name are refused: an answer to each has nowhere to be", async () => {
+  const field = { name: "email", label: "x" };
+  const { status, body } = await server.call("POST", "/user/assistant", { body: {
+    name: "A", system_prompt: "Help.", widget_settings: { form: { fields: [field, field] } },
+  } });
+  assert.equal(status, 422);
+  assert.deepEqual(body.errors, { "widget_settings.form.fields.1.name": [
+    "The widget settings.form.fields.1.name has a duplicate value."] });
+});
+
 test("[WG222] the questions of the settings are asked, and their answers are the conversation's variables", { skip }, async () => {
   await withWidget({ settings: { widget_settings: { form } } }, async (seen) => {
     const { page } = seen;
