@@ -157,7 +157,7 @@ test("[OA85] redocly's recommended rules find nothing, examples that do not fit 
     `${ruleId}: ${message} ${location[0]?.pointer ?? ""}`), []);
 });
 
-test("[OA84] the document is made once, sent compressed, and not sent again to who has it", async () => {
+test("[OA84] [OA92] the document is made once, sent compressed, and not sent again to who has it", async () => {
   const server = await startTestServer();
   const ask = (headers: Record<string, string>) =>
     new Promise<{ status: number; etag: string; encoding: string; bytes: number }>((resolve) => {
@@ -174,9 +174,11 @@ test("[OA84] the document is made once, sent compressed, and not sent again to w
     });
   const plain = await ask({});
   const packed = await ask({ "Accept-Encoding": "gzip" });
+  const unwanted = await ask({ "Accept-Encoding": "br, gzip;q=0" });
   const again = await ask({ "If-None-Match": packed.etag });
   assert.equal(plain.status, 200);
   assert.equal(packed.encoding, "gzip");
+  assert.equal(unwanted.encoding, "undefined");
   assert.ok(packed.bytes * 5 < plain.bytes);
   assert.equal(packed.etag, plain.etag);
   assert.deepEqual([again.status, again.bytes], [304, 0]);

@@ -4,7 +4,7 @@ import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { programFile } from "#core/program.ts";
-import type { HeaderMap, HttpRequest, Reply } from "./exchange.ts";
+import { accepts, type HeaderMap, type HttpRequest, type Reply } from "./exchange.ts";
 
 export interface Asset {
   plain: Buffer;
@@ -33,7 +33,7 @@ export function assetReply(
   if (http.headers["if-none-match"]?.includes(etag)) {
     return { status: 304, contentType, content: "", headers };
   }
-  return /\bgzip\b/.test(http.headers["accept-encoding"] ?? "")
+  return accepts(http.headers["accept-encoding"], "gzip")
     ? { status: 200, contentType, content: gzip, headers: { ...headers, "Content-Encoding": "gzip" } }
     : { status: 200, contentType, content: plain, headers };
 }

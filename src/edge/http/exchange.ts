@@ -59,6 +59,13 @@ export interface ByteStream {
 export const json = (status: number, body: unknown, headers?: HeaderMap): Reply =>
   headers ? { status, json: body, headers } : { status, json: body };
 
+/** Named in an Accept header, however its letters are, and not with a weight of zero. */
+export const accepts = (header: string | undefined, name: string): boolean =>
+  (header ?? "").toLowerCase().split(",").some((wish) => {
+    const [kind, ...params] = wish.split(";").map((part) => part.trim());
+    return kind === name && !params.some((param) => /^q=0(\.0*)?$/.test(param));
+  });
+
 type Handler = (request: HttpRequest) => Reply | Promise<Reply>;
 
 export interface HttpRoute {

@@ -11,7 +11,7 @@ import {
   AFTER as POSITION, EVENT_STREAM, FunctionCallSchema, IDEMPOTENCY_KEY, LAST_EVENT_ID, listOf, Uuid,
 } from "#http/answers.ts";
 import { originFault } from "#http/api.ts";
-import { json, type HttpRequest, type Reply } from "#http/exchange.ts";
+import { accepts, json, type HttpRequest, type Reply } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
 import { parsePosition } from "#realtime/frames.ts";
@@ -145,7 +145,7 @@ const NOT_FOUND = { description: "No such conversation" };
 export const BUSY = { description: "Too many requests, streams or messages at a time" };
 
 export const wantsEvents = (http: HttpRequest): boolean =>
-  (http.headers.accept ?? "").includes("text/event-stream");
+  accepts(http.headers.accept, "text/event-stream");
 
 export function conversationRoutes(options: ConversationRouteOptions): Route[] {
   return [createRoute(options), sendRoute(options), readRoute(options), ...liveRoutes(options)];

@@ -150,6 +150,23 @@ test("[CV8] one turn at a time: later messages wait in order, too many are refus
   assert.deepEqual(statuses, [200, 200, 200, 200, 200, 429]);
 });
 
+test("[OA92] what a client accepts is read however its letters are, and a weight of zero is a no", async () => {
+  const { assistant } = await fresh();
+  const uuid = await newConversation(server, assistant.uuid);
+  for (const [accept, type] of [
+    ["Text/Event-Stream", /^text\/event-stream/],
+    ["application/json, text/event-stream; q=0.5", /^text\/event-stream/],
+    ["application/json, text/event-stream;q=0.0", /^application\/json/],
+  ] as const) {
+    const response = await fetch(`${server.url}/api/conversations/${uuid}/messages`, {
+      method: "POST", headers: { Accept: accept, "Content-Type": "application/json" },
+      body: JSON.stringify({ message: "Hello" }),
+    });
+    await response.text();
+    assert.match(response.headers.get("content-type") ?? "", type, accept);
+  }
+});
+
 test("[CV9] stop keeps and charges what was shown; before any text it costs nothing", async () => {
   const { key, assistant } = await fresh();
   const uuid = await newConversation(server, assistant.uuid);
