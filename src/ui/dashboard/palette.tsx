@@ -125,7 +125,7 @@ function Palette({ pages, onClose }: PaletteProps) {
   return (
     <Dialog title="Go to" onClose={onClose}>
       <input
-        class="palette-text" type="search" role="combobox" aria-label="Page, assistant, number or person"
+        class="palette-text" type="text" role="combobox" aria-label="Page, assistant, number or person"
         aria-expanded="true" aria-controls="palette-found" autocomplete="off" autofocus
         aria-activedescendant={found.length > 0 ? `palette-${current}` : undefined}
         value={text} onKeyDown={press}

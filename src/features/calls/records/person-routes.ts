@@ -70,7 +70,7 @@ export function personRoutes({ personData, byOf }: PersonRouteOptions): Route[] 
           leads: count("Leads that are gone.", 1),
           busy: count(
             "Those of them that stay, as somebody is written or spoken with there just now, and with "
-              + "them the conversation that was named.", 0),
+              + "them the conversation that was named; 0 where it is only counted.", 0),
         }),
       },
       404: { description: "No such conversation" },
