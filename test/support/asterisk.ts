@@ -11,6 +11,7 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { freePorts } from "./free-ports.ts";
+import { createWaiting } from "./waiting.ts";
 
 const MODULES = [
   "app_chanspy", "app_dial", "app_echo", "app_milliwatt", "app_mixmonitor", "app_playback",
@@ -260,25 +261,20 @@ function configure(places: Places, { modules, data }: Installation): Record<stri
 
 function createEvents() {
   const events: AsteriskEvent[] = [];
-  let waiting: (() => boolean)[] = [];
+  const waiting = createWaiting();
   const found = (name: string, values: AsteriskEvent): AsteriskEvent[] =>
     events.filter((event) => event.Event === name
       && Object.entries(values).every(([key, value]) => event[key] === value));
   return {
     tell: (event: AsteriskEvent): void => {
       events.push(event);
-      waiting = waiting.filter((isDone) => !isDone());
+      waiting.look();
     },
     count: (name: string, values: AsteriskEvent = {}): number => found(name, values).length,
-    saw: (name: string, values: AsteriskEvent = {}, number = 0): Promise<AsteriskEvent> =>
-      new Promise((resolve) => {
-        const isDone = (): boolean => {
-          const event = found(name, values)[number];
-          if (event) resolve(event);
-          return event !== undefined;
-        };
-        if (!isDone()) waiting.push(isDone);
-      }),
+    saw: async (name: string, values: AsteriskEvent = {}, number = 0): Promise<AsteriskEvent> => {
+      await waiting.until(() => found(name, values).length > number);
+      return found(name, values)[number]!;
+    },
   };
 }
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import type { AddressInfo, Server } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { SMTPServer } from "smtp-server";
+import { createWaiting } from "./waiting.ts";
 
 export interface TakenMail {
   from: string;
@@ -38,7 +39,7 @@ function bodyOf(raw: string): string {
 export async function startMailServer(): Promise<MailServer> {
   const taken: TakenMail[] = [];
   let refusals: number[] = [];
-  let waiting: { count: number; resolve(): void }[] = [];
+  const waiting = createWaiting();
   const server = new SMTPServer({
     authOptional: true, disabledCommands: ["STARTTLS"], disableReverseLookup: true,
     allowInsecureAuth: true,
@@ -56,8 +57,7 @@ export async function startMailServer(): Promise<MailServer> {
           to: envelope.rcptTo.map(({ address }) => address), raw, text: bodyOf(raw),
         });
         done();
-        for (const { count, resolve } of waiting) if (taken.length >= count) resolve();
-        waiting = waiting.filter(({ count }) => taken.length < count);
+        waiting.look();
       });
     },
   });
@@ -68,9 +68,7 @@ export async function startMailServer(): Promise<MailServer> {
     taken,
     refuse: (...codes) => void (refusals = codes),
     until: async (count) => {
-      if (taken.length < count) {
-        await new Promise<void>((resolve) => waiting.push({ count, resolve }));
-      }
+      await waiting.until(() => taken.length >= count);
       return taken;
     },
     close: () => new Promise((resolve) => server.close(() => resolve())),

@@ -3,6 +3,7 @@
 // before them has been heard. Used by the phones of the carriers.
 import assert from "node:assert/strict";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
+import { createWaiting } from "./waiting.ts";
 
 export const FRAME_MS = 20;
 const FRAME = 160;
@@ -21,7 +22,7 @@ export class MulawFarEnd {
   readonly heard: Int16Array[] = [];
   closedWith: { code: number; reason: string } | null = null;
   readonly #played: (mark: string) => void;
-  readonly #waiting = new Set<() => void>();
+  readonly #waiting = createWaiting();
   #line: Uint8Array = new Uint8Array(0);
   #loud = 0;
   #playedUntilMs = 0;
@@ -65,12 +66,18 @@ export class MulawFarEnd {
     this.#marks.set(name, setTimeout(() => this.#play(name), delayMs));
   }
 
+  /** Drops what is not played yet, and plays its marks. */
   clear(): void {
+    for (const name of this.drop()) this.#played(name);
+  }
+
+  /** Likewise, without the marks, whose names it gives. */
+  drop(): string[] {
     this.#playedUntilMs = 0;
-    for (const [name, timer] of this.#marks) {
-      clearTimeout(timer);
-      this.#play(name);
-    }
+    for (const timer of this.#marks.values()) clearTimeout(timer);
+    const dropped = [...this.#marks.keys()];
+    this.#marks.clear();
+    return dropped;
   }
 
   close(code: number, reason: string): void {
@@ -81,22 +88,14 @@ export class MulawFarEnd {
 
   /** Whoever waits looks again. */
   changed(): void {
-    for (const look of [...this.#waiting]) look();
+    this.#waiting.look();
   }
 
-  until(condition: () => boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const look = (): void => {
-        if (!condition() && !this.closedWith) return;
-        this.#waiting.delete(look);
-        if (condition()) resolve();
-        else {
-          reject(new Error(`closed: ${JSON.stringify(this.closedWith)} after ${this.words.join()}`));
-        }
-      };
-      this.#waiting.add(look);
-      look();
-    });
+  async until(condition: () => boolean): Promise<void> {
+    await this.#waiting.until(() => condition() || this.closedWith !== null);
+    if (this.closedWith && !condition()) {
+      throw new Error(`closed: ${JSON.stringify(this.closedWith)} after ${this.words.join()}`);
+    }
   }
 
   /** Resolves once these words were heard, after so many others. */

@@ -4,14 +4,9 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { WebSocket } from "ws";
-import { LAWS } from "#providers/carriers/sip/media/g711.ts";
+import { refusalOf } from "./carrier-socket.ts";
+import { FRAME_MS, MulawFarEnd } from "./mulaw-far-end.ts";
 import { PLIVO_ID, plivoHeaders } from "./plivo-server.ts";
-import { rhythmOf } from "./twilio-phone.ts";
-
-const FRAME = 160;
-const FRAME_MS = 20;
-const LOUD = 3000;
-const SILENCE = Buffer.alloc(FRAME, 0xff).toString("base64");
 
 /** Whole: nothing may stand beside the stream. */
 const DOCUMENT = new RegExp([
@@ -20,7 +15,7 @@ const DOCUMENT = new RegExp([
   ' extraHeaders="(?<extraHeaders>[^"]*)">(?<url>wss?:[^<]+)</Stream></Response>$',
 ].join(""));
 
-export function readStream(document: string): { url: string; extraHeaders: string } {
+function readStream(document: string): { url: string; extraHeaders: string } {
   const { url, extraHeaders } = DOCUMENT.exec(document)?.groups ?? {};
   assert.ok(url !== undefined && extraHeaders !== undefined, document);
   return { url, extraHeaders };
@@ -36,33 +31,25 @@ export interface PlivoPhoneOptions {
 type Message = { event: string; name?: string; streamId?: string; [name: string]: unknown };
 
 export class PlivoPhone {
-  /** How many loud frames were heard in a row, each time it was quiet again. */
-  readonly words: number[] = [];
-  /** Every message of the server. */
-  readonly messages: Message[] = [];
-  closedWith: number | null = null;
+  readonly #messages: Message[] = [];
   readonly #streamId = randomUUID();
   readonly #socket: WebSocket;
-  readonly #waiting = new Set<() => void>();
-  readonly #checkpoints = new Set<NodeJS.Timeout>();
+  readonly #far = new MulawFarEnd((name) =>
+    this.#tell("playedStream", { streamId: this.#streamId, name }));
   #pace: NodeJS.Timeout | null = null;
   #sequence = 0;
   #chunk = 0;
-  #loud = 0;
-  #playedUntilMs = 0;
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
     socket.on("message", (data: Buffer, isBinary: boolean) => {
       assert.equal(isBinary, false);
       this.#take(JSON.parse(data.toString("utf8")) as Message);
-      this.#changed();
+      this.#far.changed();
     });
-    socket.on("close", (code: number) => {
-      this.closedWith = code;
+    socket.on("close", (code: number, reason: Buffer) => {
       if (this.#pace) clearInterval(this.#pace);
-      for (const timer of this.#checkpoints) clearTimeout(timer);
-      this.#changed();
+      this.#far.close(code, reason.toString());
     });
     socket.on("error", () => undefined);
   }
@@ -75,11 +62,7 @@ export class PlivoPhone {
     const headers = signedAs === null ? {} : plivoHeaders("GET", signed);
     const socket = new WebSocket(url, { headers });
     const phone = new PlivoPhone(socket);
-    const refused = await new Promise<number | null>((resolve, reject) => {
-      socket.on("open", () => resolve(null));
-      socket.on("unexpected-response", (_, { statusCode }) => resolve(statusCode ?? 0));
-      socket.on("error", reject);
-    });
+    const refused = await refusalOf(socket);
     if (refused !== null) return refused;
     phone.#tell("start", {
       start: {
@@ -111,35 +94,24 @@ export class PlivoPhone {
     this.#socket.close();
   }
 
-  until(condition: () => boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const look = (): void => {
-        if (!condition() && this.closedWith === null) return;
-        this.#waiting.delete(look);
-        if (condition()) resolve();
-        else reject(new Error(`closed with ${this.closedWith} after ${this.words.join()}`));
-      };
-      this.#waiting.add(look);
-      look();
-    });
+  get closedWith(): number | null {
+    return this.#far.closedWith?.code ?? null;
   }
 
   closed(): Promise<void> {
-    return this.until(() => this.closedWith !== null);
+    return this.#far.until(() => this.closedWith !== null);
   }
 
   /** Resolves to the first message of that kind. */
   async gets(event: string): Promise<Message> {
-    const found = () => this.messages.find((message) => message.event === event);
-    await this.until(() => found() !== undefined);
+    const found = () => this.#messages.find((message) => message.event === event);
+    await this.#far.until(() => found() !== undefined);
     return found()!;
   }
 
   /** Resolves once these words were heard, after so many others. */
-  async hears(line: string, after = 0): Promise<void> {
-    const rhythm = rhythmOf(line);
-    await this.until(() => this.words.length >= after + rhythm.length);
-    assert.deepEqual(this.words.slice(after, after + rhythm.length), rhythm);
+  hears(line: string, after = 0): Promise<void> {
+    return this.#far.hears(line, after);
   }
 
   #tell(event: string, members: object): void {
@@ -150,48 +122,28 @@ export class PlivoPhone {
 
   #frame(): void {
     this.#chunk += 1;
-    const timestamp = String(this.#chunk * FRAME_MS);
     this.#tell("media", {
-      streamId: this.#streamId, media: { track: "inbound", timestamp, chunk: this.#chunk, payload: SILENCE },
+      streamId: this.#streamId,
+      media: {
+        track: "inbound", chunk: this.#chunk, timestamp: String(this.#chunk * FRAME_MS),
+        payload: this.#far.speak(),
+      },
     });
   }
 
   #take(message: Message): void {
-    this.messages.push(message);
+    this.#messages.push(message);
     if (message.event === "sendDTMF") return;
     assert.equal(message.streamId, this.#streamId);
     if (message.event === "playAudio") {
       const { media } = message as unknown as
         { media: { contentType: string; sampleRate: number; payload: string } };
       assert.deepEqual([media.contentType, media.sampleRate], ["audio/x-mulaw", 8000]);
-      return this.#hear(Buffer.from(media.payload, "base64"));
+      return this.#far.hear(media.payload);
     }
-    const { streamId, name } = message;
-    if (message.event === "checkpoint") {
-      const delayMs = Math.max(0, this.#playedUntilMs - performance.now());
-      const timer = setTimeout(() => this.#tell("playedStream", { streamId, name }), delayMs);
-      this.#checkpoints.add(timer);
-      return;
-    }
+    if (message.event === "checkpoint") return this.#far.mark(String(message.name));
     assert.equal(message.event, "clearAudio");
-    this.#playedUntilMs = 0;
-    for (const timer of this.#checkpoints) clearTimeout(timer);
-    this.#tell("clearedAudio", { streamId });
-  }
-
-  #hear(codes: Uint8Array): void {
-    assert.equal(codes.length, FRAME);
-    this.#playedUntilMs = Math.max(this.#playedUntilMs, performance.now()) + FRAME_MS;
-    const isLoud = codes.subarray(FRAME / 2)
-      .some((code) => Math.abs(LAWS.PCMU.samples[code] ?? 0) > LOUD);
-    if (isLoud) this.#loud += 1;
-    else if (this.#loud > 0) {
-      this.words.push(this.#loud);
-      this.#loud = 0;
-    }
-  }
-
-  #changed(): void {
-    for (const look of [...this.#waiting]) look();
+    this.#far.drop();
+    this.#tell("clearedAudio", { streamId: this.#streamId });
   }
 }

@@ -4,6 +4,7 @@ import { createECDH, createPublicKey, randomBytes, verify } from "node:crypto";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import ece from "http_ece";
 import { listenLocally } from "./local-server.ts";
+import { createWaiting } from "./waiting.ts";
 
 interface Pushed {
   title: string;
@@ -74,7 +75,7 @@ export async function startPushService() {
     keys.generateKeys();
     const authSecret = randomBytes(16);
     const path = `/send/${randomBytes(8).toString("hex")}`;
-    let waiting: { count: number; resolve(): void }[] = [];
+    const waiting = createWaiting();
     const browser: PushBrowser = {
       subscription: {
         endpoint: url + path,
@@ -82,9 +83,7 @@ export async function startPushService() {
       },
       answers: [], messages: [], headers: [], asked: 0,
       until: async (count) => {
-        if (browser.messages.length < count) {
-          await new Promise<void>((resolve) => waiting.push({ count, resolve }));
-        }
+        await waiting.until(() => browser.messages.length >= count);
         return browser.messages;
       },
     };
@@ -96,8 +95,7 @@ export async function startPushService() {
         if (status !== 201) return status;
         browser.headers.push(headers);
         browser.messages.push(JSON.parse(text.toString("utf8")) as Pushed);
-        for (const { count, resolve } of waiting) if (browser.messages.length >= count) resolve();
-        waiting = waiting.filter(({ count }) => browser.messages.length < count);
+        waiting.look();
         return status;
       },
     });

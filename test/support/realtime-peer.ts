@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import type { WebSocket } from "ws";
+import { createWaiting } from "./waiting.ts";
 
 const WIRE_RATE = 24_000;
 const LOUD = 500;
@@ -70,7 +71,7 @@ export class RealtimePeer {
   readonly #connection: WebSocket;
   readonly #script: RealtimeScript;
   readonly #itemMs = new Map<string, number>();
-  #waiting: { holds(peer: RealtimePeer): boolean; resolve(): void }[] = [];
+  readonly #waiting = createWaiting();
   #settings: Settings = { speaks: true, silenceMs: 500, creates: true, interrupts: true };
   #count = 0;
   #running: Running | null = null;
@@ -87,14 +88,14 @@ export class RealtimePeer {
     this.query = new URL(request.url ?? "/", "http://realtime").searchParams;
     connection.on("message", (data: Buffer) => {
       this.#take(JSON.parse(data.toString()) as ClientEvent);
-      this.#look();
+      this.#waiting.look();
     });
     connection.on("close", () => {
       this.isClosed = true;
-      this.#look();
+      this.#waiting.look();
     });
     // Reported by "close" as well.
-    connection.on("error", () => this.#look());
+    connection.on("error", () => this.#waiting.look());
     this.#tell("session.created", { session: this.#session({}) });
   }
 
@@ -105,10 +106,7 @@ export class RealtimePeer {
 
   /** Resolves once it holds; looked at whenever something comes in. */
   until(holds: (peer: RealtimePeer) => boolean): Promise<void> {
-    return new Promise((resolve) => {
-      if (holds(this)) resolve();
-      else this.#waiting.push({ holds, resolve });
-    });
+    return this.#waiting.until(() => holds(this));
   }
 
   /** As it is; a Buffer goes as a binary message. */
@@ -124,13 +122,6 @@ export class RealtimePeer {
 
   end(code: number, reason: string): void {
     this.#connection.close(code, reason);
-  }
-
-  #look(): void {
-    for (const waiter of this.#waiting.filter(({ holds }) => holds(this))) {
-      this.#waiting = this.#waiting.filter((other) => other !== waiter);
-      waiter.resolve();
-    }
   }
 
   #id(kind: string): string {

@@ -13,6 +13,7 @@ import type { Duplex } from "node:stream";
 import { promisify } from "node:util";
 import { WebSocketServer } from "ws";
 import { RealtimePeer, type RealtimeScript } from "./realtime-peer.ts";
+import { createWaiting } from "./waiting.ts";
 
 export interface RealtimeServerOptions extends Partial<RealtimeScript> {
   reply: RealtimeScript["reply"];
@@ -42,7 +43,7 @@ export async function startRealtimeServer(options: RealtimeServerOptions): Promi
     ...options,
   };
   const peers: RealtimePeer[] = [];
-  let waiting: { number: number; resolve(peer: RealtimePeer): void }[] = [];
+  const waiting = createWaiting();
   let status: number | null = null;
   const sockets = new WebSocketServer({ noServer: true, maxPayload: 16 * 1024 * 1024 });
   const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
@@ -52,8 +53,7 @@ export async function startRealtimeServer(options: RealtimeServerOptions): Promi
     }
     sockets.handleUpgrade(request, socket, head, (connection) => {
       peers.push(new RealtimePeer(connection, request, script));
-      for (const { number, resolve } of waiting) if (peers[number]) resolve(peers[number]);
-      waiting = waiting.filter(({ number }) => !peers[number]);
+      waiting.look();
     });
   };
   const servers = [createServer(), ...(options.tls ? [createTlsServer(options.tls)] : [])];
@@ -68,10 +68,10 @@ export async function startRealtimeServer(options: RealtimeServerOptions): Promi
     url: `http://127.0.0.1:${plain}/v1`,
     secureUrl: secure === undefined ? null : `https://127.0.0.1:${secure}/v1`,
     peers,
-    peer: (number) => new Promise((resolve) => {
-      if (peers[number]) resolve(peers[number]);
-      else waiting.push({ number, resolve });
-    }),
+    peer: async (number) => {
+      await waiting.until(() => peers.length > number);
+      return peers[number]!;
+    },
     refuse: (next) => (status = next),
     close: async () => {
       for (const connection of sockets.clients) connection.terminate();

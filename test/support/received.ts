@@ -1,4 +1,6 @@
 // Keeps the events that something publishes to its one handler, and waits for them.
+import { createWaiting } from "./waiting.ts";
+
 export interface Received<Event extends { kind: string }> {
   events: Event[];
   receive(event: Event): void;
@@ -10,21 +12,17 @@ export interface Received<Event extends { kind: string }> {
 
 export function createReceived<Event extends { kind: string }>(): Received<Event> {
   const events: Event[] = [];
-  let waiting: { holds(): boolean; resolve(): void }[] = [];
+  const waiting = createWaiting();
   return {
     events,
     receive: (event) => {
       events.push(event);
-      for (const waiter of waiting.filter(({ holds }) => holds())) waiter.resolve();
-      waiting = waiting.filter(({ holds }) => !holds());
+      waiting.look();
     },
     event: async <Kind extends Event["kind"]>(kind: Kind, number = 0) => {
       const found = () => events.filter((event): event is Extract<Event, { kind: Kind }> =>
         event.kind === kind);
-      if (found().length <= number) {
-        await new Promise<void>((resolve) =>
-          waiting.push({ holds: () => found().length > number, resolve }));
-      }
+      await waiting.until(() => found().length > number);
       return found()[number]!;
     },
     kinds: () => events.map(({ kind }) => kind),

@@ -12,6 +12,7 @@ import type { AddressInfo } from "node:net";
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { createWaiting } from "./waiting.ts";
 
 const REQUESTS_KEPT = 1000;
 
@@ -116,14 +117,12 @@ export async function startScriptedModel(
   const headers: IncomingHttpHeaders[] = [];
   const paths: string[] = [];
   const counts = { connections: 0, requests: 0, modelLists: 0, aborted: 0 };
-  let waiting: { counter: Counter; count: number; resolve: () => void }[] = [];
+  const waiting = createWaiting();
   let script: Script | null = null;
 
   const count = (counter: Counter): void => {
     counts[counter] += 1;
-    const isDone = (entry: (typeof waiting)[number]) => counts[entry.counter] >= entry.count;
-    for (const entry of waiting.filter(isDone)) entry.resolve();
-    waiting = waiting.filter((entry) => !isDone(entry));
+    waiting.look();
   };
 
   const answerChat = (request: IncomingMessage, response: ServerResponse, text: string): void => {
@@ -174,11 +173,7 @@ export async function startScriptedModel(
     headers,
     paths,
     counts,
-    waitFor: (counter, wanted = 1) =>
-      new Promise((resolve) => {
-        if (counts[counter] >= wanted) resolve();
-        else waiting.push({ counter, count: wanted, resolve });
-      }),
+    waitFor: (counter, wanted = 1) => waiting.until(() => counts[counter] >= wanted),
     script: (next) => void (script = next),
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));

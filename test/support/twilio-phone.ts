@@ -5,9 +5,8 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import twilio from "twilio";
 import { WebSocket } from "ws";
+import { refusalOf } from "./carrier-socket.ts";
 import { FRAME_MS, MulawFarEnd } from "./mulaw-far-end.ts";
-
-export { rhythmOf } from "./mulaw-far-end.ts";
 
 export interface StreamDocument {
   url: string;
@@ -75,11 +74,7 @@ export class TwilioPhone {
       headers: signature === null ? {} : { "X-Twilio-Signature": signature },
     });
     const phone = new TwilioPhone(socket, options);
-    const refused = await new Promise<number | null>((resolve, reject) => {
-      socket.on("open", () => resolve(null));
-      socket.on("unexpected-response", (_, { statusCode }) => resolve(statusCode ?? 0));
-      socket.on("error", reject);
-    });
+    const refused = await refusalOf(socket);
     if (refused !== null) return refused;
     phone.send({ event: "connected", protocol: "Call", version: "1.0.0" });
     if (options.starts !== false) phone.start();

@@ -8,6 +8,7 @@ import {
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
+import { createWaiting } from "./waiting.ts";
 
 /** One connection. */
 export interface VendorPeer {
@@ -75,17 +76,7 @@ export async function startVendorServer<Peer extends VendorPeer = VendorPeer>(
   const peers: Peer[] = [];
   const posts: VendorPost[] = [];
   let status: number | null = null;
-  let waiting: { holds(): boolean; resolve(): void }[] = [];
-  const look = (): void => {
-    for (const waiter of waiting.filter(({ holds }) => holds())) {
-      waiting = waiting.filter((other) => other !== waiter);
-      waiter.resolve();
-    }
-  };
-  const until = (holds: () => boolean): Promise<void> => new Promise((resolve) => {
-    if (holds()) resolve();
-    else waiting.push({ holds, resolve });
-  });
+  const { until, look } = createWaiting();
   const server = script.tls ? createTlsServer(script.tls) : createServer();
   const sockets = new WebSocketServer({ noServer: true, maxPayload: 4 * 1024 * 1024 });
   server.on("request", (request, response) => void receive(request).then((post) => {

@@ -4,8 +4,10 @@
 import assert from "node:assert/strict";
 import { WebSocket } from "ws";
 import { createWordDecoder, loopbackAudio } from "#providers/speech/loopback.ts";
+import { refusalOf } from "./carrier-socket.ts";
 import type { Ncco } from "./vonage-server.ts";
 import { vonageBearer } from "./vonage-signing.ts";
+import { createWaiting } from "./waiting.ts";
 
 const RATE = 16_000;
 const FRAME = 320;
@@ -27,7 +29,7 @@ export class VonagePhone {
   closedWith: { code: number; reason: string } | null = null;
   readonly #socket: WebSocket;
   readonly #ear: ReturnType<typeof createWordDecoder>;
-  readonly #waiting = new Set<() => void>();
+  readonly #waiting = createWaiting();
   readonly #notices = new Map<NodeJS.Timeout, unknown>();
   #pace: NodeJS.Timeout | null = null;
   #line: Int16Array = new Int16Array(0);
@@ -41,13 +43,13 @@ export class VonagePhone {
     socket.on("message", (data: Buffer, isBinary: boolean) => {
       if (isBinary) this.#hear(data);
       else this.#take(JSON.parse(data.toString("utf8")) as Record<string, unknown>);
-      this.#changed();
+      this.#waiting.look();
     });
     socket.on("close", (code: number, reason: Buffer) => {
       this.closedWith = { code, reason: reason.toString() };
       if (this.#pace) clearInterval(this.#pace);
       for (const timer of this.#notices.keys()) clearTimeout(timer);
-      this.#changed();
+      this.#waiting.look();
     });
     // The close that follows tells the same.
     socket.on("error", () => undefined);
@@ -65,11 +67,7 @@ export class VonagePhone {
       headers: shown === null ? {} : { authorization: shown },
     });
     const phone = new VonagePhone(socket);
-    const refused = await new Promise<number | null>((resolve, reject) => {
-      socket.on("open", () => resolve(null));
-      socket.on("unexpected-response", (_, { statusCode }) => resolve(statusCode ?? 0));
-      socket.on("error", reject);
-    });
+    const refused = await refusalOf(socket);
     if (refused !== null) return refused;
     phone.send({
       event: "websocket:connected", "content-type": endpoint["content-type"],
@@ -104,17 +102,11 @@ export class VonagePhone {
     this.#socket.close();
   }
 
-  until(condition: () => boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const look = (): void => {
-        if (!condition() && !this.closedWith) return;
-        this.#waiting.delete(look);
-        if (condition()) resolve();
-        else reject(new Error(`closed: ${JSON.stringify(this.closedWith)} after ${this.words.join(" ")}`));
-      };
-      this.#waiting.add(look);
-      look();
-    });
+  async until(condition: () => boolean): Promise<void> {
+    await this.#waiting.until(() => condition() || this.closedWith !== null);
+    if (this.closedWith && !condition()) {
+      throw new Error(`closed: ${JSON.stringify(this.closedWith)} after ${this.words.join(" ")}`);
+    }
   }
 
   closed(): Promise<void> {
@@ -159,9 +151,5 @@ export class VonagePhone {
     clearTimeout(timer);
     this.#notices.delete(timer);
     this.send({ event: "websocket:notify", payload });
-  }
-
-  #changed(): void {
-    for (const look of [...this.#waiting]) look();
   }
 }

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { WebSocket } from "ws";
 import { createWordDecoder, loopbackAudio } from "#providers/speech/loopback.ts";
 import type { TestServer } from "./server.ts";
+import { createWaiting } from "./waiting.ts";
 
 const RATE = 16_000;
 const FRAME = 320;
@@ -40,7 +41,7 @@ export class WebCaller {
   /** Everything that was heard, frame by frame. */
   readonly sound: Int16Array[] = [];
   readonly #socket: WebSocket;
-  readonly #waiting = new Set<() => void>();
+  readonly #waiting = createWaiting();
   #line: Int16Array = new Int16Array(0);
   #pace: NodeJS.Timeout | null = null;
   #closed = false;
@@ -51,7 +52,7 @@ export class WebCaller {
     const decoder = createWordDecoder(RATE, ({ text, frames, of }) => {
       if (frames < of) return;
       this.words.push(text);
-      this.#changed();
+      this.#waiting.look();
     });
     socket.on("message", (data: Buffer, isBinary: boolean) => {
       if (isBinary) {
@@ -60,19 +61,19 @@ export class WebCaller {
         const frame = new Int16Array(buffer.slice(at, at + data.length));
         this.sound.push(frame);
         decoder.write(frame);
-        this.#changed();
+        this.#waiting.look();
         return;
       }
       const message = JSON.parse(data.toString("utf8")) as ServerMessage;
       this.messages.push(message);
       if (message.type === "clear") this.send({ type: "cleared", played_ms: 0, dropped_ms: 0 });
-      this.#changed();
+      this.#waiting.look();
     });
     socket.on("close", (code, reason) => {
       this.#closed = true;
       this.#closedBy = `${code} ${reason.toString()}`;
       if (this.#pace) clearInterval(this.#pace);
-      this.#changed();
+      this.#waiting.look();
     });
     // The close that follows tells the same.
     socket.on("error", () => undefined);
@@ -109,18 +110,11 @@ export class WebCaller {
   }
 
   /** Resolves when the condition holds; rejects when the socket closes before. */
-  until(condition: () => boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const look = (): void => {
-        if (!condition() && !this.#closed) return;
-        this.#waiting.delete(look);
-        if (condition()) resolve();
-        else reject(new Error(
-          `closed (${this.#closedBy}) before: ${JSON.stringify(this.messages.slice(-5))}`));
-      };
-      this.#waiting.add(look);
-      look();
-    });
+  async until(condition: () => boolean): Promise<void> {
+    await this.#waiting.until(() => condition() || this.#closed);
+    if (this.#closed && !condition()) {
+      throw new Error(`closed (${this.#closedBy}) before: ${JSON.stringify(this.messages.slice(-5))}`);
+    }
   }
 
   async closed(): Promise<void> {
@@ -157,9 +151,5 @@ export class WebCaller {
     frame.set(this.#line.subarray(0, FRAME));
     this.#line = this.#line.subarray(FRAME);
     this.#socket.send(Buffer.from(frame.buffer));
-  }
-
-  #changed(): void {
-    for (const look of [...this.#waiting]) look();
   }
 }

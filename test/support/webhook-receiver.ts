@@ -1,6 +1,7 @@
 // A receiver of webhooks: keeps what came and answers as the test says.
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { listenLocally } from "./local-server.ts";
+import { createWaiting } from "./waiting.ts";
 
 export interface Received {
   path: string;
@@ -23,7 +24,7 @@ export interface WebhookReceiver {
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const received: Received[] = [];
   let handle: ((message: Received, response: ServerResponse) => void) | null = null;
-  let waiting: { count: number; resolve(): void }[] = [];
+  const waiting = createWaiting();
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -35,8 +36,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
       received.push(message);
       if (handle) handle(message, response);
       else response.end("{}");
-      for (const { count, resolve } of waiting) if (received.length >= count) resolve();
-      waiting = waiting.filter(({ count }) => received.length < count);
+      waiting.look();
     });
   });
   const { url, close } = await listenLocally(server);
@@ -45,9 +45,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
     received,
     answer: (next) => (handle = next),
     until: async (count) => {
-      if (received.length < count) {
-        await new Promise<void>((resolve) => waiting.push({ count, resolve }));
-      }
+      await waiting.until(() => received.length >= count);
       return received;
     },
     close,
