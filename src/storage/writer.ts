@@ -37,3 +37,20 @@ export const writingAs = <Commands>(
   ...writer,
   write: (name, args) => writer.write(name, { ...args, nodeId: nodeId() }),
 });
+
+type MethodsOf<Commands, Feature extends string> = {
+  [Name in keyof Commands]: Name extends `${Feature}.${infer Method}` ? Method : never;
+}[keyof Commands];
+
+/** The methods of a store that are nothing but the commands of their names. */
+export function writes<
+  Commands, Feature extends string, Method extends MethodsOf<Commands, Feature>,
+>(writer: Writer<Commands>, feature: Feature, ...methods: Method[]) {
+  type Named<One extends string> = `${Feature}.${One}` & keyof Commands;
+  type Write<Name extends keyof Commands> =
+    (args: ArgsOf<Commands, Name>) => Promise<ResultOf<Commands, Name>>;
+  const write = (name: Named<Method>): Write<typeof name> => (args) => writer.write(name, args);
+  return Object.fromEntries(
+    methods.map((method) => [method, write(`${feature}.${method}` as Named<Method>)]),
+  ) as { [One in Method]: Write<Named<One>> };
+}

@@ -9,7 +9,7 @@ import { createNoteAudit } from "./audit-log.ts";
 import { createLedger } from "./ledger.ts";
 import { orNull, type Reader, type Sql } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 interface AccountRow {
   id: number;
@@ -162,21 +162,17 @@ export function createAccountStore(
   const key = reader.prepare<object, KeyRow>(`SELECT ${KEY} FROM api_keys WHERE id = @keyId`);
   return {
     createAccount: (args) => writer.write("accounts.create", args),
-    setPlan: (args) => writer.write("accounts.setPlan", args),
-    setTimeZone: (args) => writer.write("accounts.setTimeZone", args),
+    ...writes(writer, "accounts", "setPlan", "setTimeZone", "createKey", "revokeKey", "credit"),
     listAccounts: async () => (await list.all({})).map(accountFromRow),
     findAccount: async (accountId) => orNull(await find.get({ accountId }), accountFromRow),
-    createKey: (args) => writer.write("accounts.createKey", args),
     listKeys: async (accountId) => (await keys.all({ accountId })).map(keyFromRow),
     findKey: async (keyId): Promise<StoredKey | null> => {
       const row = await key.get({ keyId });
       return row ? { ...keyFromRow(row), secretHash: row.secret_hash } : null;
     },
-    revokeKey: (args) => writer.write("accounts.revokeKey", args),
     touchKeys: async (uses) => {
       await perAccount(uses, (accountId, own) =>
         writer.write("accounts.touchKeys", { accountId, uses: own }));
     },
-    credit: (args) => writer.write("accounts.credit", args),
   };
 }

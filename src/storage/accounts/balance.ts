@@ -9,7 +9,7 @@ import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { createAccountAppender } from "#storage/events.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 interface AlertsRow {
   amounts: string;
@@ -128,15 +128,13 @@ export function createBalanceStore(
         : null;
     },
     alerts: async (accountId) => alertsFromRow(await alerts.get({ accountId })),
-    setAlerts: (args) => writer.write("balance.setAlerts", args),
+    ...writes(writer, "balance", "setAlerts", "claimMail", "mailSent"),
     dueMails: async (args) => (await due.all({
       ...args, until: args.now + MAIL_CLAIM_MICROS,
     })).map((row) => ({
       id: row.id, accountId: row.account_id, thresholdMicros: row.threshold_micros,
       balanceMicros: row.balance_micros, address: row.address,
     })),
-    claimMail: (args) => writer.write("balance.claimMail", args),
-    mailSent: (args) => writer.write("balance.mailSent", args),
   };
 }
 

@@ -8,7 +8,7 @@ import type {
 import type { passwordTryCommands } from "./password-tries.ts";
 import { orNull, type Exists, type Reader } from "#storage/sql.ts";
 import type { userCommands } from "./user-commands.ts";
-import type { Writer } from "#storage/writer.ts";
+import { writes, type Writer } from "#storage/writer.ts";
 
 export interface UserRow {
   id: number;
@@ -141,16 +141,7 @@ export function createUserStore(
       orNull(await reads.invitation.get({ tokenHash, now }), invitationFromRow),
     invitationFor: async (email, now) =>
       orNull(await reads.invitationFor.get({ email, now }), invitationFromRow),
-    add: (args) => writer.write("users.add", args),
-    change: (args) => writer.write("users.change", args),
-    remove: (args) => writer.write("users.remove", args),
-    setPassword: (args) => writer.write("users.setPassword", args),
-    link: (args) => writer.write("users.link", args),
-    openSession: (args) => writer.write("users.openSession", args),
-    closeSession: (args) => writer.write("users.closeSession", args),
-    invite: (args) => writer.write("users.invite", args),
-    closeInvitation: (args) => writer.write("users.closeInvitation", args),
-    join: (args) => writer.write("users.join", args),
-    tryPassword: (args) => writer.write("users.tryPassword", args),
+    ...writes(writer, "users", "add", "change", "remove", "setPassword", "link", "openSession",
+      "closeSession", "invite", "closeInvitation", "join", "tryPassword"),
   };
 }

@@ -10,7 +10,7 @@ import type {
 } from "#features/assistants/settings.ts";
 import type { Instant } from "#core/system.ts";
 import { perSession, together, type Exists, type Reader, type Sql } from "#storage/sql.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 interface AssistantRow {
   id: number;
@@ -329,9 +329,7 @@ export function createAssistantStore(
     return row ? wholeOf(reader, row) : null;
   });
   return {
-    create: (args) => writer.write("assistants.create", args),
-    update: (args) => writer.write("assistants.update", args),
-    remove: (args) => writer.write("assistants.remove", args),
+    ...writes(writer, "assistants", "create", "update", "remove", "setTools"),
     find: async (accountId, assistantId) => one(await find.get({ accountId, assistantId })),
     findById: async (assistantId) => one(await findById.get({ assistantId })),
     findByUuid: async (uuid) => one(await findByUuid.get({ uuid })),
@@ -354,6 +352,5 @@ export function createAssistantStore(
       assistantId: row.id, accountId: row.account_id, uuid: row.uuid,
       tools: (JSON.parse(row.settings) as AssistantSettings).tools,
     })),
-    setTools: (args) => writer.write("assistants.setTools", args),
   };
 }

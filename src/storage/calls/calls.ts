@@ -14,7 +14,7 @@ import {
 } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import type { callCommands } from "./commands.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 /** All of it is in the index by account. */
 const MATCHES = `c.account_id = @accountId
@@ -88,7 +88,9 @@ export function createCallStore(reader: Reader, writer: WriterOf<typeof callComm
   const findById = async (callId: number): Promise<Call | null> =>
     orNull(await find.get({ callId }), callFromRow);
   return {
-    create: (args) => writer.write("calls.create", args),
+    ...writes(writer, "calls", "create", "change", "setVariables", "addTransfer", "beginTransfer",
+      "stepTransfer", "failTransfer", "moveDesk", "whisper", "addTranscript", "end", "finish",
+      "delete", "deleteMany"),
     findById,
     find: async (accountId, callId) => {
       const call = await findById(callId);
@@ -121,20 +123,7 @@ export function createCallStore(reader: Reader, writer: WriterOf<typeof callComm
         calls: await Promise.all(rows.map((row) => snapshotOf(sql, row))),
       };
     }),
-    change: (args) => writer.write("calls.change", args),
-    setVariables: (args) => writer.write("calls.setVariables", args),
-    addTransfer: (args) => writer.write("calls.addTransfer", args),
-    beginTransfer: (args) => writer.write("calls.beginTransfer", args),
-    stepTransfer: (args) => writer.write("calls.stepTransfer", args),
-    failTransfer: (args) => writer.write("calls.failTransfer", args),
-    moveDesk: (args) => writer.write("calls.moveDesk", args),
-    whisper: (args) => writer.write("calls.whisper", args),
-    addTranscript: (args) => writer.write("calls.addTranscript", args),
-    end: (args) => writer.write("calls.end", args),
-    finish: (args) => writer.write("calls.finish", args),
     ...createCallSweeps(reader, writer),
-    delete: (args) => writer.write("calls.delete", args),
-    deleteMany: (args) => writer.write("calls.deleteMany", args),
   };
 }
 

@@ -6,7 +6,7 @@ import { IS_FINAL } from "#storage/calls/rows.ts";
 import { createFigureReads, createZoneReads } from "./figures.ts";
 import { aside, orNull, type Reader } from "#storage/sql.ts";
 import type { campaignCommands } from "./commands.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 export interface CampaignRow {
   id: number;
@@ -88,14 +88,8 @@ export function createCampaignStore(
   return {
     zones: createZoneReads(reader),
     figures: createFigureReads(reader),
-    retry: (args) => writer.write("campaigns.retry", args),
-    create: (args) => writer.write("campaigns.create", args),
-    update: (args) => writer.write("campaigns.update", args),
-    start: (args) => writer.write("campaigns.start", args),
-    stop: (args) => writer.write("campaigns.stop", args),
-    remove: (args) => writer.write("campaigns.remove", args),
-    claim: (args) => writer.write("campaigns.claim", args),
-    settle: (args) => writer.write("campaigns.settle", args),
+    ...writes(writer, "campaigns", "retry", "create", "update", "start", "stop", "remove", "claim",
+      "settle"),
     findById: async (campaignId) => orNull(await find.get({ campaignId }), campaignFromRow),
     list: async (accountId) => (await list.all({ accountId })).map(campaignFromRow),
     leadCounts: async (campaignId) => Object.fromEntries(

@@ -14,7 +14,7 @@ import { isFree } from "#storage/nodes/nodes.ts";
 import { createPassages } from "./passages.ts";
 import type { SearchCommands, SearchIndex } from "#storage/search/search.ts";
 import { orNull, type Reader, type Sql } from "#storage/sql.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 type Args<Name extends keyof KnowledgebaseStore> = Parameters<KnowledgebaseStore[Name]>[0];
 type NamingArgs = { name?: string; description?: string | null; accountId: number; now: Instant };
@@ -96,15 +96,14 @@ export function createKnowledgebaseStore(
   const pages = reader.prepare<object, { pages: string }>(
     "SELECT pages FROM document_sites WHERE document_id = @documentId");
   return {
-    create: (args) => writer.write("knowledgebases.create", args),
-    update: (args) => writer.write("knowledgebases.update", args),
-    remove: (args) => writer.write("knowledgebases.remove", args),
+    ...writes(writer, "knowledgebases", "create", "update", "remove"),
     find: async (accountId, knowledgebaseId) =>
       orNull(await find.get({ accountId, knowledgebaseId }), knowledgebaseFromRow),
     list: async (accountId) => (await list.all({ accountId })).map(knowledgebaseFromRow),
     createDocument: (args) => writer.write("documents.create", args),
     updateDocument: (args) => writer.write("documents.update", args),
-    readAgain: (args) => writer.write("documents.readAgain", args),
+    ...writes(writer, "documents", "readAgain", "keepChunks", "beginReading", "addChunks",
+      "addVectors", "finishReading"),
     removeDocument: (args) => writer.write("documents.remove", args),
     findDocument: async (accountId, knowledgebaseId, documentId) =>
       orNull(await findDocument.get({ accountId, knowledgebaseId, documentId }), documentFromRow),
@@ -116,11 +115,6 @@ export function createKnowledgebaseStore(
       const row = await pages.get({ documentId });
       return row ? JSON.parse(row.pages) as KnownPage[] : [];
     },
-    keepChunks: (args) => writer.write("documents.keepChunks", args),
-    beginReading: (args) => writer.write("documents.beginReading", args),
-    addChunks: (args) => writer.write("documents.addChunks", args),
-    addVectors: (args) => writer.write("documents.addVectors", args),
-    finishReading: (args) => writer.write("documents.finishReading", args),
     ...createPassages(reader, index),
   };
 }

@@ -6,7 +6,7 @@ import type {
 import { createLeadViews, LEAD, type WholeRow } from "./views.ts";
 import { aside, type Exists, type Reader } from "#storage/sql.ts";
 import type { leadCommands } from "./commands.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 export interface LeadRow {
   id: number;
@@ -101,11 +101,7 @@ export function createLeadStore(reader: Reader, writer: WriterOf<typeof leadComm
     contacts: (await contacts.all({ leadId: row.id })).map(leadFromRow),
   });
   return {
-    add: (args) => writer.write("leads.add", args),
-    update: (args) => writer.write("leads.update", args),
-    remove: (args) => writer.write("leads.remove", args),
-    block: (args) => writer.write("leads.block", args),
-    unblock: (args) => writer.write("leads.unblock", args),
+    ...writes(writer, "leads", "add", "update", "remove", "block", "unblock"),
     find: async (accountId, leadId) => {
       const row = await find.get({ leadId });
       return row?.account_id === accountId ? whole(row) : null;

@@ -9,7 +9,7 @@ import { VERSION } from "#core/version.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { nodeFigures } from "./figures.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 /** Owns nothing: what it begins is free at once. For commands outside a server. */
 export const NOBODY = 0;
@@ -151,11 +151,8 @@ export function createNodeStore(reader: Reader, writer: WriterOf<typeof nodeComm
     list: async () => (await list.all({})).map(recordFromRow),
     leases: async () => await leases.all({}),
     ...nodeFigures(reader),
-    beat: (args) => writer.write("nodes.beat", args),
+    ...writes(writer, "nodes", "beat", "bury", "leave", "recovered"),
     takeLease: (name) => writer.write("nodes.takeLease", { name }),
     giveLeaseBack: (name) => writer.write("nodes.giveLeaseBack", { name }),
-    bury: (args) => writer.write("nodes.bury", args),
-    leave: (args) => writer.write("nodes.leave", args),
-    recovered: (args) => writer.write("nodes.recovered", args),
   };
 }

@@ -11,7 +11,7 @@ import type { RenewalStore } from "#features/phone-numbers/renewals.ts";
 import type { NumberStatus } from "#features/phone-numbers/billing.ts";
 import { orNull, type Exists, type Reader } from "#storage/sql.ts";
 import type { phoneNumberCommands } from "./commands.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 export interface PhoneNumberRow {
   id: number;
@@ -122,10 +122,8 @@ export function createPhoneNumberStore(
       (await listOwned(accountId)).filter(({ status }) => status !== "suspended"),
     findOwned,
     listOwned,
-    rename: (args) => writer.write("phoneNumbers.rename", args),
-    release: (args) => writer.write("phoneNumbers.release", args),
+    ...writes(writer, "phoneNumbers", "rename", "release", "renew"),
     due: async (now, rows) => due.all({ now, rows }),
-    renew: (args) => writer.write("phoneNumbers.renew", args),
   };
 }
 
@@ -184,10 +182,7 @@ function createPurchaseReads(
     findPurchaseByKey: async (accountId, idempotencyKey) =>
       orNull(await findByKey.get({ accountId, idempotencyKey }), purchaseFromRow),
     openPurchases: async (rows) => (await open.all({ rows })).map(purchaseFromRow),
-    order: (args) => writer.write("phoneNumbers.order", args),
-    attend: (args) => writer.write("phoneNumbers.attend", args),
-    complete: (args) => writer.write("phoneNumbers.complete", args),
-    fail: (args) => writer.write("phoneNumbers.fail", args),
+    ...writes(writer, "phoneNumbers", "order", "attend", "complete", "fail"),
     returns: async (rows) => returns.all({ rows }),
     finishReturn: (id) => writer.write("phoneNumbers.finishReturn", { id }),
   };

@@ -8,7 +8,7 @@ import { isFree, NOBODY, type AsNode } from "#storage/nodes/nodes.ts";
 import { orNull, pagesAside, type Exists, type Reader, type Sql } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import { endpointsChanged } from "./outbox.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 interface EndpointRow {
   id: number;
@@ -173,15 +173,11 @@ export function createWebhookStore(
     endpoint: async (accountId, endpointId) =>
       orNull(await endpoint.get({ accountId, endpointId }), endpointFromRow),
     endpoints: async (accountId) => (await endpoints.all({ accountId })).map(endpointFromRow),
-    createEndpoint: (args) => writer.write("webhooks.createEndpoint", args),
-    assistantEndpoint: (args) => writer.write("webhooks.assistantEndpoint", args),
-    updateEndpoint: (args) => writer.write("webhooks.updateEndpoint", args),
-    deleteEndpoint: (args) => writer.write("webhooks.deleteEndpoint", args),
+    ...writes(writer, "webhooks", "createEndpoint", "assistantEndpoint", "updateEndpoint",
+      "deleteEndpoint", "replay", "enqueue", "take", "prepared"),
     delivery: async (accountId, deliveryId) =>
       orNull(await delivery.get({ accountId, deliveryId }), deliveryFromRow),
     ...createPages(reader),
-    replay: (args) => writer.write("webhooks.replay", args),
-    enqueue: (args) => writer.write("webhooks.enqueue", args),
     waiting: createWaiting(reader),
     head: async (endpointId) => {
       const row = await head.get({ endpointId });
@@ -193,9 +189,7 @@ export function createWebhookStore(
           }
         : null;
     },
-    take: (args) => writer.write("webhooks.take", args),
     record: (attempt) => writer.write("webhooks.record", attempt),
-    prepared: (args) => writer.write("webhooks.prepared", args),
     trim: async ({ deliveredBefore, deadBefore, rows }) => {
       const due = await finished.all({ state: "delivered", before: deliveredBefore, rows });
       const left = rows - due.length;
