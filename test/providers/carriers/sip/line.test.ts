@@ -187,7 +187,9 @@ test("[SC103] a call handed on to whom the far end never reports of ends when it
   const { message } = await caller.wire.heard.event("REFER");
   caller.answer(message, 202);
   const call = await world.when(callId, "ended_by_assistant");
-  assert.deepEqual([call.end_reason, call.duration], ["max_duration", 20]);
+  assert.equal(call.end_reason, "max_duration");
+  // The second that has begun when the line is told counts.
+  assert.ok([20, 21].includes(call.duration as number), `${call.duration} s`);
   const [tried] = call.transfers as { status: string }[];
   assert.equal(tried?.status, "failed");
   await caller.wire.heard.event("BYE");
