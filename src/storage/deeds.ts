@@ -2,7 +2,7 @@
 // entry in its own transaction, with what was there before and after. Writers hand the deed in
 // (`notingDeeds`), commands write it (`withDeeds`).
 import { deedUnderWay, type DeedNote } from "#core/deed.ts";
-import { createNoteAudit } from "./accounts/audit-log.ts";
+import { createNoteAudit, nameShown } from "./accounts/audit-log.ts";
 import type { AllCommands } from "./commands.ts";
 import { lockOf } from "./locks.ts";
 import type { Sql } from "./sql.ts";
@@ -73,7 +73,7 @@ const DEEDS: Deeds = {
   "campaigns.remove": (done, { campaignId }) => (done?.isGone ? campaignId : null),
   "campaigns.retry": (done, { campaignId }) => (done.length > 0 ? campaignId : null),
   "firstSteps.dismiss": () => true,
-  "phoneNumbers.order": ({ kind }) => (kind === "ordered" ? true : null),
+  "phoneNumbers.order": ({ kind }, args) => (kind === "ordered" ? args.phoneNumber : null),
   "phoneNumbers.rename": (done, args) => (done ? args.phoneNumberId : null),
   "phoneNumbers.release": ({ kind }, args) =>
     (kind === "scheduled" || kind === "removed" ? args.phoneNumberId : null),
@@ -98,7 +98,7 @@ const ruleOf = (name: string): Rule | undefined => (DEEDS as Record<string, Rule
  * Small records, whose values are shown as they were and are. No column is named here that may have
  * a key, a password or somebody's words in it: of those the log has the names of fields.
  */
-const SHOWN: Record<string, { table: string; columns: string; id?: string }> = {
+const SHOWN: Record<string, { table: string; columns: string }> = {
   assistant: {
     table: "assistants",
     columns: "name, type, status, mode, folder_id, phone_number_id, knowledgebase_id",
@@ -115,7 +115,7 @@ const SHOWN: Record<string, { table: string; columns: string; id?: string }> = {
     columns: "name, status, timezone, max_calls_in_parallel, max_retries, assistant_id",
   },
   phone_number: { table: "phone_numbers", columns: "phone_number, nickname, status" },
-  webhook: { table: "webhook_endpoints", columns: "status" },
+  webhook: { table: "webhook_endpoints", columns: "url AS name, status" },
 };
 
 type Row = Record<string, unknown>;
@@ -138,9 +138,10 @@ export function withDeeds<Commands extends object>(sql: Sql, commands: Commands)
       `SELECT ${columns} FROM ${table} WHERE id = @id AND account_id = @accountId`)]));
   const recordOf = async (type: string, accountId: number, id: Object | undefined) => {
     const found = Number(id);
-    return Number.isSafeInteger(found) && found > 0
-      ? await records.get(type)?.get({ id: found, accountId })
-      : undefined;
+    if (!Number.isSafeInteger(found) || found <= 0) return undefined;
+    const row = await records.get(type)?.get({ id: found, accountId });
+    return row && typeof row.name === "string"
+      ? { ...row, name: nameShown(type, row.name) } : row;
   };
   const noted = (rule: Rule, command: Command): Command => async (args: { deed?: DeedNote }) => {
     const { deed } = args;

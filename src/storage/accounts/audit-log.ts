@@ -39,8 +39,50 @@ interface Noted {
   now: Instant;
 }
 
-/** Adds an entry under the account's next number. */
+/** A webhook is called by its host alone: the rest of its URL may have a key in it. */
+export const nameShown = (type: string, name: string): string =>
+  (type === "webhook" && URL.canParse(name) ? new URL(name).host : name);
+
+/** What things are called, by the action where that has an object of its own, else by its type. */
+const NAMES: Record<string, string> = {
+  ...Object.fromEntries(Object.entries({
+    api_key: "api_keys", assistant: "assistants", calendar: "assistants", campaign: "campaigns",
+    document: "documents", folder: "folders", knowledgebase: "knowledgebases", label: "labels",
+    member: "users", password: "users", tool: "tools",
+  }).map(([type, table]) =>
+    [type, `SELECT name FROM ${table} WHERE id = @id AND account_id = @accountId`])),
+  canned_reply: `
+    SELECT shortcut AS name FROM canned_replies WHERE id = @id AND account_id = @accountId`,
+  phone_number: `
+    SELECT phone_number AS name FROM phone_numbers WHERE id = @id AND account_id = @accountId`,
+  sip_trunk: `
+    SELECT phone_number AS name FROM phone_numbers WHERE id = @id AND account_id = @accountId`,
+  webhook: `
+    SELECT url AS name FROM webhook_endpoints WHERE id = @id AND account_id = @accountId`,
+  "webhook.replay": `
+    SELECT e.url AS name FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+    WHERE d.id = @id AND d.account_id = @accountId`,
+};
+
+/** A number says nothing to people once the thing is gone. Null: no name, or one is noted. */
+function createNameOf(sql: Sql): (args: Noted) => Promise<string | null> {
+  const names = new Map(Object.entries(NAMES).map(([what, text]) =>
+    [what, sql.prepare<object, { name: string }>(text)]));
+  return async ({ accountId, note: { action, object, details } }) => {
+    const values: object[] = [details, details.before ?? {}, details.after ?? {}];
+    const { type, id: text } = object ?? { type: "", id: null };
+    const id = Number(text ?? NaN);
+    const hasName = values.some((one) => Object.hasOwn(one, "name"));
+    if (hasName || !Number.isSafeInteger(id)) return null;
+    const name = names.get(action) ?? names.get(type);
+    const found = await name?.get({ accountId, id });
+    return found ? nameShown(type, found.name) : null;
+  };
+}
+
+/** Adds an entry under the account's next number, with the name of what it was done to. */
 export function createNoteAudit(sql: Sql): (args: Noted) => Promise<void> {
+  const nameOf = createNameOf(sql);
   const next = sql.prepare<object, { number: number }>(`
     UPDATE accounts SET audit_number = audit_number + 1 WHERE id = @accountId
     RETURNING audit_number AS number`);
@@ -49,10 +91,13 @@ export function createNoteAudit(sql: Sql): (args: Noted) => Promise<void> {
       object_type, object_id, details, address, created_at)
     VALUES (@accountId, @number, @kind, @id, @name, @action, @objectType, @objectId, @details,
       @address, @now)`);
-  return async ({ accountId, note: { actor, action, object, details, address }, now }) => {
+  return async (args) => {
+    const { accountId, note: { actor, action, object, details, address }, now } = args;
     const { number } = await next.one({ accountId });
+    const name = await nameOf(args);
     await insert.run({
-      accountId, number, ...actor, action, address, now, details: JSON.stringify(details),
+      accountId, number, ...actor, action, address, now,
+      details: JSON.stringify({ ...details, ...name && { name } }),
       objectType: object?.type ?? null, objectId: object?.id ?? null,
     });
   };

@@ -65,6 +65,40 @@ test("[AU320] what members and keys change is on record with who, what, from whe
     entries.map(({ number }) => number), entries.map((_, index) => entries.length - index));
 });
 
+test("[DB748] what something was done to has its name on record, whatever was changed; a webhook its host, not the rest of its URL", async () => {
+  const { key } = await server.newAccount();
+  const send = async (method: string, path: string, body?: object) => {
+    const answer = await server.call(method, path, { key, ...body && { body } });
+    assert.ok(answer.status < 300, `${method} ${path} ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer.body;
+  };
+  const { id } = await newAssistant(server, { name: "Ada" }, key);
+  await send("PATCH", `/user/assistant/${id}`, { system_prompt: "Be kind." });
+  await send("POST", `/user/assistants/${id}/identity-secret`);
+  const url = "https://hooks.example.org/services/T0/very-secret?token=other-secret";
+  const { data: hook } = await send("POST", "/user/webhook-endpoints", { url, events: ["call_ended"] });
+  await send("POST", `/user/webhook-endpoints/${hook.id}/rotate-secret`);
+  await send("DELETE", `/user/webhook-endpoints/${hook.id}`);
+  const { api_key: made } = await send("POST", "/user/api-keys", { name: "shop" });
+  await send("DELETE", `/user/api-keys/${made.id}`);
+  const { data: reply } = await send("POST", "/user/canned-replies", { shortcut: "bye", text: "Bye" });
+  await send("PUT", `/user/canned-replies/${reply.id}`, { shortcut: "bye", text: "Good bye" });
+  const entries = (await entriesOf(key)).toReversed();
+  const named = entries.slice(-10).map(({ action, details }) => {
+    const values = { ...details, ...details.before ?? {}, ...details.after ?? {} };
+    return [action, (values as { name?: unknown }).name];
+  });
+  assert.deepEqual(named, [
+    ["assistant.create", "Ada"], ["assistant.update", "Ada"],
+    ["assistant.new_identity_secret", "Ada"],
+    ["webhook.create", "hooks.example.org"], ["webhook.rotate_secret", "hooks.example.org"],
+    ["webhook.delete", "hooks.example.org"],
+    ["api_key.create", "shop"], ["api_key.revoke", "shop"],
+    ["canned_reply.create", "bye"], ["canned_reply.update", "bye"],
+  ]);
+  assert.doesNotMatch(JSON.stringify(entries), /very-secret|other-secret/);
+});
+
 test("[AU321] coming, going, roles, keys and sessions are noted with the deed, before and after", async () => {
   const { key, accountId } = await server.newAccount();
   await memberOf(server, "owner", key);

@@ -193,6 +193,7 @@ test("[KB131] an owner's word sets robots.txt aside for their site, and stands i
   const { body } = await server.call("GET", "/user/audit?action=document.update");
   assert.deepEqual(body.data[0].details, {
     fields: ["ignore_robots"], before: { ignore_robots: 0 }, after: { ignore_robots: 1 },
+    name: "Site",
   });
   const text = await server.call("POST", `/user/knowledgebases/${id}/documents`, {
     body: { name: "T", type: "text", text: "T", ignore_robots: true },

@@ -34,6 +34,20 @@ test("[DB560] what was done has a sentence for every action, its object's name a
   assert.equal(detailsOf(entry("session.open", {}, null)), "–");
 });
 
+test("[DB749] what was done is shown with the whole number, name or talk it was done to, and leads there", () => {
+  const named = { fields: ["events"], name: "hooks.example.org" };
+  assert.deepEqual(objectOf(entry("webhook.update", named)),
+    { name: "hooks.example.org", href: "#/webhooks/endpoints/7" });
+  assert.equal(detailsOf(entry("webhook.update", named)), "events");
+  assert.equal(objectOf(entry("webhook.replay", named)).href, "#/webhooks/deliveries/7");
+  assert.equal(objectOf(entry("calendar.update", { name: "Ada" })).href, "#/assistants/7");
+  const blocked = entry("blocked_number.create", { fields: ["phone_number"] }, "+493012345678");
+  assert.deepEqual(objectOf(blocked), { name: "+493012345678", href: null });
+  const uuid = "0b0e4a3c-7c3b-4f0e-9c52-0d9a55a1f6de";
+  assert.deepEqual(objectOf(entry("assistant.test", { fields: ["message"] }, uuid)),
+    { name: "0b0e4a3c", href: `#/conversations/${uuid}` });
+});
+
 test("[DB561] the page Audit leads to what something was done to", { skip }, async () => {
   const { id } = await newAssistant(server, { name: "Early" });
   await server.call("PATCH", `/user/assistant/${id}`, { key: server.key, body: { name: "Late" } });

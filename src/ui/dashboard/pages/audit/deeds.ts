@@ -73,10 +73,13 @@ export const DEEDS: Readonly<Record<string, string>> = {
 /** One that is not known here stands as the log has it. */
 export const deedOf = ({ action }: Entry): string => DEEDS[action] ?? words(action.replace(".", " "));
 
+/** Addresses by the action where that has an object of its own, else by the object's type. */
 const PAGES: Readonly<Record<string, string>> = {
-  assistant: "assistants", call: "calls", campaign: "campaigns", conversation: "conversations",
-  knowledgebase: "knowledgebases", lead: "leads", tool: "tools",
+  assistant: "assistants", calendar: "assistants", call: "calls", campaign: "campaigns",
+  conversation: "conversations", knowledgebase: "knowledgebases", lead: "leads", tool: "tools",
+  webhook: "webhooks/endpoints", "webhook.replay": "webhooks/deliveries",
 };
+const UUID = /^[\da-f]{8}-[\da-f-]{27}$/;
 
 type Values = Record<string, unknown>;
 const valuesOf = (value: unknown): Values =>
@@ -91,10 +94,11 @@ export function objectOf(
     { ...rest, ...valuesOf(before), ...valuesOf(after) };
   const called = [name, phone, email, shortcut].find((one) => typeof one === "string" && one !== "");
   const id = object?.id ?? null;
-  const page = PAGES[object?.type ?? ""];
+  const isTalk = id !== null && UUID.test(id);
+  const page = isTalk ? PAGES.conversation : PAGES[action] ?? PAGES[object?.type ?? ""];
   const isGone = action.endsWith(".delete");
   return {
-    name: (called as string | undefined) ?? id?.slice(0, 8) ?? "–",
+    name: (called as string | undefined) ?? (isTalk ? id.slice(0, 8) : id ?? "–"),
     href: page && id !== null && !isGone ? `#/${page}/${id}` : null,
   };
 }
@@ -105,7 +109,7 @@ const shown = (value: unknown): string =>
 
 /** Values by the API's names where the log has them, else the names of what was given. */
 export function detailsOf({ details }: Entry): string {
-  const { before, after, fields, ...rest } = details;
+  const { before, after, fields, name: _called, ...rest } = details;
   const [was, is] = [valuesOf(before), valuesOf(after)];
   const isChange = before !== undefined && after !== undefined;
   const texts = Object.entries({ ...was, ...is, ...rest }).map(([name, value]) =>
