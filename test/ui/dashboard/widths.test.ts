@@ -96,6 +96,31 @@ test("[DB710] at 320 px, as at 400 %, a lead's number is read whole, and with sp
   });
 });
 
+test("[DB750] at 1280 px German headings and the program's own words in lists are read whole, and with spaced letters English ones", { skip }, async () => {
+  await newAssistant(server, { name: "Ada", type: "outbound" });
+  await server.call("POST", "/user/invitations", { body: { email: "ben@example.org", role: "operator" } });
+  for (const locale of ["de-DE", "en-US"]) {
+    await withDashboard(async ({ page, go }) => {
+      await page.setViewportSize({ width: 1280, height: 800 });
+      if (locale === "en-US") await page.evaluate(SPACED);
+      for (const [path, words] of [
+        ["/assistants", /^(Ausgehend|Outbound)$/], ["/calls", /^(Ausgehend|Outbound)$/],
+        ["/keys", /^(Lesen und schreiben|Read and write|Kommandozeile|Command line)$/],
+        ["/audit", /^(Assistent angelegt|Assistant created)$/], ["/leads", /^\+49 /],
+        ["/team", /:\d\d/],
+      ] as const) {
+        await go(path);
+        await page.locator("main td", { hasText: words }).first().waitFor();
+        assert.deepEqual(await page.evaluate(`[...document.querySelectorAll(".list th, .list td")]
+          .filter((cell) => (cell.tagName === "TH" || ${String(words)}.test(cell.textContent))
+            && cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent)`), [], path);
+        assert.deepEqual(await page.evaluate(`[...document.querySelectorAll(".list tbody tr")]
+          .filter((row) => row.offsetHeight > 53).map((row) => row.textContent)`), [], path);
+      }
+    }, { context: { locale } });
+  }
+});
+
 test("[DB593] at 360 px lists cut no phone number, time, state or button in German either, and at 320 px the tab that is open is in view", { skip }, async () => {
   const { id: caller } = await newAssistant(server, {
     type: "outbound", status: "active", post_call_evaluation: false,

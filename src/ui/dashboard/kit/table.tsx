@@ -12,6 +12,8 @@ export interface Column<T> {
   /** 1: always there; 2: from tablets on; 3: on wide screens. */
   priority?: 1 | 2 | 3;
   align?: "end";
+  /** Few words of the program's own, which take a second line where one does not hold them. */
+  isWords?: true;
   /** Its share of the width; 1 by default. `none`: as wide as what is in it, as a button is. */
   grow?: number | "none";
 }
@@ -176,8 +178,8 @@ function Row<T>(props: TableProps<T> & { row: T; index: number }) {
   return (
     <tr aria-rowindex={index + 2} class={choice?.has(row) ? "chosen" : undefined}>
       {choice && <Choose row={row} choice={choice} />}
-      {columns.map(({ title, cell, align }, at) => (
-        <td key={title} class={align}>
+      {columns.map(({ title, cell, align, isWords }, at) => (
+        <td key={title} class={isWords ? "words" : align}>
           {at === 0 ? lead(cell(row, has)) : cell(row, has)}
         </td>
       ))}

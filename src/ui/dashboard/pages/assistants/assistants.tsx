@@ -128,9 +128,9 @@ function useColumns(): Column<Assistant>[] {
   const nameOf = (items: { id: number; name: string }[] | null, id: number): string =>
     items === null ? "…" : items.find((item) => item.id === id)?.name ?? "–";
   return [
-    { title: "Name", grow: 2, cell: ({ name }) => name },
+    { title: "Name", grow: 1.8, cell: ({ name }) => name },
     { title: "Status", grow: 0.9, cell: ({ status }) => <Status code={status} /> },
-    { title: "Type", priority: 2, grow: 0.8, cell: ({ type }) => words(type) },
+    { title: "Type", priority: 2, isWords: true, cell: ({ type }) => words(type) },
     { title: "Mode", priority: 3, grow: 0.9, cell: ({ mode }) => words(mode) },
     {
       title: "Language, voice", priority: 3, grow: 1.4,

@@ -76,10 +76,10 @@ const COLUMNS: Column<Entry>[] = [
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
   { title: "Who", priority: 2, cell: (entry) => <Who {...entry} /> },
-  { title: "What", grow: 1.7, cell: (entry) => <What entry={entry} /> },
-  { title: "Which", priority: 2, cell: (entry) => <Which {...objectOf(entry)} /> },
+  { title: "What", grow: 1.6, isWords: true, cell: (entry) => <What entry={entry} /> },
+  { title: "Which", priority: 2, grow: 1.35, cell: (entry) => <Which {...objectOf(entry)} /> },
   {
-    title: "Details", priority: 3, grow: 2,
+    title: "Details", priority: 3, grow: 1.85,
     cell: (entry) => {
       const details = detailsOf(entry);
       return <span title={details}>{details}</span>;

@@ -28,9 +28,9 @@ type Filter = typeof NO_FILTER;
 const CHANGES = ["call_created", "call_status_changed", "call_ended", "call_deleted"];
 
 const COLUMNS: Column<CallRecord>[] = [
-  { title: "Customer", grow: 2.3, cell: (call, has) => <Customer call={call} hasStatus={has("Status")} /> },
+  { title: "Customer", grow: 2.45, cell: (call, has) => <Customer call={call} hasStatus={has("Status")} /> },
   {
-    title: "Last words", priority: 3, grow: 1.35,
+    title: "Last words", priority: 3, grow: 1.05,
     cell: ({ transcript_entries: entries }) =>
       <span class="last-words">{entries.findLast(({ text }) => text !== "")?.text ?? "–"}</span>,
   },
@@ -38,7 +38,9 @@ const COLUMNS: Column<CallRecord>[] = [
     title: "Started", grow: 1.4, priority: 2,
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
-  { title: "Direction", cell: ({ type }) => typeWords(type), priority: 3, grow: 1.2 },
+  {
+    title: "Direction", priority: 3, grow: 1.3, isWords: true, cell: ({ type }) => typeWords(type),
+  },
   { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.2 },
   { title: "Status", priority: 2, cell: ({ status }) => <Status code={status} />, grow: 2.1 },
   {
@@ -46,7 +48,7 @@ const COLUMNS: Column<CallRecord>[] = [
     cell: ({ status, duration: seconds }) => isLive(status) ? "–" : duration(seconds),
   },
   {
-    title: "Cost", align: "end", priority: 3, grow: 0.95,
+    title: "Cost", align: "end", priority: 3, grow: 1.05,
     cell: ({ status, total_cost: cost }) => isLive(status) ? "–" : money(cost),
   },
 ];

@@ -60,9 +60,9 @@ const stateOf = (row: Listed) => isRoutine(row)
 const lastWords = ({ last_message: last }: Listed): string => last ? inOneLine(last.content) : "–";
 
 const COLUMNS: Column<Listed>[] = [
-  { title: "Customer", grow: 2, cell: (row, has) => <Customer row={row} has={has} /> },
+  { title: "Customer", grow: 1.9, cell: (row, has) => <Customer row={row} has={has} /> },
   {
-    title: "Last words", priority: 2, grow: 1.4,
+    title: "Last words", priority: 2, grow: 1.3,
     cell: (row) => <span class="last-words">{lastWords(row)}</span>,
   },
   {
@@ -75,15 +75,15 @@ const COLUMNS: Column<Listed>[] = [
   },
   { title: "State", priority: 2, grow: 2.1, cell: stateOf },
   {
-    title: "Rating", priority: 3, grow: 1.25, align: "end",
+    title: "Rating", priority: 3, grow: 1.35, align: "end",
     cell: ({ satisfaction }) => satisfaction ? `${satisfaction.score} of 5` : "–",
   },
   {
     title: "Messages", cell: ({ message_count: messages }) => count(messages), align: "end",
-    priority: 3, grow: 1.4,
+    priority: 3, grow: 1.5,
   },
   {
-    title: "Cost", cell: ({ total_cost: cost }) => money(cost), align: "end", priority: 3, grow: 1,
+    title: "Cost", cell: ({ total_cost: cost }) => money(cost), align: "end", priority: 3, grow: 1.1,
   },
 ];
 

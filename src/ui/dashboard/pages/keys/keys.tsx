@@ -88,7 +88,7 @@ const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] =
     ),
   },
   {
-    title: "Access", priority: 2, grow: 1.1,
+    title: "Access", priority: 2, grow: 1.05, isWords: true,
     cell: ({ scopes }) => scopes.includes("write") ? "Read and write" : "Read",
   },
   { title: "Expires", priority: 2, cell: ({ expires_at: at }) => <Expiry at={at} /> },
@@ -98,7 +98,7 @@ const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] =
       ? "Never" : <time title={whenExactly(at)}>{when(at)}</time>,
   },
   { title: "Created", priority: 3, cell: ({ created_at: at }) => when(at) },
-  { title: "Made by", priority: 3, grow: 1.1, cell: ({ made_by: by }) => by?.name ?? "Command line" },
+  { title: "Made by", priority: 3, grow: 1.25, cell: ({ made_by: by }) => by?.name ?? "Command line" },
   {
     title: "Actions", align: "end", grow: "none",
     cell: (key) => (

@@ -15,7 +15,7 @@ const knownOf = ({ variables }: Lead): string =>
     .map(([name, text]) => `${name}: ${text}`).join(", ");
 
 const NUMBER: Column<Lead> = {
-  title: "Number", grow: 2.1,
+  title: "Number", grow: 2.05,
   cell: (lead) => <TwoLines main={formatPhone(lead.phone_number)} sub={knownOf(lead)} />,
 };
 const CAMPAIGN: Column<Lead> = {
@@ -23,12 +23,15 @@ const CAMPAIGN: Column<Lead> = {
   cell: ({ campaign }) => <a href={`#/campaigns/${campaign.id}`}>{campaign.name}</a>,
 };
 const REST: Column<Lead>[] = [
-  { title: "Status", grow: 1.65, cell: ({ status }) => <Status code={status} /> },
+  { title: "Status", grow: 1.55, cell: ({ status }) => <Status code={status} /> },
   {
-    title: "Last call was", priority: 3,
+    title: "Last call was", priority: 3, grow: 0.95, isWords: true,
     cell: ({ last_outcome: outcome }) => outcome !== null && outcomeWords(outcome),
   },
-  { title: "Tries", align: "end", priority: 2, grow: 0.6, cell: ({ call_tries: tries }) => count(tries) },
+  {
+    title: "Tries", align: "end", priority: 2, grow: 0.93,
+    cell: ({ call_tries: tries }) => count(tries),
+  },
   {
     title: "Next try", align: "end", priority: 2,
     cell: ({ next_try_at: at }) => at && <time title={whenExactly(at)}>{dueWords(at, when)}</time>,
@@ -38,7 +41,7 @@ const REST: Column<Lead>[] = [
     cell: ({ last_call_id: id }) => id !== null && <a href={`#/calls/${id}`}>Call {id}</a>,
   },
   {
-    title: "Added", align: "end", priority: 3,
+    title: "Added", align: "end", priority: 3, grow: 1.24,
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
 ];

@@ -154,7 +154,7 @@ function Invitations({ asked, onTakeBack }: {
           { title: "E-mail", grow: 2, cell: ({ email }) => email },
           { title: "Role", priority: 2, cell: ({ role, is_reset: isReset }) => isReset ? "New password" : role },
           { title: "By", priority: 2, cell: ({ invited_by: by }) => by },
-          { title: "Until", priority: 2, cell: ({ expires_at: at }) => when(at) },
+          { title: "Until", priority: 2, cell: ({ expires_at: at }) => <time>{when(at)}</time> },
           {
             title: "Actions", align: "end", grow: 1.5,
             cell: (one) => (
