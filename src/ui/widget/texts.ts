@@ -1,6 +1,6 @@
 // The words of the widget. The server sends those of the visitor's language with the settings
 // (data/widget-texts), the assistant's own in place of the shipped ones; nothing is built in.
-import { inOrder } from "#ui/characters.ts";
+import { amongOurs } from "#ui/characters.ts";
 
 /** A test holds that every language has each of them. */
 export type TextKey =
@@ -29,5 +29,5 @@ export type Say = (key: TextKey, values?: Record<string, string | number>) => st
 
 export function createSay(texts: () => Record<string, string> | undefined): Say {
   return (key, values = {}) => (texts()?.[key] ?? key)
-    .replaceAll(/\{(\w+)\}/g, (_, name: string) => inOrder(String(values[name] ?? "")));
+    .replaceAll(/\{(\w+)\}/g, (_, name: string) => amongOurs(String(values[name] ?? "")));
 }

@@ -95,6 +95,13 @@ test("[DB656] no name turns the order of the words it stands among", () => {
   assert.equal(say("joined", { name: "\u202EAda" }), "Ada joined");
 });
 
+test("[DB751] [WG307] a name from right to left stands in a text of ours by itself, with its signs and none of those behind it", () => {
+  assert.equal(t("Delete {name}?", { name: "\u202Eמשרד!" }), "Delete \u2068משרד!\u2069?");
+  assert.deepEqual(filled("By {name}.", { name: "مكتب" }), ["By ", "\u2068مكتب\u2069", "."]);
+  const say = createSay(() => ({ joined: "{name} joined" }));
+  assert.equal(say("joined", { name: "משרד!" }), "\u2068משרד!\u2069 joined");
+});
+
 test("[DB589] a code is shown as words, with what is an abbreviation in capitals", () => {
   assert.deepEqual(["ai_toggled", "in-progress", "aired"].map(words),
     ["AI toggled", "In progress", "Aired"]);

@@ -3,7 +3,7 @@
 // JSX and reads as a text elsewhere is wrapped when the page is bundled (../../translatable.ts);
 // modules call `t` and `plural` themselves for the rest. Texts are never markup.
 import type { ComponentChildren } from "preact";
-import { inOrder } from "#ui/characters.ts";
+import { amongOurs } from "#ui/characters.ts";
 
 /** One form, or one for each plural the language has (`Intl.PluralRules`). */
 type Translation = string | Record<string, string>;
@@ -40,7 +40,7 @@ const lookUp = (text: string): string => {
 /** `{name}` in a text is filled with the value of that name. */
 function fill(text: string, values: Values): string {
   return text.replaceAll(/\{(\w+)\}/g, (place, name: string) =>
-    Object.hasOwn(values, name) ? inOrder(String(values[name] ?? "")) : place);
+    Object.hasOwn(values, name) ? amongOurs(String(values[name] ?? "")) : place);
 }
 
 export const t = (text: string, values?: Values): string =>
@@ -61,7 +61,7 @@ export const filled = (
   (index % 2 === 0 ? part : Object.hasOwn(values, part) ? turnedBack(values[part]) : `{${part}}`));
 
 const turnedBack = (value: ComponentChildren): ComponentChildren =>
-  typeof value === "string" ? inOrder(value) : value;
+  typeof value === "string" ? amongOurs(value) : value;
 
 /** Says of a string that it is code, though it reads as a text. */
 export const asIs = (text: string): string => text;
