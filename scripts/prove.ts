@@ -26,7 +26,7 @@ const LONG = [
  */
 const NOT_OVER_POSTGRES: Record<string, readonly string[]> = {
   "it is about a data folder: its file, its backups, its way to a database server": [
-    "test/cli/{backups,cli,move,move-stopped}.test.ts", "test/files/places.test.ts",
+    "test/cli/{backups,cli,move,move-stopped,other-disks}.test.ts", "test/files/places.test.ts",
     "test/storage/{sqlite,migration}.test.ts",
   ],
   "it opens both engines itself": [

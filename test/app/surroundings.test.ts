@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { askUntil } from "#support/asking.ts";
+import { aboutTheFile } from "#support/engines.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { CLI, MAIN, parley, startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
@@ -59,7 +60,9 @@ test("[OP291] a server without a terminal outlives SIGHUP, as under nohup", asyn
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP302] a command without a terminal outlives SIGHUP, as under nohup", async () => {
+test("[OP302] a command without a terminal outlives SIGHUP, as under nohup", {
+  skip: aboutTheFile,
+}, async () => {
   const dataDir = testDataDir();
   assert.equal((await parley(dataDir, ["account", "create", "--name", "A"])).code, 0);
   const database = createServer().listen(0, "127.0.0.1");
