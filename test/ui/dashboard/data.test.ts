@@ -31,15 +31,15 @@ test("[DB530] what is loaded again faster than it answers is shown all the same,
   const { asked, ask, answer, fail } = questions<string>();
   const entry = entryOf("one");
   entry.show(ask, 0);
-  entry.reload();
-  entry.reload();
+  void entry.reload();
+  void entry.reload();
   await answer(0, "first");
   assert.deepEqual([entry.value, entry.isLoading], ["first", true]);
   await answer(2, "third");
   await answer(1, "second");
   assert.deepEqual([entry.value, entry.isLoading], ["third", false]);
   // What changes while it is asked for is asked for once more by whoever shows it next.
-  entry.reload();
+  void entry.reload();
   entry.spoil();
   entry.show(ask, 60_000);
   assert.equal(asked.length, 5);
@@ -56,12 +56,12 @@ test("[DB531] a list in pages shows the newest answer, and asks once more for wh
   const { asked, ask, answer, fail } = questions<{ rows: string[]; total: number }>();
   let drawn = 0;
   const pages = new NumberedPages<string>({ current: ask }, () => (drawn += 1));
-  pages.reload();
-  pages.reload();
+  void pages.reload();
+  void pages.reload();
   await answer(1, { rows: ["new"], total: 1 });
   await answer(0, { rows: ["old"], total: 1 });
   assert.deepEqual([pages.at(0), pages.total, drawn], ["new", 1, 1]);
-  pages.reload();
+  void pages.reload();
   await fail(2);
   assert.ok(pages.error instanceof Error);
   mock.timers.enable({ apis: ["setTimeout"] });

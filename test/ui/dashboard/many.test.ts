@@ -103,3 +103,42 @@ test("[DB684] folders, labels and campaigns to choose from stand by name", { ski
     assert.deepEqual(await offered(page, "Campaign"), BY_NAME);
   }, { key });
 });
+
+test("[DB769] the ledger's page asks for the balance, not for a report that has it too", { skip }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    await go("/keys");
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    await go("/ledger");
+    await page.getByText("of all entries").waitFor();
+    assert.deepEqual(asked.filter((path) => /overview|balance/.test(path)), ["/api/user/balance"]);
+  });
+});
+
+test("[DB768] a page that hears more than a busy server answers asks for each thing once at a time", { skip }, async () => {
+  const caller = await server.newAccount();
+  const call = (path: string, body: object) => server.call("POST", path, { ...caller, body });
+  const { uuid } = await newAssistant(server, { status: "active" }, caller.key);
+  const { body: talk } = await call("/conversations", { assistant_id: uuid });
+  await withDashboard(async ({ page, go }) => {
+    const asked = { me: 0, ledger: 0, balance: 0 };
+    const late = Promise.withResolvers<void>();
+    await go("/ledger");
+    await page.getByRole("table").waitFor();
+    await page.route(/user\/(me|ledger|balance)\b/, async (route) => {
+      const { pathname } = new URL(route.request().url());
+      const name = pathname.split("/").at(-1) as keyof typeof asked;
+      asked[name] += 1;
+      if (name !== "balance") await late.promise;
+      await route.continue();
+    });
+    // All three change with the same events; one of them is answered.
+    let entries = 1;
+    for (; asked.balance < 4; entries += 1) {
+      await call(`/conversations/${talk.conversation_id}/messages`, { message: "Are you open?" });
+    }
+    assert.deepEqual([asked.me, asked.ledger], [1, 1]);
+    late.resolve();
+    await page.locator(`table[aria-rowcount="${entries + 1}"]`).waitFor();
+  }, caller);
+});

@@ -49,16 +49,16 @@ export class NumberedPages<T> {
     if (this.error !== null && first === from && last === to) return;
     this.#timer ??= setTimeout(() => {
       this.#timer = null;
-      this.#fetch();
+      void this.#fetch();
     }, this.#fresh.size === 0 ? 0 : SETTLE_MS);
   }
 
   /** What is shown stays until its successor is there. */
-  reload(): void {
+  reload(): Promise<void> {
     this.#reloads += 1;
     this.#fresh.clear();
     this.error = null;
-    this.#fetch();
+    return this.#fetch();
   }
 
   close(): void {
@@ -66,7 +66,7 @@ export class NumberedPages<T> {
     if (this.#timer !== null) clearTimeout(this.#timer);
   }
 
-  #fetch(): void {
+  async #fetch(): Promise<void> {
     const [first, last] = this.#view;
     const newest = Math.max(0, Math.ceil((this.total ?? 1) / PAGE_ROWS) - 1);
     const lastPage = Math.min(newest, Math.floor(Math.max(first, last - 1) / PAGE_ROWS));
@@ -75,7 +75,7 @@ export class NumberedPages<T> {
       if (!this.#fresh.has(page)) wanted.push(page);
     }
     for (const page of wanted) this.#fresh.add(page);
-    if (wanted.length > 0) void this.#fetchPages(wanted, this.#reloads);
+    if (wanted.length > 0) await this.#fetchPages(wanted, this.#reloads);
   }
 
   /** Together: where one is newer than its neighbour, rows are there twice or not at all. */
@@ -140,8 +140,8 @@ export class CursorPages<T> {
     if (isNearEnd && isIdle && this.#next !== null) void this.#fetch(false);
   }
 
-  reload(): void {
-    void this.#fetch(true);
+  reload(): Promise<void> {
+    return this.#fetch(true);
   }
 
   close(): void {

@@ -79,7 +79,7 @@ export function usePages<T>(
 export function useCursor<T>(key: string, load: LoadBehind<T>): Rows<T> {
   const [pages, version] = useFollowed(key, load, CursorPages<T>);
   useEffect(() => {
-    pages.reload();
+    void pages.reload();
     return () => pages.close();
   }, [pages]);
   const reload = useCallback(() => pages.reload(), [pages]);

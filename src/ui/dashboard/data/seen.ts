@@ -3,6 +3,8 @@
 // (session.tsx) say what of it is old.
 
 const SEEN_MAX = 100;
+/** An answer that has not come after so long may never come. */
+export const PATIENCE_MS = 30_000;
 
 class Entry {
   value: unknown = null;
@@ -19,21 +21,25 @@ class Entry {
   /** It has changed since it was asked for. */
   #isSpoilt = false;
   #loadedAt = -Infinity;
+  #askedAt = -Infinity;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
   /** Loads it, but where somebody else does so just now, or has lately. */
   show(load: () => Promise<unknown>, freshMs: number): void {
     this.#load = load;
     const isComing = this.isLoading && !this.#isSpoilt;
-    if (!isComing && !(performance.now() - this.#loadedAt < freshMs)) this.reload();
+    if (!isComing && !(performance.now() - this.#loadedAt < freshMs)) void this.reload();
   }
 
-  /** It has changed: one reload for a burst of events. */
+  /** It has changed: one reload for a burst of events, and one at a time where those do not end. */
   hear(gatherMs: number): void {
     this.spoil();
     this.#timer ??= setTimeout(() => {
       this.#timer = null;
-      if (this.shownBy.size > 0) this.reload();
+      if (this.shownBy.size === 0) return;
+      const isAsked = this.isLoading && performance.now() - this.#askedAt < PATIENCE_MS;
+      if (isAsked) this.hear(gatherMs);
+      else void this.reload();
     }, gatherMs);
   }
 
@@ -52,13 +58,14 @@ class Entry {
   }
 
   /** What was asked for before is shown when it comes, until this is there. */
-  reload(load = this.#load): void {
+  reload(load = this.#load): Promise<void> {
     const run = (this.#run += 1);
     this.#load = load;
+    this.#askedAt = performance.now();
     this.isLoading = true;
     this.#isSpoilt = false;
     this.#notify();
-    load().then(
+    return load().then(
       (value) => {
         if (run > this.#answered) this.#take(value, run);
       },

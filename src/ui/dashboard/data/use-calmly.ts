@@ -1,24 +1,30 @@
 // Work asked for often and done seldom: a busy campaign changes leads many times a second, and each
 // look at the server counts against the key.
 import { useCallback, useEffect, useRef } from "preact/hooks";
+import { PATIENCE_MS } from "./seen.ts";
 
 /** The first wish waits for those that come with it. */
 const GATHER_MS = 200;
 
-export function useCalmly(work: () => void, everyMs = 0): () => void {
+/** `work` that says when it is done is not done twice at a time: a busy server answers late. */
+export function useCalmly(work: () => unknown, everyMs = 0): () => void {
   const current = useRef(work);
   current.current = work;
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
   const doneAt = useRef(-Infinity);
+  const busyUntil = useRef(-Infinity);
   useEffect(() => () => {
     if (timer.current !== null) clearTimeout(timer.current);
     timer.current = null;
   }, []);
-  return useCallback(() => {
+  return useCallback(function soon(): void {
     timer.current ??= setTimeout(() => {
       timer.current = null;
-      doneAt.current = performance.now();
-      current.current();
+      const now = performance.now();
+      if (now < busyUntil.current) return soon();
+      doneAt.current = now;
+      busyUntil.current = now + PATIENCE_MS;
+      void Promise.resolve(current.current()).finally(() => (busyUntil.current = -Infinity));
     }, Math.max(GATHER_MS, doneAt.current + everyMs - performance.now()));
   }, [everyMs]);
 }

@@ -97,9 +97,7 @@ export function Ledger() {
 
 function Balance() {
   const api = useApi();
-  const data = useData("ledger balance", () => unwrap(api.GET("/user/overview", {
-    params: { query: { days: 1 } },
-  })), CHANGES);
+  const data = useData("balance", () => unwrap(api.GET("/user/balance")), CHANGES);
   return (
     <Card title="Balance">
       <Loaded data={data}>
