@@ -104,6 +104,33 @@ test("[DB684] folders, labels and campaigns to choose from stand by name", { ski
   }, { key });
 });
 
+test("[DB770] whoever looks at a queue of the inbox reads it to its end, and it stays as long as it is", { skip }, async () => {
+  const caller = await server.newAccount();
+  const { uuid } = await newAssistant(server, { status: "active" }, caller.key);
+  const begin = async (name: string): Promise<void> => {
+    await server.call("POST", "/conversations", {
+      ...caller, body: { assistant_id: uuid, variables: { customer_name: name } },
+    });
+  };
+  for (let at = 1; at <= 103; at += 1) await begin(`Visitor ${at}`);
+  await withDashboard(async ({ page, go }) => {
+    await go("/inbox");
+    await page.getByRole("button", { name: "All 103" }).click();
+    const rows = page.getByRole("list", { name: "Conversations" }).getByRole("link");
+    await rows.nth(99).waitFor();
+    assert.equal(await rows.count(), 100);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await rows.nth(102).waitFor();
+    assert.match(await rows.nth(102).innerText(), /Visitor 103/);
+    await page.getByRole("button", { name: "Show more" }).waitFor({ state: "detached" });
+    // Who comes now stands behind them.
+    await begin("Visitor 104");
+    await rows.nth(103).waitFor();
+    assert.match(await rows.nth(103).innerText(), /Visitor 104/);
+    assert.equal(await rows.count(), 104);
+  }, caller);
+});
+
 test("[DB769] the ledger's page asks for the balance, not for a report that has it too", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     await go("/keys");

@@ -1,11 +1,11 @@
 // The inbox: queues of conversations on one side, the chosen one on the other, and keys for both.
 import { useEffect, useRef } from "preact/hooks";
-import type { paths } from "#client/client.ts";
+import type { Parley, paths } from "#client/client.ts";
 import { inOrder } from "#ui/characters.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
-import { TextField } from "#ui/dashboard/kit/controls.tsx";
+import { Button, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { count, inOneLine, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
 import type { PageProps } from "#ui/dashboard/page.ts";
@@ -17,6 +17,7 @@ import "./inbox.css";
 export type InboxPage =
   paths["/user/inbox"]["get"]["responses"][200]["content"]["application/json"];
 type InboxRow = InboxPage["data"][number];
+type Query = paths["/user/inbox"]["get"]["parameters"]["query"];
 
 const CHANGES = [
   "desk_changed", "message_added", "conversation_created", "conversation_ended",
@@ -31,13 +32,11 @@ export const nameOf = ({ id, variables, external_identifier: customer }: Pick<
 
 export function Inbox({ params }: PageProps) {
   const uuid = params.uuid ?? null;
-  const api = useApi();
   const { shown: filter, change } = useShown();
   const { queue, search } = filter;
   const settled = useSettled(search).trim();
   const query = { ...queryOf(filter, settled), per_page: PAGE_ROWS };
-  const data = useData(`inbox/${JSON.stringify(query)}`, () =>
-    unwrap(api.GET("/user/inbox", { params: { query } })), CHANGES);
+  const { data, showMore } = useQueue(query);
   const isFiltered = Object.keys(query).length > 2;
   const counts = data.value?.counts;
   const rows = data.value?.data ?? [];
@@ -72,11 +71,14 @@ export function Inbox({ params }: PageProps) {
           </div>
           <Filters shown={filter} change={change} />
           <Loaded data={data}>
-            {({ data: shown }) => shown.length === 0
+            {({ data: shown, next_cursor: next }) => shown.length === 0
               ? <NoRows queue={queue} isSearch={isFiltered} />
               : (
                 <ul aria-label="Conversations">
                   {shown.map((row) => <Row key={row.id} row={row} isChosen={row.id === uuid} />)}
+                  {next !== null && (
+                    <li class="inbox-more"><Button onClick={showMore}>Show more</Button></li>
+                  )}
                 </ul>
               )}
           </Loaded>
@@ -96,6 +98,32 @@ export function Inbox({ params }: PageProps) {
       </div>
     </Page>
   );
+}
+
+function useQueue(query: Query) {
+  const api = useApi();
+  const key = JSON.stringify(query);
+  const wanted = useRef({ key, rows: PAGE_ROWS });
+  if (wanted.current.key !== key) wanted.current = { key, rows: PAGE_ROWS };
+  const data = useData(`inbox/${key}`, () => load(api, query, wanted.current.rows), CHANGES);
+  const showMore = (): void => {
+    wanted.current.rows = (data.value?.data.length ?? 0) + PAGE_ROWS;
+    data.reload();
+  };
+  return { data, showMore };
+}
+
+/** So many rows of the queue or all of it; what moves down meanwhile stands once. */
+async function load(api: Parley, query: Query, wanted: number): Promise<InboxPage> {
+  const rows = new Map<string, InboxRow>();
+  for (let cursor: string | null = null; ;) {
+    const page: InboxPage = await unwrap(api.GET("/user/inbox", {
+      params: { query: { ...query, ...cursor === null ? {} : { cursor } } },
+    }));
+    for (const row of page.data) rows.set(row.id, row);
+    cursor = page.next_cursor;
+    if (cursor === null || rows.size >= wanted) return { ...page, data: [...rows.values()] };
+  }
 }
 
 const open = (row: InboxRow | undefined): void => {
