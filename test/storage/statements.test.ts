@@ -4,6 +4,7 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import fc from "fast-check";
 import pg from "pg";
+import { createFirstStepStore } from "#storage/accounts/first-day.ts";
 import { createCommands, type AllCommands } from "#storage/commands.ts";
 import { createSearchCommands, createSearchIndex } from "#storage/engines/postgres/search.ts";
 import { createSql } from "#storage/engines/postgres/sql.ts";
@@ -357,4 +358,38 @@ test("[SO41] a charge takes 14 statements, and none of them builds a table of it
   }
   db.close();
   rmSync(place, { recursive: true });
+});
+
+test("[SO120] chats of a person's number are found by it, whatever else their account has", async () => {
+  const place = testDataDir();
+  const db = openWriter(place, { migrate: true });
+  const text = [...await sqliteTexts(db)].find((one) =>
+    /SELECT uuid FROM conversations.*external_identifier = @phoneNumber/s.test(one));
+  assert.ok(text);
+  const plan = db.prepare<[object], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`)
+    .all({ accountId: 1, phoneNumber: "+1" }).map(({ detail }) => detail).join("\n");
+  db.close();
+  rmSync(place, { recursive: true });
+  assert.match(plan, /conversations_by_customer \(assistant_id=\? AND external_identifier=\?\)/);
+});
+
+test("[SO121] what an account has never had is looked for where nothing waits that is answered at once", async () => {
+  const ran = { here: [] as string[], aside: [] as string[] };
+  const recording = (place: keyof typeof ran): Sql => ({
+    ...createSql(nobody),
+    prepare: (text) => ({
+      get: () => {
+        ran[place].push(text);
+        return Promise.resolve(undefined);
+      },
+      one: nobody, insert: nobody, all: nobody, run: nobody,
+    }),
+  });
+  const beside = recording("aside");
+  const reader: Reader = { ...recording("here"), snapshot: (read) => read(beside) };
+  await createFirstStepStore(reader, {
+    write: nobody, failure: () => null, isRefusing: () => false, close: () => Promise.resolve(),
+  }).read(1);
+  assert.equal(ran.aside.filter((text) => /FROM (conversations|calls)/.test(text)).length, 3);
+  assert.doesNotMatch(ran.here.join(), /conversations|calls/);
 });

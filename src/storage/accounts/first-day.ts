@@ -5,7 +5,7 @@ import type {
   SavedView, SavedViewStore, SaveViewOutcome, ViewedList,
 } from "#features/accounts/overview/saved-views.ts";
 import type { Instant } from "#core/system.ts";
-import type { Reader, Sql } from "#storage/sql.ts";
+import { aside, type Reader, type Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
 interface ProofRow {
@@ -35,9 +35,10 @@ export function createFirstStepStore(
   const assistant = reader.prepare<object, ProofRow>(`
     SELECT created_at AS at, name, id, uuid FROM assistants
     WHERE account_id = @accountId AND deleted_at IS NULL ORDER BY id LIMIT 1`);
-  const reply = reader.prepare<object, ProofRow>(ANSWERED(""));
-  const website = reader.prepare<object, ProofRow>(ANSWERED("AND c.type = 'widget'"));
-  const call = reader.prepare<object, ProofRow>(`
+  // What an account has never had is looked for in all it has.
+  const reply = aside<object, ProofRow>(reader, ANSWERED(""));
+  const website = aside<object, ProofRow>(reader, ANSWERED("AND c.type = 'widget'"));
+  const call = aside<object, ProofRow>(reader, `
     SELECT k.answered_at AS at, a.name, k.id
     FROM calls k JOIN assistants a ON a.id = k.assistant_id
     WHERE k.account_id = @accountId AND k.answered_at IS NOT NULL ORDER BY k.id LIMIT 1`);

@@ -30,7 +30,7 @@ export function createPersonStore(
     SELECT uuid FROM conversations WHERE account_id = @accountId
       AND assistant_id = @assistantId AND visitor_id = @visitorId`);
   const ofNumber = reader.prepare<object, { uuid: string }>(`
-    SELECT uuid FROM conversations WHERE account_id = @accountId
+    SELECT uuid FROM conversations WHERE +account_id = @accountId
       AND assistant_id IN (SELECT id FROM assistants WHERE account_id = @accountId)
       AND external_identifier = @phoneNumber`);
   const leads = reader.prepare<object, { id: number }>(`
