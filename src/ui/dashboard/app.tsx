@@ -19,11 +19,12 @@ import { useWaiting } from "./data/waiting.ts";
 import { forgetAddresses } from "./data/address.ts";
 import { entryOf, forgetSeen } from "./data/seen.ts";
 import { Button } from "./kit/controls.tsx";
-import { ToastProvider } from "./kit/dialog.tsx";
+import { ToastProvider, useToastedWork } from "./kit/dialog.tsx";
 import { count, money, timeOfDay } from "./kit/format.ts";
 import { Icon, type IconName } from "./kit/icons.tsx";
 import { Languages } from "./kit/languages.tsx";
 import { Empty, Notice, Page } from "./kit/layout.tsx";
+import { t } from "./kit/texts.ts";
 import { switchTheme } from "./kit/theme.ts";
 import { showIn, shownZone } from "./kit/zone.ts";
 import { Shortcuts } from "./palette.tsx";
@@ -138,13 +139,17 @@ function useOpened(
     if (!isIn) return null;
     // A key that is refused stays so; a member comes back, to what is typed and not saved yet.
     const api = openApi(apiKey, apiKey === null ? over : leave);
-    const signOut = (): void => {
+    const signOut = async (): Promise<void> => {
       // Whether or not the browser could be taken off the list: people who sign out are out.
-      void Promise.allSettled([endPush(api)])
-        .then(() => (apiKey === null ? askPage("POST", "/auth/logout") : null)).then(leave, leave)
-        .then(() => {
-          if (apiKey === null) tellTabs(null);
+      await Promise.allSettled([endPush(api)]);
+      if (apiKey === null) {
+        // The cookie is the server's to take back: without it, a reload would be signed in.
+        await askPage("POST", "/auth/logout").catch(() => {
+          throw new Error(t("You are still signed in: the server could not be told. Try again."));
         });
+      }
+      leave();
+      if (apiKey === null) tellTabs(null);
     };
     return { api, signOut };
   }, [isIn, apiKey]);
@@ -205,6 +210,7 @@ function Frame({ session }: { session: Session }) {
   const [location] = useLocation();
   const pages = usePages();
   const waiting = useDeskCount();
+  const leaving = useToastedWork();
   const [isOpen, setOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
@@ -240,7 +246,10 @@ function Frame({ session }: { session: Session }) {
         <Connection />
         <Balance />
         <Button kind="quiet" icon="sun" label="Light or dark" onClick={switchTheme} />
-        <Button kind="quiet" icon="out" label="Sign out" onClick={session.signOut} />
+        <Button
+          kind="quiet" icon="out" label="Sign out" isBusy={leaving.isBusy}
+          onClick={() => leaving.run(session.signOut)}
+        />
       </header>
       <nav class="side" aria-label="Main">
         {pages.map(({ path, label, icon, isUnseen }) => (

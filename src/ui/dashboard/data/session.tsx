@@ -31,7 +31,8 @@ export interface Session {
   apiKey: string | null;
   /** A position of the account's stream from before anything was loaded; null: none is known. */
   beginning(): Promise<string | null>;
-  signOut(): void;
+  /** Rejects where a member's session could not be ended: they are signed in still. */
+  signOut(): Promise<void>;
 }
 
 const PATIENCE = 5;
