@@ -108,12 +108,10 @@ export function App() {
       {isOver && (
         <SignInAgain
           onKey={(given, onDevice) => anew(() => enterByKey(given, onDevice))}
-          onMember={(position) => {
-            void isSamePerson(session).then((isSame) => {
-              if (!isSame) return anew(() => enter(position));
-              setOver(false);
-              enter(position);
-            });
+          onMember={async (position) => {
+            if (!await isSamePerson(session)) return anew(() => enter(position));
+            setOver(false);
+            enter(position);
           }}
         />
       )}
@@ -159,11 +157,11 @@ function useOpened(
 const knownMember = (): number | undefined =>
   (entryOf("me").value as { user: { id: number } | null } | null)?.user?.id;
 
-/** Whether who has signed in again is who was there before. */
+/** Whether who has signed in again is who was there before. A lost answer says nothing of that. */
 async function isSamePerson({ api }: Session): Promise<boolean> {
   const before = knownMember();
-  const now = await unwrap(api.GET("/user/me")).catch(() => null);
-  return before !== undefined && before === now?.user?.id;
+  const { user } = await unwrap(api.GET("/user/me"));
+  return before !== undefined && before === user?.id;
 }
 
 /** Covers all that is shown, dialogs too, of which nothing is lost. */

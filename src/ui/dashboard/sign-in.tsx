@@ -1,9 +1,10 @@
 // Signing in: as a member with e-mail and password or at the OpenID provider, or with an API key;
 // and taking up an invitation. What lies behind `#/sign-in/` and `#/join/` is read here.
 import { useEffect, useState } from "preact/hooks";
+import { ParleyError } from "#client/client.ts";
 import { Button, Form, TextField, Toggle } from "./kit/controls.tsx";
 import { Languages } from "./kit/languages.tsx";
-import { Notice, Skeleton } from "./kit/layout.tsx";
+import { Failure, Notice, Skeleton } from "./kit/layout.tsx";
 import { commandOf } from "./kit/texts.ts";
 import { askPage, fieldErrors, openApi, unwrap } from "./data/session.tsx";
 
@@ -29,7 +30,7 @@ interface State {
 interface Props {
   onKey(key: string, onDevice: boolean): void;
   /** `position`: of the account's stream, before anything is loaded. */
-  onMember(position: string | null): void;
+  onMember(position: string | null): void | Promise<void>;
   /** A session has ended under a page that waits for the same person. */
   isAgain?: boolean;
 }
@@ -47,22 +48,25 @@ const placeOf = (hash: string): [string, string] => {
 export function SignIn({ onKey, onMember, isAgain = false }: Props) {
   const [[kind, rest]] = useState(() => placeOf(location.hash));
   const [state, setState] = useState<State | null>(null);
-  const enter = (position: string | null): void => {
+  const [error, setError] = useState<unknown>(null);
+  const enter = (position: string | null): void | Promise<void> => {
     // Neither is a page one comes back to.
     if (kind !== "") history.replaceState(null, "", "#/");
-    onMember(position);
+    return onMember(position);
   };
   const enterNow = async (): Promise<void> => {
     const found = await askState().catch(() => null);
     if (found?.signed_in === false) throw new Error(NO_COOKIE);
-    enter(found?.position ?? null);
+    await enter(found?.position ?? null);
   };
-  useEffect(() => {
+  const look = (): void => {
+    setError(null);
     askState().then((found) => {
-      if (found.signed_in && kind !== "join") enter(found.position);
-      else setState(found);
-    }, () => setState({ signed_in: false, has_members: true, oidc: null, position: null }));
-  }, []);
+      if (found.signed_in && kind !== "join") return enter(found.position);
+      setState(found);
+    }).catch(setError);
+  };
+  useEffect(look, []);
   return (
     <main class="sign-in">
       <div class="card">
@@ -75,7 +79,7 @@ export function SignIn({ onKey, onMember, isAgain = false }: Props) {
           </Notice>
         )}
         {state === null
-          ? <Skeleton lines={3} />
+          ? error ? <Failure error={error} retry={look} /> : <Skeleton lines={3} />
           : kind === "join"
             ? <Join token={rest} onMember={enterNow} />
             : <Ways state={state} onKey={onKey} onMember={enterNow} />}
@@ -158,19 +162,26 @@ interface Invited {
   is_reset: boolean;
 }
 
+/** The server knows no such link, or it is none at all; all else says nothing of it. */
+const isGone = (error: unknown): boolean =>
+  error instanceof ParleyError && [404, 422].includes(error.status);
+
 function Join({ token, onMember }: { token: string } & Entered) {
   const [invited, setInvited] = useState<Invited | null>(null);
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [error, setError] = useState<unknown>(null);
   const errors = fieldErrors(error);
-  useEffect(() => {
+  const look = (): void => {
+    setError(null);
     askPage<Invited>("POST", "/auth/invitation", { token }).then(setInvited, setError);
-  }, [token]);
+  };
+  useEffect(look, [token]);
   if (!invited) {
-    return error
+    if (!error) return <Skeleton lines={3} />;
+    return isGone(error)
       ? <Notice tone="bad">This link was used, taken back, or has expired.</Notice>
-      : <Skeleton lines={3} />;
+      : <Failure error={error} retry={look} />;
   }
   const submit = async (): Promise<void> => {
     const given = invited.is_reset ? invited.email : name.trim();

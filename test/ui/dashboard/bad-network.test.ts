@@ -50,3 +50,63 @@ test("[DB758] who signs out where the server is not reached is told to be signed
   }
   await context.close();
 });
+
+test("[DB759] who signs in again over a form keeps it, though an answer is lost", { skip, timeout }, async () => {
+  const ana = await memberOf(server, "builder", server.key);
+  const context = await browser!.newContext();
+  const page = await context.newPage();
+  await signedIn(page, ana.email, "/tools/new");
+  const name = page.getByRole("textbox", { name: "Name" });
+  await name.fill("typed_by_ana");
+  const { body } = await ana.call("GET", "/user/sessions");
+  for (const { id, is_this: isOwn } of body.data) {
+    if (!isOwn) await ana.call("DELETE", `/user/sessions/${id}`);
+  }
+  const again = page.getByRole("dialog", { name: "Sign in" });
+  await again.getByLabel("E-mail").fill(ana.email);
+  await again.getByLabel("Password").fill(PASSWORD);
+  const enter = again.getByRole("button", { name: "Sign in", exact: true });
+  const reached = await loseAnswers(page, "/user/me");
+  await enter.click();
+  await again.getByRole("alert").getByText("the server answered 502").waitFor();
+  await reached();
+  await enter.click();
+  await again.waitFor({ state: "hidden" });
+  assert.equal(await name.inputValue(), "typed_by_ana");
+  await page.getByText("Live", { exact: true }).waitFor();
+  await context.close();
+});
+
+test("[DB760] an invitation's link that could not be looked up is not called used, and is looked up again", { skip, timeout }, async () => {
+  const { body } = await server.call("POST", "/user/invitations", {
+    body: { email: "late@example.org", role: "operator" },
+  });
+  const page = await browser!.newPage();
+  const reached = await loseAnswers(page, "/auth/invitation");
+  await page.goto(body.link);
+  const failure = page.getByRole("alert");
+  await failure.getByText("the server answered 502").waitFor();
+  await reached();
+  await failure.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("button", { name: "Join" }).waitFor();
+  await page.goto(`${body.link}x`);
+  await page.reload();
+  await page.getByText("This link was used, taken back, or has expired.").waitFor();
+  await page.close();
+});
+
+test("[DB761] a member who opens the dashboard while the server is not reached is not asked for a password", { skip, timeout }, async () => {
+  const ana = await memberOf(server, "builder", server.key);
+  const context = await browser!.newContext();
+  const page = await context.newPage();
+  await signedIn(page, ana.email);
+  const reached = await loseAnswers(page, "/auth");
+  await page.reload();
+  const again = page.getByRole("button", { name: "Try again" });
+  await again.waitFor();
+  assert.equal(await page.getByLabel("Password").count(), 0);
+  await reached();
+  await again.click();
+  await page.getByTitle(ana.email).waitFor();
+  await context.close();
+});
