@@ -3,7 +3,7 @@
 import type * as Esbuild from "esbuild";
 import { readFileSync } from "node:fs";
 import { programFile } from "#core/program.ts";
-import { assetOf, type Asset } from "#http/asset.ts";
+import { assetOf, etagOf, type Asset } from "#http/asset.ts";
 import { hasTexts, translatable } from "./translatable.ts";
 
 /** Parts are under the ends of their names: `.js`, `-more.css`; one that is not there is empty. */
@@ -79,8 +79,23 @@ async function build({ entry, format, later }: Source): Promise<Bundle> {
   });
   // The compiler is a process of its own, not needed again.
   await esbuild.stop();
-  return new Map(outputFiles.map(({ path, contents }) =>
-    [path.slice(path.lastIndexOf(page) + page.length), assetOf(contents)]));
+  const texts = new Map(outputFiles.map(({ path, text }) =>
+    [path.slice(path.lastIndexOf(page) + page.length), text]));
+  return new Map([...bound(texts, page)].map(([end, text]) => [end, assetOf(text)]));
+}
+
+/**
+ * What is loaded later takes names out of the shared script that are other ones in another build:
+ * it is asked for by its version, of which the server says when it has another (bundles.ts).
+ */
+function bound(texts: Map<string, string>, page: string): Map<string, string> {
+  const more = texts.get("-more.js");
+  if (more === undefined) return texts;
+  const versioned = `${more}// ${etagOf(texts.get("-shared.js") ?? "")}\n`;
+  const from = `"./${page}-more.js"`;
+  const to = `"./${page}-more.js?v=${etagOf(versioned).slice(1, -1)}"`;
+  return new Map([...texts].map(([end, text]) =>
+    [end, end === "-more.js" ? versioned : text.replace(from, to)]));
 }
 
 /** One after the other: stopping the compiler would stop another's work too. */

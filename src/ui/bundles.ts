@@ -1,7 +1,7 @@
 // Serves the chat widget and the dashboard: as the package brings them, in a checkout as build.ts
 // bundles them at the first request. Mounted by mount.ts.
 import { RUNS_FROM } from "#core/program.ts";
-import { assetReply, builtAsset, type Asset } from "#http/asset.ts";
+import { assetOf, assetReply, builtAsset, type Asset } from "#http/asset.ts";
 import type { HeaderMap, HttpRequest } from "#http/exchange.ts";
 import type { HttpServer } from "#http/server.ts";
 import type { BundleName } from "./build.ts";
@@ -18,6 +18,9 @@ const WIDGET_HEADERS: HeaderMap = {
 const JAVASCRIPT = "text/javascript; charset=utf-8";
 const STYLES = "text/css; charset=utf-8";
 
+/** For a page from before an update, which the dashboard's second script would not fit any more. */
+const UPDATED = assetOf("export const PAGES = null;\n");
+
 /** A compiler is loaded in a checkout alone, and there not before it is needed. */
 async function bundle(name: BundleName): Promise<Asset> {
   return RUNS_FROM === "sources" ? (await import("./build.ts")).bundlePage(name) : builtAsset(name);
@@ -28,8 +31,12 @@ export function mountBundles(server: HttpServer): void {
     name: BundleName, contentType: string, headers: HeaderMap, patterns: string[],
   ): void => {
     let asset: Asset | null = null;
-    const handle = async (http: HttpRequest) =>
-      assetReply(asset ??= await bundle(name), contentType, http, headers);
+    const handle = async (http: HttpRequest) => {
+      asset ??= await bundle(name);
+      const version = /^v=(.+)/.exec(http.query)?.[1];
+      const isOther = version !== undefined && asset.etag !== `"${version}"`;
+      return assetReply(isOther ? UPDATED : asset, contentType, http, headers);
+    };
     for (const pattern of patterns) {
       server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
     }

@@ -12,8 +12,10 @@ export interface Asset {
   etag: string;
 }
 
-const assetFrom = (plain: Buffer, gzip: Buffer): Asset =>
-  ({ plain, gzip, etag: `"${hash("sha256", plain, "base64url").slice(0, 22)}"` });
+export const etagOf = (contents: Buffer | string): string =>
+  `"${hash("sha256", contents, "base64url").slice(0, 22)}"`;
+
+const assetFrom = (plain: Buffer, gzip: Buffer): Asset => ({ plain, gzip, etag: etagOf(plain) });
 
 export const assetOf = (contents: Uint8Array | string): Asset => {
   const plain = Buffer.from(contents);

@@ -2,7 +2,8 @@
 // page stands and nothing else is to do. Used by routes.ts.
 import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Failure, Skeleton } from "./kit/layout.tsx";
+import { Button } from "./kit/controls.tsx";
+import { Failure, Notice, Skeleton } from "./kit/layout.tsx";
 import type { PageProps } from "./page.ts";
 import type * as More from "./pages/more.ts";
 
@@ -12,6 +13,9 @@ type Pages = Script["PAGES"];
 let loaded: Pages | null = null;
 let phone: Script["formatPhone"] | null = null;
 let loading: Promise<Pages> | null = null;
+
+/** The server has the second script of another version alone. */
+const UPDATED = new Error("updated");
 
 /** Styles first, so that nothing is shown without them. */
 function loadStyles(): Promise<void> {
@@ -26,7 +30,9 @@ function loadStyles(): Promise<void> {
 }
 
 function loadMore(): Promise<Pages> {
-  loading ??= Promise.all([import("./pages/more.ts"), loadStyles()]).then(([{ PAGES, formatPhone }]) => {
+  loading ??= Promise.all([import("./pages/more.ts"), loadStyles()]).then(([more]) => {
+    const { PAGES, formatPhone } = more as Omit<Script, "PAGES"> & { PAGES: Pages | null };
+    if (PAGES === null) throw UPDATED;
     loaded = PAGES;
     phone = formatPhone;
     return PAGES;
@@ -59,8 +65,17 @@ export const later = (name: keyof Pages): FunctionComponent<PageProps> => functi
     const Page = more[name] as FunctionComponent<PageProps>;
     return <Page {...props} />;
   }
+  if (error === UPDATED) return <Updated />;
   return error ? <Failure error={error} retry={load} /> : <Skeleton lines={6} />;
 };
+
+/** Asked for and not done: what is typed on the page before and not sent yet would be lost. */
+const Updated = () => (
+  <Notice tone="warn">
+    <span>The server was updated. Load the page again to go on.</span>
+    <Button onClick={() => location.reload()}>Load again</Button>
+  </Notice>
+);
 
 /** Numbers as their countries write them; as they are until the second script is there. */
 export function usePhone(): (text: string) => string {

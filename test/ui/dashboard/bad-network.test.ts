@@ -8,7 +8,7 @@ import { memberOf, PASSWORD } from "#support/members.ts";
 
 const skip = noBrowser();
 const timeout = 180_000;
-const { server, browser, close } = await startDashboard();
+const { server, browser, withDashboard, close } = await startDashboard();
 after(close);
 
 /** Until what it returns is called, a proxy answers in place of the server. */
@@ -109,4 +109,30 @@ test("[DB761] a member who opens the dashboard while the server is not reached i
   await again.click();
   await page.getByTitle(ana.email).waitFor();
   await context.close();
+});
+
+test("[DB762] a page from before an update of the server says so where it would need a script of before", { skip, timeout }, async () => {
+  await withDashboard(async ({ page, go, look }) => {
+    await page.route("**/dashboard/dashboard.js", async (route) => {
+      const headers = { ...route.request().headers(), "if-none-match": "" };
+      const response = await route.fetch({ headers });
+      const body = (await response.text()).replace(/(dashboard-more\.js)[^"]*/, "$1?v=before");
+      await route.fulfill({ contentType: "text/javascript", body });
+    });
+    await go("/inbox");
+    await page.reload();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await go("/tools");
+    const updated = page.getByText("The server was updated.");
+    await updated.waitFor();
+    await look();
+    // What the page has itself is shown as before.
+    await go("/calls");
+    await page.getByRole("heading", { level: 1, name: "Calls" }).waitFor();
+    await go("/tools");
+    await updated.waitFor();
+    await page.unroute("**/dashboard/dashboard.js");
+    await page.getByRole("button", { name: "Load again" }).click();
+    await page.getByRole("heading", { level: 1, name: "Tools" }).waitFor();
+  });
 });
