@@ -1,7 +1,8 @@
 // Dialogs that begin a call: an outbound assistant dials a number, or the server's own caller rings
 // an inbound one. Both lead to the page of the call that has begun.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
+import { newKey } from "#ui/dashboard/data/new-key.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, Form, SelectField, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
@@ -24,11 +25,20 @@ const fitting = (assistants: Assistant[], type: string): Assistant[] =>
   assistants.filter((one) => one.type === type && one.status === "active");
 
 /** What a call needs whoever makes it, and going to it. */
-function useNewCall(send: () => Promise<{ call_id: number }>) {
+function useNewCall<Body extends object>(
+  body: Body,
+  send: (asked: { body: Body; params: { header: { "Idempotency-Key": string } } }) =>
+    Promise<{ call_id: number }>,
+) {
   const [, navigate] = useLocation();
   const [error, setError] = useState<unknown>(null);
+  const tried = useRef({ text: "", key: "" });
   const onSubmit = async (): Promise<void> => {
-    const { call_id: id } = await send();
+    const text = JSON.stringify(body);
+    // Nobody is rung twice because an answer was lost: the same call has the same key.
+    if (tried.current.text !== text) tried.current = { text, key: newKey() };
+    const params = { header: { "Idempotency-Key": tried.current.key } };
+    const { call_id: id } = await send({ body, params });
     navigate(`/calls/${id}`);
   };
   return { error, onError: setError, onSubmit };
@@ -50,12 +60,10 @@ function MakeForm({ assistants, onClose }: DialogProps & { assistants: Assistant
   const [assistant, setAssistant] = useState(String(assistants[0]?.id ?? ""));
   const [number, setNumber] = useState("");
   const [variables, setVariables] = useState<Pair[]>([]);
-  const sending = useNewCall(() => unwrap(api.POST("/user/make_call", {
-    body: {
-      assistant_id: Number(assistant), phone_number: number.trim(),
-      variables: variablesOf(variables),
-    },
-  })));
+  const sending = useNewCall({
+    assistant_id: Number(assistant), phone_number: number.trim(),
+    variables: variablesOf(variables),
+  }, (asked) => unwrap(api.POST("/user/make_call", asked)));
   const errors = fieldErrors(sending.error);
   if (assistants.length === 0) return <NoAssistant type="outbound" />;
   return (
@@ -94,13 +102,11 @@ function TryForm({ assistants, onClose }: DialogProps & { assistants: Assistant[
   const [lines, setLines] = useState(LINES);
   const [variables, setVariables] = useState<Pair[]>([]);
   const said = lines.split("\n").map((line) => line.trim()).filter(Boolean);
-  const sending = useNewCall(() => unwrap(api.POST("/user/try_call", {
-    body: {
-      assistant_id: Number(assistant), variables: variablesOf(variables),
-      ...(number.trim() ? { phone_number: number.trim() } : {}),
-      ...(said.length > 0 ? { lines: said } : {}),
-    },
-  })));
+  const sending = useNewCall({
+    assistant_id: Number(assistant), variables: variablesOf(variables),
+    ...(number.trim() ? { phone_number: number.trim() } : {}),
+    ...(said.length > 0 ? { lines: said } : {}),
+  }, (asked) => unwrap(api.POST("/user/try_call", asked)));
   const errors = fieldErrors(sending.error);
   if (assistants.length === 0) return <NoAssistant type="inbound" />;
   return (
