@@ -1,6 +1,7 @@
 // The command palette (Ctrl+K, ⌘K): pages, assistants, numbers and people by their names; and the
 // keys there are, by `?`. What it looks through is asked for when it is opened.
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { isComposing } from "#ui/composing.ts";
 import { useAssistants, useOwnNumbers } from "./data/lists.ts";
 import { unwrap, useApi } from "./data/session.tsx";
 import { useData } from "./data/use-data.ts";
@@ -112,6 +113,7 @@ function Palette({ pages, onClose }: PaletteProps) {
     location.hash = one.href;
   };
   const press = (event: KeyboardEvent): void => {
+    if (isComposing(event)) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined && found.length > 0) {
       event.preventDefault();

@@ -172,6 +172,29 @@ test("[DB577] [DB616] a reply that is too long says so and is not sent, nor cut;
   assert.equal((await spoken(pia)).at(-1), "operator: Short");
 });
 
+test("[OP334] a key of an input method opens nothing of the palette, nor chooses there", { skip }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    await go("/assistants");
+    await page.keyboard.press("Control+k");
+    const palette = page.getByRole("dialog", { name: "Go to" });
+    const name = palette.getByRole("combobox");
+    const chosen = palette.getByRole("option", { selected: true });
+    const before = await chosen.textContent();
+    const chromium = await page.context().newCDPSession(page);
+    // As Safari tells of the keys by which a Japanese word is chosen.
+    for (const key of ["ArrowDown", "Enter"]) {
+      await chromium.send("Input.dispatchKeyEvent", {
+        type: "rawKeyDown", key, code: key, windowsVirtualKeyCode: 229,
+      });
+      assert.equal(await chosen.textContent(), before);
+    }
+    await name.press("ArrowDown");
+    assert.notEqual(await chosen.textContent(), before);
+    await name.press("Enter");
+    await palette.waitFor({ state: "detached" });
+  }, { key: ana });
+});
+
 test("[DB352] filters stay in the address over a reload; labels, read marks and callbacks are seen and changed beside the conversation", { skip }, async () => {
   await server.call("POST", "/user/label", { body: { name: "Urgent", color: "red" } });
   const desk = await newAssistant(server, {
