@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { csvLine } from "#core/csv.ts";
 import { isDay } from "#core/days.ts";
-import { inOneLine, minutesOf, money, moneyExactly, words } from "#ui/dashboard/kit/format.ts";
+import {
+  inOneLine, minutesOf, money, moneyExactly, whenExactly, words,
+} from "#ui/dashboard/kit/format.ts";
 import { filled, t } from "#ui/dashboard/kit/texts.ts";
 import { showIn, today } from "#ui/dashboard/kit/zone.ts";
 import { createSay } from "#ui/widget/texts.ts";
@@ -47,6 +49,25 @@ test("[DB647] hours that a clock runs through twice are told apart in charts", (
     ["02:00 AM GMT+2", "02:00 AM GMT+1", "03:00 AM"]);
   const west = ["01:00", "01:00"].map((time) => ({ date: `2025-11-02T${time}` }));
   assert.match(String(labelsOf(west, "hour", "America/New_York")), /01:00 EDT,.* 01:00 EST$/);
+});
+
+test("[DB753] an exact time that a clock shows twice says its zone, and no other does", () => {
+  const shown = (zone: string, times: string[]): string[] => {
+    showIn(zone);
+    return times.map((time) => whenExactly(time).replace(/^.+, /, "").replaceAll("\u202f", " "));
+  };
+  assert.deepEqual(
+    shown("America/New_York", ["04:59:59", "05:30:00", "06:30:00", "07:00:00"]
+      .map((time) => `2026-11-01 ${time}`)),
+    ["12:59:59 AM", "1:30:00 AM EDT", "1:30:00 AM EST", "2:00:00 AM"]);
+  assert.deepEqual(
+    shown("Australia/Lord_Howe", ["14:29:59", "14:45:00", "15:15:00", "15:30:00"]
+      .map((time) => `2026-04-04T${time}Z`)),
+    ["1:29:59 AM", "1:45:00 AM GMT+11", "1:45:00 AM GMT+10:30", "2:00:00 AM"]);
+  // Where clocks are put forward nothing is shown twice.
+  assert.deepEqual(
+    shown("Europe/Berlin", ["2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z"]),
+    ["1:30:00 AM", "3:30:00 AM"]);
 });
 
 test("[DB522] a message in Markdown is one plain line in lists", () => {

@@ -50,6 +50,9 @@ export const calendarDay = (text: string): string => CALENDAR.format(new Date(`$
 const dayAndYear = zoned({ day: "numeric", month: "short", year: "numeric" });
 export const year = zoned({ year: "numeric" });
 const whole = zoned({ dateStyle: "medium", timeStyle: "medium" });
+const wholeAndZone = zoned({ dateStyle: "medium", timeStyle: "long" });
+/** Clocks are put back by an hour, or on an island by half of one. */
+const PUT_BACK_MS = [-3_600_000, -1_800_000, 1_800_000, 3_600_000];
 
 /** Short: the time for today, the day for this year. */
 export function when(text: string | null | undefined): string {
@@ -60,8 +63,13 @@ export function when(text: string | null | undefined): string {
   return year(date) === year(now) ? `${day(date)}, ${timeOfDay(date)}` : dayAndYear(date);
 }
 
-/** For titles. */
-export const whenExactly = (text: string): string => whole(instant(text));
+/** For titles. A time that a clock shows twice says each time by which zone. */
+export function whenExactly(text: string): string {
+  const date = instant(text);
+  const shown = whole(date);
+  const isTwice = PUT_BACK_MS.some((ms) => whole(new Date(date.getTime() + ms)) === shown);
+  return isTwice ? wholeAndZone(date) : shown;
+}
 
 /** `m:ss`, `h:mm:ss`. */
 export function duration(seconds: number): string {
