@@ -66,7 +66,7 @@ test("[DB672] folders and labels are offered however many there are", { skip }, 
 const NAMES = ["Spa 10", "Spa 9", "bar", "Árbol"];
 const BY_NAME = ["Árbol", "bar", "Spa 9", "Spa 10"];
 
-/** What can be chosen there beside the first, which is any. */
+/** What can be chosen there beside the first, which is any or none. */
 async function offered(page: Page, label: string): Promise<string[]> {
   const choice = page.getByRole("main").getByLabel(label, { exact: true });
   await choice.locator("option", { hasText: "Spa 9" }).waitFor({ state: "attached" });
@@ -168,4 +168,38 @@ test("[DB768] a page that hears more than a busy server answers asks for each th
     late.resolve();
     await page.locator(`table[aria-rowcount="${entries + 1}"]`).waitFor();
   }, caller);
+});
+
+test("[DB754] what an assistant is given stands by name too: knowledgebases, tools, whom it transfers to, and who is given knowledge", { skip }, async () => {
+  const { key } = await server.newAccount();
+  const create = async (path: string, body: object): Promise<number> => {
+    const made = await server.call("POST", `/user/${path}`, { key, body });
+    assert.equal(made.status, 201, JSON.stringify(made.body));
+    return made.body.data.id;
+  };
+  for (const name of NAMES) {
+    await newAssistant(server, { name }, key);
+    await create("knowledgebases", { name, description: "" });
+  }
+  for (const name of ["b_tool", "a_tool"]) {
+    await create("tools", {
+      name, description: "Looks it up", endpoint: "http://127.0.0.1:1/", method: "POST",
+    });
+  }
+  const base = await create("knowledgebases", { name: "Zoo", description: "" });
+  const { id } = await newAssistant(server, { name: "Zoo" }, key);
+  await withDashboard(async ({ page, go }) => {
+    await go(`/knowledgebases/${base}`);
+    assert.deepEqual(
+      await offered(page, "Give it to an assistant"), [...BY_NAME, "Zoo"]);
+    await go(`/assistants/${id}`);
+    await page.getByRole("button", { name: "Open all sections" }).click();
+    assert.deepEqual(await offered(page, "Knowledgebase"), [...BY_NAME, "Zoo"]);
+    await page.getByLabel("Add a function").selectOption({ label: "Hand over to an assistant" });
+    await page.getByRole("button", { name: "Add", exact: true }).first().click();
+    assert.deepEqual(await offered(page, "Assistant"), BY_NAME);
+    assert.deepEqual(await page.getByRole("switch", { name: /_tool$/ })
+      .evaluateAll((all) => all.map((one) => (one as HTMLInputElement).labels?.[0]?.textContent)),
+    ["a_tool", "b_tool"]);
+  }, { key });
 });

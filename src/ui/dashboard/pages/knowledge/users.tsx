@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { useAssistants, type Assistant } from "#ui/dashboard/data/lists.ts";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
+import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
 import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card, Loaded } from "#ui/dashboard/kit/layout.tsx";
@@ -75,7 +76,7 @@ function Choose({ others, isBusy, onChoose }: {
         label="Give it to an assistant" value={assistant ? chosen : ""} onInput={setChosen}
         options={[
           { value: "", label: "Choose an assistant" },
-          ...others.map(({ id, name }) => ({ value: String(id), label: name })),
+          ...namedOptions(others),
         ]}
         {...(assistant?.knowledgebase_id ? { hint: "It takes the place of the one it uses now." } : {})}
       />

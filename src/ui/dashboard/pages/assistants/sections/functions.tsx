@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
+import { byName } from "#ui/dashboard/kit/by-name.ts";
 import {
   Button, NumberField, SelectField, TextArea, TextField, Toggle,
 } from "#ui/dashboard/kit/controls.tsx";
@@ -142,7 +143,8 @@ interface RowField {
 
 function AssistantField({ value, onInput, ...field }: RowField) {
   const { record } = useDraft();
-  const others = useAssistants().value?.filter(({ id }) => id !== record.id) ?? null;
+  const all = useAssistants().value;
+  const others = all && byName(all).filter(({ id }) => id !== record.id);
   const chosen = typeof value === "number" ? value : null;
   return (
     <SelectField
@@ -175,7 +177,7 @@ function OwnTools() {
         {(list) => (
           <>
             {list.length === 0 && <p><small>None yet: a tool calls an address of yours.</small></p>}
-            {list.map(({ id, name, description }) => (
+            {byName(list).map(({ id, name, description }) => (
               <Toggle
                 key={id} label={name} hint={description} value={chosen.includes(id)}
                 onInput={(isOn) => set(

@@ -1,6 +1,7 @@
 // Section: what the assistant can look up.
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData } from "#ui/dashboard/data/use-data.ts";
+import { byName } from "#ui/dashboard/kit/by-name.ts";
 import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Choice, Row } from "#ui/dashboard/pages/assistants/fields.tsx";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
@@ -8,7 +9,7 @@ import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 function useKnowledgebases() {
   const api = useApi();
   return useData("assistants knowledgebases", async () =>
-    (await unwrap(api.GET("/user/knowledgebases"))).data, [], SHARED);
+    byName((await unwrap(api.GET("/user/knowledgebases"))).data), [], SHARED);
 }
 
 function Summary() {
