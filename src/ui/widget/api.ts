@@ -119,9 +119,15 @@ export interface Api {
 
 const PAGE_CHARS_MAX = 500;
 
+/** Else a proxy answers, whose server is away: that says nothing of what was asked for. */
+export const isOwn = ({ headers }: Response): boolean =>
+  headers.get("content-type")?.startsWith("application/json") === true;
+
+/** Throws Refusal, or something else where the server was not reached. */
 async function ask(url: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(url, { credentials: "omit", cache: "no-store", ...init });
   if (response.ok) return response;
+  if (!isOwn(response)) throw new Error("not reached");
   throw new Refusal(response.status);
 }
 

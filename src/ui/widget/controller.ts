@@ -1,6 +1,6 @@
 // Joins the parts: what people do becomes state and requests, state is drawn and kept.
 import { faultOf, FILE_MB_MAX, FILES_MAX } from "#ui/attachments.ts";
-import { Refusal, type Api } from "./api.ts";
+import { Refusal, type Api, type Settings } from "./api.ts";
 import { createCalling, noCall } from "./calling.ts";
 import type { Options } from "./options.ts";
 import { createSession, type Session, type State } from "./session.ts";
@@ -8,6 +8,7 @@ import { createMemory } from "./memory.ts";
 import { chime } from "./sound.ts";
 import { abandoned, asksOpinion, isAnswering, openTurn, rated, renewed, type Talk } from "./store.ts";
 import { createShell } from "./shell.ts";
+import { pauseAfter } from "./stream.ts";
 import type { Actions, View } from "./view.ts";
 import { createSay, type Say } from "./texts.ts";
 
@@ -269,14 +270,24 @@ export function startWidget(
     draw();
     session.resume();
   }
-  api.settings(options).then((settings) => {
+  const taken = (settings: Settings): void => {
     if (signal.aborted) return;
     const opens = !wasKept && options.opensItself;
     state.set({ ...state.talk, settings, isOpen: state.talk.isOpen || opens });
     if (!wasKept) session.resume();
-  }, (error: unknown) => {
-    // Refused: this page may not show it. Not reached, or too busy: what was kept goes on.
-    const isRefused = error instanceof Refusal && (error.status === 403 || error.status === 404);
-    if (isRefused) shadow.host.remove();
-  });
+  };
+  const learn = async (): Promise<void> => {
+    for (let failures = 0; !signal.aborted; failures += 1) {
+      try {
+        return taken(await api.settings(options));
+      } catch (error) {
+        // Refused: this page may not show it. Not reached, or too busy: what was kept goes on.
+        const isRefused = error instanceof Refusal && [403, 404].includes(error.status);
+        if (isRefused) return shadow.host.remove();
+        if (wasKept) return;
+      }
+      await pauseAfter(failures, signal);
+    }
+  };
+  void learn();
 }

@@ -2,7 +2,7 @@
 // network, a restart, or silence longer than the server's heartbeat. Events by `fetch`, not
 // EventSource, which reports neither why a stream is refused nor that it has gone silent.
 
-import type { Away, Desk, Message, Rating } from "./api.ts";
+import { isOwn, type Away, type Desk, type Message, type Rating } from "./api.ts";
 
 export interface Frame {
   type: string;
@@ -50,8 +50,14 @@ function createParser(): (text: string) => Frame[] {
   };
 }
 
-/** Resolves after the pause, at once when the network is back, or when it is over. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+/**
+ * Resolves after a pause, the longer the more has failed; at once when the network is back, or when
+ * it is over.
+ */
+export function pauseAfter(failures: number, signal: AbortSignal): Promise<void> {
+  const longest = Math.min(PAUSE_MS_MAX, 500 * 2 ** failures);
+  // Uneven, so that the clients of a restarted server do not all come back at once.
+  const ms = longest * (0.5 + Math.random() / 2);
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer);
@@ -77,7 +83,7 @@ async function readOnce(options: WatchOptions, signal: AbortSignal): Promise<"cu
       cache: "no-store",
       signal: attempt.signal,
     });
-    if (response.status === 404 || response.status === 403) return "gone";
+    if (isOwn(response) && (response.status === 404 || response.status === 403)) return "gone";
     if (!response.ok || !response.body) return "cut";
     options.connected(true);
     const parse = createParser();
@@ -112,9 +118,7 @@ export async function watch(options: WatchOptions, signal: AbortSignal): Promise
     if (signal.aborted) return;
     options.connected(false);
     if (outcome === "gone") return options.gone();
-    const longest = Math.min(PAUSE_MS_MAX, 500 * 2 ** failures);
+    await pauseAfter(failures, signal);
     failures += 1;
-    // Uneven, so that the clients of a restarted server do not all come back at once.
-    await pause(longest * (0.5 + Math.random() / 2), signal);
   }
 }

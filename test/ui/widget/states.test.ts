@@ -235,6 +235,52 @@ test("[WG34] what is sent while the conversation is still being made is sent onc
 const MOVING = `document.querySelector("assistant-chat").shadowRoot.getAnimations()
   .map(({ animationName }) => animationName)`;
 
+test("[WG310] a proxy that answers in the server's place, as while a container starts, costs nobody the chat", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    const { page, log, say } = seen;
+    answers("One.");
+    await open(seen);
+    await say("First?");
+    await log.getByText("One.").waitFor();
+    await isAnswered(seen);
+    await page.route("**/api/**", (route) => route.fulfill({
+      status: 404, contentType: "text/plain", body: "404 page not found",
+      headers: { "Access-Control-Allow-Origin": "*" },
+    }));
+    const away = page.waitForResponse((response) => response.status() === 404);
+    await page.context().setOffline(true);
+    await page.context().setOffline(false);
+    await away;
+    answers("Two.");
+    await say("Second?");
+    await seen.panel.getByRole("button", { name: "Try again" }).waitFor();
+    await page.unroute("**/api/**");
+    await log.getByText("Two.").waitFor();
+    await isAnswered(seen);
+    assert.deepEqual(await lines(seen), [
+      "Assistant: Hi!", "You: First?", "Assistant: One.", "You: Second?", "Assistant: Two.",
+    ]);
+  });
+});
+
+test("[WG311] a page loaded while the server was away has its chat once that is back", { skip, timeout }, async () => {
+  await withWidget({}, async ({ page, launcher }) => {
+    await launcher.waitFor();
+    await page.evaluate("sessionStorage.clear(); localStorage.clear()");
+    let asked = 0;
+    await page.route("**/api/widget/**", (route) => {
+      asked += 1;
+      return asked > 2 ? route.continue() : route.fulfill({
+        status: 502, contentType: "text/html", body: "<html><h1>Bad Gateway</h1></html>",
+        headers: { "Access-Control-Allow-Origin": "*" },
+      });
+    });
+    await page.reload();
+    await launcher.waitFor();
+    assert.equal(asked, 3);
+  });
+});
+
 test("[WG35] nothing moves for people who want it so", { skip, timeout }, async () => {
   for (const reducedMotion of ["no-preference", "reduce"] as const) {
     await withWidget({ context: { reducedMotion } }, async (seen) => {
