@@ -115,7 +115,8 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
     } catch (error) {
       if (signal?.aborted) return;
       if (error instanceof ParleyError) {
-        if (!isPassing(error.status)) throw error;
+        // Refusals of the server have a body; one without is such a page too.
+        if (!isPassing(error.status) && !(hasConnected && error.body === null)) throw error;
         afterMs = Math.min(error.retryAfterMs, RETRY_AFTER_MS_MAX);
       }
     } finally {
