@@ -301,7 +301,8 @@ function Waiting() {
   const until = useWaiting();
   const now = useNow(until !== null);
   if (until === null) return null;
-  const seconds = Math.max(1, Math.ceil((until - now) / 1000));
+  // All of it is read out when it comes, and not again with every second.
+  const seconds = <span role="timer">{Math.max(1, Math.ceil((until - now) / 1000))}</span>;
   return (
     <div role="status">
       <Notice tone="warn">

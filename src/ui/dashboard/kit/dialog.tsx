@@ -102,8 +102,9 @@ function useNotePlace(): symbol {
 function Notes({ at: place }: { at: Place }) {
   const { shown, at, take } = useContext(NotesContext);
   const toasts = useToasts();
+  // A status is read out as a whole, with the notes that are there still.
   return (
-    <div class="toasts" role="status" aria-live="polite">
+    <div class="toasts" role="status" aria-live="polite" aria-atomic="false">
       {(place === at ? shown : []).map(({ id, text, isError, undo }) => (
         <p key={id} class={isError ? "bad" : undefined}>
           {text}
