@@ -9,7 +9,7 @@ const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
 after(close);
 
-/** As browsers take changes of live regions: all of a region that is atomic, else what was added. */
+/** As browsers take changes of live regions: all of an atomic region, else what was added. */
 const LISTEN = `{
   const REGION = "[aria-live], [role=status], [role=alert], [role=log], [role=timer]";
   const isAtomic = (region) => (region.getAttribute("aria-atomic")
