@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { ParleyError } from "#client/client.ts";
 import { Button, Form, TextField, Toggle } from "./kit/controls.tsx";
+import { inTab } from "./kit/kept.ts";
 import { Languages } from "./kit/languages.tsx";
 import { Failure, Notice, Skeleton } from "./kit/layout.tsx";
 import { commandOf } from "./kit/texts.ts";
@@ -38,6 +39,9 @@ interface Props {
 /** They are blocked, or the session's is one for https alone. */
 const NO_COOKIE = "The browser kept no cookie. Allow cookies for this site, open it by https where it has that, or use an API key.";
 
+/** Where somebody wanted to be whom the OpenID provider will send to the beginning. */
+const PLACE = "parley-place";
+
 const askState = (): Promise<State> => askPage<State>("GET", "/auth");
 
 const placeOf = (hash: string): [string, string] => {
@@ -50,9 +54,15 @@ export function SignIn({ onKey, onMember, isAgain = false }: Props) {
   const [state, setState] = useState<State | null>(null);
   const [error, setError] = useState<unknown>(null);
   const enter = (position: string | null): void | Promise<void> => {
-    // Neither is a page one comes back to.
-    if (kind !== "") history.replaceState(null, "", "#/");
+    const place = inTab.getItem(PLACE);
+    inTab.removeItem(PLACE);
+    const isBack = Boolean(place) && location.hash === "";
+    // Neither what invites nor what refuses is a page one comes back to.
+    if (isBack || kind !== "") history.replaceState(null, "", place || "#/");
     return onMember(position);
+  };
+  const keepPlace = (): void => {
+    if (kind === "") inTab.setItem(PLACE, location.search + location.hash);
   };
   const enterNow = async (): Promise<void> => {
     const found = await askState().catch(() => null);
@@ -82,7 +92,7 @@ export function SignIn({ onKey, onMember, isAgain = false }: Props) {
           ? error ? <Failure error={error} retry={look} /> : <Skeleton lines={3} />
           : kind === "join"
             ? <Join token={rest} onMember={enterNow} />
-            : <Ways state={state} onKey={onKey} onMember={enterNow} />}
+            : <Ways state={state} onKey={onKey} onMember={enterNow} leave={keepPlace} />}
       </div>
       {/* Both lead away from what is typed. */}
       {!isAgain && <p class="links"><a href="/docs">For programs</a><Languages /></p>}
@@ -94,15 +104,21 @@ interface Entered {
   onMember(): Promise<void>;
 }
 
-type WaysProps = Pick<Props, "onKey"> & Entered & { state: State };
+interface WaysProps extends Pick<Props, "onKey">, Entered {
+  state: State;
+  /** Before the page of another server takes the place of this one. */
+  leave(): void;
+}
 
-function Ways({ state, onKey, onMember }: WaysProps) {
+function Ways({ state, onKey, onMember, leave }: WaysProps) {
   const { oidc } = state;
   const [isKey, setKey] = useState(!state.has_members && !oidc);
   return (
     <>
       {isKey ? <KeyForm onKey={onKey} /> : <PasswordForm onMember={onMember} />}
-      {oidc && <a class="button plain" href="/api/auth/oidc">Sign in with {oidc.name}</a>}
+      {oidc && (
+        <a class="button plain" href="/api/auth/oidc" onClick={leave}>Sign in with {oidc.name}</a>
+      )}
       <Button kind="quiet" onClick={() => setKey(!isKey)}>
         {isKey ? "Use e-mail and password instead" : "Use an API key instead"}
       </Button>
