@@ -92,10 +92,10 @@ function bound(texts: Map<string, string>, page: string): Map<string, string> {
   const more = texts.get("-more.js");
   if (more === undefined) return texts;
   const versioned = `${more}// ${etagOf(texts.get("-shared.js") ?? "")}\n`;
-  const from = `"./${page}-more.js"`;
-  const to = `"./${page}-more.js?v=${etagOf(versioned).slice(1, -1)}"`;
+  const address = `/${page}-more.js`;
+  const version = `?v=${etagOf(versioned).slice(1, -1)}`;
   return new Map([...texts].map(([end, text]) =>
-    [end, end === "-more.js" ? versioned : text.replace(from, to)]));
+    [end, end === "-more.js" ? versioned : text.replaceAll(address, address + version)]));
 }
 
 /** One after the other: stopping the compiler would stop another's work too. */

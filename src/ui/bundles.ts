@@ -33,7 +33,7 @@ export function mountBundles(server: HttpServer): void {
     let asset: Asset | null = null;
     const handle = async (http: HttpRequest) => {
       asset ??= await bundle(name);
-      const version = /^v=(.+)/.exec(http.query)?.[1];
+      const version = /^v=([^&]+)/.exec(http.query)?.[1];
       const isOther = version !== undefined && asset.etag !== `"${version}"`;
       return assetReply(isOther ? UPDATED : asset, contentType, http, headers);
     };

@@ -13,6 +13,7 @@ type Pages = Script["PAGES"];
 let loaded: Pages | null = null;
 let phone: Script["formatPhone"] | null = null;
 let loading: Promise<Pages> | null = null;
+let failures = 0;
 
 /** The server has the second script of another version alone. */
 const UPDATED = new Error("updated");
@@ -29,8 +30,13 @@ function loadStyles(): Promise<void> {
   });
 }
 
+/** Firefox never asks again at an address that has failed. The build puts the version in. */
+const importMore = (): Promise<Script> => failures === 0
+  ? import("./pages/more.ts")
+  : import(`/dashboard/dashboard-more.js&try=${failures}`) as Promise<Script>;
+
 function loadMore(): Promise<Pages> {
-  loading ??= Promise.all([import("./pages/more.ts"), loadStyles()]).then(([more]) => {
+  loading ??= Promise.all([importMore(), loadStyles()]).then(([more]) => {
     const { PAGES, formatPhone } = more as Omit<Script, "PAGES"> & { PAGES: Pages | null };
     if (PAGES === null) throw UPDATED;
     loaded = PAGES;
@@ -38,6 +44,7 @@ function loadMore(): Promise<Pages> {
     return PAGES;
   }, (error: unknown) => {
     loading = null;
+    failures += 1;
     throw error;
   });
   return loading;

@@ -152,3 +152,20 @@ test("[DB764] the dashboard is live again after a proxy has answered 404 in the 
     await page.getByText("Live", { exact: true }).waitFor();
   });
 });
+
+test("[DB766] the second script is asked for again at an address of its own, as Firefox needs", { skip, timeout }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    const asked: string[] = [];
+    await page.route("**/dashboard/dashboard-more.js*", (route) => {
+      asked.push(route.request().url());
+      return asked.length > 1 ? route.continue() : route.fulfill({
+        status: 502, contentType: "text/html", body: "<html><h1>Bad Gateway</h1></html>",
+      });
+    });
+    await go("/tools");
+    await page.reload();
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("heading", { level: 1, name: "Tools" }).waitFor();
+    assert.equal(new Set(asked).size, 2);
+  });
+});
