@@ -23,8 +23,11 @@ const classOf = (item: Item): string =>
   (speakerOf(item) === "colleague" ? "assistant colleague" : speakerOf(item));
 const isPartial = (item: Item): boolean => item.role === "spoken" && !item.isFinal;
 
+const noteOf = ({ key, name = "" }: Item & { role: "note" }, say: Say): string =>
+  say(key, { name });
+
 function fill(element: HTMLElement, item: Item, say: Say, fileOf: Actions["fileOf"]): void {
-  if (item.role === "note") return element.replaceChildren(say(item.key, { name: item.name ?? "" }));
+  if (item.role === "note") return element.replaceChildren(noteOf(item, say));
   const speaker = speakerOf(item);
   const named = speaker === "user" ? "you" : speaker === "colleague" ? speaker : "assistant";
   const author = item.role === "assistant" ? item.author : undefined;
@@ -117,6 +120,10 @@ export function createLog(
 
   const announce = (shown: Item[]): void => {
     const last = shown.at(-1);
+    // Who has joined is told where it stands who answers.
+    if (last?.role === "note" && last.key !== "joined" && !isFirst && shown.length > rows.length) {
+      announcer.say(noteOf(last, say));
+    }
     if (last?.role !== "assistant" || last === WAITING) return;
     const before = rows.at(-1)?.item;
     // A thumb changes nothing of what was said.

@@ -116,6 +116,38 @@ test("[WG20] a call begins in the chat, on the conversation that is open, and th
   });
 });
 
+test("[WG308] that a call has ended and that a colleague has left is told to screen readers, each once", { skip, timeout }, async () => {
+  await withWidget({ settings }, async (seen) => {
+    const { page } = seen;
+    await open(seen);
+    await page.evaluate(`{
+      const region = document.querySelector("assistant-chat").shadowRoot.querySelector("[aria-live=polite]");
+      window.told = [];
+      new MutationObserver((changes) => changes.forEach(({ addedNodes }) =>
+        addedNodes.forEach((line) => told.push(line.textContent))))
+        .observe(region, { childList: true });
+    }`);
+    await press(seen, "Start a call");
+    await seen.log.getByText("Hi!").nth(1).waitFor();
+    await press(seen, "Hang up");
+    await isOver(seen);
+    await until(page, `told.includes("The call has ended.")`);
+    const [row] = (await server.call("GET", "/user/conversations")).body.data;
+    for (const [does, words] of [
+      ["take-over", "joined the chat."], ["hand-back", "left. The assistant answers."],
+    ] as const) {
+      const done = await server.call("POST", `/user/conversations/${row.id}/${does}`);
+      assert.equal(done.status, 200, JSON.stringify(done.body));
+      await seen.log.getByText(words).waitFor();
+    }
+    await until(page, "told.length >= 2");
+    const told = await page.evaluate("told") as string[];
+    assert.deepEqual(told.map((line) => line.replace(/^.+ (?=left)/, "")), [
+      "The call has ended.", "left. The assistant answers.",
+    ]);
+  });
+});
+
 test("[WG21] what both say, and a colleague who takes over, is in the log as it is said, and what the assistant does is told", { skip, timeout }, async () => {
   await withWidget({
     settings: { ...settings, endpoint_sensitivity: 1 }, prepare: SPEAKS_WORDS,
