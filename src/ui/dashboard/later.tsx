@@ -30,10 +30,19 @@ function loadStyles(): Promise<void> {
   });
 }
 
-/** Firefox never asks again at an address that has failed. The build puts the version in. */
-const importMore = (): Promise<Script> => failures === 0
-  ? import("./pages/more.ts")
-  : import(`/dashboard/dashboard-more.js&try=${failures}`) as Promise<Script>;
+/**
+ * Firefox never asks again at an address that has failed. The build puts the version in; where it
+ * leaves all in one script, nothing fails.
+ */
+async function importMore(): Promise<Script> {
+  try {
+    if (failures === 0) return await import("./pages/more.ts");
+    return await import(`/dashboard/dashboard-more.js&try=${failures}`) as Script;
+  } catch (error) {
+    failures += 1;
+    throw error;
+  }
+}
 
 function loadMore(): Promise<Pages> {
   loading ??= Promise.all([importMore(), loadStyles()]).then(([more]) => {
@@ -44,7 +53,6 @@ function loadMore(): Promise<Pages> {
     return PAGES;
   }, (error: unknown) => {
     loading = null;
-    failures += 1;
     throw error;
   });
   return loading;
