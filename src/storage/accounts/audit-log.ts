@@ -43,22 +43,26 @@ interface Noted {
 export const nameShown = (type: string, name: string): string =>
   (type === "webhook" && URL.canParse(name) ? new URL(name).host : name);
 
+const nameIn = (table: string, column = "name"): string =>
+  `SELECT ${column} AS name FROM ${table} WHERE id = @id AND account_id = @accountId`;
+
 /** What things are called, by the action where that has an object of its own, else by its type. */
 const NAMES: Record<string, string> = {
-  ...Object.fromEntries(Object.entries({
-    api_key: "api_keys", assistant: "assistants", calendar: "assistants", campaign: "campaigns",
-    document: "documents", folder: "folders", knowledgebase: "knowledgebases", label: "labels",
-    member: "users", password: "users", tool: "tools",
-  }).map(([type, table]) =>
-    [type, `SELECT name FROM ${table} WHERE id = @id AND account_id = @accountId`])),
-  canned_reply: `
-    SELECT shortcut AS name FROM canned_replies WHERE id = @id AND account_id = @accountId`,
-  phone_number: `
-    SELECT phone_number AS name FROM phone_numbers WHERE id = @id AND account_id = @accountId`,
-  sip_trunk: `
-    SELECT phone_number AS name FROM phone_numbers WHERE id = @id AND account_id = @accountId`,
-  webhook: `
-    SELECT url AS name FROM webhook_endpoints WHERE id = @id AND account_id = @accountId`,
+  api_key: nameIn("api_keys"),
+  assistant: nameIn("assistants"),
+  calendar: nameIn("assistants"),
+  campaign: nameIn("campaigns"),
+  canned_reply: nameIn("canned_replies", "shortcut"),
+  document: nameIn("documents"),
+  folder: nameIn("folders"),
+  knowledgebase: nameIn("knowledgebases"),
+  label: nameIn("labels"),
+  member: nameIn("users"),
+  password: nameIn("users"),
+  phone_number: nameIn("phone_numbers", "phone_number"),
+  sip_trunk: nameIn("phone_numbers", "phone_number"),
+  tool: nameIn("tools"),
+  webhook: nameIn("webhook_endpoints", "url"),
   "webhook.replay": `
     SELECT e.url AS name FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
     WHERE d.id = @id AND d.account_id = @accountId`,
