@@ -2,7 +2,7 @@
 // an inbound one. Both lead to the page of the call that has begun.
 import { useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { newKey } from "#ui/dashboard/data/new-key.ts";
+import { pendingOf, type Pending } from "#ui/dashboard/data/new-key.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, Form, SelectField, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
@@ -32,11 +32,10 @@ function useNewCall<Body extends object>(
 ) {
   const [, navigate] = useLocation();
   const [error, setError] = useState<unknown>(null);
-  const tried = useRef({ text: "", key: "" });
+  const tried = useRef<Pending | null>(null);
   const onSubmit = async (): Promise<void> => {
-    const text = JSON.stringify(body);
-    // Nobody is rung twice because an answer was lost: the same call has the same key.
-    if (tried.current.text !== text) tried.current = { text, key: newKey() };
+    // Nobody is rung twice because an answer was lost.
+    tried.current = pendingOf(tried.current, JSON.stringify(body));
     const params = { header: { "Idempotency-Key": tried.current.key } };
     const { call_id: id } = await send({ body, params });
     navigate(`/calls/${id}`);

@@ -2,7 +2,7 @@
 // Nothing typed is lost to a message that could not be sent, and none is sent twice.
 import { useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { Parley } from "#client/client.ts";
-import { newKey } from "#ui/dashboard/data/new-key.ts";
+import { pendingOf } from "#ui/dashboard/data/new-key.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
@@ -51,8 +51,7 @@ function useUnsent(uuid: string) {
     if (isEmpty(read())) return;
     const { text, files, pending: tried } = read();
     const attachments = files.map(({ id }) => id);
-    const message = JSON.stringify([text, attachments]);
-    const pending = tried?.message === message ? tried : { key: newKey(), message };
+    const pending = pendingOf(tried, JSON.stringify([text, attachments]));
     keepUnsent(all, uuid, { text, files, pending });
     await unwrap(api.POST("/user/conversations/{uuid}/messages", {
       params: { path: { uuid }, header: { "Idempotency-Key": pending.key } },

@@ -1,5 +1,6 @@
 // What was written to visitors and not sent, by conversation, so that it is there when somebody
 // comes back from another one. Nothing is kept of conversations that were only looked at.
+import type { Pending } from "#ui/dashboard/data/new-key.ts";
 
 export interface Attached {
   id: string;
@@ -10,7 +11,7 @@ export interface Unsent {
   text: string;
   files: readonly Attached[];
   /** One message has one key until it is sent, however often that is tried. */
-  pending: { key: string; message: string } | null;
+  pending: Pending | null;
 }
 
 export type UnsentTexts = Map<string, Unsent>;
