@@ -1,12 +1,13 @@
-// What has been asked of a writer and is not answered yet: bounded, and one account has a share of
-// it, so that it cannot keep the others from writing. Ends are taken however full it is: what has
-// begun bounds them, and nobody would ask for them again. Used by the engines' writers.
+// Commands that a writer has accepted and not answered yet. The backlog is bounded, and one account
+// may hold at most half of it, so that it cannot keep the others from writing. Ends are accepted
+// even when it is full: what has begun bounds their number, and nobody would ask for them again.
+// Used by the engines' writers.
 import type { Lock } from "./locks.ts";
 
 interface Backlog {
   /** False: there is no room, and nothing was counted. */
   enter(lock: Lock, isEnd: boolean): boolean;
-  /** Once for each that entered, when it is answered. */
+  /** Called once for each command that entered, when it is answered. */
   leave(lock: Lock): void;
 }
 

@@ -1,5 +1,5 @@
-// Calendars and appointments in SQLite. Booking is one command: what is in the way and the new row
-// are seen in the same transaction, so that one time is never given twice.
+// Calendars and appointments in the database. Booking is one command: it checks for conflicts and
+// inserts the row in the same transaction, so that no time slot is given out twice.
 import type {
   Appointment, Calendar, CalendarStore, NewAppointment,
 } from "#features/calendar/calendar.ts";
@@ -132,7 +132,7 @@ export function createCalendarStore(
   const findBooking = reader.prepare<object, AppointmentRow>(FIND_BOOKING);
   const findByFeed = reader.prepare<object, CalendarRow>(
     "SELECT * FROM calendars WHERE feed_uuid = @feedUuid");
-  // A day more on either side covers any buffer.
+  // One more day on either side covers any buffer.
   const busy = reader.prepare<object, { start: number; end: number }>(`
     SELECT starts_at AS start, ends_at AS end FROM appointments
     WHERE assistant_id = @assistantId AND state = 'booked'

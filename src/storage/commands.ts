@@ -85,7 +85,10 @@ export function createCommands(sql: Sql, search: SearchCommands) {
 
 export type AllCommands = ReturnType<typeof createCommands>;
 
-/** Ends of what has begun: nobody asks for them again, so they wait for a storage that is away. */
+/**
+ * Ends of what has begun. Nobody asks for them again, so they wait until a storage that is
+ * unreachable comes back.
+ */
 export const PATIENT: ReadonlySet<keyof AllCommands> = new Set([
   "turns.complete", "turns.fail", "calls.addTranscript", "calls.addTransfer", "calls.change",
   "calls.end", "calls.failTransfer", "calls.finish", "calls.stepTransfer", "tools.finishCall",

@@ -1,6 +1,6 @@
-// Deeds on record with what they do: a command that a request of the audit log came for writes the
-// entry in its own transaction, with what was there before and after. Writers hand the deed in
-// (`notingDeeds`), commands write it (`withDeeds`).
+// Audit entries written with the deed itself: the command that an audited request runs writes the
+// entry in its own transaction, with the values before and after. Writers attach the deed
+// (`notingDeeds`), commands record it (`withDeeds`).
 import { deedUnderWay, type DeedNote } from "#core/deed.ts";
 import { createNoteAudit, nameShown } from "./accounts/audit-log.ts";
 import type { AllCommands } from "./commands.ts";
@@ -8,7 +8,7 @@ import { lockOf } from "./locks.ts";
 import type { Sql } from "./sql.ts";
 import type { ArgsOf, ResultOf, Writer } from "./writer.ts";
 
-/** What it was done to; `true`: nothing in particular. Null: it was not done. */
+/** The object the deed was done to; `true`: no particular object. Null: the deed was not done. */
 type Object = number | string | true | null;
 type Deeds = {
   [Name in keyof AllCommands]?: (
@@ -22,7 +22,7 @@ const ofConversation = (result: unknown, { uuid }: { uuid: string }): Object =>
 const ofCampaign = (result: object | null, { campaignId }: { campaignId: number }): Object =>
   (result === null ? null : campaignId);
 
-/** The commands that do what routes are noted for, other than those that note it by themselves. */
+/** The commands that carry out audited routes, other than those that write their own entry. */
 const DEEDS: Deeds = {
   "accounts.setTimeZone": () => true,
   "assistants.create": (made) => (made.kind === "created" ? made.assistantId : null),
@@ -86,7 +86,7 @@ const DEEDS: Deeds = {
   "webhooks.enqueue": (done, args) => (done === null ? null : args.endpointId),
 };
 
-/** What a request names in its body, so that it is on record as it was before. */
+/** Objects that a request names in its body, so that their state before the deed is recorded. */
 const NAMED: Record<string, (args: Record<string, unknown>) => unknown> = {
   "campaign.set_status": ({ campaignId }) => campaignId,
 };
@@ -95,8 +95,8 @@ type Rule = (result: unknown, args: unknown) => Object;
 const ruleOf = (name: string): Rule | undefined => (DEEDS as Record<string, Rule>)[name];
 
 /**
- * Small records, whose values are shown as they were and are. No column is named here that may have
- * a key, a password or somebody's words in it: of those the log has the names of fields.
+ * Small records, whose values before and after are logged. No column that may hold a key, a
+ * password or somebody's words is listed here: for those the log has the names of fields only.
  */
 const SHOWN: Record<string, { table: string; columns: string }> = {
   assistant: {
@@ -120,7 +120,7 @@ const SHOWN: Record<string, { table: string; columns: string }> = {
 
 type Row = Record<string, unknown>;
 
-/** The columns that are not as before; nothing where there is no small record. */
+/** The columns that changed; empty where the object has no small record. */
 function differing(before: Row | undefined, after: Row | undefined): Record<string, Row> {
   const columns = Object.keys(before ?? after ?? {})
     .filter((column) => before?.[column] !== after?.[column]);
@@ -171,7 +171,7 @@ export function withDeeds<Commands extends object>(sql: Sql, commands: Commands)
     })) as Commands;
 }
 
-/** The first command that does what the request came for takes its deed along. */
+/** Attaches the request's deed to the first command that carries it out. */
 export function notingDeeds(writer: Writer<AllCommands>): Writer<AllCommands> {
   const write: typeof writer.write = (name, args) => {
     const deed = deedUnderWay();

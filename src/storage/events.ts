@@ -23,14 +23,14 @@ interface EventRow {
   created_at: number;
 }
 
-/** `change_kind`: null where nothing was paid. */
+/** `change_kind`: null where no money moved with the event. */
 interface AccountEventRow extends EventRow {
   change_kind: LedgerKind | null;
   change_micros: Micros;
   balance_micros: Micros;
 }
 
-/** What an entry of the ledger did to the balance. */
+/** What a ledger entry did to the balance. */
 interface BalanceChange {
   kind: LedgerKind;
   amountMicros: Micros;
@@ -46,7 +46,7 @@ export const balanceChanged = (
   kind,
 });
 
-/** The second event of a row whose first was paid for. */
+/** The second event of a row that was paid for: the change of the balance. */
 export function changeAfter(paid: CommittedEvent, change: BalanceChange): CommittedEvent {
   return {
     ...paid,
@@ -86,13 +86,19 @@ interface NewEvent {
   /** Row id and uuid of the conversation, or null for an event of the account alone. */
   conversation: { id: number; uuid: string; sequence: number } | null;
   call?: { id: number; sequence: number };
-  /** The entry it was paid with; the account's next number belongs to the change it made. */
+  /**
+   * The ledger entry that paid for it; the account's next event number belongs to
+   * `balance_changed`.
+   */
   ledgerNumber?: number;
   data: CommittedData;
   now: Instant;
 }
 
-/** The conversation of what its account alone receives about it, which goes when that does. */
+/**
+ * The conversation that an account-only event is about; the event is blanked when that conversation
+ * is deleted.
+ */
 function conversationIn(data: CommittedData): string | null {
   switch (data.type) {
     case "note_added":
@@ -107,8 +113,8 @@ function conversationIn(data: CommittedData): string | null {
 }
 
 /**
- * Inserts one event, whose sequence numbers the caller has drawn from its own rows, and what
- * webhooks report it.
+ * Inserts one event, whose sequence numbers the caller has drawn from its own rows, and the webhook
+ * deliveries that report it.
  */
 export function createEventAppender(sql: Sql): (event: NewEvent) => Awaitable<CommittedEvent> {
   const insert = sql.prepare(`
@@ -196,7 +202,7 @@ export function createEventLog(reader: Reader): EventLog {
   const ofConversation = reader.prepare<object, EventRow>(`SELECT ${OWN_COLUMNS} FROM events e
     WHERE e.conversation_id = (SELECT id FROM conversations WHERE uuid = @uuid)
       AND e.sequence > @after ORDER BY e.sequence LIMIT (@rows + 0)`);
-  // From the number asked for on: its row may stand for the next one too.
+  // Starts at the number asked for: its row may stand for the next number too.
   const ofAccount = reader.prepare<object, AccountEventRow>(`${ACCOUNT_EVENT}
     WHERE e.account_id = +@accountId AND e.account_sequence >= @after
     ORDER BY e.account_sequence LIMIT (@rows + 0)`);

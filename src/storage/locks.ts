@@ -1,12 +1,12 @@
-// What a command has to itself while it runs. Commands of one account run one after another, on
-// every engine; those of different accounts may run side by side. The writers ask here.
+// The lock a command holds while it runs. Commands of one account run one after another, on every
+// engine; commands of different accounts may run side by side. The writers ask here.
 import type { AllCommands } from "./commands.ts";
 import type { ArgsOf } from "./writer.ts";
 
 /**
- * `numbers`: what accounts compete for, the operator's stock and whose a number is. `nodes`: who
- * serves the database. `messages`: the index of their words. `passwords`: how many were tried.
- * `files`: those to be removed.
+ * `numbers`: what accounts compete for, the operator's stock and the ownership of numbers. `nodes`:
+ * the processes that serve the database. `messages`: the index of messages' words. `passwords`: the
+ * count of password tries. `files`: the files to be removed.
  */
 export type Lock = { account: number } | { global: "accounts" | "files" | "messages" | "nodes" | "numbers" | "passwords" };
 
@@ -182,7 +182,7 @@ const LOCKS: Locks = {
   "webhooks.take": account,
 };
 
-/** Whatever the arguments are of. */
+/** The lock of a command with these arguments. */
 export const lockOf = <Name extends keyof AllCommands>(
   name: Name, args: ArgsOf<AllCommands, Name>,
 ): Lock => LOCKS[name](args);

@@ -1,5 +1,5 @@
-// The shipped migrations as the engines apply them: one text each for all of them, but for blocks
-// of one engine alone (`-- only sqlite` … `-- end`). Read by engines/*.
+// The shipped migrations as the engines apply them: one text for all engines, except blocks for a
+// single engine (`-- only sqlite` … `-- end`). Read by engines/*.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { MisconfiguredStart } from "#core/faults.ts";
@@ -32,12 +32,12 @@ export function shippedMigrations(engine: Sql["engine"]): Migration[] {
 }
 
 /**
- * Told of each that an older program's database is brought up to date by, before it begins: over
- * many rows it takes minutes. A new one's take none.
+ * Called before each migration that updates an older program's database, because over many rows one
+ * can take minutes. Not called for a new database, whose migrations take no time.
  */
 export type OnMigration = (name: string) => void;
 
-/** Refuses a database that a newer program made. */
+/** Refuses a database that a newer program has migrated. */
 export function refuseNewer(version: number, newest: number): void {
   if (version > newest) {
     throw new MisconfiguredStart(

@@ -1,25 +1,25 @@
-// Files that nothing names any more, as rows until they are removed: the transaction that lets go
-// of a file writes its row, so that no crash leaves the file behind. Read by files/removals.ts
-// through its port.
+// Files that nothing refers to any more, as rows until they are removed: the transaction that drops
+// the last reference writes the row, so that no crash leaves the file behind. Read by
+// files/removals.ts through its port.
 import type { Instant } from "#core/system.ts";
 import type { Reader, Sql } from "./sql.ts";
 import type { WriterOf } from "./writer.ts";
 
 interface Unwanted {
   names: string[];
-  /** From then on they are removed. */
+  /** The file may be removed from this instant on. */
   dueAt: Instant;
 }
 
 export interface RemovalStore {
   note(args: Unwanted): Promise<void>;
-  /** They are gone. */
+  /** Called once the files are gone. */
   forget(args: { names: string[] }): Promise<void>;
-  /** Longest due first. */
+  /** Names of files that are due, longest overdue first. */
   due(now: Instant, rows: number): Promise<string[]>;
 }
 
-/** The steps of a transaction that lets go of files, or comes to name one. */
+/** Steps of a transaction that drops the reference to files, or adds one. */
 export function createUnwanted(sql: Sql) {
   const note = sql.prepare(`
     INSERT INTO unwanted_files (name, due_at) VALUES (@name, @dueAt)

@@ -1,4 +1,5 @@
-// What is kept for a time only: events and the journal of tool calls. Used by the engine's store.
+// Trims what has a retention period: events and the journal of tool calls. Used by the engine's
+// store.
 import type { Instant } from "#core/system.ts";
 import type { eventCommands } from "./events.ts";
 import type { Reader } from "./sql.ts";
@@ -10,7 +11,7 @@ export function createTrimLog(
   reader: Reader,
   writer: Writer<ReturnType<typeof eventCommands> & ReturnType<typeof toolCommands>>,
 ): (before: Instant, rows: number) => Promise<number> {
-  // The oldest alone are looked at: nothing finds the others without reading the whole log.
+  // Only the oldest rows are examined: finding the others would mean reading the whole log.
   const events = reader.prepare<object, { id: number; accountId: number }>(`
     SELECT id, "accountId" FROM (
       SELECT id, account_id AS "accountId", created_at FROM events ORDER BY id LIMIT (@rows + 0)

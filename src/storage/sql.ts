@@ -18,8 +18,8 @@ export interface Statement<P extends object, Row = never> {
 export interface Sql {
   readonly engine: "sqlite" | "postgres";
   /**
-   * In statements that run often, a parameter of an ORDER BY query is written `+@id`, of a LIMIT
-   * `(@rows + 0)`: SQLite looks at the values of bare ones to plan anew, at every single run.
+   * In statements that run often, a parameter of an ORDER BY query is written `+@id`, one of a
+   * LIMIT `(@rows + 0)`: SQLite inspects the values of bare parameters and plans anew at every run.
    */
   prepare<P extends object, Row = never>(text: string): Statement<P, Row>;
   /** The only texts that differ between engines. */
@@ -28,7 +28,7 @@ export interface Sql {
     among(column: string, list: `@${string}`): string;
     /** The database's clock, in microseconds since the epoch. */
     readonly clock: string;
-    /** Ends a SELECT whose rows are to be changed: rows that others hold are left out. */
+    /** Ends a SELECT whose rows are about to be changed: rows locked by others are skipped. */
     readonly skipLocked: string;
   };
 }
@@ -36,13 +36,13 @@ export interface Sql {
 /** Reads outside the writer. A read sees every commit that was answered before it was asked for. */
 export interface Reader extends Sql {
   /**
-   * Several reads of one moment, whatever is committed meanwhile. Statements are prepared over the
-   * `sql` handed in (`perSession`). Snapshots wait for one another: one inside another never ends.
+   * Runs several reads over one snapshot, whatever is committed meanwhile. Statements are prepared
+   * over the `sql` handed in (`perSession`). Snapshots queue: one taken inside another never ends.
    */
   snapshot<T>(read: (sql: Sql) => Promise<T>): Promise<T>;
 }
 
-/** What is prepared once for each session it is asked for. */
+/** Prepares something once for each session that asks for it. */
 export function perSession<T>(prepare: (sql: Sql) => T): (sql: Sql) => T {
   const prepared = new WeakMap<Sql, T>();
   return (sql) => {
@@ -55,8 +55,8 @@ export function perSession<T>(prepare: (sql: Sql) => T): (sql: Sql) => T {
 }
 
 /**
- * A statement that may look through much of what an account has. It is read as a snapshot is, on a
- * connection that nothing waits for which is answered at once.
+ * A statement that may scan much of an account's data. It runs like a snapshot, on a connection
+ * that no quick statement waits for.
  */
 export function aside<P extends object, Row>(reader: Reader, text: string): {
   get(parameters: P): Promise<Row | undefined>;
@@ -71,8 +71,8 @@ export function aside<P extends object, Row>(reader: Reader, text: string): {
 }
 
 /**
- * A page of a list, newest first, and how long the list is. What is passed over is looked at in the
- * index alone, where that has all that is asked for. `from`: the table, and its alias in the rest.
+ * A page of a list, newest first, and the length of the list. Rows that are skipped are read from
+ * the index alone, where it covers the filter. `from`: the table, with its alias in the rest.
  */
 export function pagesAside<Row>(
   reader: Reader, { select, from, matches }: { select: string; from: string; matches: string },
@@ -89,7 +89,7 @@ export function pagesAside<Row>(
   };
 }
 
-/** What a row holds; null where there is none. */
+/** The record of a row; null where there is no row. */
 export function orNull<Row, T>(row: Row | undefined, fromRow: (row: Row) => T): T | null {
   return row ? fromRow(row) : null;
 }
@@ -111,8 +111,8 @@ export function together<T extends readonly unknown[]>(
 }
 
 /**
- * Goes on with an answer, at once where it is there. For steps that many commands take: an `async`
- * function around each would cost SQLite a tenth of a charge.
+ * Continues with an answer, synchronously where it is there already. For steps that many commands
+ * take: an `async` function around each would cost SQLite a tenth of a charge.
  */
 export function chain<T, Result>(
   asked: Awaitable<T>, next: (answer: T) => Awaitable<Result>,

@@ -45,11 +45,11 @@ import type { PhoneNumbersStorage } from "./phone-numbers/phone-numbers.ts";
 import type { RemovalStore } from "./removals.ts";
 
 export interface Storage {
-  /** Tells this database from every other, also from a copy of it; null: a file of this machine. */
+  /** Distinguishes this database from every other, also from a copy of it; null: a local file. */
   databaseId: string | null;
-  /** What this process owns, it owns as this node; 0: it is none, and owns nothing. */
+  /** The node that owns what this process begins; 0: it has not joined, and owns nothing. */
   nodeId(): number;
-  /** Serves the database from now on, as a node; once, before anything is begun. */
+  /** Registers this process as a node of the database; called once, before anything begins. */
   join(self: NewNode): Promise<number>;
   nodes: NodeStore;
   accounts: AccountStore;
@@ -96,9 +96,9 @@ export interface Storage {
   statements: StatementStore;
   /** Deletes events and journaled calls older than `before`, oldest first; resolves to how many. */
   trimLog(before: Instant, rows: number): Promise<number>;
-  /** Null while commits succeed. Once set, nothing is written any more until a restart. */
+  /** Null while commits succeed. Once set, nothing is written until a restart. */
   failure(): StorageFailure | null;
-  /** The same, and while there is no room, which heals by itself. */
+  /** True while `failure` is set, and while there is no room, which heals by itself. */
   isRefusing(): boolean;
   /** Finishes what was asked, checkpoints, closes. Idempotent. */
   close(): Promise<void>;

@@ -46,9 +46,9 @@ import { writingAs, type Writer } from "./writer.ts";
 type ClosableReader = Reader & { close(): Promise<void> };
 
 /**
- * `close` of the reader waits for reads under way; the writer's for what it was asked. What is
- * written here is written as one node: nobody, until the process joins. `beats`: a way of their own
- * for the signs that this node lives, which wait for nothing else; null: there is but one.
+ * The reader's `close` waits for reads under way, the writer's for commands it has accepted. What
+ * is written here is written as one node: nobody, until the process joins. `beats`: a reader and a
+ * writer for heartbeats alone, which wait for nothing else; null: they share the main ones.
  */
 export function storesOver(
   reader: ClosableReader, everybodys: Writer<AllCommands>, search: SearchIndex, joinedAs = NOBODY,

@@ -1,10 +1,10 @@
-// Work over many accounts: what is due is read, then each account has a command of its own, because
-// a command changes one account. Used by the stores.
+// Work over many accounts: rows that are due are read, then each account gets a command of its own,
+// because a command changes one account. Used by the stores.
 import { LIMITS } from "#core/limits.ts";
 
 /**
- * Runs one command for each account that has rows here, so many accounts at a time; resolves to
- * what they gave, in the order in which the accounts come first.
+ * Runs one command for each account that has rows here, a limited number of accounts at a time;
+ * resolves to their results, in the order in which the accounts first appear.
  */
 export async function perAccount<Row extends { accountId: number }, Result>(
   rows: Iterable<Row>, run: (accountId: number, rows: Row[]) => Promise<Result>,

@@ -1,4 +1,4 @@
-// What was made from templates: reads and commands. Rules: features/templates/templates.ts.
+// Sets of objects made from templates: reads and commands. Rules: features/templates/templates.ts.
 import type { NewSet, TemplateSet, TemplateStore } from "#features/templates/templates.ts";
 import type { TemplateName } from "#features/templates/gallery.ts";
 import { orNull, type Reader, type Sql } from "./sql.ts";

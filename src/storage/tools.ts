@@ -55,7 +55,8 @@ interface CallRow {
 function callFromRow(row: CallRow): ToolCall {
   const result = row.result === null
     ? null : JSON.parse(row.result) as Record<string, unknown>;
-  // What failed says so under `error` (features/tools/invocation.ts), as an endpoint itself may.
+  // A failed call has its error under `error` (features/tools/invocation.ts), as an endpoint's own
+  // answer may.
   const isFailure = row.state === "unsent" || (result !== null && typeof result.error === "string");
   const state = row.state === "sent" || result === null ? "unknown" : isFailure ? "failed" : "answered";
   return { id: row.id, state, result, createdAt: row.created_at, finishedAt: row.finished_at };
@@ -145,7 +146,7 @@ function journalCommands(sql: Sql) {
       const state = sent ? "done" : "unsent";
       await finish.run({ accountId, id, state, result: JSON.stringify(args.result), now });
     },
-    /** Journal rows past the retention; returns how many went. */
+    /** Removes journal rows past the retention; returns how many. */
     "tools.trimCalls": async (args: { accountId: number; ids: number[] }): Promise<number> =>
       (await trim.run(args)).changes,
   };

@@ -1,19 +1,22 @@
 // The port through which every write goes; an engine implements it.
 import type { StorageFailure } from "#core/faults.ts";
 
-/** What a caller gives: `nodeId` comes by itself. */
+/** What a caller passes: `nodeId` is filled in by `writingAs`. */
 type WithoutNode<Args extends object> = Args extends { nodeId: number } ? Omit<Args, "nodeId"> : Args;
 export type ArgsOf<Commands, Name extends keyof Commands> =
   Commands[Name] extends (args: infer Args extends object) => unknown ? WithoutNode<Args> : never;
 export type ResultOf<Commands, Name extends keyof Commands> =
   Commands[Name] extends (args: never) => infer Result ? Awaited<Result> : never;
 
-/** `Commands`: those that may be asked for. One that takes more serves wherever some of them do. */
+/**
+ * `Commands`: those that may be asked for. A writer of more commands serves wherever some of them
+ * are needed.
+ */
 export interface Writer<Commands> {
   /**
    * Runs one command; resolves after its commit is durable. Rejects with what the command threw, or
-   * with StorageFailure when the disk failed, or had no room for what is not PATIENT: then nothing
-   * happened, and after a failure nothing will from here on.
+   * with StorageFailure when the disk failed, or was full and the command is not PATIENT: then
+   * nothing happened, and after a failure nothing more is written.
    */
   write<Name extends keyof Commands>(
     name: Name,
@@ -21,16 +24,16 @@ export interface Writer<Commands> {
   ): Promise<ResultOf<Commands, Name>>;
   /** Null while commits succeed; the reason once the disk has failed. */
   failure(): StorageFailure | null;
-  /** Whether the disk took nothing of what it was last asked to: failed, or without room. */
+  /** Whether the disk refused the last write: it failed, or is full. */
   isRefusing(): boolean;
-  /** Waits for what is queued, checkpoints, closes. Idempotent. */
+  /** Waits for queued commands, checkpoints, closes. Idempotent. */
   close(): Promise<void>;
 }
 
 /** The writer that a store needs for the commands this function makes. */
 export type WriterOf<Make extends (...args: never) => unknown> = Writer<ReturnType<Make>>;
 
-/** Commands that own what they begin, or end what is owned, do so as this node. */
+/** Adds this node's id to commands that own what they begin, or that end what a node owns. */
 export const writingAs = <Commands>(
   nodeId: () => number, writer: Writer<Commands>,
 ): Writer<Commands> => ({
@@ -42,7 +45,7 @@ type MethodsOf<Commands, Feature extends string> = {
   [Name in keyof Commands]: Name extends `${Feature}.${infer Method}` ? Method : never;
 }[keyof Commands];
 
-/** The methods of a store that are nothing but the commands of their names. */
+/** The methods of a store that only pass on to the commands of the same names. */
 export function writes<
   Commands, Feature extends string, Method extends MethodsOf<Commands, Feature>,
 >(writer: Writer<Commands>, feature: Feature, ...methods: Method[]) {

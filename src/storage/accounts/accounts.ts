@@ -74,7 +74,7 @@ function keyFromRow(row: KeyRow): ApiKey {
   };
 }
 
-/** Null: the command line. */
+/** Null: the key was made at the command line. */
 function authorText({ actor: { kind, ...author } }: By): string | null {
   return kind === "system" ? null : JSON.stringify(author);
 }

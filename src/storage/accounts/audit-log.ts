@@ -1,4 +1,5 @@
-// Who did what, in the database: noted by commands inside their own transaction, read by the store.
+// The audit log in the database: written by commands inside their own transaction, read by the
+// store.
 import type {
   Actor, AuditEntry, AuditFilter, AuditNote, AuditStore,
 } from "#features/accounts/audit.ts";
@@ -39,14 +40,14 @@ interface Noted {
   now: Instant;
 }
 
-/** A webhook is called by its host alone: the rest of its URL may have a key in it. */
+/** A webhook is shown by its host only: the rest of its URL may contain a key. */
 export const nameShown = (type: string, name: string): string =>
   (type === "webhook" && URL.canParse(name) ? new URL(name).host : name);
 
 const nameIn = (table: string, column = "name"): string =>
   `SELECT ${column} AS name FROM ${table} WHERE id = @id AND account_id = @accountId`;
 
-/** What things are called, by the action where that has an object of its own, else by its type. */
+/** The queries for objects' names, by action where an action has its own object, else by type. */
 const NAMES: Record<string, string> = {
   api_key: nameIn("api_keys"),
   assistant: nameIn("assistants"),
@@ -68,7 +69,10 @@ const NAMES: Record<string, string> = {
     WHERE d.id = @id AND d.account_id = @accountId`,
 };
 
-/** A number says nothing to people once the thing is gone. Null: no name, or one is noted. */
+/**
+ * Looks up the object's name, because its id means nothing to people once it is gone. Null: it has
+ * no name, or the details have one already.
+ */
 function createNameOf(sql: Sql): (args: Noted) => Promise<string | null> {
   const names = new Map(Object.entries(NAMES).map(([what, text]) =>
     [what, sql.prepare<object, { name: string }>(text)]));
@@ -126,10 +130,10 @@ const FILTER = `account_id = +@accountId
   AND (CAST(@to AS BIGINT) IS NULL OR created_at < @to)
   AND number < +@before`;
 
-/** Behind every entry. */
+/** After every entry. */
 const LAST = Number.MAX_SAFE_INTEGER;
 
-/** Every action of a group where it ends in a dot; else that action alone, all in small letters. */
+/** A LIKE pattern: all actions of a group when it ends in a dot, else that one; in lower case. */
 const patternOf = (action: string): string =>
   action.toLowerCase().replaceAll(/[%_\\]/g, "\\$&") + (action.endsWith(".") ? "%" : "");
 

@@ -1,5 +1,5 @@
-// Balances that run low: the step of the ledger that notices it, the mails of it, and what payments
-// were begun. Rules: features/accounts/money/balance.ts and top-ups.ts.
+// Balances that run low: the ledger's step that notices it, the alert mails, and the payment
+// sessions that were opened. Rules: features/accounts/money/balance.ts and top-ups.ts.
 import {
   crossedAlerts, MAIL_CLAIM_MICROS, nextAlert, type BalanceAlerts, type BalanceStore,
 } from "#features/accounts/money/balance.ts";
@@ -24,7 +24,7 @@ const alertsFromRow = (row: AlertsRow | undefined): BalanceAlerts => ({
 const ALERTS = "SELECT amounts, emails FROM balance_alerts WHERE account_id = @accountId";
 const ARM = "UPDATE accounts SET alert_micros = @alertMicros WHERE id = @accountId";
 
-/** What is claimed for longer than anybody claims was so before the clock was set back. */
+/** A claim that ends later than one made now would end was made before the clock was set back. */
 const IS_FREE = "sent_at IS NULL AND (next_at <= @now OR next_at > @until)";
 
 interface Moved {
@@ -34,7 +34,10 @@ interface Moved {
   now: Instant;
 }
 
-/** Called for entries that reach the armed amount, or put money in: an event for each crossing. */
+/**
+ * Called for entries that reach the armed amount, or put money in: appends an event for each
+ * threshold crossed.
+ */
 export function createBalanceWatch(sql: Sql): (moved: Moved) => Promise<CommittedEvent[]> {
   const read = sql.prepare<object, AlertsRow>(ALERTS);
   const arm = sql.prepare(ARM);

@@ -1,4 +1,4 @@
-// What was spent, counted from the ledger: reads and the command that counts. Rules:
+// Spending, counted from the ledger: the reads, and the command that counts. Rules:
 // features/accounts/money/costs.ts.
 import {
   QUARTER_MICROS, type CostDimension, type CostRow, type CostStore,
@@ -54,7 +54,7 @@ export function costCommands(sql: Sql) {
     ON CONFLICT (account_id, at, kind, channel, assistant_id, campaign_id, model_id) DO UPDATE
     SET micros = costs.micros + excluded.micros, entries = costs.entries + excluded.entries`);
   return {
-    /** False, and nothing, where somebody else has counted on from there. */
+    /** Returns false and writes nothing where another process has counted on from there. */
     "costs.count": async (args: {
       accountId: number; after: number; upTo: number; counted: Counted[];
     }): Promise<boolean> => {
@@ -69,13 +69,13 @@ export function costCommands(sql: Sql) {
 
 const THINGS = { turn: "conversation", call: "call" } as const;
 
-/** `turn:17.3` is of conversation 17, `call:12` of call 12. */
+/** `turn:17.3` belongs to conversation 17, `call:12` to call 12. */
 function thingOf(reference: string): { table: "conversation" | "call"; id: number } | null {
   const [, what, id] = /^(turn|call):(\d{1,15})(?:\.\d+)?$/.exec(reference) ?? [];
   return what === "turn" || what === "call" ? { table: THINGS[what], id: Number(id) } : null;
 }
 
-/** The model an assistant is set to: the one that writes, or the one that speaks. */
+/** The model an assistant is set to use: the text model, or the speech model. */
 function modelOf({ mode, settings }: AssistantRow, isCall: boolean): number {
   const set = JSON.parse(settings) as Record<string, number | null | undefined>;
   if (mode === "pipeline") return set.llm_model_id ?? 0;
@@ -112,7 +112,7 @@ function createReads(sql: Sql) {
 
 type Known = Awaited<ReturnType<ReturnType<typeof createReads>>>;
 
-/** Null: money that came in. */
+/** Null: the entry is money that came in. */
 function countedFrom(entry: EntryRow, { things, assistants }: Known): Counted | null {
   const { kind, reference, amount_micros: amount, created_at: createdAt } = entry;
   const isTaken = kind === "credit";
@@ -188,7 +188,7 @@ export function createCostStore(reader: Reader, writer: WriterOf<typeof costComm
         .filter((one) => one !== null);
       const isCounted = await writer.write(
         "costs.count", { accountId, after, upTo, counted: together(found) });
-      // Whoever came first may have stopped before the newest of these.
+      // When another process was first, it may have stopped before the newest of these entries.
       return !isCounted || entries.length === rows;
     },
     uncounted: async (rows) => (await uncounted.all({ rows })).map(({ id }) => id),

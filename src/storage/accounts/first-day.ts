@@ -1,5 +1,5 @@
-// What an account's first day came to, and the saved views of its lists: reads and commands.
-// Rules: features/accounts/overview/first-steps.ts and saved-views.ts.
+// An account's first steps, and the saved views of its lists: reads and commands. Rules:
+// features/accounts/overview/first-steps.ts and saved-views.ts.
 import type { FirstStepStore, Proof } from "#features/accounts/overview/first-steps.ts";
 import type {
   SavedView, SavedViewStore, SaveViewOutcome, ViewedList,
@@ -35,7 +35,7 @@ export function createFirstStepStore(
   const assistant = reader.prepare<object, ProofRow>(`
     SELECT created_at AS at, name, id, uuid FROM assistants
     WHERE account_id = @accountId AND deleted_at IS NULL ORDER BY id LIMIT 1`);
-  // What an account has never had is looked for in all it has.
+  // While an account has none yet, each of these scans all that the account has.
   const reply = aside<object, ProofRow>(reader, ANSWERED(""));
   const website = aside<object, ProofRow>(reader, ANSWERED("AND c.type = 'widget'"));
   const call = aside<object, ProofRow>(reader, `

@@ -1,19 +1,19 @@
-// The books of a whole store, recomputed from the ledger alone. Called by the command line and
-// where a copy of a database is judged.
+// Audits the books of a whole store from the ledger alone. Called by the command line and when a
+// copy of a database is checked.
 import { auditAccount } from "#features/accounts/money/ledger.ts";
 import type { LedgerReader } from "./ledger.ts";
 
 interface Audit {
   accounts: number;
   entries: number;
-  /** The first of them, and how many more there are. */
+  /** The first problems, and how many more there are. */
   problems: string[];
 }
 
-/** What is wrong once is often wrong with every entry, and nobody reads each. */
+/** One mistake often repeats in every entry, and nobody reads each. */
 export const PROBLEMS_TOLD_MAX = 100;
 
-/** Every account, over one snapshot. */
+/** Audits every account, over one snapshot. */
 export async function auditLedger(ledger: LedgerReader): Promise<Audit> {
   const audit: Audit = { accounts: 0, entries: 0, problems: [] };
   let count = 0;

@@ -1,5 +1,5 @@
-// Money movements as steps other commands take inside their own transaction. Each step keeps
-// Σ ledger = balance, Σ open reservations = reserved, balance − reserved ≥ 0.
+// Money movements as steps that other commands take inside their own transaction. Each step keeps Σ
+// ledger = balance, Σ open reservations = reserved, balance − reserved ≥ 0.
 import { hashEntry, type AccountTotals, type LedgerEntry, type LedgerKind } from "#features/accounts/money/ledger.ts";
 import type { EntryFilter, StatementStore } from "#features/accounts/money/statements.ts";
 import type { Micros } from "#core/money.ts";
@@ -12,7 +12,7 @@ import {
 } from "#storage/sql.ts";
 import { createEnqueue } from "#storage/webhooks/outbox.ts";
 
-/** What an entry goes on from. */
+/** The account columns that the next entry continues from. */
 interface AccountRow {
   balance_micros: number;
   reserved_micros: number;
@@ -21,25 +21,25 @@ interface AccountRow {
   event_sequence: number;
 }
 
-/** What an entry is written to. */
+/** The account columns that writing an entry needs. */
 export interface ChargedRow extends AccountRow {
-  /** The balance at which somebody is notified; null: at none below. */
+  /** An entry that reaches this balance triggers an alert; null: no alert below the balance. */
   alert_micros: number | null;
 }
 
 interface Ledger {
   /**
    * Sets the amount aside and draws `events` account event numbers; false when the free balance is
-   * too low, and then nothing was written. The caller's own row says what is held and why.
+   * too low, and then nothing was written. The caller's own row records what is held and why.
    */
   hold(args: Holding): Awaitable<boolean>;
   /** Gives back what `hold` set aside. */
   unhold(args: { accountId: number; amountMicros: Micros }): Awaitable<unknown>;
-  /** Enters what was set aside by `hold`; the account was read by the caller. */
+  /** Posts what `hold` set aside; the caller has read the account. */
   charge(account: ChargedRow, entry: Entry, paidFor: AppendPaid): Awaitable<Posted>;
-  /** `hold` with a row of its own; false when the free balance is too low. */
+  /** `hold` with a reservation row of its own; false when the free balance is too low. */
   reserve(args: Reservation): Awaitable<boolean>;
-  /** More under a reservation that is open; false when the free balance is too low. */
+  /** Adds to an open reservation; false when the free balance is too low. */
   extend(args: Omit<Reservation, "now">): Awaitable<boolean>;
   /**
    * Turns the reservation into a ledger entry with its `balance_changed` event; null when none is
@@ -48,7 +48,7 @@ interface Ledger {
   post(args: Posting): Awaitable<Posted | null>;
   /** Gives the reserved money back; 0 when none is open under the reference. */
   release(accountId: number, reference: string): Awaitable<Micros>;
-  /** Adds an entry without a reservation. Null when it would leave less than is reserved. */
+  /** Adds an entry without a reservation; null when less than is reserved would be left. */
   enter(args: Entry): Awaitable<Posted | null>;
 }
 
@@ -67,14 +67,14 @@ interface Posting {
   accountId: number;
   reference: string;
   kind: LedgerKind;
-  /** Less than was reserved; the rest is released. Absent: all of it. */
+  /** Less than was reserved; the rest is released. Absent: the whole reservation. */
   amountMicros?: Micros;
   paidFor?: AppendPaid;
   now: Instant;
 }
 /**
- * Appends the event that was paid for, under the account event number and with the ledger number
- * it receives; `balance_changed` has the next.
+ * Appends the event that was paid for, under the account event number and the ledger number it
+ * receives; `balance_changed` has the next event number.
  */
 export type AppendPaid = (
   numbers: { accountSequence: number; ledgerNumber?: number },
@@ -89,7 +89,7 @@ interface Entry {
 interface Posted {
   amountMicros: Micros;
   balanceMicros: Micros;
-  /** What was paid for, where it has an event, `balance_changed`, and each `balance_low`. */
+  /** The event that was paid for, if any, then `balance_changed`, then each `balance_low`. */
   events: CommittedEvent[];
 }
 
@@ -129,12 +129,12 @@ function prepareLedger(sql: Sql) {
 
 type LedgerStatements = ReturnType<typeof prepareLedger>;
 
-/** Adds an entry to the chain and its event to the log; null when money would be missing. */
+/** Adds an entry to the chain and its event to the log; null when the money is not there. */
 function createEntryWriter(sql: Sql, { insertEntry, updateAccount }: LedgerStatements) {
   const append = createEventAppender(sql);
   const enqueue = createEnqueue(sql);
   const watch = createBalanceWatch(sql);
-  /** With what is to be reported of the balance: most entries cost it a look at a row it has. */
+  /** Adds balance alerts; for most entries the check needs only the row already read. */
   const told = (account: ChargedRow, entry: Entry, posted: Posted): Awaitable<Posted> => {
     const { accountId, amountMicros, now } = entry;
     const { balanceMicros, events } = posted;
@@ -253,13 +253,13 @@ const totalsFromRow = (accountId: number, row: AccountRow): AccountTotals => ({
 });
 
 export interface LedgerReader {
-  /** Everything `auditAccount` needs, account by account, all of one moment. */
+  /** Visits everything `auditAccount` needs, account by account, over one snapshot. */
   audit(
     visit: (
       totals: AccountTotals, entries: AsyncIterable<LedgerEntry>, openMicros: Micros,
     ) => Promise<void>,
   ): Promise<void>;
-  /** Entries that name a turn which is not billed, and billed turns without an entry. */
+  /** Entries that name a turn which was not billed, and billed turns without an entry. */
   strayReferences(): Promise<string[]>;
 }
 
@@ -269,9 +269,9 @@ const BILLED_TURNS = `WITH billed AS MATERIALIZED (
   UNION ALL SELECT 'call:' || id, total_cost_micros FROM calls
   UNION ALL SELECT 'number-purchase:' || uuid, price_micros FROM number_purchases
   WHERE state = 'completed')`;
-// EXCEPT sorts both sides. A join with computed references would look through all of them for each
-// entry: SQLite does not reckon with an index of its own being worth it. PostgreSQL would, with a
-// list beside an OR, so calls are asked about on their own.
+// EXCEPT sorts both sides. A join on computed references would scan all of them for each entry,
+// because SQLite's planner does not think an automatic index worthwhile. PostgreSQL would do the
+// same for a list beside an OR, so calls are queried separately.
 const UNBILLED_ENTRIES = `${BILLED_TURNS}
   SELECT reference FROM (
     SELECT reference, -amount_micros FROM ledger
@@ -335,9 +335,9 @@ export function createLedgerReader(reader: Reader): LedgerReader {
 }
 
 const MATCHES = "account_id = @accountId AND (CAST(@kind AS TEXT) IS NULL OR kind = @kind)";
-/** To be counted: by when they were made, in the index alone. */
+/** For counting: filters by creation time, from the index alone. */
 const IN_TIME = `${MATCHES} AND created_at >= @from AND created_at < @to`;
-// In the order of the chain, whatever is asked for: entries are read along the primary key.
+// Entries are read along the primary key, in the order of the chain, whatever the filter.
 const ALONG = `${MATCHES} AND +created_at >= @from AND +created_at < @to`;
 const NAMED = `${ALONG}
   AND (CAST(@reference AS TEXT) IS NULL OR reference = @reference)
@@ -354,9 +354,9 @@ const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFil
   to: to ?? Number.MAX_SAFE_INTEGER,
 });
 
-/** Few at most, found by name: all that a conversation was charged begins with `turn:17.`. */
+/** Few rows at most, found by name: all charges of a conversation begin with `turn:17.`. */
 const OF_THING = `reference >= @least AND reference < @beyond AND +${NAMED}`;
-/** All but messages, which are most. */
+/** All kinds except messages, which are the bulk of the ledger. */
 const OF_KIND = `account_id = @accountId AND kind <> 'message' AND kind = @kind
   AND +created_at >= @from AND +created_at < @to`;
 
@@ -366,7 +366,7 @@ function readsFor({ reference, kind }: EntryFilter): "along" | "named" | "ofKind
 }
 
 const pageReads = (sql: Sql, matches: string, counted = matches) => ({
-  // What is passed over is looked at in the index alone, where it has all that is asked for.
+  // Rows that are skipped are read from the index alone, where it covers the filter.
   list: sql.prepare<object, LedgerRow>(`
     SELECT * FROM ledger WHERE account_id = @accountId AND number IN (
       SELECT number FROM ledger WHERE ${matches}
@@ -396,12 +396,13 @@ export function createStatementStore(reader: Reader): StatementStore {
       const { account, ...reads } = statementReads(sql);
       const { list, count } = reads[readsFor(filter)];
       const parameters = parametersOf(accountId, filter);
-      // All of them are counted already; the commonest request should not do it again.
+      // The account row has the count of all entries; the commonest request should not count them
+      // again.
       const isAll = Object.keys(filter).length === 0;
       const total = isAll
         ? (await account.get({ accountId }))?.ledger_entries ?? 0
         : (await count.one(parameters)).entries;
-      // Entries that are not there would be looked for among all.
+      // A page past the end would scan all entries.
       const items = offset < total ? await list.all({ ...parameters, offset, rows }) : [];
       return { items: items.map(entryFromRow), total };
     }),

@@ -1,4 +1,4 @@
-// An account's figures by day, read as snapshots are. Every query is of a range of one account's
+// An account's figures by day, read over a snapshot. Every query reads a range of one account's
 // time index, so that it costs what happened in the range and no more.
 import type {
   DayFigures, OverviewScope, OverviewStore, Spend, TurnTimes,
@@ -30,12 +30,15 @@ interface MessageRow {
 
 const IN_RANGE = "account_id = @accountId AND created_at >= @from AND created_at < @to";
 
-/** What is no message's, call's or number's is other people's doing; put in, it is no spend. */
+/**
+ * Spending by kind of ledger entry. Any other entry was made by a person: what it takes out is
+ * other spending, what it puts in is none.
+ */
 const MEMBERS: Record<string, keyof Spend> = {
   message: "messages", call: "calls", number: "numbers",
 };
 
-/** `which`: of all assistants, or of one. */
+/** `which`: a condition that limits the figures to one assistant; empty: all assistants. */
 const figureReads = (sql: Sql, which: string) => ({
   conversations: sql.prepare<object, ConversationsRow>(`
     SELECT count(*) AS conversations, coalesce(sum(message_count), 0) AS messages,

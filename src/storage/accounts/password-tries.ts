@@ -1,14 +1,14 @@
-// Passwords tried lately, counted for all nodes and over restarts. Rules:
+// Recent password tries, counted for all nodes and across restarts. Rules:
 // features/accounts/people/sign-in.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { PasswordTry } from "#features/accounts/people/users.ts";
 import type { Sql } from "#storage/sql.ts";
 
-/** Rows that count no more, deleted with each try: more than come. */
+/** Expired rows deleted with each try: more than one try adds. */
 const FORGET_ROWS = 20;
 
 export function passwordTryCommands(sql: Sql) {
-  // The try that has to leave the window before one more fits.
+  // The try that has to leave the window before one more is allowed.
   const blocking = sql.prepare<object, { tried_at: number }>(`
     SELECT tried_at FROM password_tries
     WHERE who_hash = @whoHash AND tried_at > @since AND tried_at <= @latest ORDER BY tried_at DESC
@@ -21,7 +21,7 @@ export function passwordTryCommands(sql: Sql) {
   return {
     "users.tryPassword": async ({ counted, windowMicros, now }: PasswordTry): Promise<number> => {
       const since = now - windowMicros;
-      // What is later than clocks may be off is from before one was set back.
+      // A try further ahead than clocks may drift dates from before a clock was set back.
       const latest = now + LIMITS.clockOffMsMax * 1000;
       await forget.run({ since, rows: FORGET_ROWS });
       let waitMicros = 0;

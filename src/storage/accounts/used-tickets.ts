@@ -1,10 +1,10 @@
-// Tickets that were redeemed, where several nodes take one another's. The port is in
+// Redeemed tickets, for nodes that accept one another's. The port is in
 // features/accounts/people/tickets.ts.
 import type { UsedTicket, UsedTickets } from "#features/accounts/people/tickets.ts";
 import type { Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
-/** Rows that have had their time, deleted with each new one: more than come. */
+/** Expired rows deleted with each new one: more than are added. */
 const FORGET_ROWS = 20;
 
 export function ticketCommands(sql: Sql) {

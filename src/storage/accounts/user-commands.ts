@@ -1,5 +1,5 @@
-// The commands of members: who is one, in which role, by which invitation, signed in how. Whether a
-// manager may is looked up inside the transaction, so that nobody acts with rights of before.
+// The commands for members: joining, roles, invitations, sessions. A manager's right is checked
+// inside the transaction, so that nobody acts on a role they no longer have.
 import type { By } from "#features/accounts/audit.ts";
 import { mayManage, type Role } from "#features/accounts/people/roles.ts";
 import {
@@ -13,7 +13,7 @@ import {
   byUser, INVITATION, invitationFromRow, USER, userFromRow, type InvitationRow, type UserRow,
 } from "./users.ts";
 
-/** Open at a time for one member: the oldest end first. */
+/** Sessions open at a time for one member; beyond that the oldest ends. */
 const SESSIONS_MAX = 20;
 
 type ArgsOf<Name extends keyof UserStore> = Parameters<UserStore[Name]>[0];
@@ -32,7 +32,7 @@ export function userCommands(sql: Sql) {
   };
 }
 
-/** What all of them ask and do. */
+/** The statements and checks that all of these commands share. */
 function createMembers(sql: Sql) {
   const find = sql.prepare<object, UserRow>(`
     SELECT ${USER} FROM users
@@ -58,7 +58,7 @@ function createMembers(sql: Sql) {
     },
     isLastOwner: async ({ accountId, role }: Pick<User, "accountId" | "role">): Promise<boolean> =>
       role === "owner" && (await owners.one({ accountId })).owners <= 1,
-    /** As the role is now. */
+    /** Judged by the manager's role at this moment. */
     mayManage: async (
       accountId: number, { userId, role }: Manager, ...roles: Role[]
     ): Promise<boolean> => {
@@ -88,7 +88,7 @@ function changeCommands(sql: Sql, members: Members) {
   const remove = sql.prepare(`
     UPDATE users SET removed_at = @now, password_hash = NULL
     WHERE id = @userId AND account_id = @accountId`);
-  // Links for a new password were made for the role of then; so were those the member handed out.
+  // Password links were made for the old role; so were the links that the member handed out.
   const forget = sql.prepare(`
     UPDATE invitations SET closed_at = @now
     WHERE account_id = @accountId AND closed_at IS NULL
@@ -135,7 +135,7 @@ function changeCommands(sql: Sql, members: Members) {
   };
 }
 
-/** Ends the member's sessions with the password they were opened with, and links for another. */
+/** Ends the sessions opened with the member's old password, and cancels open password links. */
 function createSetPassword(sql: Sql, members: Members) {
   const setPassword = sql.prepare(`
     UPDATE users SET password_hash = @passwordHash

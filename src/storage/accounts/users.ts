@@ -74,7 +74,7 @@ const sessionFromRow = (row: SessionRow): UserSession => ({
   expiresAt: row.expires_at,
 });
 
-/** A member as who did something. */
+/** The audit log's author for a member. */
 export const byUser = (
   { id, name }: { id: number; name: string }, address: string,
 ): By => ({ actor: { kind: "user", id: `user:${id}`, name }, address });

@@ -1,5 +1,5 @@
-// Assistants in SQLite: commands for the writer, reads for the main thread. The knowledgebase is a
-// column and not in the JSON, because the database counts and clears it.
+// Assistants in the database: commands for the writer, reads for the main thread. The knowledgebase
+// is a column and not part of the JSON, because the database counts and clears it.
 import type {
   Assistant, AssistantChange, AssistantColumns, AssistantStore, CreateOutcome, NewAssistant,
   OriginLists, UpdateOutcome,
@@ -57,7 +57,7 @@ function settingColumns(settings: AssistantSettings) {
   return { knowledgebaseId, settings: JSON.stringify(stored) };
 }
 
-/** Finds references that were deleted, or taken by another assistant, since they were judged. */
+/** Finds references that were deleted, or taken by another assistant, since they were validated. */
 function createReferenceCheck(sql: Sql) {
   const folder = sql.prepare<object, Exists>(
     "SELECT 1 FROM folders WHERE id = @id AND account_id = @accountId");
@@ -86,7 +86,7 @@ function createReferenceCheck(sql: Sql) {
   };
 }
 
-/** Puts `updated_at` forward even where the clock stands still. */
+/** Moves `updated_at` forward even when the clock has not advanced. */
 export const TOUCHED = "CASE WHEN updated_at >= @now THEN updated_at + 1 ELSE @now END";
 
 function createLabelLinks(sql: Sql) {
@@ -172,8 +172,8 @@ export function assistantCommands(sql: Sql) {
 }
 
 /**
- * For commands of other features, inside their own transaction: takes what they are about to
- * delete away from every assistant of the account, deleted ones included.
+ * Step for other features' commands, inside their own transaction: detaches what they are about to
+ * delete from every assistant of the account, deleted ones included.
  */
 export function createDetacher(sql: Sql) {
   const knowledgebase = sql.prepare(`
@@ -208,7 +208,7 @@ export function createDetacher(sql: Sql) {
         });
       }
     },
-    /** Reads every assistant of the account; deleting a tool is rare. */
+    /** Reads every assistant of the account, since deleting a tool is rare. */
     tool: async (accountId: number, id: number, now: Instant): Promise<void> => {
       for (const row of await all.all({ accountId })) {
         const stored = JSON.parse(row.settings) as AssistantSettings;
@@ -227,7 +227,7 @@ const ASSISTANTS_KEPT_MAX = 2000;
 type Version = Pick<AssistantRow, "id" | "account_id" | "updated_at">;
 
 /**
- * Assistants as they were read, good for as long as `updated_at` stays what it was: every chat
+ * A cache of assistants, each valid for as long as its `updated_at` stays the same: every chat
  * message looks one up, and parsing its settings costs more than everything else.
  */
 function createMemo(read: (version: Version) => Promise<Assistant | null>) {
@@ -263,7 +263,7 @@ function createOriginReader(reader: Reader): () => Promise<OriginLists> {
       const page: { id: number; settings: string }[] =
         await naming.all({ own, after, rows: ORIGIN_PAGE_ROWS });
       for (const { settings } of page) {
-        // What looked like the setting may be a value of the same name elsewhere.
+        // The text that matched may be a value of the same name elsewhere in the settings.
         const { allowed_origins: list } = JSON.parse(settings) as Partial<AssistantSettings>;
         for (const origin of list ?? []) origins.add(origin);
         if (!list) someUseDefault = true;

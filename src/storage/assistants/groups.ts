@@ -1,5 +1,5 @@
-// Folders and labels in SQLite. The two tables have one shape, so their statements are written once
-// with the table's name put in from the constants below; nothing else is ever put in.
+// Folders and labels in the database. The two tables have one shape, so their statements are
+// written once, with the table's name interpolated from the constants below; nothing else ever is.
 import type {
   Color, Group, GroupChanges, GroupOutcome, GroupStore,
 } from "#features/assistants/groups.ts";
@@ -18,7 +18,7 @@ interface GroupRow {
 
 interface Kind {
   table: "folders" | "labels";
-  /** How many assistants the group `g` has. */
+  /** A subquery that counts the assistants of group `g`. */
   count: string;
 }
 
@@ -56,7 +56,7 @@ function createWrites(sql: Sql, kind: Kind) {
   const insert = sql.prepare<object, { id: number }>(`
     INSERT INTO ${table} (id, account_id, name, color) VALUES (@id, @accountId, @name, @color)
     RETURNING id`);
-  // Drawn, because SQLite gives the number of the newest that was deleted to the next one.
+  // Ids are drawn from `last_ids`, because SQLite would give a deleted newest row's id to the next.
   const draw = sql.prepare<object, { id: number }>(
     "UPDATE last_ids SET id = id + 1 WHERE name = @table RETURNING id");
   const change = sql.prepare(`

@@ -16,7 +16,7 @@ import { perAccount } from "#storage/sweeps.ts";
 import type { callCommands } from "./commands.ts";
 import { writes, type WriterOf } from "#storage/writer.ts";
 
-/** All of it is in the index by account. */
+/** The index by account covers all of these columns. */
 const MATCHES = `c.account_id = @accountId
   AND (CAST(@status AS TEXT) IS NULL OR c.status = @status)
   AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
@@ -25,7 +25,7 @@ const MATCHES = `c.account_id = @accountId
   AND (CAST(@campaignId AS BIGINT) IS NULL OR c.campaign_id = @campaignId)
   AND (CAST(@from AS BIGINT) IS NULL OR c.created_at >= @from)
   AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)`;
-/** `OFFSET 0`: PostgreSQL looks at each call's entries then, and not at everybody's at once. */
+/** `OFFSET 0` makes PostgreSQL search the entries of each call, and not everybody's at once. */
 const FOUND = `${MATCHES}
   AND c.id >= (SELECT coalesce(min(n.id), 0) FROM (
     SELECT id FROM calls WHERE account_id = @accountId ORDER BY id DESC LIMIT (@searched + 0)
@@ -127,7 +127,7 @@ export function createCallStore(reader: Reader, writer: WriterOf<typeof callComm
   };
 }
 
-/** Whoever ended a call a moment ago is about to finish it. */
+/** A call that ended less than this ago is about to be finished by the node that ended it. */
 const SETTLING_MICROS = LIMITS.diskRetryMs * 1000;
 
 interface RecordedRow { recording_file: string; transfers: string }

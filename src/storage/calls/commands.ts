@@ -47,14 +47,14 @@ function createChange(sql: Sql, rows: CallRows) {
     const call = await rows.findOwn(args);
     if (!call) return [];
     if (answeredBy !== undefined && call.status === to && answeredBy !== call.answeredBy) {
-      // Found out while they talk: no change of state, but one that watchers see.
+      // Learned during the call: the status stays, but watchers are notified.
       await setAnsweredBy.run({ callId, answeredBy });
       return [await rows.publish(call, {
         type: "call_status_changed", call_id: callId, status: to, previous_status: to,
         answered_by: answeredBy, end_reason: null, at: isoMicros(now),
       }, now)];
     }
-    // A call that talks ends by `end`, which settles what it costs.
+    // A call in progress is ended by `end`, which settles its cost.
     if (!mayChange(call.status, to) || call.status === "in-progress" || call.status === "ended") {
       return [];
     }

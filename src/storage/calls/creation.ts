@@ -1,4 +1,4 @@
-// How a call begins: within what its account may spend, dial and run at a time.
+// The creation of a call, within the account's limits on spending, dialling and parallel calls.
 import type {
   AskedNewCall, Call, CreateCallOutcome, NewCall,
 } from "#features/calls/records/records.ts";
@@ -15,7 +15,7 @@ export const createCallBegin = (
   sql: Sql,
 ): (args: AsNode<NewCall>) => Promise<CreateCallOutcome> => createCreate(sql, createCallRows(sql));
 
-/** Asked for again under its key, a call is the one there is. */
+/** A call asked for again under its idempotency key is the one created before. */
 export function createOnce(sql: Sql, rows: CallRows) {
   const create = createCreate(sql, rows);
   const known = sql.prepare<object, { id: number }>(
@@ -65,7 +65,7 @@ function createCreate(
     }
     const freeMicros = (await free.get({ accountId }))?.micros ?? 0;
     if (freeMicros < args.reserveMinMicros) return { kind: "balance_too_low" };
-    // Last: only a call that begins is counted.
+    // Checked last, so that only calls which begin count towards the rate.
     const until = isOutbound ? await takeTurn(accountId, dialling.perMinute, now) : null;
     if (until !== null) return { kind: "too_fast", until };
     const reservedMicros = Math.min(args.reserveMaxMicros, freeMicros);

@@ -1,5 +1,5 @@
-// Deletes calls with what was said in them: one, or many at once, each noted in the audit log. What
-// they cost stays in the ledger.
+// Deletes calls with everything said in them: one, or many at once, each noted in the audit log.
+// Their cost stays in the ledger.
 import type { CallStore, DeletedCalls } from "#features/calls/records/records.ts";
 import { isFinal } from "#features/calls/records/status.ts";
 import { placesOf, recordingsOf } from "#features/calls/records/transfers.ts";
@@ -17,11 +17,11 @@ export function callDeletionCommands(sql: Sql, rows: CallRows) {
 }
 
 function createDelete(sql: Sql, rows: CallRows) {
-  // The account's numbering must have no holes: events it received stay, what they said goes.
+  // The account's event numbers must have no gaps: its events stay, their contents go.
   const blankEvents = sql.prepare(`
     UPDATE events SET call_id = NULL, sequence = 0, type = 'call_deleted', data = @data
     WHERE call_id = @callId`);
-  // What is not sent by now is not sent any more: it says what is to be forgotten.
+  // Deliveries not sent yet are dropped: they contain what is to be forgotten.
   const removeDeliveries = sql.prepare(
     "DELETE FROM webhook_deliveries WHERE call_id = @callId AND +account_id = @accountId");
   const emptyToolCalls = sql.prepare(`
@@ -37,7 +37,7 @@ function createDelete(sql: Sql, rows: CallRows) {
     const data = { type: "call_deleted", call_id: callId } as const;
     await blankEvents.run({ callId, data: JSON.stringify(data) });
     await removeDeliveries.run({ accountId, callId });
-    // Scopes of its turns are `call:17.1`, `call:17.2` …; a slash comes after the dot.
+    // The scopes of its turns are `call:17.1`, `call:17.2` …; a slash sorts right after the dot.
     await emptyToolCalls.run({ accountId, first: `call:${callId}.`, end: `call:${callId}/` });
     const event = await append(accountId, data, now);
     await remove.run({ callId });

@@ -1,5 +1,5 @@
-// Commands of the desk at a call: who has it, and what a colleague whispered to its assistant. What
-// may follow what is in features/conversations/desk/desk.ts.
+// The desk's commands for a call: who holds it, and what a colleague whispered to its assistant.
+// The allowed changes are in features/conversations/desk/desk.ts.
 import type { Call, CallDeskOutcome, CallStore } from "#features/calls/records/records.ts";
 import { changeDesk, type Desk, type DeskMove } from "#features/conversations/desk/desk.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
@@ -20,7 +20,7 @@ interface DeskStep {
 
 export type MoveCallDesk = ReturnType<typeof createCallDeskMove>;
 
-/** One legal change with its event, as a step of another command. */
+/** One allowed change with its event, as a step of another command. */
 export function createCallDeskMove(sql: Sql, rows: Pick<CallRows, "publish">) {
   const update = sql.prepare(`
     UPDATE calls SET desk = @desk, desk_holder = @holderId, desk_holder_name = @holderName,

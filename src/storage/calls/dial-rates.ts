@@ -1,10 +1,10 @@
-// How many of its calls a minute an account has dialled: a step of the command that begins a call.
-// The bucket itself is in phone-numbers/dial-guard.ts.
+// The limit on calls an account dials per minute: a step of the command that begins a call. The
+// bucket itself is in phone-numbers/dial-guard.ts.
 import type { Instant } from "#core/system.ts";
 import { dialTurn } from "#features/phone-numbers/dial-guard.ts";
 import type { Sql } from "#storage/sql.ts";
 
-/** Takes one call from the bucket and returns null; else when there will be one to take. */
+/** Takes one call from the bucket and returns null, or returns when the next one is available. */
 export function createDialRates(sql: Sql) {
   const read = sql.prepare<object, { spent_until: number }>(
     "SELECT spent_until FROM dial_rates WHERE account_id = @accountId");

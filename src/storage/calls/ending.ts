@@ -1,5 +1,5 @@
-// The end of a talk: what it costs is posted in the transaction that ends it, once, and never more
-// than was set aside.
+// The end of a talk: its cost is posted in the transaction that ends it, once, and never exceeds
+// the reservation.
 import type { Charge } from "#features/calls/records/failures.ts";
 import type { CallStore } from "#features/calls/records/records.ts";
 import {
@@ -15,7 +15,7 @@ import { publishStep } from "./transfers.ts";
 
 const SECOND = 1_000_000;
 
-/** What the account owes for one leg, by how the call ended. */
+/** What the account owes for one leg, given how the call ended. */
 function owedOf(
   charge: Charge,
   { lastedMicros, seconds, perMinute }: {
@@ -30,7 +30,7 @@ function owedOf(
 
 export type EndCall = ReturnType<typeof createEnd>;
 
-/** Each leg to a colleague that was answered is billed like a call that was placed. */
+/** Each answered leg to a colleague is billed like a call that was placed. */
 const owedForLegs = (charge: Charge, transfers: readonly Transfer[], perMinute: Micros): Micros =>
   transfers.reduce((sum, one) => {
     const { leg, finishedAt } = one;
@@ -83,7 +83,7 @@ export function createEnd(sql: Sql, rows: CallRows, moveDesk: MoveCallDesk) {
       hasRecording: args.hasRecording ? 1 : 0,
     });
     const to = finalStatus === "failed" ? "failed" : "ended";
-    // Nobody has a call that is over.
+    // A call that is over has no holder.
     const left = await moveDesk(call, {
       move: "end", by: { role: "rule" }, reason: "ended", holder: null, now,
     });

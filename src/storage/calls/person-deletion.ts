@@ -1,4 +1,4 @@
-// Finds all that is kept of one person, and deletes it by the commands that delete one of each.
+// Finds all data about one person, and deletes it through the commands that delete single records.
 import type { PersonCounts, PersonStore } from "#features/calls/records/person-data.ts";
 import { isE164 } from "#core/values.ts";
 import { createNoteAudit } from "#storage/accounts/audit-log.ts";
@@ -113,7 +113,7 @@ export function personCommands(sql: Sql, commands: Commands) {
         deleted.busy += last.busy.length;
         events.push(...last.events);
       }
-      // Not whose it was: that is what was asked to be forgotten.
+      // The note leaves out whose data it was: that is what was to be forgotten.
       await note({
         accountId, now,
         note: {

@@ -1,4 +1,4 @@
-// Calls and what was said in them as rows, and as the records they stand for.
+// Rows of calls and transcript entries, and the records made from them.
 import { CALL_STATUSES, isFinal, isLive, type CallStatus } from "#features/calls/records/status.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import type {
@@ -101,7 +101,7 @@ export function callFromRow(row: CallRow): Call {
   };
 }
 
-/** An operator stands on the assistant's side, with a name. */
+/** An operator speaks on the assistant's side, but has a name. */
 export const speakerFromRow = (
   { speaker, author }: { speaker: "assistant" | "customer"; author: string | null },
 ): Pick<TranscriptEntry, "speaker" | "author"> => author === null
@@ -125,5 +125,5 @@ const isAmong = (wanted: (status: CallStatus) => boolean): string =>
   `status IN (${CALL_STATUSES.filter(wanted).map((status) => `'${status}'`).join(", ")})`;
 export const IS_LIVE = isAmong(isLive);
 export const IS_FINAL = isAmong(isFinal);
-/** Live, or the work after the call is still to be done. */
+/** Live, or with work after the call still to be done. */
 export const IS_UNFINISHED = isAmong((status) => !isFinal(status));

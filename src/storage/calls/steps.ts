@@ -1,5 +1,5 @@
-// Steps that several commands of a call take: reading its row, changing its state, and the events
-// that are published with both.
+// Steps shared by several commands of a call: reading its row, changing its state, and publishing
+// the events of both.
 import type { AnsweredBy, Call, EndReason } from "#features/calls/records/records.ts";
 import { isFinal, type CallStatus } from "#features/calls/records/status.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
@@ -19,7 +19,7 @@ const BILLED_SECONDS_MIN = 30;
 
 export const reference = (callId: number): string => `call:${callId}`;
 
-/** The price of so many seconds of talk, rounded up to the micro-dollar. */
+/** The price of this many seconds of talk, rounded up to the micro-dollar. */
 export const talkCost = (seconds: number, pricePerMinute: Micros): Micros =>
   Math.ceil((Math.max(seconds, BILLED_SECONDS_MIN) * pricePerMinute) / 60);
 
@@ -42,10 +42,10 @@ function createCallReads(sql: Sql) {
   return {
     find: async (ref: CallRef): Promise<Call | null> =>
       orNull(await find.get(ref), callFromRow),
-    /** Null: the account has none, or it is another node's by now. */
+    /** Null: the account has no such call, or another node owns it by now. */
     findOwn: async (ref: OwnCall): Promise<Call | null> =>
       orNull(await findOwn.get(ref), callFromRow),
-    /** The call is there: the command has found or created it. */
+    /** The call exists: the command has found or created it. */
     known: async (ref: CallRef): Promise<Call> => callFromRow(await find.one(ref)),
   };
 }
@@ -80,7 +80,10 @@ export function createCallRows(sql: Sql) {
     findOwn,
     known,
     publish,
-    /** One row of the table of states, published as an event. The caller has asked `mayChange`. */
+    /**
+     * Makes one transition of the state table and publishes its event; the caller has checked
+     * `mayChange`.
+     */
     change: async (call: Call, args: {
       to: CallStatus; answeredBy: AnsweredBy | null; reason: EndReason | null;
       failureReason: string | null; now: Instant;
@@ -98,7 +101,7 @@ export function createCallRows(sql: Sql) {
         at: isoMicros(now),
       }, now);
     },
-    /** The last event of every call. */
+    /** Publishes `call_ended`, the last event of every call. */
     publishEnded: async (ref: CallRef, now: Instant): Promise<CommittedEvent> => {
       const call = await known(ref);
       return publish(call, {

@@ -1,5 +1,5 @@
-// The commands by which sweeps over all calls change those of one account: the beat of calls in
-// progress, what a restart closes, recordings past their time.
+// The commands that sweeps over all calls run for one account: heartbeats of calls in progress,
+// calls closed by a restart, recordings past their retention.
 import { failureOf } from "#features/calls/records/failures.ts";
 import type { CallStatus } from "#features/calls/records/status.ts";
 import { placesOf } from "#features/calls/records/transfers.ts";

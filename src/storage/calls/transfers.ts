@@ -1,5 +1,5 @@
-// Commands that keep a call's transfers as they are tried; the end of the call settles them. A warm
-// one sets aside what its leg may cost under the reservation of its call, which posts both.
+// Commands that record a call's transfers as they are tried; the end of the call settles them. A
+// warm transfer adds the possible cost of its leg to the call's reservation, which pays for both.
 import type {
   BeginTransfer, BeginTransferOutcome, Call, CallStore,
 } from "#features/calls/records/records.ts";
@@ -47,7 +47,7 @@ export function callTransferCommands(sql: Sql, rows: CallRows) {
 const prepareTransfers = (sql: Sql) =>
   sql.prepare("UPDATE calls SET transfers = @transfers WHERE id = @callId");
 
-/** The step a warm transfer is at, as a numbered event of its call. */
+/** Publishes the current step of a warm transfer as a numbered event of its call. */
 export const publishStep = (
   rows: Pick<CallRows, "publish">, call: Call, number: number, transfer: Transfer, now: Instant,
 ): Promise<CommittedEvent> =>
@@ -96,7 +96,7 @@ function createBegin(sql: Sql, rows: CallRows) {
   };
 }
 
-/** A leg is recorded where its call is, and gone with it. */
+/** A leg's recording is kept beside the call's, and deleted with it. */
 const nextLegFile = ({ recordingFile, transfers }: Call): string | null =>
   (recordingFile === null
     ? null : legFile(recordingFile, transfers.filter(({ leg }) => leg).length + 1));
@@ -124,8 +124,9 @@ function createWhyNot(sql: Sql) {
 }
 
 /**
- * Sets aside what both legs cost for so long, or what is free; says how many seconds that lasts,
- * and how long from its answer the call does when nobody takes it. Null: not even the shortest.
+ * Reserves the cost of both legs for `secondsMax`, or what is free. Returns how many seconds that
+ * lasts, and how long after its answer the call can last if nobody takes it. Null: too little
+ * money.
  */
 function createReserve(sql: Sql, { ledger }: CallRows) {
   const money = sql.prepare<object, { price: Micros; reserved: Micros; free: Micros }>(`
@@ -147,7 +148,7 @@ function createReserve(sql: Sql, { ledger }: CallRows) {
     const costOf = (seconds: number): Micros =>
       owed + talkCost(talkedS + seconds, price) + talkCost(seconds, price);
     const amountMicros = Math.max(0, Math.min(costOf(secondsMax) - reserved, free));
-    // Both legs go on at the same price; each is rounded up by itself.
+    // Both legs are billed at the same price; each is rounded up separately.
     const lasts = Math.floor((((reserved + amountMicros - owed - 2) * 60) / price - talkedS) / 2);
     const seconds = Math.min(secondsMax, lasts);
     if (seconds < BRIEFING_S_MIN) return null;
@@ -160,9 +161,9 @@ function createReserve(sql: Sql, { ledger }: CallRows) {
 }
 
 const FOREVER_S = 1_000_000;
-/** A colleague who does not take the call is spoken to for less. */
+/** The briefing of a colleague who does not take the call is assumed to last no longer. */
 const UNTAKEN_S_MAX = 300;
-/** Less is no time to pick up and be asked; it is the shortest that is billed, too. */
+/** Less leaves no time to pick up and be asked; it is also the shortest time that is billed. */
 const BRIEFING_S_MIN = 30;
 
 const legCost = (transfer: Transfer, price: Micros): Micros =>

@@ -1,4 +1,4 @@
-// Campaigns in SQLite: reads on the main thread. The commands are in commands.ts.
+// Campaigns in the database: reads on the main thread. The commands are in commands.ts.
 import type { Campaign, CampaignStatus, CampaignStore } from "#features/campaigns/campaigns.ts";
 import type { CampaignReason } from "#events/events.ts";
 import type { LeadStatus } from "#features/leads/leads.ts";

@@ -1,6 +1,6 @@
 // The commands of campaigns. `claim` and `settle` are the two halves of every attempt: one takes a
-// lead out of the queue together with the record of its call, the other puts it where the end of
-// that call means it to be. Each is one transaction, so a crash finds a lead in one place.
+// lead out of the queue and creates its call, the other places the lead according to how that call
+// ended. Each is one transaction, so after a crash a lead is in exactly one place.
 import { isFinal } from "#features/calls/records/status.ts";
 import type { Call } from "#features/calls/records/records.ts";
 import type {
@@ -51,14 +51,14 @@ export function campaignCommands(sql: Sql) {
   };
 }
 
-/** Why a campaign changes, who wants that, in whose words. */
+/** Why a campaign changes, who changed it, and their comment. */
 interface Cause {
   reason: CampaignReason;
   by?: string | null;
   note?: string | null;
 }
 
-/** Steps more than one command takes. */
+/** Steps shared by several commands. */
 function createCampaignRows(sql: Sql) {
   const append = createAccountAppender(sql);
   const find = sql.prepare<object, CampaignRow>(
@@ -87,7 +87,7 @@ function createCampaignRows(sql: Sql) {
       { accountId, campaignId }: { accountId: number; campaignId: number },
     ): Promise<Campaign | null> =>
       orNull(await find.get({ accountId, campaignId }), campaignFromRow),
-    /** Also closes the breaker. */
+    /** Changes the status; also closes the circuit breaker. */
     change: async (
       campaign: Campaign, status: CampaignStatus, cause: Cause, now: Instant,
     ): Promise<CommittedEvent> => {
@@ -176,7 +176,7 @@ function createStart(sql: Sql, rows: CampaignRows) {
   };
 }
 
-/** Whether anybody is in the queue or being called. */
+/** Whether any lead is queued or being called. */
 function createWorkCheck(sql: Sql) {
   const queued = sql.prepare<object, Exists>(`
     SELECT 1 FROM leads WHERE campaign_id = @campaignId AND next_try_at IS NOT NULL LIMIT 1`);
@@ -189,12 +189,12 @@ function createWorkCheck(sql: Sql) {
 
 function createRemove(sql: Sql, rows: CampaignRows) {
   const forget = createForgetLeads(sql);
-  // Their contacts go with them.
+  // Their secondary contacts are deleted with them.
   const some = sql.prepare<object, { id: number }>(`
     SELECT id FROM leads WHERE campaign_id = +@campaignId AND main_id IS NULL
     ORDER BY id LIMIT (@rows + 0)`);
   const removeLeads = sql.prepare(`DELETE FROM leads WHERE ${sql.dialect.among("id", "@leadIds")}`);
-  // Calls under way go on as calls of no campaign.
+  // Calls in progress continue without a campaign.
   const remove = sql.prepare("DELETE FROM campaigns WHERE id = @campaignId");
   return async (
     { accountId, campaignId, rows: most, now }: Args<"remove">,
@@ -213,7 +213,10 @@ function createRemove(sql: Sql, rows: CampaignRows) {
   };
 }
 
-/** The lead whose turn it is, or when somebody's will be. Zones are few, leads are many. */
+/**
+ * The first lead in the queue among the time zones that may be called now, due or not. It goes zone
+ * by zone: zones are few, leads are many.
+ */
 function createNextLead(sql: Sql) {
   const nextZone = sql.prepare<object, { zone: string | null }>(`
     SELECT min(timezone) AS zone FROM leads
@@ -255,7 +258,7 @@ function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
   ): Promise<ClaimOutcome> => {
     const campaign = await rows.read({ accountId, campaignId });
     if (campaign?.status !== "in-progress") return over();
-    // It was changed since it was read.
+    // The campaign was changed after it was read.
     if (campaign.assistantId !== assistant.id) return { kind: "again", events: [] };
     const { callsMade } = campaign;
     const until = pauseAt(campaign, now);
@@ -287,7 +290,7 @@ function createClaim(sql: Sql, rows: CampaignRows, leads: LeadRows) {
       case "too_fast":
         return { kind: "idle", until: begun.until };
       case "barred": {
-        // It waits for the operator, and those behind it do not wait for it.
+        // The lead waits until the operator lifts the bar; the leads behind it do not wait for it.
         const nextTryAt = now + LIMITS.barredLeadMs * 1000;
         const put = await leads.change(lead, { status: "rescheduled", nextTryAt }, now);
         return { kind: "again", events: [put] };
@@ -311,7 +314,7 @@ function createSettle(sql: Sql, rows: CampaignRows, leads: LeadRows) {
   const addFigures = createFigureAdder(sql);
   const setBreaker = sql.prepare(`
     UPDATE campaigns SET failures = @failures, paused_until = @pausedUntil WHERE id = @campaignId`);
-  /** What the call says about the carrier. */
+  /** Updates the circuit breaker by what the call says about the carrier. */
   const judge = async (
     campaign: Campaign, call: Call | null, now: Instant,
   ): Promise<CommittedEvent[]> => {

@@ -1,6 +1,6 @@
-// What campaigns have come to. Each settled call is added to the figures of its quarter of an hour
-// in the transaction that settles it, so that to read them costs the same after a million calls.
-// Also the leads that are called once more. Used by campaigns.ts and commands.ts.
+// Campaign figures. Each settled call is added to the figures of its quarter of an hour in the
+// transaction that settles it, so that reading them costs the same after a million calls. Also the
+// leads that are called once more. Used by campaigns.ts and commands.ts.
 import type { Call } from "#features/calls/records/records.ts";
 import type { Campaign, CampaignStore } from "#features/campaigns/campaigns.ts";
 import {
@@ -13,7 +13,7 @@ import { STATES } from "#storage/leads/views.ts";
 import { leadFromRow, type LeadRow } from "#storage/leads/leads.ts";
 import { aside, type Reader, type Sql } from "#storage/sql.ts";
 
-/** More than a campaign may call at a time. */
+/** More calls than a campaign may have at a time. */
 const CALLING_MAX = 50;
 
 const COUNTS = [
@@ -56,7 +56,7 @@ interface CalledRow extends Omit<Called, "variables"> {
 }
 
 export function createZoneReads(reader: Reader): CampaignStore["zones"] {
-  // Zones are few, leads are many: from each zone in the queue to the next.
+  // Steps from each zone in the queue to the next: zones are few, leads are many.
   const zones = reader.prepare<object, { zone: string }>(`
     WITH RECURSIVE queued (zone) AS (
       SELECT min(timezone) FROM leads
@@ -109,7 +109,7 @@ export function createFigureReads(reader: Reader): CampaignStore["figures"] {
   };
 }
 
-/** States a lead is through in. */
+/** Final states of a lead. */
 const OVER = ["reached-max-retries", "completed"] as const;
 
 export function createRetry(sql: Sql, leads: Pick<LeadRows, "change">) {

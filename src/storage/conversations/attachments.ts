@@ -1,4 +1,4 @@
-// Files of messages, as rows. Rules: features/conversations/attachments.ts.
+// Attachments of messages, as rows. Rules: features/conversations/attachments.ts.
 import { fileNameOf, type AttachmentStore } from "#features/conversations/attachments.ts";
 import type { AttachmentBody } from "#events/events.ts";
 import type { Instant } from "#core/system.ts";
@@ -7,7 +7,7 @@ import { createUnwanted } from "#storage/removals.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
-/** Never sent and older than `before`, as those of a deleted conversation are from then on. */
+/** Never sent and older than `before`; LET_GO puts a deleted conversation's files in this state. */
 const IS_LEFT = "sent_at IS NULL AND created_at < @before";
 export const LET_GO = "UPDATE attachments SET sent_at = NULL, created_at = 0 WHERE conversation_id = @id";
 
@@ -67,7 +67,7 @@ export function attachmentCommands(sql: Sql) {
   };
 }
 
-/** Notes in a message's own transaction that it names them. */
+/** Marks attachments as sent, in the transaction of the message that names them. */
 export function createSending(sql: Sql) {
   const send = sql.prepare(`
     UPDATE attachments SET sent_at = @now

@@ -29,7 +29,7 @@ export const callbackFromRow = (row: CallbackRow): Callback => ({
 
 type Outcome = { callback: Callback; events: CommittedEvent[] } | null;
 
-/** The account alone receives what visitors leave of themselves. */
+/** Only the account receives the contact details that visitors leave. */
 function createAppend(sql: Sql) {
   const append = createAccountAppender(sql);
   return async (

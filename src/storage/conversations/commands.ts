@@ -11,7 +11,7 @@ import { createDeskMove } from "./desk-commands.ts";
 import { createAccountAppender } from "#storage/events.ts";
 import type { Sql } from "#storage/sql.ts";
 
-/** Looked at again this long after it should have gone quiet, at the earliest. */
+/** The default inactivity timeout, for assistants that set none. */
 const DEFAULT_INACTIVITY_MINUTES = 30;
 
 export function conversationCommands(sql: Sql) {
@@ -23,7 +23,7 @@ export function conversationCommands(sql: Sql) {
   };
 }
 
-/** Why no message of the conversation could be paid for; null when one can. */
+/** Why the account could not pay for a message of the conversation; null when it can. */
 function createRefusal(sql: Sql) {
   const spent = sql.prepare<object, { micros: number }>(
     "SELECT micros FROM assistant_spend WHERE assistant_id = @assistantId AND day = @day");
@@ -40,7 +40,7 @@ function createRefusal(sql: Sql) {
   };
 }
 
-/** A conversation that whoever asks for one has already: by his own identifier, or as a visitor. */
+/** Finds the conversation that the client already has, by its own identifier or as a visitor. */
 function createReuse(
   sql: Sql,
 ): (args: NewConversation) => Promise<CreateOutcome | null> {
@@ -131,7 +131,7 @@ function createCreate(
   };
 }
 
-/** Notes the newest trouble of an account's visitors; who tests sees it anyway. */
+/** Notes the account's newest visitor trouble; in a test conversation the tester sees it anyway. */
 export function createTrouble(sql: Sql): (args: {
   accountId: number; reason: Refused | "reply_failed"; conversationUuid: string | null; now: Instant;
 }) => Promise<void> {
@@ -157,7 +157,7 @@ function createPublishRefused(sql: Sql) {
   return async (args: RefusedVisitor & { now: Instant }): Promise<CommittedEvent[]> => {
     const { accountId, conversationUuid, assistantUuid, reason, now } = args;
     await note(args);
-    // Visitors read the conversation's own log.
+    // Goes to the account alone, because visitors read the conversation's own log.
     return [await append(accountId, {
       type: "conversation_failed", conversation_id: conversationUuid, assistant_id: assistantUuid,
       reason, error: REFUSED[reason],
@@ -192,7 +192,7 @@ function createEndInactive(sql: Sql, appendEvent: AppendEvent) {
       const settings = JSON.parse(row.settings) as { conversation_inactivity_timeout?: number };
       const minutes = settings.conversation_inactivity_timeout ?? DEFAULT_INACTIVITY_MINUTES;
       const quietAt = Math.max(row.last_message_at, row.desk_at ?? 0) + minutes * MINUTE_MICROS;
-      // Who asked for a person is not forgotten over the silence until one comes.
+      // A conversation that waits for a person does not end through inactivity.
       if (quietAt > now || row.answering === 1 || row.is_waiting === 1) {
         await lookAgain.run({ id, checkAt: Math.max(quietAt, now + MINUTE_MICROS) });
         continue;

@@ -1,5 +1,5 @@
-// Text conversations in the database: reads on the main thread. The commands are in turns.ts
-// (begin, complete, fail, recover) and commands.ts (create, toggle, end).
+// Text conversations in the database: reads on the main thread. The commands are in turns.ts,
+// turn-ends.ts, commands.ts (create, end by inactivity) and desk-commands.ts.
 import type {
   ConversationFilter, ConversationStore, DeskStore,
 } from "#features/conversations/records.ts";
@@ -59,7 +59,7 @@ interface EndRow {
   reply_message_id: number | null;
 }
 
-/** What other nodes have under way, and how it ended. */
+/** Turns that run on other nodes, and how they ended. */
 function createTurnReads(
   reader: Reader,
 ): Pick<ConversationStore, "isAnsweredElsewhere" | "turnEnd"> {
@@ -80,7 +80,7 @@ function createTurnReads(
       return { kind: "completed", text, ...reply };
     }
     const reason = state === "failed" || state === "interrupted" ? state : "stopped";
-    // The row has the words for the owner; whoever asked reads what any client may.
+    // The row's text is for the owner; the client gets what any client may read.
     const error = reason === "stopped" ? "The reply was stopped." : "The reply could not be completed.";
     return { kind: "failed", reason, error, cause: null };
   };

@@ -1,5 +1,5 @@
-// Deletes conversations with all that was said in them, of which empty rows stay for the ledger,
-// and gives many a label at once; each is noted in the audit log.
+// Deletes conversations with everything said in them, leaving empty rows for the ledger, and labels
+// many at once; each deletion is noted in the audit log.
 import type { BulkStore, Deleted, Labelled } from "#features/conversations/bulk.ts";
 import { createNoteAudit } from "#storage/accounts/audit-log.ts";
 import { IS_LIVE } from "#storage/calls/rows.ts";
@@ -25,21 +25,21 @@ export function bulkCommands(sql: Sql, search: SearchCommands) {
   };
 }
 
-/** What hangs on a conversation and no money stands on. */
+/** Tables of a conversation that the ledger does not depend on. */
 const PARTS = ["conversation_notes", "conversation_labels", "conversation_reads", "callbacks"];
 
 function createRemoval(sql: Sql, search: SearchCommands) {
-  // The account's numbering must have no holes: events it received stay, what they said goes.
+  // The account's event numbers must have no gaps: its events stay, their contents go.
   const blankEvents = sql.prepare(`
     UPDATE events SET conversation_id = NULL, sequence = 0, type = 'conversation_deleted',
       data = @data
     WHERE conversation_id = @id`);
-  // The account alone received notes, callbacks, why replies failed and what an evaluation found,
-  // under no conversation.
+  // Events for the account alone: notes, callbacks, failure reasons and evaluations, which carry no
+  // conversation id.
   const blankOwn = sql.prepare(`
     UPDATE events SET type = 'conversation_deleted', data = @data, about_conversation = NULL
     WHERE about_conversation = @uuid AND +account_id = @accountId`);
-  // What is not sent by now is not sent any more: it says what is to be forgotten.
+  // Deliveries not sent yet are dropped: they contain what is to be forgotten.
   const removeDeliveries = sql.prepare(`
     DELETE FROM webhook_deliveries WHERE conversation_uuid = @uuid
       AND endpoint_id IN (SELECT id FROM webhook_endpoints WHERE account_id = @accountId)`);
@@ -51,7 +51,7 @@ function createRemoval(sql: Sql, search: SearchCommands) {
     WHERE id = @accountId AND trouble_conversation = @uuid`);
   const parts = PARTS.map((table) =>
     sql.prepare(`DELETE FROM ${table} WHERE conversation_id = @id`));
-  // The ledger's entries name the turns, and no id may come again: rows stay, and say nothing.
+  // Ledger entries name the turns, and ids must not be reused: the rows stay, emptied.
   const emptied = [LET_GO, `
     UPDATE messages SET content = '', function_calls = NULL, author = NULL, idempotency_key = NULL,
       rating = NULL, attachments = NULL

@@ -1,5 +1,5 @@
-// The commands of the desk: who has a conversation, what a person writes in it and notes about it,
-// and its end by a person's hand. What may follow what is in features/conversations/desk/desk.ts.
+// The commands of the desk: who holds a conversation, what a person writes in it and notes about
+// it, and ending it by hand. The allowed changes are in features/conversations/desk/desk.ts.
 import {
   assistantAnswers, changeDesk, type Desk, type MoveDesk,
 } from "#features/conversations/desk/desk.ts";
@@ -40,7 +40,7 @@ function createFind(sql: Sql): FindConversation {
   return async (args) => find.get(args);
 }
 
-/** Changes who has a conversation; whoever asks for a person or takes it opens it again. */
+/** Changes who holds a conversation; asking for a person or taking it reopens it. */
 export function createDeskMove(sql: Sql): (args: MoveDesk) => Promise<MoveOutcome> {
   const find = createFind(sql);
   const append = createConversationAppender(sql);
@@ -89,7 +89,7 @@ export function createDeskMove(sql: Sql): (args: MoveDesk) => Promise<MoveOutcom
   };
 }
 
-/** Asks for a person with what a turn has just stored. */
+/** Asks for a person in the transaction that stores a turn. */
 export function createAsk(sql: Sql) {
   const moveDesk = createDeskMove(sql);
   return async (
@@ -116,7 +116,7 @@ function createAddNote(sql: Sql, find: FindConversation) {
   };
 }
 
-/** Adds a note and the event of it, which the account alone receives. */
+/** Adds a note and its event, which only the account receives. */
 function createNote(sql: Sql) {
   const append = createAccountAppender(sql);
   const insert = sql.prepare(`

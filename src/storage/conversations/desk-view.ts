@@ -1,4 +1,5 @@
-// The line of those who wait, and people's pictures. Rules: features/conversations/desk/view.ts.
+// A visitor's place in the queue for a person, and people's pictures. Rules:
+// features/conversations/desk/view.ts.
 import type { DeskViewStore } from "#features/conversations/desk/view.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";

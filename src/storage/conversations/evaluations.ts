@@ -1,4 +1,4 @@
-// The end of a conversation and the evaluation it is due: what waits, and what came of it.
+// The end of a conversation and its evaluation: which ones are due, and their results.
 import type { Evaluated, EvaluationStore } from "#features/conversations/evaluations.ts";
 import type { Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
@@ -12,7 +12,7 @@ interface EndingRow {
   was_written: number;
 }
 
-/** Ends a conversation; in one somebody wrote in, the evaluation its assistant wants is due. */
+/** Ends a conversation; an evaluation the assistant wants becomes due if a user has written. */
 export function createEnd(sql: Sql): (args: { id: number; now: Instant }) => Promise<void> {
   const find = sql.prepare<object, EndingRow>(`
     SELECT c.type, a.settings, EXISTS (
@@ -65,7 +65,7 @@ export function createEvaluationStore(
 
 export function evaluationCommands(sql: Sql) {
   const append = createAccountAppender(sql);
-  // One that has ended again meanwhile waits for an evaluation of its own.
+  // A conversation that ended again in the meantime waits for a new evaluation.
   const update = sql.prepare(`
     UPDATE conversations SET evaluation = @evaluation, evaluation_error = @error,
       evaluation_due = NULL
@@ -76,7 +76,7 @@ export function evaluationCommands(sql: Sql) {
       const evaluation = JSON.stringify(values);
       const { changes } = await update.run({ accountId, id, endedAt, error, evaluation });
       if (changes === 0) return [];
-      // Visitors read the conversation's own log.
+      // Goes to the account alone, because visitors read the conversation's own log.
       return [await append(accountId, {
         type: "conversation_evaluated", conversation_id: uuid, evaluation: values,
         evaluation_error: error,

@@ -1,4 +1,4 @@
-// Appends events of a conversation outside the hot path of its turns, for the commands beside it.
+// Appends events of a conversation outside the hot path of its turns, for the other commands.
 import type { Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import { createAccountSequence, createEventAppender } from "#storage/events.ts";

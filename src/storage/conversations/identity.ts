@@ -1,4 +1,4 @@
-// The numbers of the secrets that visitors are signed with. Rules:
+// The version numbers of the secrets that sign visitors' identities. Rules:
 // features/conversations/visitors/identity.ts.
 import type { IdentityState, IdentityStore } from "#features/conversations/visitors/identity.ts";
 import type { Instant } from "#core/system.ts";

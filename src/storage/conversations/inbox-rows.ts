@@ -1,4 +1,4 @@
-// What rows of the inbox have beside the conversation: labels, the open callback. Used by inbox.ts.
+// What inbox rows show beside the conversation: labels, the open callback. Used by inbox.ts.
 import type { Callback } from "#features/conversations/desk/callbacks.ts";
 import type { InboxLabel } from "#features/conversations/desk/inbox.ts";
 import { CALLBACK, callbackFromRow, type CallbackRow } from "./callbacks.ts";
@@ -11,7 +11,7 @@ export interface Beside {
 
 type LabelRow = InboxLabel & { conversation_id: number };
 
-/** For each conversation of the page, in two reads. */
+/** Reads both for all conversations of the page, in two queries. */
 export function createBeside(
   reader: Reader,
 ): (ids: number[]) => Promise<(conversationId: number) => Beside> {

@@ -28,7 +28,7 @@ interface Row extends SummaryRow, LastRow {
 
 const SINCE = `coalesce(CASE WHEN c.desk = 'assistant' THEN NULL ELSE c.desk_at END,
   c.last_message_at)`;
-/** Whoever looks for something finds it also where it has ended. */
+/** A search also finds conversations that have ended. */
 const OF_QUEUE: Record<Queue, string> = {
   waiting: "c.desk = 'waiting'",
   mine: "c.desk = 'person' AND c.desk_holder = @holderId",

@@ -1,9 +1,9 @@
-// Browsers that are notified. Rules: features/conversations/desk/push.ts.
+// Push subscriptions of browsers. Rules: features/conversations/desk/push.ts.
 import type { PushStore, PushSubscription } from "#features/conversations/desk/push.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
-/** More than any account's people have. */
+/** More subscriptions than the people of any account have. */
 const ROWS_MAX = 1000;
 
 export function createPushStore(reader: Reader, writer: WriterOf<typeof pushCommands>): PushStore {

@@ -1,4 +1,4 @@
-// The commands by which visitors say what they thought of a reply and of a conversation. Rules:
+// The commands with which visitors rate a reply or a conversation. Rules:
 // features/conversations/visitors/ratings.ts.
 import type { RateConversation, RateReply, RatingStore } from "#features/conversations/visitors/ratings.ts";
 import type { CommittedEvent } from "#events/events.ts";

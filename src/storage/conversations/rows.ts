@@ -1,4 +1,4 @@
-// Conversations and messages as rows, and as the records they stand for.
+// Rows of conversations and messages, and the records made from them.
 import type {
   Conversation, ConversationSummary, ConversationType, LastMessage, Message,
 } from "#features/conversations/records.ts";
@@ -56,11 +56,11 @@ export interface MessageRow {
 export const DESK = "desk, desk_holder, desk_holder_name, desk_reason, desk_at";
 export const CONVERSATION = `id, uuid, account_id, assistant_id, type, state, ${DESK}, variables,
   external_identifier, visitor_id, page, created_at`;
-/** What is left of one that was deleted is of this type; no list shows it. */
+/** The type of the emptied row that a deleted conversation leaves; no list shows it. */
 export const DELETED = "deleted";
-/** The same beside other tables. */
+/** The same columns, qualified for joins. */
 export const OF_CONVERSATION = CONVERSATION.replace(/\w+/g, "c.$&");
-/** Rows as lists show them, with more columns where they are named. */
+/** Rows as lists show them, with further columns when given. */
 export const SUMMARIES = (more?: string): string => `
     SELECT ${OF_CONVERSATION}, c.message_count, c.total_cost_micros, c.updated_at,
       c.evaluation, c.evaluation_error, c.score, c.score_comment, c.scored_at, a.uuid AS assistant_uuid, a.name AS assistant_name

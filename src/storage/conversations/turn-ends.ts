@@ -10,13 +10,13 @@ import type { AsNode } from "#storage/nodes/nodes.ts";
 import { chain, together, type Awaitable, type Sql } from "#storage/sql.ts";
 import type { OpenRow, TurnRows } from "./turn-rows.ts";
 
-/** Names the billed thing in the ledger. */
+/** The reference of a turn in the ledger. */
 const turnReference = (conversationId: number, userSequence: number): string =>
   `turn:${conversationId}.${userSequence}`;
 
 export type Fail = (args: AsNode<FailTurn>) => Promise<CommittedEvent[]>;
 
-/** What a turn comes to whose process is gone. */
+/** How a turn fails when its process is gone. */
 export const interrupted = (
   turn: Pick<AsNode<FailTurn>, "turnId" | "conversation" | "nodeId">, now: Instant,
 ): AsNode<FailTurn> => ({
@@ -38,7 +38,7 @@ export function createComplete(
     UPDATE turns SET state = @state, reply_message_id = @replyMessageId, finished_at = @now
     WHERE id = @turnId`);
 
-  /** The conversation's last event, for a reply that ended it. */
+  /** Appends the conversation's last event, for a reply that ended it. */
   const ended = async (
     { conversation, now }: CompleteTurn, accountSequence: number, sequence: number,
   ): Promise<CommittedEvent> => {
@@ -98,7 +98,7 @@ export function createComplete(
   };
 }
 
-/** Enters what the turn set aside, with its event and the change it made; an event alone for 0. */
+/** Charges what the turn set aside and appends the events; at a price of 0 only appends one. */
 function createCharge(rows: TurnRows) {
   return (
     open: OpenRow, { conversation, now }: CompleteTurn, paidFor: AppendPaid,

@@ -1,5 +1,5 @@
-// Steps that the commands which begin a turn and those which end it have in common. Used by
-// turns.ts and turn-ends.ts.
+// Steps shared by the commands that begin a turn and those that end it. Used by turns.ts and
+// turn-ends.ts.
 import type { CompleteTurn } from "#features/conversations/records.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
@@ -9,7 +9,7 @@ import { createLedger, type ChargedRow } from "#storage/accounts/ledger.ts";
 import { NOBODY } from "#storage/nodes/nodes.ts";
 import { together, type Awaitable, type Sql } from "#storage/sql.ts";
 
-/** An open turn with what its end goes on from; `event_sequence` is its account's. */
+/** An open turn with the state its end continues from; `event_sequence` is its account's. */
 export interface OpenRow extends ChargedRow {
   price_micros: number;
   user_sequence: number;
@@ -48,23 +48,23 @@ export function createTurnRows(sql: Sql) {
   return {
     ledger: createLedger(sql),
     append: createEventAppender(sql),
-    /** Draws account event numbers, which the caller reckons from those it has read. */
+    /** Draws account event numbers, which the caller computes from those it has read. */
     drawNumbers: (args: { accountId: number; events: number }): Awaitable<unknown> =>
       drawNumbers.run(args),
     /**
-     * Draws an event number of the conversation, which the caller reckons likewise, and counts
-     * messages and cost. One that has ended is open again.
+     * Draws an event number of the conversation, which the caller computes likewise, and counts
+     * messages and cost. An ended conversation is reopened.
      */
     advance: (args: {
       conversationId: number; hasEnded: boolean; messages: 0 | 1; costMicros: Micros; now: Instant;
     }): Awaitable<unknown> => (args.hasEnded
       ? together(reopen.run(args), advance.run(args))
       : advance.run(args)),
-    /** Undefined when the turn is not open as this node's: somebody closed it first. */
+    /** Undefined when the turn is not open, or not this node's: something closed it first. */
     open: (args: {
       turnId: number; conversationId: number; accountId: number; nodeId: number;
     }): Awaitable<OpenRow | undefined> => open.get(args),
-    /** The user's message; its statement names no more than it has, for each value costs. */
+    /** The user's message; the statement binds only what it needs, because each value costs. */
     insertQuestion: (args: {
       conversationId: number; text: string; attachments: AttachmentBody[]; now: Instant;
     }): Awaitable<number> => insertQuestion.insert({

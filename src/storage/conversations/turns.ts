@@ -1,6 +1,5 @@
-// The commands of a turn: begin (reserve), complete (post), fail (void), recover. Each keeps
-// the law of docs/money.md: a message is charged when its reply is stored, in the same
-// transaction, once.
+// The commands of a turn: begin (reserve), complete (post), fail (void), recover. Each upholds the
+// law of docs/money.md: a message is charged once, in the transaction that stores its reply.
 import {
   messagePrice, type BeginOutcome, type BeginTurn, type ConversationType, type FailTurn,
 } from "#features/conversations/records.ts";
@@ -27,7 +26,7 @@ interface ConversationState {
   has_ended: number;
   /** The newest event number of its account. */
   account_sequence: number;
-  /** The turn that is being answered, and where. */
+  /** The turn in progress, and the node it runs on. */
   open_turn_id: number | null;
   open_node_id: number | null;
 }
@@ -44,7 +43,7 @@ interface TurnRow {
 
 export interface OpenTurn {
   turnId: number;
-  /** The node that had it. */
+  /** The node that owned it. */
   nodeId: number;
   accountId: number;
   conversation: Omit<FailTurn["conversation"], "accountId">;
@@ -57,7 +56,7 @@ export function turnCommands(sql: Sql) {
     "turns.begin": createBegin(sql, rows, fail),
     "turns.complete": createComplete(sql, rows),
     "turns.fail": fail,
-    /** The turns are those of one account that a dead process left open. */
+    /** Fails the turns of one account that a dead process left open. */
     "turns.recover": async (
       { accountId, turns, now }: { accountId: number; turns: OpenTurn[]; now: Instant },
     ): Promise<CommittedEvent[]> => {
@@ -93,7 +92,7 @@ function createBegin(
     UPDATE turns SET state = 'open', error = NULL, failure = NULL, price_micros = @priceMicros, begun_at = @now,
       finished_at = NULL, node_id = @nodeId WHERE id = @turnId`);
 
-  /** A failed or interrupted turn is tried again under its key; its user message is there. */
+  /** Retries a failed or interrupted turn under its key; its user message is stored already. */
   const reopen = async (
     turn: TurnRow, state: ConversationState, args: Begin,
   ): Promise<BeginOutcome> => {
@@ -115,7 +114,7 @@ function createBegin(
     const { open_turn_id: turnId, open_node_id: nodeId } = found;
     if (turnId !== null && nodeId !== null) {
       if (nodeId !== args.nodeId && await isLiving(nodeId)) return { kind: "busy", nodeId };
-      // Nobody is at it: its node is gone, or could not store how it ended.
+      // Nobody is working on it: its node is gone, or could not store how it ended.
       const { id, uuid, assistant_id: assistantId } = found;
       const conversation = { id, uuid, assistantId, accountId: args.accountId };
       return after(await fail(interrupted({ turnId, nodeId, conversation }, args.now)),
@@ -128,7 +127,7 @@ function createBegin(
   return begin;
 }
 
-/** The log has these events before those of the outcome. */
+/** Puts these events before those of the outcome, as they are in the log. */
 const after = (events: CommittedEvent[], outcome: BeginOutcome): BeginOutcome =>
   (outcome.kind === "started" || outcome.kind === "stored"
     ? { ...outcome, events: [...events, ...outcome.events] }
@@ -140,7 +139,7 @@ function createIsLiving(sql: Sql): (nodeId: number) => Promise<boolean> {
   return async (nodeId) => await living.get({ nodeId }) !== undefined;
 }
 
-/** Opens a turn with its user message; where a person has it, the message is only stored. */
+/** Opens a turn with its user message; when a person holds the conversation, only stores it. */
 function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
   const insertTurn = sql.prepare(`
     INSERT INTO turns (conversation_id, state, idempotency_key, request_hash, user_sequence,
@@ -193,7 +192,7 @@ function createOpen(sql: Sql, rows: TurnRows, hold: Hold) {
   };
 }
 
-/** What the key's earlier turn means for a repeated send; null: it failed, so try it again. */
+/** The outcome of a repeated send, by its key's earlier turn; null: that failed, so try again. */
 function createRepeat(sql: Sql, isLiving: (nodeId: number) => Promise<boolean>) {
   const findMessage = sql.prepare<object, MessageRow>(
     `SELECT ${MESSAGE} FROM messages WHERE id = @id`);
@@ -205,7 +204,7 @@ function createRepeat(sql: Sql, isLiving: (nodeId: number) => Promise<boolean>) 
       const nodeId = conversation.open_node_id ?? NOBODY;
       if (nodeId !== args.nodeId && !await isLiving(nodeId)) return null;
       const { event_sequence: newest } = conversation;
-      // Before the message, unless more than it has been written since: a first try that failed.
+      // Starts before the message, unless more was written since it: then a first try has failed.
       const baseSequence = turn.user_sequence === newest ? newest - 1 : newest;
       return { kind: "running", turnId: turn.turn_id, baseSequence, nodeId };
     }
@@ -226,8 +225,8 @@ function createRepeat(sql: Sql, isLiving: (nodeId: number) => Promise<boolean>) 
 type Refused = { kind: "balance_too_low" } | { kind: "daily_cap_reached" };
 
 /**
- * Sets the price aside, of which the open turn is the record, and draws `events` account event
- * numbers; null: done. A refusal has written nothing.
+ * Reserves the price, recorded by the open turn itself, and draws `events` account event numbers;
+ * null: done. A refusal has written nothing.
  */
 function createHold(sql: Sql, rows: TurnRows) {
   const spend = sql.prepare(`
