@@ -1,5 +1,5 @@
-// Takes a database file along into an empty PostgreSQL: every row, the search index anew, the ids
-// that come next; compared at the end, and there as a whole or not at all. Called by cli/move.ts.
+// Moves a database file into an empty PostgreSQL: every row, the search index rebuilt, the id
+// sequences; compared at the end, and committed as a whole or not at all. Called by cli/move.ts.
 import type { System } from "#core/system.ts";
 import { auditLedger } from "#storage/accounts/ledger-audit.ts";
 import type { LedgerReader } from "#storage/accounts/ledger.ts";
@@ -10,21 +10,21 @@ import { openDeparture, type Departure } from "./sqlite/leaving.ts";
 interface Moved {
   tables: { table: string; rows: number }[];
   accounts: number;
-  /** How many the ledger has. */
+  /** The number of entries in the ledger. */
   entries: number;
 }
 
 interface MoveOptions {
-  /** Its lock is the caller's. */
+  /** The caller holds its lock. */
   dataDir: string;
   url: string;
   secretMark: string | null;
   system: System;
-  /** Hears what it is at, for it may take minutes. */
+  /** Reports the current step, since a move may take minutes. */
   tell(step: string): void;
-  /** Copies what lies beside the database, once the move may go on; not what is to be removed. */
+  /** Copies the files beside the database, once the move can proceed; skips those to be removed. */
   takeFiles(unwanted: ReadonlySet<string>): Promise<void>;
-  /** From then on nothing goes on with the file. */
+  /** Records that the contents have moved: from then on nothing uses the file. */
   note(): void;
 }
 
@@ -33,7 +33,7 @@ interface Books {
   audit: Awaited<ReturnType<typeof auditLedger>>;
 }
 
-/** Every balance, with the hash of the entries it comes from, and what is wrong with any. */
+/** Every balance, with the hash of the entries it comes from, and all problems in the ledger. */
 async function booksOf(ledger: LedgerReader): Promise<Books> {
   const accounts: string[] = [];
   await ledger.audit((totals, _entries, openMicros) => {
@@ -43,7 +43,7 @@ async function booksOf(ledger: LedgerReader): Promise<Books> {
   return { accounts, audit: await auditLedger(ledger) };
 }
 
-/** Resolves to what left. */
+/** Resolves to the tables and the number of rows sent. */
 async function takeRows(
   from: Departure, to: Arrival, { system, tell }: Pick<MoveOptions, "system" | "tell">,
 ): Promise<Moved["tables"]> {
@@ -62,7 +62,7 @@ async function takeRows(
   return tables;
 }
 
-/** Rejects where the two are not equal, or the books are wrong. */
+/** Rejects where row counts or balances differ, or the ledger has problems. */
 async function compare(tables: Moved["tables"], to: Arrival, books: Books): Promise<Moved> {
   for (const { table, rows } of tables) {
     const arrived = await to.count(table);
@@ -80,7 +80,7 @@ async function compare(tables: Moved["tables"], to: Arrival, books: Books): Prom
   return { tables, accounts, entries };
 }
 
-/** PostgreSQL tells of one file of its own that it could not write, and of the rest in a hint. */
+/** PostgreSQL's message names one file it could not write; the rest is in a hint. */
 function brokenOff(error: unknown): unknown {
   if (stateOf(error) === null && !(error instanceof ConnectionLost)) return error;
   const { message, hint } = error as Error & { hint?: string };

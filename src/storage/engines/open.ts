@@ -1,6 +1,6 @@
 // Opens the storage that the settings name: a file in the data folder, or the database of
-// PARLEY_DATABASE_URL, whose engine is loaded only then. Called by serve.ts, the command line and
-// tests.
+// PARLEY_DATABASE_URL, whose engine is loaded only when needed. Called by serve.ts, the command
+// line and tests.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "#config/config.ts";
@@ -13,10 +13,10 @@ import type { Storage } from "#storage/storage.ts";
 import type { Shared } from "./postgres/facts.ts";
 import { openStorage } from "./sqlite/storage.ts";
 
-/** In the data folder, beside the file, since its contents were moved to a database server. */
+/** Written beside the database file once its contents were moved to a database server. */
 const MOVED = "moved.json";
 
-/** A file whose contents go on elsewhere would begin a second history of the same money. */
+/** Using a file whose contents were moved would start a second history of the same money. */
 function refuseMoved(dataDir: string): void {
   const path = join(dataDir, MOVED);
   if (!existsSync(path)) return;
@@ -29,14 +29,14 @@ export function noteMoved(dataDir: string, system: System): void {
   addFile(join(dataDir, MOVED), `${JSON.stringify({ at: isoMicros(system.now()) })}\n`, system);
 }
 
-/** What all nodes of a database have in common; only a server is one. */
+/** What all nodes of a database have in common; only a server is a node. */
 const sharedOf = (config: Config): Shared => ({
   secretMark: secretMark(
     loadSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR, createSystem()), "parley database"),
   cluster: config.PARLEY_CLUSTER,
 });
 
-/** `inline`: for one piece of work, without a thread of its own. */
+/** `inline`: for a single task, without a thread of its own. */
 export async function openConfigured(
   config: Config, writing: "thread" | "inline", onMigration?: OnMigration,
 ): Promise<Storage> {

@@ -1,6 +1,6 @@
-// The end of a move into PostgreSQL: one transaction in an empty database, so that all of it is
-// there or nothing. While it is under way, and after one that died, no server starts on the
-// database. Used by ../move.ts.
+// The receiving end of a move into PostgreSQL: one transaction in an empty database, so that it
+// arrives completely or not at all. While a move is under way, and after one that died, no server
+// starts on the database. Used by ../move.ts.
 import { LIMITS } from "#core/limits.ts";
 import { isoMicros, type Instant, type System } from "#core/system.ts";
 import { createLedgerReader, type LedgerReader } from "#storage/accounts/ledger.ts";
@@ -13,24 +13,24 @@ import { openServer, problemOfServer } from "./server.ts";
 import type { Session } from "./session.ts";
 
 export interface Arrival {
-  /** From here on the database waits for what comes, and takes all of it or nothing. */
+  /** Opens the transaction that takes all the rows or none. */
   begin(): Promise<void>;
-  /** Rows as one JSON array of objects, bytes in them as `\x…`. */
+  /** Rows as one JSON array of objects, with bytes written as `\x…`. */
   take(table: string, columns: string[], rows: string): Promise<void>;
   index(chunks: IndexedChunk[]): Promise<void>;
-  /** The next id is above this one, and above all that are there. */
+  /** The next id given is above this one, and above all that are there. */
   continueAfter(table: string, id: number): Promise<void>;
-  /** What nobody serves any more is nobody's. */
+  /** Marks all nodes as gone: none of them serves this database. */
   buryNodes(now: Instant): Promise<void>;
   count(table: string): Promise<number>;
   ledger: LedgerReader;
-  /** From here on servers start on it; `note` is called before. */
+  /** Servers can start on the database from here on; `note` is called before the COMMIT. */
   commit(secretMark: string | null, note: () => void): Promise<void>;
-  /** As it was before; idempotent. */
+  /** Without `commit`, leaves the database as it was; idempotent. */
   close(): Promise<void>;
 }
 
-/** What is there without anybody having stored anything. */
+/** Tables that have rows before anybody has stored anything. */
 const OWN = ["schema_version", "facts", "last_ids", "message_index_state"];
 const TABLES = `
   SELECT table_name AS name FROM information_schema.tables
@@ -55,7 +55,7 @@ async function assertEmpty(session: Session): Promise<void> {
   }
 }
 
-/** Rejects, in one sentence, where nothing may be moved into the database. */
+/** Rejects, with a one-sentence message, where nothing may be moved into the database. */
 async function assertFit(session: Session, system: System): Promise<void> {
   const problem = await problemOfServer(session, { named: "--to", system, mayForget: false });
   if (problem !== null) throw new Error(problem);
@@ -73,14 +73,14 @@ async function assertFit(session: Session, system: System): Promise<void> {
   await assertEmpty(session);
 }
 
-/** Resolves to what binds the foreign keys again. */
+/** Begins the transaction; resolves to a function that restores the foreign keys. */
 async function begin(session: Session): Promise<() => Promise<void>> {
   await session.run("BEGIN");
-  // A server that saw no move under way a moment ago waits, or finds its row refused.
+  // A server that saw no move a moment ago waits here to insert its node row, or fails to.
   await session.run("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE");
   await assertEmpty(session);
   await session.run("DELETE FROM last_ids");
-  // Calls name leads and leads calls: what names what is looked at once all of it is there.
+  // Calls refer to leads and leads to calls: foreign keys are checked once all rows are there.
   const keys = await session.sql.prepare<object, {
     table: string; name: string; definition: string;
   }>(FOREIGN_KEYS).all({});
@@ -118,12 +118,12 @@ function arrivingOver(sql: Sql) {
     },
     count: async (table: string): Promise<number> => (await sql.prepare<object, { rows: number }>(
       `SELECT count(*) AS rows FROM "${table}"`).one({})).rows,
-    // What is read here is of one moment already.
+    // Everything here is read in one transaction already.
     ledger: createLedgerReader({ ...sql, snapshot: (read) => read(sql) }),
   };
 }
 
-/** Rejects, in one sentence, where nothing may be moved into the database of the URL. */
+/** Rejects, with a one-sentence message, where nothing may be moved into the URL's database. */
 export async function openArrival(url: string, system: System): Promise<Arrival> {
   const session = await openServer({ url, system, named: "--to" }, LIMITS.moveStatementMs);
   try {
@@ -141,7 +141,8 @@ export async function openArrival(url: string, system: System): Promise<Arrival>
         if (secretMark !== null) await facts.enter("secret", secretMark);
         await facts.enter("moved", isoMicros(system.now()));
         await facts.remove("moving");
-        // Before: whoever is killed after the commit has no time for it, nor who never hears of it.
+        // Noted first: if the process is killed after the COMMIT, or never gets its answer, it is
+        // too late.
         note();
         const done = await session.run("COMMIT");
         if (done !== "COMMIT") throw new Error("the database did not take the move");

@@ -1,9 +1,9 @@
-// One transaction for what several accounts wait for: commands of one account in order, accounts
-// side by side on the one connection. Used by writer.ts.
+// One transaction for the commands of several accounts: those of one account run in order, accounts
+// run side by side on the one connection. Used by writer.ts.
 //
-// READ COMMITTED under one advisory lock per account keeps commands of an account apart on every
-// node. SERIALIZABLE was rejected: it also aborts strangers and needs the same second try. So were
-// locks of rows: commands read before they write.
+// READ COMMITTED under one advisory lock per account isolates the commands of an account on every
+// node. SERIALIZABLE was rejected: it also aborts unrelated transactions and needs the same retry.
+// Row locks were rejected too: commands read before they write.
 import { StorageFailure } from "#core/faults.ts";
 import type { Lock } from "#storage/locks.ts";
 import { endpointsOf } from "#storage/webhooks/outbox.ts";
@@ -14,11 +14,11 @@ import { ConnectionLost, FULL, PASSING, stateOf, type Session } from "./session.
 export interface Request {
   command: string;
   args: unknown;
-  /** The end of what has begun: it waits for room, and those that follow wait behind it. */
+  /** It ends something that has begun: it waits for room, and later ends wait behind it. */
   isPatient: boolean;
 }
 
-/** What waits under one lock, in order. */
+/** The commands waiting under one lock, in order. */
 export interface Share {
   lock: Lock;
   requests: Request[];
@@ -26,14 +26,14 @@ export interface Share {
 
 export type Outcome =
   | { kind: "done"; value: unknown }
-  /** `refused`: the database did not take it, or what it has to come behind; it may later. */
+  /** `refused`: the database did not take it, or an end before it; it may take it later. */
   | { kind: "threw" | "refused"; error: unknown };
 
 type Committed =
   | { kind: "committed"; outcomes: Outcome[][] }
-  /** Nothing has happened; the same once more, perhaps on another session. */
+  /** Nothing has happened; the batch can be retried, perhaps on another session. */
   | { kind: "again"; error: unknown }
-  /** The connection was lost over COMMIT: the transaction says what became of it. */
+  /** The connection was lost during COMMIT: the transaction's status tells what happened. */
   | { kind: "unknown"; transaction: string; outcomes: Outcome[][] };
 
 const ACCOUNTS = 7301;
@@ -48,11 +48,11 @@ const isPassing = (error: unknown): boolean =>
 const isRefusal = (error: unknown): boolean =>
   error instanceof StorageFailure || FULL.test(stateOf(error) ?? "");
 
-/** What became of that which ended with this error. */
+/** The outcome of a command that ended with this error. */
 export const failed = (error: unknown): Outcome =>
   ({ kind: isRefusal(error) ? "refused" : "threw", error });
 
-/** In an order that is the same everywhere; accounts before what all share. */
+/** Locks are taken in the same order everywhere, accounts before globals, so nothing deadlocks. */
 const lockSql = `
   SELECT pg_advisory_xact_lock(number, id) AS held,
     CAST(pg_current_xact_id() AS TEXT) AS transaction
@@ -61,7 +61,10 @@ const lockSql = `
     ORDER BY number, id
   ) AS wanted`;
 
-/** Begins, with the locks of the shares; resolves to the transaction's id. Nothing else waits. */
+/**
+ * Begins the transaction and takes the shares' locks; resolves to the transaction's id. Commands
+ * are sent without waiting for it.
+ */
 async function begin(session: Session, shares: Share[]): Promise<string> {
   const locks = shares.map(({ lock }) => ("account" in lock
     ? { number: ACCOUNTS, id: lock.account }
@@ -70,7 +73,7 @@ async function begin(session: Session, shares: Share[]): Promise<string> {
   const locked = session.sql.prepare<object, { transaction: string }>(lockSql).one({
     classes: locks.map(({ number }) => number), ids: locks.map(({ id }) => id),
   });
-  // Another session may have changed them since this one looked; its commands do so under the lock.
+  // Another session may have changed the endpoints; changes to them are made under the lock.
   const accounts = shares.flatMap(({ lock }) => ("account" in lock ? [lock.account] : []));
   const known = endpointsOf(session.sql).read(accounts);
   const [, { transaction }] = await Promise.all([begun, locked, known]);
@@ -91,7 +94,7 @@ async function runShare(commands: Commands, { requests }: Share): Promise<Outcom
   return outcomes;
 }
 
-/** One after another, each undone by itself where it throws. */
+/** Runs the commands one after another; one that throws is undone alone. */
 async function runGuarded(
   session: Session, commands: Commands, shares: Share[],
 ): Promise<Outcome[][]> {
@@ -124,7 +127,7 @@ async function runGuarded(
   return all;
 }
 
-/** Null: a command threw, and nothing has happened. */
+/** Null: a command threw, and the transaction is to be rolled back. */
 async function runPlain(
   commands: Commands, shares: Share[],
 ): Promise<Outcome[][] | null> {
@@ -152,7 +155,7 @@ async function transact(
     await session.idle();
     return await commit(session, transaction, outcomes);
   } catch (thrown) {
-    // After a lock that was not had in time all that follows is refused for another reason.
+    // When a lock could not be had in time, everything after it fails for another reason.
     const error: unknown = await opening.then(() => thrown, (first: unknown) => first);
     await rollBack(session);
     if (isStale(error)) session.destroy();
@@ -175,8 +178,8 @@ async function commit(
 }
 
 /**
- * Runs the shares in one transaction. A command that throws takes no other down: commands are
- * functions of the database and their arguments alone, so all are undone and run again one by one.
+ * Runs the shares in one transaction. A command that throws takes no other down: commands depend on
+ * nothing but the database and their arguments, so all are undone and run again one by one.
  */
 export async function runBatch(
   session: Session, commands: Commands, shares: Share[],
@@ -188,10 +191,10 @@ export async function runBatch(
   return guarded;
 }
 
-/** A transaction this server has never begun: one that took over has not heard of it. */
+/** SQLSTATE for a transaction id this server never began: after a failover it may not know it. */
 const UNHEARD_OF = "22023";
 
-/** What became of a transaction whose COMMIT was not answered; null: it is under way. */
+/** Whether a transaction whose COMMIT got no answer was committed; null: it is still running. */
 export async function wasCommitted(session: Session, transaction: string): Promise<boolean | null> {
   try {
     const { status } = await session.sql.prepare<object, { status: string | null }>(

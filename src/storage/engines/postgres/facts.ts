@@ -1,12 +1,12 @@
-// What holds for a database as a whole and every process has to agree on: the secret its sealed
-// values open with, the name its nodes find each other by, and whether a move into it has ended.
-// Looked at by server.ts, entered by whoever is first and by a move (arriving.ts).
+// Facts about the database as a whole that every process must agree on: the secret its sealed
+// values are encrypted with, the name its nodes find each other by, and the state of a move into
+// it. Checked by server.ts, which also enters missing facts; moves enter theirs (arriving.ts).
 import type { Instant } from "#core/system.ts";
 import type { Sql } from "#storage/sql.ts";
 
-/** What the nodes of one database have in common, as each is set up. */
+/** What all nodes of one database have in common, as each is configured. */
 export interface Shared {
-  /** Recognises the secret, without containing it. */
+  /** Recognises the secret without containing it. */
   secretMark: string;
   /** PARLEY_CLUSTER. */
   cluster: string;
@@ -22,7 +22,7 @@ export function factsOf(sql: Sql) {
   return {
     read: async (): Promise<Partial<Record<Name, string>>> => Object.fromEntries(
       (await all.all({})).map(({ name, value }) => [name, value])),
-    /** What somebody else has entered stays. */
+    /** Enters the value unless there is one already. */
     enter: async (name: Name, value: string): Promise<void> => {
       await enter.run({ name, value });
     },
@@ -32,12 +32,12 @@ export function factsOf(sql: Sql) {
   };
 }
 
-/** Entered where nobody else who lives goes by another name. */
+/** Changes the cluster's name, unless a living node goes by the present one. */
 const RENAME = `
   UPDATE facts SET value = @cluster WHERE name = 'cluster' AND NOT EXISTS (
     SELECT 1 FROM nodes WHERE state <> 'gone' AND lease_until > @now)`;
 
-/** Why a process may not go on with the database, as one sentence; null: it may. */
+/** Why a process may not use the database, as one sentence; null: it may. */
 export async function problemOfFacts(
   sql: Sql, { named, shared }: { named: string; shared: Shared | null },
 ): Promise<string | null> {

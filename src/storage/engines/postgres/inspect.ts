@@ -1,5 +1,5 @@
-// What an operator wants to know of a PostgreSQL that serves: its standbys and how far they are
-// behind, its clock, the secret it was begun with. Used by `parley doctor`.
+// What an operator wants to know about a running PostgreSQL: its standbys and their lag, its clock,
+// the secret it was set up with. Used by `parley doctor`.
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import { factsOf } from "./facts.ts";
@@ -7,9 +7,9 @@ import { clockOffMs, openServer } from "./server.ts";
 
 interface Standby {
   name: string;
-  /** `streaming` is as it should be. */
+  /** `streaming` is the healthy state. */
   state: string;
-  /** `sync`, `quorum`: commits wait for it; `async`: they do not. */
+  /** With `sync` or `quorum`, commits wait for it; with `async`, they do not. */
   sync: string;
   lagBytes: number;
 }
@@ -22,7 +22,7 @@ interface ServerFindings {
   standbys: Standby[];
 }
 
-/** A user without the right to see them sees their names alone. */
+/** A user without the right to see standbys sees their names only. */
 const STANDBYS = `
   SELECT coalesce(application_name, '') AS name, coalesce(state, 'unknown') AS state,
     coalesce(sync_state, 'unknown') AS sync,

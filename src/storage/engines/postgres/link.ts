@@ -1,18 +1,18 @@
-// Connections that come back: a link opens its session, opens it anew when it is lost, and lets
-// callers wait for it. All links of a database share what is known about reaching it.
+// Connections that reconnect: a link opens its session, reopens it when it is lost, and lets
+// callers wait for it. All links of a database share what is known about whether it can be reached.
 import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait, type System } from "#core/system.ts";
 import { openSession, type Session, type SessionOptions } from "./session.ts";
 
 export interface Reach {
-  /** Null while the database is in reach, or has been a moment ago. */
+  /** Null while the database can be reached, or could be a moment ago. */
   failure(): StorageFailure | null;
   /** A session was opened. */
   opened(): void;
-  /** One was answered: whatever keeps others from being opened, it is in reach. */
+  /** A session got an answer: whatever keeps others from opening, the database can be reached. */
   answered(): void;
-  /** An attempt to open one has come to this. */
+  /** An attempt to open a session failed with this error. */
   failed(error: Error): void;
 }
 
@@ -39,7 +39,7 @@ export function createReach(system: System): Reach {
 export interface Link {
   /** Null while it is being opened. */
   current(): Session | null;
-  /** Waits for it that long; rejects with StorageFailure. */
+  /** Waits this long for a session; rejects with StorageFailure. */
   session(patienceMs: number): Promise<Session>;
   /** Idempotent. */
   close(): Promise<void>;
@@ -51,7 +51,7 @@ export function createLink(options: SessionOptions, reach: Reach): Link {
   let session: Session | null = null;
   let waiting: ((session: Session | null) => void)[] = [];
   let opening: Promise<void> | null = null;
-  /** Why it was not let in last. */
+  /** Why the last attempt to connect failed. */
   let refusal: unknown;
 
   const open = async (): Promise<void> => {

@@ -1,5 +1,5 @@
-// Brings a PostgreSQL database up to this program's schema. Whoever starts first does it; others
-// wait for the lock and find it done.
+// Brings a PostgreSQL database up to this program's schema. The process that starts first migrates;
+// others wait for the lock and find it done.
 import { StartFailure } from "#core/faults.ts";
 import { refuseNewer, shippedMigrations, type OnMigration } from "#storage/migrations.ts";
 import type { Session } from "./session.ts";
@@ -14,7 +14,7 @@ async function schemaVersion(session: Session): Promise<number> {
   return row?.version ?? 0;
 }
 
-/** False where the tables are this program's; throws where they are a newer one's. */
+/** True where the schema is older than this program; throws where it is newer. */
 export async function isBehind(session: Session): Promise<boolean> {
   const newest = shippedMigrations("postgres").at(-1)?.version ?? 0;
   const { made } = await session.sql.prepare<object, { made: number }>(
@@ -24,7 +24,7 @@ export async function isBehind(session: Session): Promise<boolean> {
   return version < newest;
 }
 
-/** Each migration in a transaction of its own; a crash in between is taken up at the next start. */
+/** Runs each migration in its own transaction; after a crash, the next start continues. */
 export async function migrate(session: Session, onMigration?: OnMigration): Promise<void> {
   const migrations = shippedMigrations("postgres");
   await session.run("SET statement_timeout = 0; SET lock_timeout = 0");

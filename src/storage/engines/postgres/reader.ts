@@ -1,5 +1,5 @@
-// Reads over PostgreSQL: single statements on connections in turn, reads of one moment on others,
-// in a transaction each. Opened by storage.ts.
+// Reads over PostgreSQL: single statements round-robin on some connections, snapshots on others, in
+// a transaction each. Opened by storage.ts.
 import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
@@ -9,23 +9,23 @@ import {
 } from "./session.ts";
 import { createSql, type Answer, type Ask } from "./sql.ts";
 
-/** A table has been given a column since the statement was prepared. */
+/** A column was added to the table after the statement was prepared. */
 export const isStale = (error: unknown): boolean =>
   stateOf(error) === "0A000" && (error as Error).message.includes("cached plan");
 
 interface PostgresReader extends Reader {
-  /** Waits for what is under way; reads asked for afterwards reject. Idempotent. */
+  /** Waits for reads under way; later reads reject. Idempotent. */
   close(): Promise<void>;
 }
 
-/** A table that is being rewritten, or memory that ran out, is no fault of what was asked. */
+/** A table being rewritten, or memory that ran out, is not the statement's fault. */
 function failureOf(error: unknown): unknown {
   const state = stateOf(error) ?? "";
   return PASSING.has(state) || FULL.test(state)
     ? new StorageFailure("the database could not be read", error) : error;
 }
 
-/** Asks a session and, where that is lost before it answers, another one. */
+/** Runs `ask` on a session and retries it on another when that one is lost before it answers. */
 async function again<T>(links: () => Link, ask: (session: Session) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     const session = await links().session(LIMITS.databaseGoneMs);
@@ -46,13 +46,13 @@ function inTurn(links: Link[]): () => Link {
   let next = 0;
   return () => {
     next = (next + 1) % links.length;
-    // One that is there, if any is.
+    // Prefers a link that is connected.
     const order = [...links.slice(next), ...links.slice(0, next)];
     return order.find((link) => link.current() !== null) ?? order[0] as Link;
   };
 }
 
-/** `open`: the transaction whose reads are of one moment. */
+/** Begins a transaction whose reads see one snapshot. */
 const MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 async function readMoment<T>(link: Link, read: (sql: Sql) => Promise<T>): Promise<T> {
@@ -109,7 +109,7 @@ export function createReader(
     ...createSql(ask),
     snapshot: async (read) => {
       refuseClosed();
-      // Those of one connection come one after another: it has one transaction.
+      // Snapshots on one connection are queued: it has one transaction at a time.
       const link = moment();
       const result = (free.get(link) as Promise<unknown>).then(() => readMoment(link, read));
       free.set(link, result.catch(() => undefined));

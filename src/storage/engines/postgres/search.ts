@@ -1,6 +1,6 @@
-// The search index in PostgreSQL: words in a `tsvector`, ranked by BM25 in SQL; meaning by the
-// cosine, reckoned here over a knowledgebase's vectors, which are kept while they are asked for. No
-// extension is needed: not every server has pgvector.
+// The search index in PostgreSQL: words in a `tsvector`, ranked by BM25 in SQL; meaning by cosine
+// similarity, computed here over a knowledgebase's vectors, which are cached while they are in use.
+// No extension is needed: not every server has pgvector.
 import { stemmer } from "stemmer";
 import { LIMITS } from "#core/limits.ts";
 import { plainTerms, plainWords, scopeOf as accountScope } from "#storage/search/message-search.ts";
@@ -8,17 +8,17 @@ import type { Hit, MessageSteps, SearchCommands, SearchIndex } from "#storage/se
 import { aside, together, type Reader, type Sql } from "#storage/sql.ts";
 import { termsOf, wordsOf } from "#storage/search/words.ts";
 
-/** PostgreSQL keeps this many places of a word, and words up to 2 KB. */
+/** PostgreSQL stores positions up to this one, and words up to 2 KB. */
 const PLACE_MAX = 16_383;
 const WORD_CHARS_MAX = 100;
 
-/** Words of this many bytes have endings. */
+/** Words within these lengths in bytes are stemmed. */
 const STEM_BYTES_MIN = 3;
 const STEM_BYTES_MAX = 64;
-/** Where a byte that is no letter of ASCII stands as one consonant. */
+/** Each non-ASCII byte is moved here, so that the stemmer treats it as one consonant. */
 const BYTES_FROM = 0xe000;
 
-/** The stem FTS5 makes of a word: Porter's, of bytes instead of letters. */
+/** The stem FTS5 computes for a word: Porter's algorithm on bytes instead of letters. */
 function stemOf(word: string): string {
   const bytes = Buffer.from(word);
   if (bytes.length < STEM_BYTES_MIN || bytes.length > STEM_BYTES_MAX) return word;
@@ -27,16 +27,16 @@ function stemOf(word: string): string {
   return Buffer.from(Array.from(stem, (letter) => letter.charCodeAt(0) % BYTES_FROM)).toString();
 }
 
-/** As the index has a word: without marks above and below, and without its ending. */
+/** A word as it is indexed: without diacritics, and stemmed. */
 const folded = (word: string): string =>
   stemOf(word.normalize("NFD").replaceAll(/\p{M}/gu, "")).slice(0, WORD_CHARS_MAX);
 
-/** The word that marks every entry of a knowledgebase; no text has one like it. */
+/** The word that marks every entry of a knowledgebase; no text contains one like it. */
 const scopeOf = (knowledgebaseId: number): string => `:${knowledgebaseId}`;
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "''").replaceAll("\\", "\\\\")}'`;
 
-/** The text of a `tsvector`: each word with its places, those of headings with the weight A. */
+/** The text of a `tsvector`: each word with its positions; those of headings have weight A. */
 function vectorOf(
   knowledgebaseId: number, headings: string[], text: string[],
 ): { words: string; length: number } {
@@ -61,7 +61,7 @@ function vectorOf(
   };
 }
 
-/** As FTS5 has them. */
+/** The same constants as FTS5. */
 const K1 = 1.2;
 const B = 0.75;
 
@@ -121,7 +121,7 @@ function cosine(one: Float32Array, other: Float32Array): number {
   return product / Math.sqrt(oneSquared * otherSquared);
 }
 
-/** A knowledgebase's vectors, good for as long as its version stays what it was. */
+/** The cached vectors of knowledgebases, each valid while its version stays the same. */
 function createVectors(sql: Sql) {
   const version = sql.prepare<object, { version: number }>(
     "SELECT version FROM knowledgebases WHERE id = @knowledgebaseId");
@@ -239,7 +239,7 @@ function createMessageIndex(sql: Sql): MessageSteps {
     SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) AS own,
       CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) AS oldest`);
   return {
-    // Not as a join: the few behind what is settled are to be looked up, not all be compared.
+    // A subquery instead of a join: only the few messages after `settled` are looked up this way.
     isMissing: (id) => `(SELECT i.message_id FROM message_index i WHERE i.message_id = ${id}) IS NULL`,
     indexMessages: async (messages) => {
       if (messages.length === 0) return;

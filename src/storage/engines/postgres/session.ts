@@ -1,5 +1,5 @@
-// One connection to PostgreSQL: statements leave as soon as they are asked and are answered in that
-// order (pipelined), those of one tick in one packet. `pg` is imported here and nowhere else.
+// One connection to PostgreSQL: statements are pipelined, so they leave at once and are answered in
+// order, those of one tick in one packet. `pg` is imported here and nowhere else.
 import { Socket } from "node:net";
 import { Client, DatabaseError, types } from "pg";
 import { LIMITS } from "#core/limits.ts";
@@ -7,7 +7,7 @@ import type { System } from "#core/system.ts";
 import type { Sql } from "#storage/sql.ts";
 import { createSql, type Ask } from "./sql.ts";
 
-/** The connection is gone, and with it what was not committed. */
+/** The connection is gone, and uncommitted work with it. */
 export class ConnectionLost extends Error {}
 
 export interface Session {
@@ -15,41 +15,41 @@ export interface Session {
   readonly ask: Ask;
   /** A statement without parameters, such as BEGIN; resolves to the command the server reports. */
   run(text: string): Promise<string>;
-  /** Resolves once all that was asked is answered. */
+  /** Resolves once everything sent has been answered. */
   idle(): Promise<void>;
   isLost(): boolean;
-  /** The server's process, as it said at the start. */
+  /** The process id the server reported when the connection opened. */
   processId(): number | null;
-  /** Called once. */
+  /** The handler is called once. */
   onLost(handler: () => void): void;
-  /** Finishes what was asked. Idempotent. */
+  /** Finishes what was sent. Idempotent. */
   close(): Promise<void>;
-  /** Gives the connection up at once. */
+  /** Drops the connection at once. */
   destroy(): void;
 }
 
 export interface SessionOptions {
   url: string;
-  /** What it is for, as `pg_stat_activity` shows it. */
+  /** What the connection is for, as shown in `pg_stat_activity`. */
   purpose: string;
-  /** Longest a statement, and a transaction between two of them, may take. */
+  /** Longest a statement may take, and longest a transaction may idle between two of them. */
   statementMs: number;
   idleMs: number;
   system: System;
-  /** Called for each statement that was done. */
+  /** Called for each statement that succeeded. */
   onAnswer?(): void;
 }
 
-/** SQLSTATEs after which the server hangs up, or does not take changes any more. */
+/** SQLSTATEs after which the server hangs up, or no longer takes changes. */
 const ENDING = new Set(["57P01", "57P02", "57P03", "57P05", "25P03", "25006"]);
 
-/** Serialization, deadlock, a lock that was not free in time, a statement that ran out of time. */
+/** Serialization failure, deadlock, lock timeout, statement timeout, a lost prepared statement. */
 export const PASSING = new Set(["40001", "40P01", "55P03", "57014", "26000"]);
 
-/** Disk full, out of memory or of locks, a limit on temporary files; a disk that failed. */
+/** Disk full, out of memory or locks, temporary file limit; an I/O error. */
 export const FULL = /^(?:53|58030$)/;
 
-/** What a statement was refused with; null: it is none of the database's errors. */
+/** The SQLSTATE of an error; null: it does not come from the database. */
 export const stateOf = (error: unknown): string | null =>
   (error instanceof DatabaseError ? error.code ?? "" : null);
 
@@ -58,7 +58,7 @@ const numeric = new Set<number>([
   types.builtins.FLOAT4, types.builtins.FLOAT8,
 ]);
 const PARSERS = {
-  // Booleans are 0 and 1 in the house's rows.
+  // Booleans are read as 0 and 1, as on SQLite.
   getTypeParser: (oid: number) => {
     if (numeric.has(oid)) return Number;
     if (oid === Number(types.builtins.BOOL)) return (text: string) => (text === "t" ? 1 : 0);
@@ -71,9 +71,11 @@ function settingsOf({ statementMs, idleMs }: SessionOptions): string {
   const settings = {
     statement_timeout: statementMs, lock_timeout: Math.min(statementMs, LIMITS.databaseAnswerMs),
     idle_in_transaction_session_timeout: idleMs, tcp_user_timeout: LIMITS.databaseGoneMs, jit: "off",
-    // Under any other, what waits for a lock has not seen what was committed before it came free.
+    // Under any other level, a statement that waited for a lock would not see what its holder
+    // committed.
     default_transaction_isolation: "read\\ committed",
-    // Under the setting of old databases a backslash in a statement hides the quote behind it.
+    // With the setting of old databases, a backslash in a statement would escape the quote after
+    // it.
     standard_conforming_strings: "on",
   };
   return Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`).join(" ");
@@ -85,12 +87,12 @@ interface Query {
   values?: unknown[];
 }
 
-/** These modes of TLS check who the server is, as the driver has it today and says it may not. */
+/** Makes these TLS modes verify the server, as today's driver does; it has announced a change. */
 const checking = (url: string): string => (url.includes("uselibpqcompat=")
   ? url
   : url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, "$1verify-full"));
 
-/** What is under way over a connection, and the end of it. */
+/** The statements in flight on a connection, and how it is lost. */
 function createPipeline(
   client: Client, socket: Socket, { statementMs, system, onAnswer }: SessionOptions,
 ) {
@@ -107,7 +109,7 @@ function createPipeline(
     socket.destroy();
     onLost();
   };
-  // A machine that went away answers nothing, not even a refusal.
+  // A host that has vanished answers nothing, not even an error.
   const watch = system.every(LIMITS.databaseWatchMs, () => {
     if (waiting > 0 && system.monotonicMs() - answeredMs > statementMs * 1.5) {
       lose(new Error("the database does not answer"));
@@ -119,7 +121,7 @@ function createPipeline(
     if (waiting > 0) return;
     for (const resolve of idling.splice(0)) resolve();
   };
-  /** What one tick asks leaves in one packet. */
+  /** Sends everything queued within one tick in one packet. */
   const cork = (): void => {
     if (isCorked) return;
     isCorked = true;
@@ -169,7 +171,7 @@ interface Told {
   parameterValue: string;
 }
 
-/** What the server says of itself as it lets somebody in. */
+/** The settings the server reports when a connection opens. */
 function settingsTold(client: Client): ReadonlyMap<string, string> {
   const told = new Map<string, string>();
   client.connection.on("parameterStatus", ({ parameterName, parameterValue }: Told) =>
@@ -177,7 +179,7 @@ function settingsTold(client: Client): ReadonlyMap<string, string> {
   return told;
 }
 
-/** Resolves once a server that takes changes lets it in. */
+/** Resolves once connected to a server that takes changes. */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { url, purpose } = options;
   const socket = new Socket();
@@ -196,7 +198,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   try {
     const told = settingsTold(client);
     await client.connect();
-    // In a failover the name may lead to it before it is promoted: then it is worth asking again.
+    // During a failover the name may lead to a standby before it is promoted, so a retry makes
+    // sense.
     if (told.get("in_hot_standby") === "on") {
       throw new Error("it is a standby, which takes no changes");
     }

@@ -1,10 +1,10 @@
-// The `Sql` port over whatever answers translated statements: one session, or several in turn.
+// The `Sql` port over anything that answers translated statements: one session, or several in turn.
 import type { Sql, Statement } from "#storage/sql.ts";
 import { translate, withId } from "./translate.ts";
 
 /**
- * A statement with a name of its own, under which each session prepares it once. Without one the
- * server plans it anew for the values of each run.
+ * A statement with a name, under which each session prepares it once. Without a name the server
+ * plans it anew for the values of each run.
  */
 interface Prepared {
   name: string | null;
@@ -12,7 +12,7 @@ interface Prepared {
   values(parameters: object): unknown[];
 }
 
-/** What the server answered; `changes` also counts rows that were returned. */
+/** The server's answer; `changes` also counts returned rows. */
 export interface Answer {
   rows: Record<string, unknown>[];
   changes: number;
@@ -22,13 +22,13 @@ export type Ask = (prepared: Prepared, parameters: object) => Promise<Answer>;
 
 const known = new Map<string, Prepared>();
 
-/** PostgreSQL keeps no NUL in a text; a stranger's message may have one. */
+/** PostgreSQL cannot store NUL in text; a message from outside may contain one. */
 const storable = (value: unknown): unknown =>
   (typeof value === "string" && value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value);
 
 /**
- * Filters that may be left out, and words: one plan for all values would read every row there is,
- * where the plan for these values reads a few.
+ * Statements with optional filters, or word searches: a generic plan would read every row, where
+ * the plan for the actual values reads a few.
  */
 const BY_VALUES = /\) IS NULL\s+OR\b|@@/;
 
@@ -46,7 +46,7 @@ function prepareText(text: string): Prepared {
   return prepared;
 }
 
-/** How many microseconds since the epoch it is, by the database's clock. */
+/** The database's clock, in microseconds since the epoch. */
 const CLOCK = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
 
 export function createSql(ask: Ask): Sql {

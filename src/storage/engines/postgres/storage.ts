@@ -1,5 +1,5 @@
-// The PostgreSQL engine as a whole: opens what reads and writes, once the server was found right,
-// and builds every store over it. Loaded by engines/open.ts, when a URL is set.
+// The PostgreSQL engine as a whole: checks the server, opens reader and writer, and builds every
+// store over them. Loaded by engines/open.ts, when a URL is set.
 import { LIMITS } from "#core/limits.ts";
 import { createSystem, type System } from "#core/system.ts";
 import type { OnMigration } from "#storage/migrations.ts";
@@ -16,11 +16,11 @@ import { createWriter } from "./writer.ts";
 interface PostgresOptions {
   url: string;
   writesMax: number;
-  /** For one piece of work: one connection for each purpose. */
+  /** For a single task: one connection for each purpose. */
   isSmall?: boolean;
-  /** What the nodes of the database have to agree on; absent: this is none. */
+  /** What the nodes of the database must agree on; absent: this process is not a node. */
   shared?: Shared;
-  /** Tests of what is stored, not of what survives, run on a server that waits for no disk. */
+  /** For tests that do not check durability, on a server that does not flush to disk. */
   mayForget?: boolean;
   system?: System;
   onMigration?: OnMigration;

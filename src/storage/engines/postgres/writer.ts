@@ -1,8 +1,8 @@
-// The way every write goes on PostgreSQL: commands gather by account while sessions are busy; a
-// free session takes its share of the accounts that wait, in one transaction. Opened by storage.ts.
+// The path of every write on PostgreSQL: commands queue by account while sessions are busy; a free
+// session takes its share of the waiting accounts into one transaction. Opened by storage.ts.
 //
-// It runs on the caller's thread: nothing here waits for a disk. A thread of its own would give
-// back the half of a charge's CPU and take two hops.
+// It runs on the caller's thread, where nothing waits for a disk. A thread of its own would save
+// half of a charge's CPU and cost two hops.
 import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait, type System } from "#core/system.ts";
@@ -23,12 +23,12 @@ interface Waiting extends Request {
   reject(error: unknown): void;
 }
 
-/** What waits under one lock; at most one transaction has commands of it. */
+/** The queue under one lock; at most one transaction at a time has commands from it. */
 interface Line {
   name: string;
   lock: Lock;
   waiting: Waiting[];
-  /** Ends that the database did not take, in front of what waits. */
+  /** Ends that the database refused, ahead of what waits. */
   held: Waiting[];
   isUnderWay: boolean;
 }
@@ -38,14 +38,14 @@ interface Taken {
   waiting: Waiting[];
 }
 
-/** How long it may still wait for a database out of reach. */
+/** How much longer it may wait for an unreachable database. */
 const leftMs = ({ sinceMs }: Waiting, nowMs: number): number =>
   sinceMs + LIMITS.databaseGoneMs - nowMs;
 
 const nameOf = (lock: Lock): string =>
   ("account" in lock ? `account ${lock.account}` : lock.global);
 
-/** Lines by their lock; those that wait and are not under way come first come first served. */
+/** Lines by lock; those with commands waiting and no transaction are served in order of arrival. */
 function createLines() {
   const lines = new Map<string, Line>();
   const due = new Set<Line>();
@@ -75,14 +75,14 @@ function createLines() {
       line.isUnderWay = false;
       look(line);
     },
-    /** Keeps what was not taken, and the ends behind it; nothing else waits for those. */
+    /** Holds refused ends and the ends queued behind them; other commands do not wait for those. */
     hold: ({ line }: Taken, refused: Waiting[]): void => {
       if (refused.length === 0) return;
       line.held = [...refused, ...line.held, ...line.waiting.filter((one) => one.isPatient)];
       line.waiting = line.waiting.filter((one) => !one.isPatient);
     },
     isHolding: (): boolean => [...lines.values()].some(({ held }) => held.length > 0),
-    /** What is held is asked for again, as if it had been asked for now. */
+    /** Queues held ends again, as if they had just been asked for. */
     retry: (nowMs: number): void => {
       for (const line of lines.values()) {
         for (const one of line.held) one.sinceMs = nowMs;
@@ -90,7 +90,7 @@ function createLines() {
         look(line);
       }
     },
-    /** Takes out what is not under way and has waited too long for the database. */
+    /** Takes out commands that have waited too long for the database and are in no transaction. */
     expire: (nowMs: number): Waiting[] => [...lines.values()]
       .flatMap((line) => {
         const over = line.waiting.filter((one) => !one.isPatient && leftMs(one, nowMs) <= 0);
@@ -107,7 +107,7 @@ const failureOf = (error: unknown): StorageFailure => (error instanceof StorageF
   ? error
   : new StorageFailure("the database could not be written", error));
 
-/** Answers what is over; ends that were not taken are held, where they may be. */
+/** Answers what is over; refused ends are held, if that is allowed. */
 function settle(lines: Lines, taken: Taken[], outcomes: Outcome[][], mayHold: boolean): void {
   for (const [share, one] of taken.entries()) {
     const held = one.waiting.filter((request, index) => {
@@ -123,7 +123,7 @@ function settle(lines: Lines, taken: Taken[], outcomes: Outcome[][], mayHold: bo
   }
 }
 
-/** Asks until the database knows; null: the writer was closed before it could be reached. */
+/** Polls until the database knows; null: the writer was closed before it could be reached. */
 async function whatBecameOf(
   link: Link, transaction: string, system: System, isClosing: () => boolean,
 ): Promise<boolean | null> {
@@ -133,7 +133,7 @@ async function whatBecameOf(
       const known = await wasCommitted(session, transaction);
       if (known !== null) return known;
     } catch {
-      // Whatever the database cannot say now it says later: a guess would do it twice, or never.
+      // The database will know later: a guess would repeat the transaction, or lose it.
       if (isClosing()) return null;
     }
     await wait(system, LIMITS.databaseRetryMs / 5);
@@ -141,8 +141,8 @@ async function whatBecameOf(
 }
 
 /**
- * Changes that have waited too long are refused and leave. Resolves to null once nothing is left;
- * rejects where ends alone are: they do not leave, so that they stay in their order.
+ * Waits for a session and rejects commands that have waited too long. Resolves to null once none is
+ * left; rejects when only ends are left: those are held, so that they keep their order.
  */
 async function waitFor(link: Link, taken: Taken[], system: System): Promise<Session | null> {
   for (;;) {
@@ -165,7 +165,7 @@ async function waitFor(link: Link, taken: Taken[], system: System): Promise<Sess
   }
 }
 
-/** Runs what was taken until it is committed, whatever happens to connections meanwhile. */
+/** Retries what was taken until it is committed, whatever happens to connections in between. */
 async function commitTaken(
   taken: Taken[], link: Link, system: System, isClosing: () => boolean,
 ): Promise<Outcome[][]> {
@@ -193,7 +193,7 @@ function createCrew(
   const free = new Set(links);
   const underWay = new Set<Promise<void>>();
   const flush = (): void => {
-    // Those that are connected, where any is: one that cannot be may never be.
+    // Connected links if there are any: a link that cannot connect now may never do so.
     const isThere = links.some((link) => link.current() !== null);
     const order = [...free].filter((link) => !isThere || link.current() !== null);
     for (const [index, link] of order.entries()) {
@@ -221,7 +221,7 @@ function createCrew(
   };
 }
 
-/** Both ways an answer comes, each of which leaves room behind. */
+/** Frees the command's room in the backlog, whichever way it is answered. */
 function answersOf(
   resolve: (value: never) => void, reject: (error: unknown) => void, leave: () => void,
 ): Pick<Waiting, "resolve" | "reject"> {
@@ -249,7 +249,7 @@ export function createWriter(
   const lines = createLines();
   const backlog = createBacklog(writesMax);
   let isScheduled = false;
-  /** Whether what was asked last was not taken. */
+  /** Whether the last batch was refused. */
   let isRefused = false;
   let closing: Promise<void> | null = null;
   const crew = createCrew(links, lines, async (link, taken) => {

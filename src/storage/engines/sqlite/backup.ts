@@ -1,6 +1,5 @@
-// Backup of the database file, and what tells whether a copy is sound. A copy counts only once it
-// has been opened, checked page by page and audited; until then it has another name beside its
-// target.
+// Backs up the database file, and checks whether a copy is sound. A copy counts only once it has
+// been opened, checked page by page and audited; until then it has another name beside its target.
 import { chmodSync, renameSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import Database from "better-sqlite3";
@@ -17,13 +16,13 @@ import { readerOver } from "./reader.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { createLedgerReader } from "#storage/accounts/ledger.ts";
 
-/** Recomputes every account from its ledger; throws where the tables are another program's. */
+/** Recomputes every account from its ledger; throws where the schema is another version's. */
 export async function auditDatabase(db: Db): ReturnType<typeof auditLedger> {
   assertCurrent(db);
   return auditLedger(createLedgerReader(readerOver(db, db)));
 }
 
-/** False where the tables are an older program's: the next start brings them up to date. */
+/** False where the schema is an older program's: the next start migrates it. */
 export function canBeAudited(path: string): boolean {
   const db = openForInspection(path);
   try {
@@ -33,7 +32,7 @@ export function canBeAudited(path: string): boolean {
   }
 }
 
-/** Everything wrong with a copy, in words; empty when it can be trusted. */
+/** All problems of a copy, in words; empty when it can be trusted. */
 export async function inspectDatabase(path: string): Promise<string[]> {
   const db = openForInspection(path);
   try {
@@ -51,14 +50,14 @@ export async function inspectDatabase(path: string): Promise<string[]> {
   }
 }
 
-/** Copies the live database, whoever writes to it meanwhile. Throws when the copy is not sound. */
+/** Copies the live database while others may write to it. Throws when the copy is not sound. */
 export async function backupDatabase(dataDir: string, target: string): Promise<void> {
   const partial = `${resolve(target)}.partial`;
   rmSync(partial, { force: true });
   const db = openForInspection(databasePath(dataDir));
   try {
-    // What is read in a transaction stays as it was: else each commit of the server meanwhile has
-    // SQLite begin the copy anew, and one of a busy server never ends.
+    // A transaction keeps what it reads unchanged. Without one, SQLite would restart the copy at
+    // each commit of the server, and on a busy server would never finish.
     db.exec("BEGIN");
     schemaVersion(db);
     await db.backup(partial);
@@ -75,12 +74,12 @@ export async function backupDatabase(dataDir: string, target: string): Promise<v
   }
 }
 
-/** More events than a log gets between two backups, and small beside what a number can hold. */
+/** More events than any log gets between two backups, and small compared to what a number holds. */
 const PASSED = 10_000_000;
 
 /**
- * Has every log go on past all positions it had given out after the backup: a client that comes
- * back with one of them is told to load the history, and no id is given twice.
+ * Moves every log past all positions given out since the backup: a client that returns with one of
+ * them is told to load the history, and no id is given twice.
  */
 export function passPositions(path: string): void {
   const db = new Database(path);

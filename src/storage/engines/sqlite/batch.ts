@@ -5,7 +5,7 @@ import { isDiskFailure, isDiskFull, type Db } from "./database.ts";
 
 /**
  * One use case: reads and writes, returns plain data, touches nothing but the database. It awaits
- * statements and nothing else, so that a batch is over before the event loop goes on.
+ * nothing but statements, so that a batch ends before the event loop continues.
  */
 type Command = (args: never) => Promise<unknown>;
 type Commands = Record<string, Command>;
@@ -16,8 +16,8 @@ export interface Request {
 }
 
 /**
- * `failure`: the disk is at fault and nothing of the batch happened; the writer must not go on.
- * `full`: nothing of it happened for want of room; the writer goes on.
+ * `failure`: the disk failed and nothing in the batch happened; the writer must stop. `full`:
+ * nothing in it happened for lack of room; the writer continues.
  */
 export type Outcome =
   | { kind: "done"; value: unknown }
@@ -28,10 +28,10 @@ const isOfDisk = (error: unknown): boolean => isDiskFailure(error) || isDiskFull
 
 /**
  * Runs the requests in order inside one transaction. A command that throws takes no batch-mate
- * down: commands are functions of the database and their arguments alone, so the batch is rolled
+ * down: commands depend on nothing but the database and their arguments, so the batch is rolled
  * back and run again with a savepoint around each. The common case pays for no savepoint. Commands
- * may remember what they have read or written (the outbox does): after a batch that came to nothing
- * they are made anew.
+ * may cache what they have read or written (the outbox does), so they are made anew after a batch
+ * that the disk refused.
  */
 export function createBatchRunner(
   db: Db, newCommands: () => Commands,

@@ -9,15 +9,15 @@ import { refuseNewer, shippedMigrations, type OnMigration } from "#storage/migra
 import { finishRestore } from "./restoring.ts";
 
 /**
- * In statements that run often, a parameter of an ORDER BY query is written `+@id`, of a LIMIT
- * `(@rows + 0)`: SQLite looks at the values of bare ones to plan anew, at every single run.
+ * In statements that run often, a parameter of an ORDER BY query is written `+@id`, one of a LIMIT
+ * `(@rows + 0)`: SQLite inspects the values of bare parameters and plans anew at every run.
  */
 export type Db = Database.Database;
 
 const BUSY_TIMEOUT_MS = 5000;
 const MIGRATION_POLL_MS = 50;
 const MIGRATION_PATIENCE_MS = 2000;
-/** Pages written again and again cost the checkpoint once, so it comes round seldom (16 MiB). */
+/** A page written many times is checkpointed once, so checkpoints are rare (every 16 MiB). */
 const WAL_PAGES_MAX = 4000;
 const WRITER_CACHE_KIB = 16_384;
 
@@ -34,7 +34,7 @@ function setPragmas(db: Db): void {
 
 /**
  * The connection that may write. `synchronous=FULL`: a commit that returned survives a power cut.
- * Throws when the file was made by a newer program, and an older one's is not `unserved`.
+ * Throws when a newer program made the file, or, with `unserved`, when an older one serves it.
  */
 export function openWriter(
   dataDir: string, options: { migrate: boolean | "unserved"; onMigration?: OnMigration },
@@ -75,7 +75,7 @@ export function openForInspection(path: string): Db {
   return db;
 }
 
-/** Each migration in a transaction of its own; a crash in between is taken up at the next start. */
+/** Runs each migration in its own transaction; after a crash, the next start continues. */
 function migrate(db: Db, onMigration?: OnMigration): void {
   const migrations = shippedMigrations("sqlite");
   const before = schemaVersion(db);
@@ -91,15 +91,15 @@ function migrate(db: Db, onMigration?: OnMigration): void {
 }
 
 /**
- * A server of an older program would not find the tables it knows, nor could it start again. One
- * that brings the file up to date itself is waited for.
+ * Refuses while a server of an older program runs: it would not find its tables any more, nor could
+ * it start again. A server that is migrating the file itself is waited for.
  */
 function migrateUnserved(db: Db, dataDir: string, onMigration?: OnMigration): void {
   const newest = newestSchema();
   const version = schemaVersion(db);
   refuseNewer(version, newest);
   for (let waitedMs = 0; schemaVersion(db) < newest; waitedMs += MIGRATION_POLL_MS) {
-    // Who holds the folder may be just about to do the same; who died meanwhile has let it go.
+    // The folder's holder may be about to migrate too; one that dies meanwhile releases the lock.
     const isPatient = waitedMs < MIGRATION_PATIENCE_MS || isMigrated(db, version);
     const lock = lockDataDir(dataDir);
     try {
@@ -116,7 +116,7 @@ function migrateUnserved(db: Db, dataDir: string, onMigration?: OnMigration): vo
   }
 }
 
-/** Whether it has got on from the version, or is written for longer than by one that serves. */
+/** Whether the version has advanced, or the file is locked for longer than a server would. */
 function isMigrated(db: Db, version: number): boolean {
   try {
     db.transaction(() => undefined).immediate();
@@ -129,7 +129,7 @@ function isMigrated(db: Db, version: number): boolean {
 
 const newestSchema = (): number => shippedMigrations("sqlite").at(-1)?.version ?? 0;
 
-/** Throws where a newer program made the file, which may not be there yet. */
+/** Throws where a newer program made the file; there may be no file yet. */
 export function assertNotNewer(dataDir: string): void {
   if (!databaseExists(dataDir)) return;
   const db = openForInspection(databasePath(dataDir));
@@ -140,10 +140,10 @@ export function assertNotNewer(dataDir: string): void {
   }
 }
 
-/** Whether the program's statements fit the tables. */
+/** Whether the schema is the one this program's statements need. */
 export const isCurrent = (db: Db): boolean => schemaVersion(db) === newestSchema();
 
-/** Throws where they do not. */
+/** Throws unless the schema is current. */
 export function assertCurrent(db: Db): void {
   const newest = newestSchema();
   const version = schemaVersion(db);
@@ -155,8 +155,8 @@ export function assertCurrent(db: Db): void {
 }
 
 /**
- * Holds a file that nothing else is kept in. The lock is SQLite's own, so the operating system
- * frees it however the process ends. Null when it is taken.
+ * Locks a file that is used for nothing else. The lock is SQLite's own, so the operating system
+ * releases it however the process ends. Null when another process has it.
  */
 function holdFile(path: string): Db | null {
   isOurs(path);
@@ -175,8 +175,8 @@ function holdFile(path: string): Db | null {
 const LOCK = "server.lock";
 
 /**
- * Holds the data folder for one server process; null when it is taken. A restore that died is
- * brought to its end first.
+ * Locks the data folder for one server process; null when another has it. A restore that died is
+ * finished first.
  */
 export function lockDataDir(dataDir: string): { release(): void } | null {
   if (!databaseExists(dataDir)) makeFolder(dataDir);
@@ -191,8 +191,8 @@ export function lockDataDir(dataDir: string): { release(): void } | null {
 }
 
 /**
- * Whether a server runs there; throws where the folder is closed to whoever runs this. No file is
- * made: root's would keep the folder's own user out.
+ * Whether a server runs on the folder; throws where the current user has no access to it. Creates
+ * no file: one created by root would lock out the folder's own user.
  */
 export function isServed(dataDir: string): boolean {
   if (!isOurs(dataDir) || !isOurs(join(dataDir, LOCK))) return false;
@@ -201,15 +201,15 @@ export function isServed(dataDir: string): boolean {
   return lock === null;
 }
 
-/** Begins the name of a folder that a backup is packed from. */
+/** Prefix of the folders in which backups are staged. */
 export const STAGING = ".staging-";
 
 const stagedIn = (dataDir: string): string[] =>
   readdirSync(dataDir).filter((name) => name.startsWith(STAGING));
 
-/** In there: leads to the file that it is packed into until that is whole. */
+/** A link in the staging folder to the partly written archive, until that is complete. */
 export const PACKED = "packed";
-/** Leads to the folder of the database's copy, where that is not in there. */
+/** A link to the folder of the database's copy, when that is not in the staging folder. */
 export const BESIDE = "beside";
 
 export function removeStaged(folder: string): void {
@@ -217,10 +217,10 @@ export function removeStaged(folder: string): void {
     try {
       rmSync(readlinkSync(join(folder, link)), { force: true, recursive: link === BESIDE });
     } catch {
-      // It was not begun, or is where whoever comes next may not write.
+      // The link was never made, or leads to a place where this user may not write.
     }
   }
-  // Where a folder is another disk, its files have their second names there.
+  // For a folder on another disk, the hard links to its files are on that disk.
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     if (!entry.isDirectory()) continue;
     const beside = join(dirname(folder), entry.name, basename(folder));
@@ -230,8 +230,8 @@ export function removeStaged(folder: string): void {
 }
 
 /**
- * Holds the folder's backups for one process, whether a server runs or not, and removes what one
- * that died has left; null: taken.
+ * Locks the folder's backups for one process, whether or not a server runs, and removes what a
+ * backup that died has left; null: another process has the lock.
  */
 export function lockBackups(dataDir: string): { release(): void } | null {
   const db = holdFile(join(dataDir, "backup.lock"));
@@ -245,12 +245,12 @@ export function lockBackups(dataDir: string): { release(): void } | null {
   return { release: () => void db.close() };
 }
 
-/** Nothing that is deleted stays on disk for a backup that nobody makes any more. */
+/** Removes what dead backups left, so that nothing deleted stays on disk for their sake. */
 export function clearBackups(dataDir: string): void {
   if (stagedIn(dataDir).length > 0) lockBackups(dataDir)?.release();
 }
 
-/** Throws where it, or the folder, is closed to whoever runs this. */
+/** Throws where the current user has no access to the file or the folder. */
 export const databaseExists = (dataDir: string): boolean =>
   isOurs(dataDir) && isOurs(databasePath(dataDir));
 
@@ -263,16 +263,16 @@ function isBusy(error: unknown): boolean {
 }
 
 /**
- * True when the disk, not the command, is at fault. After most of such errors the state of the page
- * cache is unknown, so the writer stops for good instead of trying again.
+ * True when the disk, not the command, is at fault. After most such errors the state of the page
+ * cache is unknown, so the writer stops for good instead of retrying.
  */
 export function isDiskFailure(error: unknown): boolean {
   return /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|PROTOCOL)/.test(sqliteCode(error));
 }
 
 /**
- * True when the disk is full, or did not take more for another reason: a quota, a bound of files.
- * What was begun is rolled back whole, and can be asked for again.
+ * True when the disk is full, or took no more for another reason: a quota, a file size limit. The
+ * transaction is rolled back completely, and can be retried.
  */
 export const isDiskFull = (error: unknown): boolean =>
   /^SQLITE_(FULL|IOERR_WRITE|IOERR_SHMSIZE)$/.test(sqliteCode(error));

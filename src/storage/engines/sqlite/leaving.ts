@@ -1,5 +1,5 @@
-// A database file as a move to another engine takes it along: every row, as of one moment, while
-// nobody else writes. Used by ../move.ts.
+// The sending end of a move to another engine: every row of a database file, read over one snapshot
+// while nobody else writes. Used by ../move.ts.
 import { LIMITS } from "#core/limits.ts";
 import { createLedgerReader, type LedgerReader } from "#storage/accounts/ledger.ts";
 import type { IndexedChunk } from "#storage/search/search.ts";
@@ -9,12 +9,12 @@ import { readerOver } from "./reader.ts";
 export interface Departure {
   tables: string[];
   columns(table: string): string[];
-  /** JSON arrays of rows, bytes in them as `\x…`; each of a bounded size. */
+  /** JSON arrays of rows, with bytes written as `\x…`; each of a bounded size. */
   rows(table: string): Iterable<string>;
-  /** What search finds, in pieces. */
+  /** The indexed chunks, in pieces. */
   chunks(): Iterable<IndexedChunk[]>;
   count(table: string): number;
-  /** The highest id that was ever given; 0: none, or the table gives none. */
+  /** The highest id ever given; 0: none, or the table gives none. */
   highestId(table: string): number;
   /** Names of files that are to be removed. */
   unwanted: ReadonlySet<string>;
@@ -22,7 +22,7 @@ export interface Departure {
   close(): void;
 }
 
-/** `message_index_state` tells how far an index is that stays; the server fills the new one. */
+/** `message_index_state` describes an index that stays behind; the server fills the new one. */
 const TABLES = `
   SELECT name FROM pragma_table_list
   WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'
@@ -31,7 +31,7 @@ const CHUNKS = `
   SELECT c.id, c.knowledgebase_id AS knowledgebaseId, c.headings, c.text, d.name
   FROM chunks c JOIN documents d ON d.id = c.document_id ORDER BY c.id`;
 
-/** PostgreSQL keeps no NUL in a text, whoever sent one. */
+/** PostgreSQL cannot store NUL in text, and stored text may contain one. */
 function storable(value: unknown): unknown {
   if (Buffer.isBuffer(value)) return `\\x${value.toString("hex")}`;
   return typeof value === "string" ? value.replaceAll("\0", "\uFFFD") : value;
@@ -80,8 +80,8 @@ function idsOf(db: Db): Departure["highestId"] {
 }
 
 /**
- * The caller has the folder's lock. Commands, which need none, wait until it is closed. Throws
- * where the file is another version's.
+ * The caller holds the folder's lock. CLI commands, which need none, wait until this is closed.
+ * Throws where the schema is another version's.
  */
 export function openDeparture(dataDir: string): Departure {
   if (!databaseExists(dataDir)) throw new Error(`there is no database in ${dataDir}`);
@@ -104,7 +104,7 @@ export function openDeparture(dataDir: string): Departure {
       highestId: idsOf(db),
       unwanted: new Set(db.prepare<[], { name: string }>("SELECT name FROM unwanted_files").all()
         .map(({ name }) => name)),
-      // What is read here is of one moment already.
+      // Everything here is read in one transaction already.
       ledger: createLedgerReader({ ...sql, snapshot: (read) => read(sql) }),
       close: () => {
         db.exec("ROLLBACK");

@@ -1,17 +1,17 @@
-// Reads of the embedded engine, over two connections of their own: one for single statements on the
-// caller's thread, one for snapshots, so that a transaction held open makes no other read stale.
-// Opened by storage.ts.
+// Reads of the embedded engine, over two connections: one for single statements on the caller's
+// thread, one for snapshots, so that a transaction held open makes no other read stale. Opened by
+// storage.ts.
 import type { Awaitable, Reader, Sql } from "#storage/sql.ts";
 import { openReader, type Db } from "./database.ts";
 import { createThreadReading } from "./reading.ts";
 import { createSql } from "./sql.ts";
 
 export interface SqliteReader extends Reader {
-  /** Waits for snapshots under way; reads asked for afterwards reject. Idempotent. */
+  /** Waits for snapshots under way; later reads reject. Idempotent. */
   close(): Promise<void>;
 }
 
-/** A connection for snapshots; it answers in the order it is asked. */
+/** A connection for snapshots; it answers in order. */
 export interface Moments {
   sql: Sql;
   exec(text: "BEGIN" | "COMMIT"): Awaitable<void>;
@@ -39,7 +39,7 @@ function reading(single: Db, moments: Moments): SqliteReader {
   return {
     ...createSql(single),
     snapshot: (read) => {
-      // One after another: a connection has one transaction.
+      // Snapshots are queued: a connection has one transaction at a time.
       const result = last.then(() => inTransaction(read));
       last = result.catch(() => undefined);
       return result;
@@ -52,13 +52,13 @@ function reading(single: Db, moments: Moments): SqliteReader {
   };
 }
 
-/** Over two connections, or one where nothing else reads meanwhile. */
+/** Reads over two connections, or over one where nothing else reads at the same time. */
 export const readerOver = (single: Db, moment: Db): SqliteReader =>
   reading(single, momentsOver(moment));
 
 export const createReader = (dataDir: string): SqliteReader =>
   readerOver(openReader(dataDir), openReader(dataDir));
 
-/** Snapshots are read in a thread: what they look through keeps nobody waiting here. */
+/** Snapshots run in a thread, so that what they scan does not block this one. */
 export const createThreadReader = (dataDir: string): SqliteReader =>
   reading(openReader(dataDir), createThreadReading(dataDir));

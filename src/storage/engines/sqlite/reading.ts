@@ -1,5 +1,5 @@
-// A connection that reads in a thread of its own, begun when it is first asked: what looks through
-// much of what an account has would else keep the main thread from everybody. Opened by reader.ts.
+// A connection in a thread of its own, started when it is first needed: reads that scan much of an
+// account's data would otherwise block the main thread. Opened by reader.ts.
 import { Worker } from "node:worker_threads";
 import { StorageFailure } from "#core/faults.ts";
 import { workerFile } from "#core/program.ts";
@@ -12,7 +12,7 @@ export type FromReading = { value: unknown } | { error: unknown };
 
 const READING_FILE = workerFile("read");
 
-/** A transaction ends with its thread: nothing but the next one's beginning starts another. */
+/** A transaction ends with its thread, so only the BEGIN of the next one starts a new thread. */
 const BEGIN = "BEGIN";
 
 type Ask = (message: ToReading) => Promise<unknown>;

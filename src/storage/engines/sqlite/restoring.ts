@@ -1,6 +1,6 @@
-// Puts what a restore has unpacked and checked in the data folder's place. A process that dies
-// meanwhile leaves the old folder or, once it is next opened, all of the new one: what is to be
-// moved is written down first, and whoever takes the folder's lock does what is left of it.
+// Replaces the contents of the data folder with what a restore has unpacked and checked. If the
+// process dies midway, the folder is either the old one or, once next opened, all of the new one:
+// the moves are journaled first, and the next process to lock the folder completes them.
 import {
   cpSync, existsSync, linkSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync,
   writeFileSync,
@@ -12,23 +12,23 @@ const JOURNAL = "restoring.json";
 const STAGING = ".restoring-";
 
 interface Moves {
-  /** The folder in the data folder that holds what comes. */
+  /** The folder inside the data folder that holds the new contents. */
   staging: string;
-  /** Ends the names of what is replaced. */
+  /** Suffix for the names of what is replaced. */
   stamp: string;
-  /** What goes; what of it comes, or has come. */
+  /** The names to replace, and those of them that have new contents. */
   names: string[];
   coming: string[];
 }
 
-/** True while a restore is under way, and after one that died before its end. */
+/** True while a restore is under way, and after one that died before it ended. */
 export const isRestoring = (dataDir: string): boolean => existsSync(join(dataDir, JOURNAL));
 
-/** What is kept of a database goes on fitting its log. */
+/** A database kept under a new name still matches its WAL files. */
 export const keptName = (name: string, stamp: string): string =>
   name.replace(/^(.*?)(-wal|-shm)?$/, `$1.before-restore-${stamp}$2`);
 
-/** Throws where something is mounted, which cannot be moved aside: the folder stays as it is. */
+/** Throws where a name is a mount point, which cannot be moved aside: the folder stays as it is. */
 export function refuseMounted(dataDir: string, names: string[], about = ""): void {
   const mounted = names.map((name) => join(dataDir, name))
     .find((place) => isMounted(place, dataDir));
@@ -37,7 +37,10 @@ export function refuseMounted(dataDir: string, names: string[], about = ""): voi
     `${about}${mounted} is mounted, so it cannot be moved aside: unmount it and try again`);
 }
 
-/** A mount may be of the same disk, and a subvolume, which can be moved, counts as another. */
+/**
+ * Device numbers do not tell: a mount may be on the same disk, and a subvolume, which can be moved,
+ * counts as another.
+ */
 function isMounted(place: string, dataDir: string): boolean {
   const second = join(dataDir, `${STAGING}link`);
   try {
@@ -49,26 +52,26 @@ function isMounted(place: string, dataDir: string): boolean {
   }
 }
 
-/** A folder that an image's layer has, as in a container without a volume, cannot be renamed. */
+/** A folder from an image's layer, as in a container without a volume, cannot be renamed. */
 function moveAside(place: string, kept: string): void {
   try {
     renameSync(place, kept);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
-    // Begun anew after a crash it comes to the same.
+    // Starting this over after a crash has the same result.
     cpSync(place, kept, { recursive: true });
     flushAll(kept);
     rmSync(place, { recursive: true });
   }
 }
 
-/** An empty folder on the data folder's own disk, to unpack in; the caller has the lock. */
+/** An empty folder on the data folder's own disk, to unpack in; the caller holds the lock. */
 export function stageRestore(dataDir: string): string {
   makeFolder(dataDir);
   return mkdtempSync(join(dataDir, STAGING));
 }
 
-/** Moves what is in `staging` to its place, and what was there aside: done, it is all on disk. */
+/** Moves the contents of `staging` into place and the old ones aside; all is on disk on return. */
 export function putInPlace(dataDir: string, staging: string, names: string[], stamp: string): void {
   const coming = names.filter((name) => existsSync(join(staging, name)));
   const moves: Moves = { staging, stamp, names, coming };
@@ -79,7 +82,7 @@ export function putInPlace(dataDir: string, staging: string, names: string[], st
   finishRestore(dataDir);
 }
 
-/** Does what a restore that died has left to do; the caller has the lock. */
+/** Completes a restore that died; the caller holds the lock. */
 export function finishRestore(dataDir: string): void {
   const journal = join(dataDir, JOURNAL);
   if (existsSync(journal)) {
@@ -94,7 +97,7 @@ export function finishRestore(dataDir: string): void {
       }
       if (existsSync(incoming)) renameSync(incoming, place);
     }
-    // What has come to its place stays there, before nobody knows any more that it was to come.
+    // The moves reach the disk before the journal that lists them is removed.
     flushFolder(dataDir);
     rmSync(journal);
     flushFolder(dataDir);

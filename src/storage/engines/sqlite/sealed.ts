@@ -1,5 +1,5 @@
-// Everything in a database file that is sealed, to try a secret on, and whether others were told
-// what is derived from it.
+// Finds every sealed value in a database file, to test a secret against them, and whether anything
+// derived from the secret was given to others.
 import type { SecretBox } from "#core/secrets.ts";
 import type { BuiltInTool } from "#features/assistants/built-in-tools.ts";
 import { calcomPlace, isIntegration, isSealedKey } from "#features/assistants/calcom-keys.ts";
@@ -8,7 +8,7 @@ import { toolPlace } from "#features/tools/tools.ts";
 import { isCurrent, openForInspection, type Db } from "./database.ts";
 
 interface Sealed {
-  /** In words: `headers of tool 3`. */
+  /** Describes it for people: `headers of tool 3`. */
   what: string;
   sealed: string;
   place: string;
@@ -54,7 +54,7 @@ function* sealedOfAssistants(db: Db): Iterable<Sealed> {
   for (const { id, account_id: accountId, uuid, settings } of rows) {
     const { tools = [] } = JSON.parse(settings) as { tools?: BuiltInTool[] };
     for (const tool of tools) {
-      // One from a time when keys lay open is sealed at the next start.
+      // A key stored before keys were sealed gets sealed at the next start.
       if (!isIntegration(tool) || !isSealedKey(tool.calcom_api_key)) continue;
       yield {
         what: `Cal.com key of assistant ${id}`, sealed: tool.calcom_api_key,
@@ -65,28 +65,28 @@ function* sealedOfAssistants(db: Db): Iterable<Sealed> {
 }
 
 type Trial =
-  /** The tables are an older program's; the next start brings them up to date. */
+  /** The schema is an older program's; the next start migrates it. */
   | { kind: "too_old" }
   | {
       kind: "tried"; count: number; closed: string[];
-      /** Something was sealed with a secret, or others were told what is derived from it. */
+      /** Something was sealed with a secret, or others hold something derived from it. */
       needsSecret: boolean;
     };
 
-/** Receivers of webhooks and sites check signatures by what was derived from the secret. */
+/** Webhook receivers and sites verify signatures with keys derived from the secret. */
 const DERIVED = `
   SELECT 1 FROM webhook_endpoints UNION ALL
   SELECT 1 FROM assistants WHERE deleted_at IS NULL AND identity_number > 0 LIMIT 1`;
 
 const NAMED_MAX = 10;
 
-/** Some of those that do not open, in words. */
+/** The names of some values that cannot be opened, and how many more there are. */
 export function namesOf(closed: string[]): string {
   const more = closed.length > NAMED_MAX ? ` and ${closed.length - NAMED_MAX} more` : "";
   return closed.slice(0, NAMED_MAX).join(", ") + more;
 }
 
-/** Tries all that is sealed; `closed` are in words those that do not open. Null: no secret. */
+/** Tries to open all sealed values; `closed` names those it cannot open. Null: no secret. */
 export function trySealed(path: string, box: SecretBox | null): Trial {
   const db = openForInspection(path);
   try {

@@ -9,7 +9,7 @@ import { indexable, termsOf } from "#storage/search/words.ts";
 /** The token that marks every entry of a knowledgebase. */
 const scopeOf = (knowledgebaseId: number): string => `k${knowledgebaseId}`;
 
-/** Quoted terms only, so that nothing people type is read as query syntax; null: no words. */
+/** Uses quoted terms only, so that user input is never read as query syntax; null: no words. */
 function matchOf(knowledgebaseId: number, query: string): string | null {
   const terms = termsOf(query);
   if (terms.length === 0) return null;
@@ -18,7 +18,7 @@ function matchOf(knowledgebaseId: number, query: string): string | null {
   return `scope : "${scopeOf(knowledgebaseId)}" AND {headings text} : (${either.join(" OR ")})`;
 }
 
-/** The same of messages, each word of which is asked for; null: no words. */
+/** The same for messages, which must contain every word; null: no words. */
 function messageMatchOf(accountId: number, query: string): string | null {
   const terms = plainTerms(query);
   if (terms.length === 0) return null;

@@ -8,8 +8,8 @@ export const NAMES = /@(\w+)/g;
 const LISTS = /json_each\(@(\w+)\)/g;
 
 /**
- * Brings the values a text names into the order it names them: bound by place they cost the driver
- * half of what they cost by name. SQLite binds no arrays: lists are handed over as JSON.
+ * Orders values as the text names them: binding by position costs the driver half of binding by
+ * name. SQLite binds no arrays: lists are passed as JSON.
  */
 export function valuesOf(text: string): (parameters: object) => unknown[] {
   const lists = new Set([...text.matchAll(LISTS)].map(([, name]) => name));
@@ -26,7 +26,7 @@ export const DIALECT: Sql["dialect"] = {
   skipLocked: "",
 };
 
-/** Statements are compiled when they first run: a server at rest has needed few of the hundreds. */
+/** Statements are compiled on first use: an idle server has needed few of the hundreds. */
 export function createSql(db: Db): Sql {
   return {
     engine: "sqlite",
@@ -51,7 +51,7 @@ export function createSql(db: Db): Sql {
   };
 }
 
-/** Every command over this connection. */
+/** All commands, prepared over this connection. */
 export function commandsOver(db: Db): AllCommands {
   const sql = createSql(db);
   return createCommands(sql, createSearchCommands(sql));

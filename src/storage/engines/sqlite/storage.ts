@@ -9,7 +9,7 @@ import { createReader, createThreadReader, type SqliteReader } from "./reader.ts
 import { createSearchIndex } from "./search.ts";
 import { createInlineWriter, startThreadWriter } from "./writer.ts";
 
-/** `inline`: all of it on the caller's thread (the CLI); else with threads (the server). */
+/** `inline`: everything on the caller's thread (the CLI); else with threads (the server). */
 export async function openStorage(
   dataDir: string, writing: "inline" | "thread",
   { writesMax, onMigration }: { writesMax?: number; onMigration?: OnMigration | undefined } = {},
@@ -22,13 +22,13 @@ export async function openStorage(
   try {
     return storageOver(createThreadReader(dataDir), writer);
   } catch (error) {
-    // Its thread would keep the process alive.
+    // The writer's thread would keep the process alive.
     await writer.close();
     throw error;
   }
 }
 
-/** The stores over what reads and what writes. */
+/** The stores over this reader and writer. */
 export const storageOver = (
   reader: SqliteReader, writer: Writer<AllCommands>, joinedAs?: number,
 ): Storage => ({

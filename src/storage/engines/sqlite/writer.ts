@@ -1,10 +1,10 @@
-// The way every write goes: `write(command, args)` resolves once the command's transaction is on
+// The path of every write: `write(command, args)` resolves once the command's transaction is on
 // disk. Two implementations of one port: a thread of its own (the server) and inline (CLI, tests).
 //
-// Why the server writes in a thread: a slow commit inline holds up every stream, and with one
-// client it gains nothing either (docs/benchmarks.md, Messages). Both ways in turn, 7 rounds of
-// 3 s, 2 cores: p99 of the first token, thread against inline, 15 ms to 18 with 32 clients, 82 to
-// 102 with 256; replies a second 3,500 to 3,100 and 3,900 to 3,300. Inline costs a tenth less CPU.
+// Why the server writes in a thread: a slow commit inline stalls every stream, and even with one
+// client it gains nothing (docs/benchmarks.md, Messages). Measured alternately, 7 rounds of 3 s on
+// 2 cores: p99 of the first token, thread against inline, 15 ms to 18 with 32 clients, 82 to 102
+// with 256; replies a second 3,500 to 3,100 and 3,900 to 3,300. Inline costs a tenth less CPU.
 import { Worker } from "node:worker_threads";
 import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -23,10 +23,10 @@ interface Waiting extends Request {
   reject(error: unknown): void;
 }
 
-/** What writers say of the disk, by what became of their batches. */
+/** The state of the disk, as the writers' last batches found it. */
 type Disk = { failure: StorageFailure | null; isFull: boolean };
 
-/** `held`: the thread asks for it again once there is room. */
+/** `held`: the thread retries it once there is room. */
 export type Answer = Outcome | { kind: "held" };
 
 function settle(waiting: Waiting[], answers: Answer[], disk: Disk, held: Waiting[] = []): void {
@@ -38,7 +38,7 @@ function settle(waiting: Waiting[], answers: Answer[], disk: Disk, held: Waiting
     else if (answer.kind === "threw") request.reject(answer.error);
     else if (answer.kind === "held") held.push(request);
     else {
-      // Made anew: an error that crossed threads has lost its class.
+      // Made anew, because an error that crossed threads has lost its class.
       refusal ??= new StorageFailure(answer.error.message, answer.error.cause);
       if (answer.kind === "failure") disk.failure = refusal;
       request.reject(refusal);
@@ -47,7 +47,7 @@ function settle(waiting: Waiting[], answers: Answer[], disk: Disk, held: Waiting
   disk.isFull = answers.some(({ kind }) => kind === "full");
 }
 
-/** Writes on the calling thread, whatever one event-loop turn brought in one transaction. */
+/** Writes on the calling thread, all commands of one event-loop turn in one transaction. */
 export function createInlineWriter(
   dataDir: string, onMigration?: OnMigration,
 ): Writer<AllCommands> {
@@ -82,7 +82,7 @@ export function createInlineWriter(
   };
 }
 
-/** Both ways an answer comes, each once something else was done. */
+/** Calls `run` before the answer is passed on, whichever way it comes. */
 function after(
   run: () => void, resolve: Waiting["resolve"], reject: Waiting["reject"],
 ): Pick<Waiting, "resolve" | "reject"> {
@@ -103,19 +103,19 @@ export type FromWriter =
   | { migration: string }
   | { ready: true }
   | { answers: Answer[] }
-  /** Those of the oldest it holds. */
+  /** Outcomes of the oldest held commands. */
   | { held: Outcome[] }
   | { closed: true };
 
 const WRITER_FILE = workerFile("write");
-/** All that a batch leaves behind is dead with its answer, so more room would only fill up. */
+/** Everything a batch allocates is garbage once it is answered, so more room would only fill up. */
 const WRITER_YOUNG_MB = 4;
 
-/** What is asked of the writer's thread, on its way there and back. */
+/** The requests to the writer's thread, queued, sent and held. */
 function createLine(post: (batch: Request[]) => void, disk: Disk) {
   const sent: Waiting[][] = [];
   const queue: Waiting[] = [];
-  /** In the thread's hold, in the order they are in there. */
+  /** Requests the thread holds, in the thread's order. */
   const held: Waiting[] = [];
   let isFlushing = false;
   const flush = (): void => {
@@ -135,11 +135,11 @@ function createLine(post: (batch: Request[]) => void, disk: Disk) {
     isHeld: () => held.length > 0,
     ask: (request: Waiting): void => {
       queue.push(request);
-      // An idle writer has nothing to gather others for.
+      // When the writer is idle, waiting to batch gains nothing.
       if (sent.length === 0 && queue.length === 1) flush();
       else scheduleFlush();
     },
-    /** The oldest that was posted has been answered. */
+    /** Settles the oldest batch sent, which has been answered. */
     receive: (answers: Answer[]): void => settle(sent.shift() ?? [], answers, disk, held),
     receiveHeld: (outcomes: Outcome[]): void =>
       settle(held.splice(0, outcomes.length), outcomes, disk),
@@ -148,7 +148,7 @@ function createLine(post: (batch: Request[]) => void, disk: Disk) {
         waiting.reject(error);
       }
     },
-    /** Posts all that waits, for the last time. */
+    /** Sends everything that waits, for the last time. */
     close: (): void => {
       while (queue.length > 0) flush();
     },
@@ -156,14 +156,14 @@ function createLine(post: (batch: Request[]) => void, disk: Disk) {
 }
 
 /**
- * Writes in a thread of its own, so that the main thread never waits for a disk. The first leaves
- * at once; what a turn of the event loop asks for while the writer is busy leaves together, and
- * more of them gather there.
+ * Writes in a thread of its own, so that the main thread never waits for a disk. The first command
+ * leaves at once; commands asked for while the writer is busy are sent once per event-loop turn,
+ * and batched further in the thread.
  */
 export async function startThreadWriter(
   dataDir: string, writesMax: number = LIMITS.writeQueueMax, onMigration?: OnMigration,
 ): Promise<Writer<AllCommands>> {
-  // What a thread throws loses its class, and with it that an operator can put it right.
+  // An error thrown in the thread loses its class, which tells that an operator can fix it.
   assertNotNewer(dataDir);
   const worker = new Worker(WRITER_FILE, {
     workerData: { dataDir }, resourceLimits: { maxYoungGenerationSizeMb: WRITER_YOUNG_MB },
