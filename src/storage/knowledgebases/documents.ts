@@ -1,5 +1,5 @@
-// Documents: how they come, are read, changed and go, with their chunks and the entries of those in
-// the index. Called by knowledgebases.ts.
+// Documents: adding, reading, changing and removing them, with their chunks and the chunks' index
+// entries. Called by knowledgebases.ts.
 import type { Chunk } from "#features/knowledgebases/extraction.ts";
 import {
   filesOf, type ChangedDocument, type Document, type DocumentSource, type KnowledgebaseStore,
@@ -31,11 +31,11 @@ interface ChunkRow {
 
 const HOUR_MICROS = 60 * MINUTE_MICROS;
 
-/** When it is to be read again, having been read or changed now. */
+/** When a document read or changed now is due for its next reading. */
 const nextReading = (hours: number | null, now: Instant): Instant | null =>
   (hours === null ? null : now + hours * HOUR_MICROS);
 
-/** Or further ahead than any reading is put off: written before the clock was set back. */
+/** Due, or due later than any timetable puts it: then written before the clock was set back. */
 export const IS_DUE = `next_read_at IS NOT NULL AND (next_read_at <= @now
   OR next_read_at > CAST(@now AS BIGINT) + reread_hours * CAST(${HOUR_MICROS} AS BIGINT))`;
 
@@ -44,7 +44,7 @@ const isDue = ({ next_read_at: nextAt, reread_hours: hours }: DocumentRow, now: 
 
 const POSITION_MAX = Number.MAX_SAFE_INTEGER;
 
-/** The rows of a document's chunks and their entries in the index, always together. */
+/** Writes a document's chunks and their index entries, always together. */
 export function createChunkWrites(sql: Sql, search: SearchCommands) {
   const insert = sql.prepare(`
     INSERT INTO chunks (knowledgebase_id, document_id, position, headings, text, page, url)
@@ -87,7 +87,10 @@ export function createChunkWrites(sql: Sql, search: SearchCommands) {
       await unvector.run(some);
       await remove.run(some);
     },
-    /** The page's chunks once more, from `first` on, with their vectors; resolves to how many. */
+    /**
+     * Copies the chunks of an unchanged page, with their vectors, to `first` on; resolves to how
+     * many.
+     */
     repeat: async (document: DocumentRow, url: string, first: number): Promise<number> => {
       const { id: documentId, found_until: foundUntil } = document;
       const rows = await ofPage.all({ documentId, foundUntil, url });
@@ -99,15 +102,15 @@ export function createChunkWrites(sql: Sql, search: SearchCommands) {
       }
       return rows.length;
     },
-    /** Where the next chunk of the document would stand. */
+    /** The position of the document's next chunk. */
     next: async (documentId: number): Promise<number> => (await next.one({ documentId })).position,
   };
   return writes;
 }
 
 /**
- * Removes so many chunks of a document, the last first, and returns how many there were; it goes
- * with the last of them, where there were fewer.
+ * Removes up to `rows` chunks of a document, last first, and returns how many it removed; when
+ * there were fewer, removes the document too.
  */
 export function createDocumentRemoval(sql: Sql, chunks: ChunkWrites) {
   const parts = ["document_texts", "document_sites"].map((table) =>
@@ -127,7 +130,7 @@ export function createDocumentRemoval(sql: Sql, chunks: ChunkWrites) {
 
 type Finder = Statement<object, KnowledgebaseRow>;
 
-/** Rows and steps the commands of documents share. */
+/** Statements and steps that the commands of documents share. */
 function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
   const append = createAccountAppender(sql);
   const unwanted = createUnwanted(sql);
@@ -138,11 +141,11 @@ function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
   const steps = {
     find: sql.prepare<object, DocumentRow>(
       "SELECT * FROM documents WHERE id = @documentId AND account_id = @accountId"),
-    /** It is named from now on. */
+    /** The document refers to the file from now on, so the file is no longer to be removed. */
     keepFile: (source: DocumentSource): Promise<void> => unwanted.forget(filesOf(source)),
     letGoOfFile: (row: DocumentRow, now: Instant): Promise<void> =>
       unwanted.note(filesOf(documentFromRow(row).source), now),
-    /** What can be found in the knowledgebase has changed. */
+    /** Bumps the version: search results in the knowledgebase have changed. */
     touch: async (row: DocumentRow): Promise<void> =>
       void await touch.run({ id: row.knowledgebase_id }),
     publish: async (row: DocumentRow, now: Instant): Promise<CommittedEvent> => {
@@ -154,7 +157,7 @@ function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
         knowledgebase_status: knowledgebase ? statusOf(knowledgebase) : "empty",
       }, now);
     },
-    /** What was read of it before is found until it is read. */
+    /** Marks the document to be read again; until then, searches find its previous contents. */
     readAgain: async (
       row: DocumentRow, { nodeId, now }: AsNode<{ now: Instant }>,
     ): Promise<{ document: Document; events: CommittedEvent[] }> => {
@@ -168,7 +171,7 @@ function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
 
 type DocumentSteps = ReturnType<typeof createDocumentSteps>;
 
-/** What is not given stays; a timetable that is given begins now. */
+/** Fields not given stay as they are; a timetable that is given starts now. */
 function changedRow(row: DocumentRow, args: ChangedDocument): DocumentRow {
   const { name = row.name, description = row.description, rereadHours, ignoreRobots, now } = args;
   return {
@@ -252,7 +255,7 @@ function readingCommands(sql: Sql, chunks: ChunkWrites, steps: DocumentSteps) {
     UPDATE documents SET node_id = @nodeId
     WHERE id = @documentId AND account_id = @accountId AND status = 'processing'
       AND (node_id = @nodeId OR ${isFree("documents.node_id")})`);
-  /** A document that is read here; another's belongs to whoever took it. */
+  /** The document, if this node is reading it; a node that took it over owns it alone. */
   const find = sql.prepare<object, DocumentRow>(`
     SELECT * FROM documents WHERE id = @documentId AND account_id = @accountId
       AND coalesce(node_id, ${NOBODY}) = @nodeId`);
@@ -316,7 +319,7 @@ function finishingCommand(
       const row = await find.get(args);
       if (row?.status !== "processing") return [];
       const isNew = outcome.kind === "active";
-      // A text that cannot be read anew, or has not changed, stands as it was read before.
+      // If reading failed or found nothing new, the contents of the last reading remain.
       const isFound = outcome.kind !== "failed" || row.found_until > 0;
       if (isNew) await chunks.remove(documentId, 0, row.found_until);
       else await chunks.remove(documentId, row.found_until);
@@ -334,7 +337,7 @@ function finishingCommand(
       await finish.run({
         ...result, foundUntil: result.found_until, nextReadAt, documentId, now,
       });
-      // One that failed can be read again.
+      // The file is kept after a failure, so that it can be read again.
       if (outcome.kind !== "failed") await letGoOfFile(row, now);
       if (outcome.kind === "unchanged") return [await publish({ ...row, ...result }, now)];
       await touch(row);

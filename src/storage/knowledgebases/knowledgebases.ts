@@ -1,5 +1,5 @@
-// Knowledgebases with their documents in the database; those themselves are in documents.ts, their
-// searchable chunks in passages.ts.
+// Knowledgebases in the database, with figures of their documents; the documents themselves are in
+// documents.ts, their searchable chunks in passages.ts.
 import type { KnownPage } from "#features/knowledgebases/extraction.ts";
 import type {
   Document, Knowledgebase, KnowledgebaseStore, RemoveOutcome,

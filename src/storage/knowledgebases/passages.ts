@@ -1,5 +1,5 @@
-// What is found again of documents: passages in the order of two rankings, and all of them in their
-// own order. Called by knowledgebases.ts.
+// Passages of documents: search results, fused from two rankings, and all passages in reading
+// order. Called by knowledgebases.ts.
 import type {
   FoundPassage, KnowledgebaseStore, Passage,
 } from "#features/knowledgebases/knowledgebases.ts";
@@ -31,12 +31,12 @@ function passageFromRow(row: PassageRow): Passage {
 
 const PASSAGE = `SELECT c.id, c.document_id, d.name AS document, c.position, c.headings, c.page, c.url,
   c.text FROM chunks c JOIN documents d ON d.id = c.document_id`;
-/** Reciprocal rank fusion: keeps the first of one ranking from outweighing both. */
+/** Reciprocal rank fusion: keeps the top of one ranking from outweighing a hit in both. */
 const FUSION_K = 60;
 
 type Place = FoundPassage["words"];
 
-/** The place of each hit in its ranking. */
+/** The rank of each hit. */
 const placesOf = (hits: Hit[]): Map<number, NonNullable<Place>> =>
   new Map(hits.map(({ id, score }, index) => [id, { place: index + 1, score }]));
 
@@ -47,7 +47,7 @@ interface Ranked {
   meaning: Place;
 }
 
-/** Hits in the order of all rankings together; who is the first of each has the score 1. */
+/** Fuses the rankings; a hit that is first in all of them has the score 1. */
 function fused(byWords: Hit[], byMeaning: Hit[] | null): Ranked[] {
   const words = placesOf(byWords);
   const meaning = placesOf(byMeaning ?? []);

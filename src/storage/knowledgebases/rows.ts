@@ -1,4 +1,5 @@
-// Rows of knowledgebases and documents as records. Used by knowledgebases.ts and documents.ts.
+// Rows of knowledgebases and documents, and the records made from them. Used by knowledgebases.ts
+// and documents.ts.
 import type {
   Document, DocumentSource, Knowledgebase, KnowledgebaseStatus,
 } from "#features/knowledgebases/knowledgebases.ts";
@@ -29,7 +30,7 @@ export interface DocumentRow {
   reason: string | null;
   pages: number;
   characters: number;
-  /** Chunks from here on are of a reading under way. */
+  /** Chunks from this position on belong to a reading under way. */
   found_until: number;
   reread_hours: number | null;
   ignore_robots: number;
@@ -39,7 +40,10 @@ export interface DocumentRow {
   updated_at: number;
 }
 
-/** A document that failed says so itself: the rest is searched as ever. */
+/**
+ * One failed document does not fail the knowledgebase: it shows its own failure, and the rest is
+ * searched as usual.
+ */
 export function statusOf({ documents, processing, failed }: KnowledgebaseRow): KnowledgebaseStatus {
   if (documents === 0) return "empty";
   if (processing > 0) return "processing";

@@ -1,5 +1,5 @@
-// The commands of leads and of the do-not-call list. A lead in the queue has `next_try_at`; one of
-// a blocked number is never in it. Secondary contacts enter it when their lead is exhausted.
+// The commands of leads and of the do-not-call list. A lead is queued while it has `next_try_at`;
+// one with a blocked number never is. Secondary contacts are queued when their lead is exhausted.
 import { isoOrNull, type Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type {
@@ -20,7 +20,7 @@ interface LeadState {
   outcome?: LeadOutcome | null;
 }
 
-/** Brings a lead into a state, and says so. */
+/** Changes a lead's state and publishes it. */
 function createChange(sql: Sql) {
   const append = createAccountAppender(sql);
   const set = sql.prepare(`
@@ -50,7 +50,7 @@ function createChange(sql: Sql) {
   };
 }
 
-/** Steps more than one command takes. */
+/** Steps shared by several commands. */
 export function createLeadRows(sql: Sql) {
   const change = createChange(sql);
   const find = sql.prepare<object, LeadRow>(
@@ -64,7 +64,7 @@ export function createLeadRows(sql: Sql) {
   const read = async (
     { accountId, leadId }: { accountId: number; leadId: number },
   ): Promise<Lead | null> => orNull(await find.get({ accountId, leadId }), leadFromRow);
-  /** The next secondary contact's turn, when the lead itself was tried in vain. */
+  /** Queues the next secondary contact once the lead itself was tried in vain. */
   const passOn = async (
     { accountId }: Lead, mainId: number, now: Instant,
   ): Promise<CommittedEvent[]> => {
@@ -125,7 +125,7 @@ function createChecks(sql: Sql) {
       await campaign.get({ accountId, campaignId }) !== undefined,
     isLead: async (accountId: number, campaignId: number, phoneNumber: string): Promise<boolean> =>
       await same.get({ accountId, campaignId, phoneNumber }) !== undefined,
-    /** The lead or one of its contacts. */
+    /** Whether the lead or one of its contacts is being called. */
     isCalling: async (leadId: number): Promise<boolean> =>
       await calling.get({ leadId }) !== undefined,
   };
@@ -174,7 +174,7 @@ function createAdd(sql: Sql, rows: LeadRows, checks: Checks) {
   };
 }
 
-/** Gives the variables to whoever has the number in the campaign, beside those they have. */
+/** Merges the variables into those of the lead with this number in the campaign. */
 function createMerge(sql: Sql) {
   const same = sql.prepare<object, { id: number; variables: string }>(`
     SELECT id, variables FROM leads WHERE account_id = @accountId AND phone_number = @phoneNumber
@@ -189,7 +189,7 @@ function createMerge(sql: Sql) {
   };
 }
 
-/** What may stand in the way of a change; null when nothing does. */
+/** Why the change must be refused; null: nothing prevents it. */
 async function refusalOf(
   rows: LeadRows, checks: Checks, lead: Lead, changes: Args<"update">["changes"],
 ): Promise<Exclude<UpdateLeadOutcome, { kind: "updated" }> | null> {
@@ -242,7 +242,7 @@ function createUpdate(sql: Sql, rows: LeadRows, checks: Checks) {
   };
 }
 
-/** What setting a status by hand means for the lead's place in the queue and for its contacts. */
+/** Sets a status by hand, with its effect on the lead's place in the queue and on its contacts. */
 function createStatusChange(sql: Sql, rows: LeadRows) {
   const anew = sql.prepare(`
     UPDATE leads SET status = 'created', next_try_at = NULL, call_tries = 0, updated_at = @now
@@ -257,7 +257,7 @@ function createStatusChange(sql: Sql, rows: LeadRows) {
         return [await rows.change(lead, { status, nextTryAt: now, callTries: 0 }, now)];
       case "completed":
         await withdraw.run({ leadId: lead.id, now });
-        // Whoever says so themselves wants nobody to retry it.
+        // No outcome: a lead completed by hand must not be selected for a retry.
         return [await rows.change(lead, { status, nextTryAt: null, outcome: null }, now)];
       case "reached-max-retries":
         return rows.exhaust(lead, now);
@@ -265,13 +265,13 @@ function createStatusChange(sql: Sql, rows: LeadRows) {
   };
 }
 
-/** Takes the numbers of leads and their contacts out of what was said and is to be sent. */
+/** Removes the numbers of leads and their contacts from stored events and pending deliveries. */
 export function createForgetLeads(sql: Sql) {
   const { among } = sql.dialect;
   const theirs = sql.prepare<object, { id: number }>(`
     SELECT id FROM leads WHERE ${among("id", "@leadIds")}
     UNION SELECT id FROM leads WHERE ${among("main_id", "@leadIds")}`);
-  // The account's numbering must have no holes: events it received stay.
+  // The account's event numbers must have no gaps: the events stay.
   const said = sql.prepare<object, { id: number; data: string }>(
     `SELECT id, data FROM events WHERE ${among("lead_id", "@ids")}`);
   const blank = sql.prepare("UPDATE events SET data = @data WHERE id = @id");
@@ -313,7 +313,7 @@ function blockCommands(sql: Sql, rows: LeadRows) {
     RETURNING reason, created_at`);
   const remove = sql.prepare(`
     DELETE FROM blocked_numbers WHERE account_id = @accountId AND phone_number = @phoneNumber`);
-  // Whoever is being called just now is sorted out when the call is over.
+  // A lead that is being called now is handled when its call is settled.
   const leads = sql.prepare<object, LeadRow>(`
     SELECT * FROM leads WHERE account_id = @accountId AND phone_number = @phoneNumber
       AND status NOT IN ('blacklisted', 'processing') ORDER BY id`);

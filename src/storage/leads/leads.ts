@@ -1,4 +1,4 @@
-// Leads and the do-not-call list in SQLite: reads on the main thread. The commands are in
+// Leads and the do-not-call list in the database: reads on the main thread. The commands are in
 // commands.ts.
 import type {
   BlockedNumber, Lead, LeadFilter, LeadOutcome, LeadStatus, LeadStore, Variables, WholeLead,
@@ -62,7 +62,7 @@ const MATCHES = `l.account_id = @accountId AND l.main_id IS NULL
   AND (CAST(@from AS BIGINT) IS NULL OR l.created_at >= @from)
   AND (CAST(@to AS BIGINT) IS NULL OR l.created_at < @to)`;
 
-/** The pattern of LIKE for what has the text somewhere; `!` escapes in it. */
+/** The LIKE pattern for values that contain the text; `!` is its escape character. */
 const containing = (text: string): string => `%${text.replace(/[%_!]/g, "!$&")}%`;
 
 const parametersOf = (accountId: number, filter: LeadFilter) => ({

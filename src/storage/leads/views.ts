@@ -1,5 +1,5 @@
 // A campaign's leads as its page shows them, however many there are: by state, or those that are
-// due. Each is a range of an index, and only the rows of the page are looked at. Used by leads.ts.
+// due. Each is a range of an index, so only the rows of the page are read. Used by leads.ts.
 import type { LeadFilter, LeadStatus, StateCount } from "#features/leads/leads.ts";
 import type { LeadRow } from "./leads.ts";
 import type { Reader } from "#storage/sql.ts";
@@ -8,7 +8,7 @@ export type WholeRow = LeadRow & { campaign_name: string };
 export const LEAD = `SELECT l.*, k.name AS campaign_name
   FROM leads l JOIN campaigns k ON k.id = l.campaign_id`;
 
-/** From those on the line to those nobody calls any more. */
+/** From leads on the phone to leads nobody calls any more. */
 const ORDER: readonly LeadStatus[] = [
   "processing", "scheduled", "rescheduled", "completed", "reached-max-retries", "created",
   "blacklisted",
@@ -73,7 +73,7 @@ export function createLeadViews(reader: Reader) {
     };
   };
   return {
-    /** Null: the filter is not one of those that an index answers. */
+    /** Null: no index answers this filter. */
     of: (filter: LeadFilter): View | null => {
       const { campaignId, isDueAt: dueAt, isByActivity, phoneNumber, from, to } = filter;
       if (campaignId === undefined || phoneNumber !== undefined) return null;

@@ -1,10 +1,10 @@
-// What nodes have under way and what waits for any of them, counted for people who look. Part of
-// the node store (nodes.ts).
+// What each node has in progress and what waits for any of them, counted for people. Part of the
+// node store (nodes.ts).
 import type { Owned, Waiting } from "#cluster/cluster.ts";
 import { IS_LIVE } from "#storage/calls/rows.ts";
 import type { Reader } from "#storage/sql.ts";
 
-/** Each part is of few rows by an index of its own. */
+/** Each part has few rows and an index of its own. */
 const ownedSql = (): string => `
   SELECT node_id AS "nodeId", what, count(*) AS things FROM (
     SELECT node_id, 'replies' AS what FROM turns WHERE state = 'open'

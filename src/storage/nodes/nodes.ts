@@ -1,6 +1,6 @@
-// The rows of processes that serve the database: who lives, who was given up, who does what for
-// all. The rules are in cluster/nodes.ts. And the condition by which anything that a process owns
-// may be taken.
+// Rows of the processes that serve the database: which are live, which are gone, which holds a
+// lease. The rules are in cluster/nodes.ts. Also the condition under which another process may take
+// what a process owns.
 import type { LeaseName, NewNode, NodeRecord, NodeState, NodeStore } from "#cluster/nodes.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
@@ -11,17 +11,17 @@ import { nodeFigures } from "./figures.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import { writes, type WriterOf } from "#storage/writer.ts";
 
-/** Owns nothing: what it begins is free at once. For commands outside a server. */
+/** The node id for commands outside a server. It owns nothing: what it begins is free at once. */
 export const NOBODY = 0;
 
-/** Whoever writes is a node: it alone may end what it has begun. */
+/** Arguments with the writing node's id: only that node may end what it has begun. */
 export type AsNode<Args> = Args & { nodeId: number };
 
-/** Nobody who lives owns it. Time is not asked: only a burial looks at it. */
+/** No living node owns it. Leases are not compared with the time here: only a burial does that. */
 export const isFree = (column: string): string => `(${column} IS NULL OR NOT EXISTS (
   SELECT 1 FROM nodes WHERE nodes.id = ${column} AND nodes.state <> 'gone'))`;
 
-/** Rows of processes that are gone are kept for so long, to be looked at. */
+/** How long rows of dead processes are kept for inspection. */
 const KEPT_MICROS = 7 * DAY_MICROS;
 
 interface NodeRow {
@@ -112,7 +112,7 @@ function deathCommands(sql: Sql) {
     UPDATE nodes SET recovered_at = @now
     WHERE id = @deadId AND state = 'gone' AND recovered_at IS NULL`);
   return {
-    /** False: it has beaten since it was looked at, or somebody else was first. */
+    /** False: the node has beaten since it was read, or another node buried it first. */
     "nodes.bury": async (
       args: { deadId: number; beatAt: Instant; now: Instant },
     ): Promise<boolean> => (await bury.run(args)).changes > 0,

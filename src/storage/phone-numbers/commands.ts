@@ -1,5 +1,5 @@
 // The commands of phone numbers: order (reserve), complete (post), fail (release), renew, release,
-// and the operator's stock. What a number costs is posted in the transaction that gives it a month.
+// and the operator's stock. A number's price is posted in the transaction that grants it a month.
 import {
   consequenceOf, monthAfter, type Consequence,
 } from "#features/phone-numbers/billing.ts";
@@ -38,7 +38,7 @@ export function phoneNumberCommands(sql: Sql) {
   };
 }
 
-/** Steps more than one command takes. */
+/** Steps shared by several commands. */
 function createNumberRows(sql: Sql) {
   const append = createEventAppender(sql);
   const nextAccountSequence = createAccountSequence(sql);
@@ -89,7 +89,7 @@ function createNumberRows(sql: Sql) {
     find: async (
       { accountId, phoneNumberId }: { accountId: number; phoneNumberId: number },
     ): Promise<PhoneNumberRow | undefined> => await find.get({ accountId, phoneNumberId }),
-    /** Takes the number from everything that has it; the calls it made stay. */
+    /** Removes the number and all references to it; the calls it made stay. */
     remove: async (
       row: PhoneNumberRow, reason: "requested" | "unpaid", now: Instant,
     ): Promise<CommittedEvent> => {
@@ -134,10 +134,10 @@ function createOrder(
     if (earlier) return { kind: "repeated", uuid: earlier.uuid };
     if (!await credited.get({ accountId })) return { kind: "no_payment_method" };
     if (await inUse.get({ phoneNumber })) return { kind: "in_use" };
-    // Accounts order side by side: of two that order one number, the index lets one.
+    // Accounts order in parallel: when two order one number, the unique index admits one.
     const { changes } = await insert.run({ ...args, smsCapable: args.smsCapable ? 1 : 0 });
     if (changes === 0) return { kind: "in_use" };
-    // A reservation of nothing is none.
+    // A price of 0 needs no reservation.
     const isReserved = priceMicros === 0 || await ledger.reserve({
       accountId, reference: purchaseReference(uuid), amountMicros: priceMicros, now,
     });
@@ -146,13 +146,16 @@ function createOrder(
   };
 }
 
-/** None when it is another node's by now. */
+/** No row when another node owns the purchase by now. */
 const OF_PURCHASE = `SELECT * FROM number_purchases WHERE uuid = @uuid AND account_id = @accountId
   AND coalesce(node_id, ${NOBODY}) = @nodeId`;
 const END_PURCHASE = `UPDATE number_purchases SET state = @state, status = @status, error = @error,
   phone_number_id = @phoneNumberId, finished_at = @now WHERE uuid = @uuid`;
 
-/** Who was answered that the outcome is open is at it no more. */
+/**
+ * Lets this node take over a purchase: one in state `lost` is nobody's any more, as its client was
+ * told that the outcome is unknown.
+ */
 function createAttend(sql: Sql) {
   const take = sql.prepare(`
     UPDATE number_purchases SET node_id = @nodeId
@@ -177,7 +180,7 @@ function createComplete(sql: Sql, rows: NumberRows) {
     if (!purchase || purchase.state === "completed") return [];
     const { phone_number: phoneNumber, provider, price_micros: monthlyMicros } = purchase;
     if (purchase.state !== "ordered") {
-      // Too late: its client was answered that nothing came of it.
+      // Too late: the client was told that the purchase failed.
       await rows.giveBack(provider, sid, phoneNumber, now);
       await giveUp.run({ uuid });
       return [];
@@ -213,7 +216,7 @@ function createFail(sql: Sql, { ledger }: NumberRows) {
   return async (args: AsNode<Args<"fail">>): Promise<void> => {
     const { accountId, uuid, status, error, mayArrive, now } = args;
     const purchase = await purchaseOf.get(args);
-    // What its client was answered stays its answer.
+    // The client's answer stays as it was given.
     if (purchase?.state === "lost" && !mayArrive) await giveUp.run({ uuid });
     if (purchase?.state !== "ordered") return;
     await ledger.release(accountId, purchaseReference(uuid));

@@ -1,5 +1,5 @@
-// Phone numbers, their purchases and the operator's stock in SQLite: reads for the main thread. The
-// writes are in commands.ts.
+// Phone numbers, their purchases and the operator's stock in the database: reads for the main
+// thread. The writes are in commands.ts.
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { InboundStore } from "#features/phone-numbers/inbound-routing.ts";
 import type { ListedNumber, NumberInventory } from "#features/phone-numbers/inventory.ts";
@@ -131,7 +131,7 @@ function createInboundReads(reader: Reader): InboundStore {
   const provided = reader.prepare<object, PhoneNumberRow>(`
     SELECT * FROM phone_numbers
     WHERE phone_number = @phoneNumber AND provider IS NOT NULL AND status <> 'suspended'`);
-  // What is bought at a carrier is at that carrier.
+  // A number bought from a carrier is hosted there; one from the stock names its carrier.
   const hosted = reader.prepare<object, { account_id: number; carrier: HostedAccount }>(`
     SELECT * FROM (
       SELECT p.account_id,

@@ -1,5 +1,5 @@
-// SIP trunks in SQLite. A trunk is two rows with one id: the phone number, which assistants and
-// campaigns hold and whose deletion is in commands.ts, and how it is reached.
+// SIP trunks in the database. A trunk is two rows with one id: the phone number, which assistants
+// and campaigns refer to and which commands.ts deletes, and the way it is reached.
 import { collide } from "#features/phone-numbers/claims.ts";
 import type {
   CreateTrunkOutcome, SipTrunkStore, StoredSipTrunk,
@@ -137,7 +137,7 @@ export function sipTrunkCommands(sql: Sql) {
       const before = await byId.get(columns);
       if (before && trunkFromRow(before).updatedAt !== expectedUpdatedAt) return "changed";
       if ((await same.all(columns)).some(({ id }) => id !== trunk.id)) return "exists";
-      // What was stored before another claimed it may still be renamed.
+      // A trunk stored before another account claimed its number can still be renamed.
       if (before && isOtherClaim(trunkFromRow(before), trunk) && await isClaimed(trunk)) {
         return "claimed";
       }
@@ -149,7 +149,7 @@ export function sipTrunkCommands(sql: Sql) {
   };
 }
 
-/** Which node is registered for a trunk. */
+/** Which node holds a trunk's registration. */
 function ownerCommands(sql: Sql) {
   const take = sql.prepare(`
     UPDATE sip_trunks SET node_id = @nodeId
@@ -177,7 +177,7 @@ const isOtherClaim = (one: StoredSipTrunk, other: StoredSipTrunk): boolean =>
   || one.address !== other.address || one.inboundAuth !== other.inboundAuth
   || one.allowedNetworks?.join() !== other.allowedNetworks?.join();
 
-/** Approvals are the operator's word for a number, exactly as it is spelt. */
+/** The operator's approval of one account for a number, matched exactly as written. */
 const APPROVAL = "SELECT account_id FROM number_approvals WHERE phone_number = @phoneNumber";
 
 function createApprovals(sql: Sql) {
@@ -210,7 +210,7 @@ export function createSipTrunkStore(
     `${TRUNK} WHERE n.account_id = @accountId ORDER BY n.id`);
   const all = reader.prepare<object, SipTrunkRow>(`${TRUNK} ORDER BY n.id`);
   const approval = reader.prepare<object, { account_id: number }>(APPROVAL);
-  // The owner's alone are asked for, so a call of its node is one of this node.
+  // Only asked for trunks this node owns, so `t.node_id` is this node.
   const quiet = reader.prepare<object, { id: number }>(`
     SELECT n.id FROM sip_trunks t JOIN phone_numbers n ON n.id = t.phone_number_id
     WHERE ${reader.dialect.among("n.id", "@ids")} AND NOT EXISTS (

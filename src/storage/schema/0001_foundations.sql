@@ -6,7 +6,8 @@ CREATE TABLE accounts (
   name             TEXT    NOT NULL,
   email            TEXT    NOT NULL,
   plan             TEXT    NOT NULL,
-  -- Sum of the ledger; what open reservations hold of it; head and length of the hash chain.
+  -- The sum of the ledger; how much of it open reservations hold; head and length of the hash
+  -- chain.
   balance_micros   INTEGER NOT NULL DEFAULT 0,
   reserved_micros  INTEGER NOT NULL DEFAULT 0 CHECK (reserved_micros >= 0),
   ledger_entries   INTEGER NOT NULL DEFAULT 0,
@@ -34,7 +35,7 @@ CREATE TABLE ledger (
   account_id            INTEGER NOT NULL REFERENCES accounts (id),
   number                INTEGER NOT NULL,
   kind                  TEXT    NOT NULL,
-  -- The billed thing, e.g. 'turn:17': billed at most once, for ever.
+  -- The thing billed, e.g. 'turn:17': billed at most once, for ever.
   reference             TEXT    NOT NULL UNIQUE,
   amount_micros         INTEGER NOT NULL,
   balance_after_micros  INTEGER NOT NULL,
@@ -95,7 +96,7 @@ CREATE TABLE labels (
 ) STRICT;
 
 CREATE TABLE phone_numbers (
-  -- Never given twice: settings of assistants name numbers that may be gone.
+  -- Never reused: settings of assistants name numbers that may be gone.
   id            INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id    INTEGER NOT NULL REFERENCES accounts (id),
   phone_number  TEXT    NOT NULL,
@@ -117,7 +118,7 @@ CREATE TABLE assistants (
   phone_number_id   INTEGER REFERENCES phone_numbers (id),
   knowledgebase_id  INTEGER,
   created_at        INTEGER NOT NULL,
-  -- Grows with every change of the row; caches and optimistic writes go by it.
+  -- Grows with every change of the row; caches and optimistic writes rely on it.
   updated_at        INTEGER NOT NULL,
   deleted_at        INTEGER,
   -- Every other setting, as JSON; what the database itself must know has a column. Last, so that
@@ -130,7 +131,7 @@ CREATE INDEX assistants_by_knowledgebase ON assistants (knowledgebase_id)
   WHERE knowledgebase_id IS NOT NULL;
 CREATE INDEX assistants_by_number ON assistants (phone_number_id)
   WHERE phone_number_id IS NOT NULL;
--- A number rings at one assistant.
+-- A number rings at one assistant only.
 CREATE UNIQUE INDEX assistants_inbound_number ON assistants (phone_number_id)
   WHERE type = 'inbound' AND deleted_at IS NULL AND phone_number_id IS NOT NULL;
 
@@ -141,7 +142,7 @@ CREATE TABLE assistant_labels (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX assistant_labels_by_label ON assistant_labels (label_id);
 
--- What an assistant's conversations cost or hold on one UTC day; bounds the daily spend.
+-- What an assistant's conversations cost or have reserved on one UTC day; caps its daily spending.
 CREATE TABLE assistant_spend (
   assistant_id  INTEGER NOT NULL,
   day           TEXT    NOT NULL,
@@ -163,7 +164,7 @@ CREATE TABLE conversations (
   total_cost_micros    INTEGER NOT NULL DEFAULT 0,
   event_sequence       INTEGER NOT NULL DEFAULT 0,
   last_message_at      INTEGER NOT NULL,
-  -- When to look next whether it has gone quiet; moved by the sweep, never by a message.
+  -- When to check next whether it has been inactive; moved by the sweep, never by a message.
   check_at             INTEGER NOT NULL,
   created_at           INTEGER NOT NULL,
   updated_at           INTEGER NOT NULL
@@ -196,7 +197,7 @@ CREATE TABLE turns (
   reply_message_id  INTEGER,
   price_micros      INTEGER NOT NULL,
   error             TEXT,
-  -- When the present attempt began: a failed turn may be tried again under its key.
+  -- When the current attempt began: a failed turn may be retried under its key.
   begun_at          INTEGER NOT NULL,
   finished_at       INTEGER
 ) STRICT;

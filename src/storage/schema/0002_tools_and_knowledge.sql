@@ -1,5 +1,5 @@
 CREATE TABLE tools (
-  -- Never given twice: settings of assistants name tools that may be gone.
+  -- Never reused: settings of assistants name tools that may be gone.
   id           INTEGER PRIMARY KEY AUTOINCREMENT,
   uuid         TEXT    NOT NULL UNIQUE,
   account_id   INTEGER NOT NULL REFERENCES accounts (id),
@@ -16,15 +16,15 @@ CREATE TABLE tools (
 ) STRICT;
 CREATE INDEX tools_by_account ON tools (account_id, id);
 
--- What was sent to an endpoint and what came of it. A row is there before the request leaves.
+-- Requests to an endpoint and their results. The row is written before the request is sent.
 CREATE TABLE tool_calls (
   id           INTEGER PRIMARY KEY,
-  -- What the call happened in, e.g. 'turn:17'; one identical call has one effect there.
+  -- Where the call happened, e.g. 'turn:17'; identical calls there have one effect.
   scope        TEXT    NOT NULL,
   call_key     TEXT    NOT NULL,
   account_id   INTEGER NOT NULL,
   tool_id      INTEGER NOT NULL,
-  -- 'sent': on its way, or its process died; 'unsent': the endpoint has certainly not seen it.
+  -- 'sent': in flight, or its process died; 'unsent': the endpoint has certainly not seen it.
   state        TEXT    NOT NULL CHECK (state IN ('sent', 'done', 'unsent')),
   result       TEXT,
   created_at   INTEGER NOT NULL,
@@ -38,7 +38,7 @@ CREATE TABLE knowledgebases (
   account_id   INTEGER NOT NULL REFERENCES accounts (id),
   name         TEXT    NOT NULL,
   description  TEXT,
-  -- Grows whenever what can be found in it changes.
+  -- Incremented whenever search results in it may change.
   version      INTEGER NOT NULL DEFAULT 0,
   created_at   INTEGER NOT NULL,
   updated_at   INTEGER NOT NULL
@@ -52,7 +52,7 @@ CREATE TABLE documents (
   name              TEXT    NOT NULL,
   description       TEXT,
   type              TEXT    NOT NULL CHECK (type IN ('website', 'pdf', 'txt', 'docx')),
-  -- What to read, as JSON: a file of the upload folder, or the addresses.
+  -- What to read, as JSON: a file in the upload folder, or addresses.
   source            TEXT    NOT NULL,
   status            TEXT    NOT NULL CHECK (status IN ('processing', 'active', 'failed')),
   -- Why it failed, in words for its owner.
@@ -80,15 +80,15 @@ CREATE UNIQUE INDEX chunks_by_document ON chunks (document_id, position);
 CREATE INDEX chunks_by_knowledgebase ON chunks (knowledgebase_id, document_id, position);
 
 -- only sqlite
--- `scope` holds one token per knowledgebase, so that a search never leaves its own.
+-- `scope` holds one token per knowledgebase, so that a search stays within one.
 CREATE VIRTUAL TABLE chunk_index USING fts5 (
   scope, headings, text, content = '', contentless_delete = 1,
   tokenize = 'porter unicode61 remove_diacritics 2'
 );
 -- end
 -- only postgres
--- `words` holds one word per knowledgebase, so that a search never leaves its own; those of headings
--- have the weight A. `length` counts all, for BM25.
+-- `words` holds one word per knowledgebase, so that a search stays within one; words of headings
+-- have weight A. `length` counts all words, for BM25.
 CREATE TABLE chunk_index (
   chunk_id          INTEGER  PRIMARY KEY REFERENCES chunks (id),
   knowledgebase_id  INTEGER  NOT NULL,

@@ -1,7 +1,7 @@
 CREATE TABLE calendars (
   assistant_id    INTEGER PRIMARY KEY REFERENCES assistants (id),
   account_id      INTEGER NOT NULL,
-  -- Whoever knows it may read the feed.
+  -- Anyone who knows it may read the feed.
   feed_uuid       TEXT    NOT NULL UNIQUE,
   time_zone       TEXT,
   slot_minutes    INTEGER NOT NULL,
@@ -17,7 +17,7 @@ CREATE TABLE appointments (
   account_id    INTEGER NOT NULL,
   assistant_id  INTEGER NOT NULL REFERENCES assistants (id),
   uuid          TEXT    NOT NULL UNIQUE,
-  -- The request that booked it: the same request books once.
+  -- The key of the request that booked it: a repeated request books once.
   booking_key   TEXT    NOT NULL,
   starts_at     INTEGER NOT NULL,
   ends_at       INTEGER NOT NULL,

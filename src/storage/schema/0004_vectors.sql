@@ -1,4 +1,5 @@
--- What a chunk means, for search beside its words; only while an embeddings server is configured.
+-- Embeddings of chunks, for search by meaning beside search by words; only filled while an
+-- embeddings server is configured.
 CREATE TABLE chunk_vectors (
   chunk_id          INTEGER PRIMARY KEY REFERENCES chunks (id),
   knowledgebase_id  INTEGER NOT NULL,

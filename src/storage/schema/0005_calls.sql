@@ -1,4 +1,4 @@
--- Calls and what was said in them. The states are those of src/features/calls/records/status.ts.
+-- Calls and their transcripts. The states are those of src/features/calls/records/status.ts.
 
 CREATE TABLE calls (
   id                     INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -6,7 +6,7 @@ CREATE TABLE calls (
   assistant_id           INTEGER NOT NULL REFERENCES assistants (id),
   type                   TEXT    NOT NULL CHECK (type IN ('inbound', 'outbound', 'web')),
   status                 TEXT    NOT NULL,
-  -- What `ended` becomes when the work after the call is done.
+  -- What the status `ended` turns into when the work after the call is done.
   final_status           TEXT,
   end_reason             TEXT,
   conversation_uuid      TEXT,
@@ -14,7 +14,7 @@ CREATE TABLE calls (
   customer_phone         TEXT,
   answered_by            TEXT    NOT NULL DEFAULT 'unknown',
   answered_at            INTEGER,
-  -- Until when a call in progress is known to have lasted; what a crash would cost.
+  -- Until when a call in progress is known to have lasted; after a crash it is billed up to here.
   last_beat_at           INTEGER,
   ended_at               INTEGER,
   duration_seconds       INTEGER NOT NULL DEFAULT 0,

@@ -1,4 +1,4 @@
--- Campaigns, the people they call, and whom nobody may call.
+-- Campaigns, the people they call, and the numbers nobody may call.
 
 CREATE TABLE campaigns (
   id                          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -20,10 +20,10 @@ CREATE TABLE campaigns (
   retry_on_goal_incomplete    INTEGER NOT NULL,
   goal_completion_variable    TEXT,
   mark_complete_when_no_leads INTEGER NOT NULL,
-  -- Ids, as JSON; calls take them in turn.
+  -- Ids, as JSON; calls use them in rotation.
   phone_number_ids            TEXT    NOT NULL,
   calls_made                  INTEGER NOT NULL DEFAULT 0,
-  -- The circuit breaker: carrier failures in a row, and until when no call is tried.
+  -- The circuit breaker: carrier failures in a row, and until when no calls are placed.
   failures                    INTEGER NOT NULL DEFAULT 0,
   paused_until                INTEGER,
   created_at                  INTEGER NOT NULL,
@@ -36,20 +36,20 @@ CREATE TABLE leads (
   id            INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id    INTEGER NOT NULL REFERENCES accounts (id),
   campaign_id   INTEGER NOT NULL REFERENCES campaigns (id) ON DELETE CASCADE,
-  -- Of a secondary contact: its lead, and its place among the contacts of that (from 1).
+  -- For a secondary contact: its lead, and its place among that lead's contacts (from 1).
   main_id       INTEGER REFERENCES leads (id) ON DELETE CASCADE,
   position      INTEGER NOT NULL DEFAULT 0,
   -- E.164.
   phone_number  TEXT    NOT NULL,
-  -- IANA, by the number's country; '': the campaign's.
+  -- IANA name, from the number's country; '': the campaign's time zone.
   timezone      TEXT    NOT NULL,
   variables     TEXT    NOT NULL,
   status        TEXT    NOT NULL CHECK (status IN ('created', 'scheduled', 'processing', 'completed',
     'rescheduled', 'reached-max-retries', 'blacklisted')),
   call_tries    INTEGER NOT NULL DEFAULT 0,
-  -- In the queue, not to be called before; null: not in the queue.
+  -- Queued, and not to be called before this; null: not queued.
   next_try_at   INTEGER,
-  -- The call under way while `processing`, afterwards the last one.
+  -- The call in progress while `processing`, afterwards the last call.
   call_id       INTEGER REFERENCES calls (id) ON DELETE SET NULL,
   created_at    INTEGER NOT NULL,
   updated_at    INTEGER NOT NULL
@@ -75,6 +75,6 @@ ALTER TABLE calls ADD COLUMN campaign_id INTEGER REFERENCES campaigns (id) ON DE
 ALTER TABLE calls ADD COLUMN lead_id INTEGER REFERENCES leads (id) ON DELETE SET NULL;
 CREATE INDEX calls_by_campaign ON calls (campaign_id, id) WHERE campaign_id IS NOT NULL;
 CREATE INDEX calls_by_lead ON calls (lead_id) WHERE lead_id IS NOT NULL;
--- How many calls an account has at a time is asked before each of them.
+-- Read before each call: how many calls the account has at the moment.
 CREATE INDEX calls_live ON calls (account_id, id)
   WHERE status IN ('initiated', 'ringing', 'in-progress');

@@ -1,21 +1,21 @@
--- Where facts are told to others, and what is still to be told.
+-- Webhook endpoints and their deliveries.
 
 CREATE TABLE webhook_endpoints (
   id               INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id       INTEGER NOT NULL REFERENCES accounts (id),
-  -- Of an assistant's webhooks, whose URL is in its settings.
+  -- For an assistant's webhook, whose URL is in the assistant's settings.
   assistant_id     INTEGER REFERENCES assistants (id),
   purpose          TEXT    NOT NULL
     CHECK (purpose IN ('account', 'post_call', 'conversation_ended', 'inbound_call')),
   url              TEXT    NOT NULL,
-  -- Types of events, as JSON; of purpose `account`.
+  -- Event types, as JSON; only for purpose `account`.
   events           TEXT    NOT NULL DEFAULT '[]',
   status           TEXT    NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'disabled')),
   disabled_reason  TEXT,
-  -- Signing secrets are derived from the server's; the one before is valid for a while.
+  -- Signing secrets are derived from the server's; the previous one stays valid for a while.
   secret_version   INTEGER NOT NULL DEFAULT 1,
   rotated_at       INTEGER,
-  -- Since when nothing was taken; null: the last was.
+  -- Since when deliveries have failed; null: the last one succeeded.
   failing_since    INTEGER,
   created_at       INTEGER NOT NULL,
   updated_at       INTEGER NOT NULL,
@@ -32,16 +32,16 @@ CREATE TABLE webhook_deliveries (
   type               TEXT    NOT NULL,
   call_id            INTEGER,
   conversation_uuid  TEXT,
-  -- Added to the body when it is sent: links to a recording expire.
+  -- Added to the body when it is sent, because links to a recording expire.
   recording_file     TEXT,
-  -- The body lacks what the model still has to say about the conversation.
+  -- The body still lacks the model's evaluation of the conversation.
   needs_evaluation   INTEGER NOT NULL DEFAULT 0,
   state              TEXT    NOT NULL CHECK (state IN ('pending', 'delivered', 'dead')),
   attempts           INTEGER NOT NULL DEFAULT 0,
   next_at            INTEGER NOT NULL,
   last_status        INTEGER,
   last_error         TEXT,
-  -- The beginning of what was answered.
+  -- The beginning of the response.
   response           TEXT,
   replay_of          INTEGER,
   created_at         INTEGER NOT NULL,

@@ -1,7 +1,7 @@
--- SIP trunks: how calls of a number of type 'sip' reach the account's own telephone system. And how
--- fast an account may dial.
+-- SIP trunks: how calls of a number of type 'sip' reach the account's own telephone system. And the
+-- rate at which an account may dial.
 
--- A trunk is one with its number: it goes with it, and its id is the number's.
+-- A trunk is part of its number: it is deleted with it, and has the number's id.
 CREATE TABLE sip_trunks (
   phone_number_id    INTEGER PRIMARY KEY REFERENCES phone_numbers (id) ON DELETE CASCADE,
   -- Binds the sealed password to the row.
@@ -11,7 +11,7 @@ CREATE TABLE sip_trunks (
   password           TEXT    NOT NULL,
   -- Host name or IP address, in lower case.
   address            TEXT    NOT NULL,
-  -- Null: what DNS says (SRV), else the transport's own.
+  -- Null: from DNS (SRV), else the transport's default.
   port               INTEGER,
   transport          TEXT    NOT NULL CHECK (transport IN ('udp', 'tcp', 'tls')),
   calling_format     TEXT    NOT NULL CHECK (calling_format IN ('+e164', 'e164', 'national')),
@@ -25,8 +25,8 @@ CREATE TABLE sip_trunks (
   CHECK ((inbound_auth = 'ip') = (allowed_networks IS NOT NULL))
 ) STRICT;
 
--- The bucket of src/features/phone-numbers/dial-guard.ts. In a table, so that neither a restart nor deleting
--- calls fills it.
+-- The bucket of src/features/phone-numbers/dial-guard.ts. A table, so that neither a restart nor
+-- deleting calls refills it.
 CREATE TABLE dial_rates (
   account_id  INTEGER PRIMARY KEY REFERENCES accounts (id),
   spent_until INTEGER NOT NULL

@@ -1,3 +1,3 @@
--- Over whose line a number the operator brought along is reached: the name of an account at a
--- hosted carrier; null: over none.
+-- The hosted carrier account over which a number in the operator's stock is reached, by name; null:
+-- none.
 ALTER TABLE number_inventory ADD COLUMN carrier TEXT;

@@ -1,4 +1,4 @@
--- Whose a telephone number is, by the operator's word, where several accounts say it is theirs.
+-- Which account a telephone number belongs to, approved by the operator, where several claim it.
 CREATE TABLE number_approvals (
   -- As trunks name it: E.164 or an extension.
   phone_number TEXT    PRIMARY KEY,

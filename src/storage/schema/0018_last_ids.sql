@@ -1,4 +1,4 @@
--- Numbers that are never given again although the row that had one is gone.
+-- The last ids given: they are not reused even though their rows are gone.
 CREATE TABLE last_ids (
   name  TEXT     PRIMARY KEY,
   id    INTEGER  NOT NULL

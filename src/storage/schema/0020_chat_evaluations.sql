@@ -1,5 +1,5 @@
--- What the model found a conversation to have been, by the schema of its assistant, and the moment of
--- the end that waits for it.
+-- The model's evaluation of a conversation, by its assistant's schema, and the end that an
+-- evaluation is due for.
 ALTER TABLE conversations ADD COLUMN evaluation TEXT;
 ALTER TABLE conversations ADD COLUMN evaluation_error TEXT;
 ALTER TABLE conversations ADD COLUMN evaluation_due INTEGER;

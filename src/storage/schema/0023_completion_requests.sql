@@ -1,5 +1,5 @@
--- A chat completion kept the hash of its request in the name of a variable of its conversation,
--- request_<32 hex digits>, the first request's first. It is the first turn's.
+-- A chat completion used to store its request's hash as the name of a variable of its conversation,
+-- request_<32 hex digits>, the first request's first. It belongs to the first turn.
 UPDATE turns SET request_hash = (
     SELECT substr(c.variables, 11, 32) FROM conversations c WHERE c.id = turns.conversation_id)
   WHERE id IN (

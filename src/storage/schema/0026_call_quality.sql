@@ -1,2 +1,2 @@
--- How the sound of a call came through: jitter, loss, delay and what follows from them (JSON).
+-- The audio quality of a call: jitter, loss, delay and scores derived from them (JSON).
 ALTER TABLE calls ADD COLUMN quality TEXT;

@@ -1,5 +1,5 @@
--- An open turn is its own reservation. An event that was paid for names its entry of the ledger and
--- stands for the change of the balance too, under the account's next number.
+-- An open turn is its own reservation. An event that was paid for names its ledger entry and also
+-- stands for the balance change, under the account's next number.
 DELETE FROM reservations WHERE substr(reference, 1, 5) = 'turn:';
 ALTER TABLE events RENAME TO events_before;
 CREATE TABLE events (

@@ -1,6 +1,5 @@
--- Who has a conversation: the assistant, the assistant while a person is waited for, or a person.
--- It takes the place of the switch of the AI; a conversation switched off is with a person nobody
--- has named.
+-- Who holds a conversation: the assistant, the assistant while the visitor waits for a person, or a
+-- person. Replaces the AI switch; a conversation switched off is held by an unnamed person.
 ALTER TABLE conversations ADD COLUMN desk TEXT NOT NULL DEFAULT 'assistant'
   CHECK (desk IN ('assistant', 'waiting', 'person'));
 ALTER TABLE conversations ADD COLUMN desk_holder TEXT;
@@ -14,13 +13,13 @@ CREATE INDEX conversations_at_desk ON conversations (account_id, desk, desk_at)
   WHERE desk <> 'assistant';
 
 -- A message with an author was written by a person of the account. Its role stays 'assistant', the
--- account's side: to widen the CHECK of a column, SQLite would have to copy the table.
+-- account's side, because widening a column's CHECK would make SQLite copy the table.
 ALTER TABLE messages ADD COLUMN author TEXT;
 ALTER TABLE messages ADD COLUMN idempotency_key TEXT;
 CREATE UNIQUE INDEX messages_by_key ON messages (conversation_id, idempotency_key)
   WHERE idempotency_key IS NOT NULL;
 
--- What only the account reads; without an author the assistant wrote it.
+-- Notes that only the account reads; one without an author is the assistant's.
 CREATE TABLE conversation_notes (
   id               INTEGER PRIMARY KEY,
   account_id       INTEGER NOT NULL REFERENCES accounts (id),

@@ -1,4 +1,4 @@
--- The inbox reads what is open, and the answers people have ready.
+-- The inbox lists open conversations; canned replies are texts people have ready.
 CREATE INDEX conversations_open ON conversations (account_id, id) WHERE state = 'open';
 CREATE TABLE canned_replies (
   id          INTEGER PRIMARY KEY,

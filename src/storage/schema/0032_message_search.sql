@@ -1,6 +1,6 @@
--- The words of messages, for the inbox's search. They are put in after the commit of a message, batch
--- by batch, and so are those from before this table was there. Every message up to `settled` is in;
--- of later ones a part. See storage/message-search.ts for the two others.
+-- The words of messages, for searches in the inbox. They are indexed after a message's commit, in
+-- batches, and so are messages older than this table. Every message up to `settled` is indexed,
+-- later ones in part. See storage/search/message-search.ts for the other two columns.
 CREATE TABLE message_index_state (
   id       INTEGER PRIMARY KEY CHECK (id = 1),
   settled  INTEGER NOT NULL,
@@ -9,7 +9,7 @@ CREATE TABLE message_index_state (
 ) STRICT;
 INSERT INTO message_index_state (id, settled) VALUES (1, 0);
 -- only sqlite
--- Each entry has one token for its account, so that a search never leaves its own.
+-- Each entry has one token for its account, so that a search stays within one.
 CREATE VIRTUAL TABLE message_index USING fts5 (
   words, content = '', contentless_delete = 1, detail = none,
   tokenize = "unicode61 remove_diacritics 0 tokenchars ':'"

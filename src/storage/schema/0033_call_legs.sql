@@ -1,2 +1,2 @@
--- The warm transfer on whose leg something was said; null: between assistant and customer.
+-- The warm transfer on whose leg this was said; null: between assistant and customer.
 ALTER TABLE call_entries ADD COLUMN transfer INTEGER;

@@ -1,2 +1,2 @@
--- The last calls of a tool are shown beside it.
+-- A tool's page shows its last calls.
 CREATE INDEX tool_calls_by_tool ON tool_calls (tool_id, id);

@@ -1,4 +1,4 @@
--- Account labels on conversations, beside those on assistants.
+-- Account labels on conversations, like those on assistants.
 CREATE TABLE conversation_labels (
   conversation_id  INTEGER NOT NULL REFERENCES conversations (id),
   label_id         INTEGER NOT NULL REFERENCES labels (id),
@@ -6,7 +6,7 @@ CREATE TABLE conversation_labels (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX conversation_labels_by_label ON conversation_labels (label_id, conversation_id);
 
--- Up to when each side has read: the visitor, and each person of the account.
+-- How far each side has read: the visitor, and each person of the account.
 ALTER TABLE conversations ADD COLUMN visitor_read_at INTEGER;
 CREATE TABLE conversation_reads (
   conversation_id  INTEGER NOT NULL REFERENCES conversations (id),
@@ -15,7 +15,7 @@ CREATE TABLE conversation_reads (
   PRIMARY KEY (conversation_id, person)
 ) STRICT, WITHOUT ROWID;
 
--- Who wants to be called or written to; one of a conversation is open at a time.
+-- Requests to be called or written to; a conversation has one open at a time.
 CREATE TABLE callbacks (
   id               INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id       INTEGER NOT NULL REFERENCES accounts (id),

@@ -1,5 +1,5 @@
--- People of an account, how they sign in, and who did what. Removed people stay: what they did names
--- them.
+-- Members of an account, how they sign in, and the audit log. Removed members stay, because the log
+-- names them.
 CREATE TABLE users (
   id             INTEGER PRIMARY KEY,
   account_id     INTEGER NOT NULL REFERENCES accounts (id),
@@ -7,9 +7,9 @@ CREATE TABLE users (
   name           TEXT    NOT NULL,
   role           TEXT    NOT NULL
     CHECK (role IN ('owner', 'admin', 'builder', 'operator', 'viewer')),
-  -- With its parameters; null: signs in elsewhere.
+  -- With its parameters; null: the member signs in elsewhere.
   password_hash  TEXT,
-  -- Who it is at the OpenID provider.
+  -- The member's identity at the OpenID provider.
   issuer         TEXT,
   subject        TEXT,
   seen_at        INTEGER,
@@ -21,7 +21,7 @@ CREATE UNIQUE INDEX users_by_subject ON users (issuer, subject)
   WHERE removed_at IS NULL AND subject IS NOT NULL;
 CREATE INDEX users_by_account ON users (account_id);
 
--- A link that makes a member, or with a user gives one a new password; used once.
+-- A link that creates a member, or, with a user, sets a new password; used once.
 CREATE TABLE invitations (
   id          INTEGER PRIMARY KEY,
   account_id  INTEGER NOT NULL REFERENCES accounts (id),
@@ -34,7 +34,7 @@ CREATE TABLE invitations (
   inviter_name  TEXT  NOT NULL,
   created_at  INTEGER NOT NULL,
   expires_at  INTEGER NOT NULL,
-  -- Used or taken back.
+  -- When it was used or withdrawn.
   closed_at   INTEGER
 ) STRICT;
 CREATE INDEX invitations_open ON invitations (account_id, id) WHERE closed_at IS NULL;
@@ -69,6 +69,6 @@ CREATE TABLE audit_log (
 CREATE INDEX audit_log_by_age ON audit_log (created_at);
 ALTER TABLE accounts ADD COLUMN audit_number INTEGER NOT NULL DEFAULT 0;
 
--- What a key may do at most; keys of before may do everything. Null: made at the command line.
+-- The most a key may do; existing keys may do everything. Null: made at the command line.
 ALTER TABLE api_keys ADD COLUMN role TEXT NOT NULL DEFAULT 'owner';
 ALTER TABLE api_keys ADD COLUMN made_by TEXT;

@@ -1,4 +1,4 @@
--- Who has a call that is talked on: the assistant, or a person with a microphone.
+-- Who holds a call in progress: the assistant, or a person with a microphone.
 ALTER TABLE calls ADD COLUMN desk TEXT NOT NULL DEFAULT 'assistant'
   CHECK (desk IN ('assistant', 'person'));
 ALTER TABLE calls ADD COLUMN desk_holder TEXT;
@@ -7,5 +7,5 @@ ALTER TABLE calls ADD COLUMN desk_reason TEXT;
 ALTER TABLE calls ADD COLUMN desk_at INTEGER;
 
 -- What a person of the account said has its author; its speaker stays 'assistant', the account's
--- side: to widen the CHECK of a column, SQLite would have to copy the table.
+-- side, because widening a column's CHECK would make SQLite copy the table.
 ALTER TABLE call_entries ADD COLUMN author TEXT;

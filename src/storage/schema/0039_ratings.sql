@@ -1,4 +1,4 @@
--- What visitors thought: 1 or -1 of a reply, 1 to 5 of a conversation, with a comment where they left one.
+-- Visitors' ratings: 1 or -1 for a reply, 1 to 5 for a conversation, with an optional comment.
 ALTER TABLE messages ADD COLUMN rating INTEGER;
 ALTER TABLE conversations ADD COLUMN score INTEGER;
 ALTER TABLE conversations ADD COLUMN score_comment TEXT;

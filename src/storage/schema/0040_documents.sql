@@ -1,6 +1,6 @@
--- Documents of more kinds, texts written by hand among them. The chunks of a document below
--- `found_until` are found by searches; those from there on are of a reading under way, and take the
--- place of the others when it is done.
+-- Further kinds of documents, including texts written by hand. Chunks of a document below
+-- `found_until` are searched; those from there on belong to a reading under way, and replace the
+-- others when it is done.
 ALTER TABLE documents ADD COLUMN kind TEXT NOT NULL DEFAULT 'txt';
 UPDATE documents SET kind = type;
 ALTER TABLE documents DROP COLUMN type;
@@ -10,7 +10,7 @@ UPDATE documents SET found_until = (
   SELECT coalesce(max(position), -1) + 1 FROM chunks WHERE document_id = documents.id
 ) WHERE status = 'active';
 
--- Kept beside the documents, so that a list of them need not read it.
+-- Kept apart from the documents, so that listing them need not read it.
 CREATE TABLE document_texts (
   document_id  INTEGER PRIMARY KEY REFERENCES documents (id),
   text         TEXT    NOT NULL

@@ -1,5 +1,5 @@
--- Visitors whose id a site has signed. The number goes into the secret, which is made anew with it;
--- 0: there is none.
+-- Visitors whose id was signed by a site. The number is part of the secret, which changes with it;
+-- 0: there is no secret.
 ALTER TABLE assistants ADD COLUMN identity_number INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE assistants ADD COLUMN identity_changed_at INTEGER;
 

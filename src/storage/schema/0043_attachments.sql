@@ -1,5 +1,5 @@
--- Files visitors have attached. They are named without a reference, because a file outlives its
--- conversation until it is removed; `sent_at`: it stands in a message.
+-- Files attached by visitors. No foreign key, because a file outlives its conversation until it is
+-- removed; `sent_at`: when it was sent with a message.
 CREATE TABLE attachments (
   id               INTEGER PRIMARY KEY AUTOINCREMENT,
   uuid             TEXT    NOT NULL UNIQUE,
@@ -14,5 +14,5 @@ CREATE TABLE attachments (
 CREATE INDEX attachments_by_conversation ON attachments (conversation_id, id);
 CREATE INDEX attachments_unsent ON attachments (created_at) WHERE sent_at IS NULL;
 
--- Those of the message as JSON, so that whoever reads the message need not look elsewhere.
+-- The message's attachments as JSON, so that reading a message needs no other table.
 ALTER TABLE messages ADD COLUMN attachments TEXT;

@@ -1,5 +1,5 @@
--- What an account's first day came to: which document was found first, and whether anybody wants
--- to see the steps still.
+-- An account's first steps: which document was found first, and whether people still want to see
+-- the steps.
 CREATE TABLE first_steps (
   account_id    INTEGER PRIMARY KEY REFERENCES accounts (id),
   dismissed_at  INTEGER,
@@ -7,7 +7,7 @@ CREATE TABLE first_steps (
   found         TEXT
 ) STRICT;
 
--- What was made from a template, to be removed together; what is gone already is null.
+-- What was made from a template, to be removed together; null: gone already.
 CREATE TABLE template_sets (
   id                INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id        INTEGER NOT NULL REFERENCES accounts (id),
@@ -20,7 +20,7 @@ CREATE TABLE template_sets (
 ) STRICT;
 CREATE INDEX template_sets_by_account ON template_sets (account_id, id);
 
--- Lists as people want to see them again: filters and columns, as the page's address has them.
+-- Saved lists: filters and columns, as in the page's address.
 CREATE TABLE saved_views (
   id          INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id  INTEGER NOT NULL REFERENCES accounts (id),

@@ -1,5 +1,5 @@
--- Websites that are read again on a timetable, and what is known of their pages since the last reading,
--- as JSON: so that only what has changed is read.
+-- Websites that are read again on a timetable, and what is known of their pages since the last
+-- reading, as JSON, so that only changes are read.
 ALTER TABLE documents ADD COLUMN reread_hours INTEGER;
 ALTER TABLE documents ADD COLUMN ignore_robots INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE documents ADD COLUMN read_at INTEGER;

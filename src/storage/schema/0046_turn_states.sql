@@ -1,6 +1,6 @@
 -- only sqlite
--- A list of more than two values in a CHECK is a table that SQLite builds and throws away at every
--- write of the row: a tenth of what a charge cost. The same states, said one by one.
+-- For a list of more than two values in a CHECK, SQLite builds a table and throws it away at every
+-- write of the row: a tenth of a charge's cost. The same states, compared one by one.
 CREATE TABLE turns_now (
   id                INTEGER PRIMARY KEY,
   conversation_id   INTEGER NOT NULL,
@@ -14,7 +14,7 @@ CREATE TABLE turns_now (
   reply_message_id  INTEGER,
   price_micros      INTEGER NOT NULL,
   error             TEXT,
-  -- When the present attempt began: a failed turn may be tried again under its key.
+  -- When the current attempt began: a failed turn may be retried under its key.
   begun_at          INTEGER NOT NULL,
   finished_at       INTEGER,
   failure           TEXT,

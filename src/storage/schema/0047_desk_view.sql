@@ -6,5 +6,5 @@ CREATE TABLE avatars (
   PRIMARY KEY (account_id, person)
 ) STRICT, WITHOUT ROWID;
 
--- Where the visitor was when the chat began: address and title, without what follows the path.
+-- Where the visitor was when the chat began: URL up to the path, and title.
 ALTER TABLE conversations ADD COLUMN page TEXT;

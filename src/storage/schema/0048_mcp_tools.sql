@@ -1,2 +1,2 @@
--- Tools of MCP servers: which tool of the server at the endpoint it is and what it takes, as JSON.
+-- For tools of MCP servers: the tool's name at the endpoint's server and its parameters, as JSON.
 ALTER TABLE tools ADD COLUMN mcp TEXT;

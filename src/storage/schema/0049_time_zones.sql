@@ -1,2 +1,2 @@
--- Where an account's days begin and end, as IANA calls it; null: nobody has chosen, so UTC.
+-- The IANA time zone of an account's days; null: none chosen, so UTC.
 ALTER TABLE accounts ADD COLUMN time_zone TEXT;

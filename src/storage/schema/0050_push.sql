@@ -1,5 +1,5 @@
--- Browsers that are notified when somebody waits for a person: where their maker takes messages for
--- them, and with which keys.
+-- Browsers that are notified when somebody waits for a person: the push service's endpoint for
+-- each, and its keys.
 CREATE TABLE push_subscriptions (
   id          INTEGER PRIMARY KEY,
   account_id  INTEGER NOT NULL REFERENCES accounts (id),

@@ -1,5 +1,5 @@
--- What was spent, counted from the ledger by quarter of an hour, so that any days of any time zone
--- are a few rows; 0 and '' where an entry has no such thing.
+-- Spending, counted from the ledger by quarter of an hour, so that the days of any time zone are a
+-- few rows; 0 and '' where an entry has no such dimension.
 CREATE TABLE costs (
   account_id    INTEGER NOT NULL REFERENCES accounts (id),
   at            INTEGER NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE costs (
   PRIMARY KEY (account_id, at, kind, channel, assistant_id, campaign_id, model_id)
 ) STRICT, WITHOUT ROWID;
 
--- The newest entry of each account's ledger that is counted.
+-- The newest ledger entry that is counted, by account.
 CREATE TABLE costs_counted (
   account_id  INTEGER PRIMARY KEY REFERENCES accounts (id),
   number      INTEGER NOT NULL

@@ -1,7 +1,7 @@
--- What campaigns have come to: how each lead's last call ended, figures of calls by quarter of an
--- hour, and who brought a campaign into its state.
+-- Campaign figures: how each lead's last call ended, calls by quarter of an hour, and who last
+-- changed a campaign's status.
 
--- One of LEAD_OUTCOMES; '': no call of it is over.
+-- One of LEAD_OUTCOMES; '': no call of the lead is over.
 ALTER TABLE leads ADD COLUMN outcome TEXT NOT NULL DEFAULT '';
 UPDATE leads SET outcome = coalesce((
   SELECT CASE
@@ -15,7 +15,7 @@ UPDATE leads SET outcome = coalesce((
   FROM calls c WHERE c.id = leads.call_id
     AND c.status NOT IN ('initiated', 'ringing', 'in-progress', 'ended')), '')
 WHERE call_id IS NOT NULL AND status <> 'processing';
--- Counts and pages of a campaign's leads by state, without a look at the leads themselves.
+-- Counts and pages of a campaign's leads by state, without reading the leads themselves.
 CREATE INDEX leads_by_state ON leads (campaign_id, status, outcome, updated_at, id)
   WHERE main_id IS NULL;
 CREATE INDEX leads_due ON leads (campaign_id, next_try_at, id)
@@ -23,7 +23,7 @@ CREATE INDEX leads_due ON leads (campaign_id, next_try_at, id)
 
 CREATE TABLE campaign_figures (
   campaign_id   INTEGER NOT NULL REFERENCES campaigns (id) ON DELETE CASCADE,
-  -- When the quarter of an hour begins in which the calls began.
+  -- The start of the quarter of an hour in which the calls began.
   slot          INTEGER NOT NULL,
   calls         INTEGER NOT NULL,
   answered      INTEGER NOT NULL,
@@ -58,7 +58,7 @@ FROM (
   WHERE c.status NOT IN ('initiated', 'ringing', 'in-progress', 'ended')) f
 GROUP BY f.campaign_id, f.slot;
 
--- Null: it was brought into its state before this was written down.
+-- Null: the status was set before this was recorded.
 ALTER TABLE campaigns ADD COLUMN status_reason TEXT;
 ALTER TABLE campaigns ADD COLUMN status_note TEXT;
 ALTER TABLE campaigns ADD COLUMN status_by TEXT;

@@ -1,14 +1,14 @@
--- Balances at which an account is notified that it runs low, and who has mail of it: JSON lists.
+-- The balances at which an account is alerted, and who gets mail about it: JSON lists.
 CREATE TABLE balance_alerts (
   account_id  INTEGER PRIMARY KEY REFERENCES accounts (id),
   amounts     TEXT    NOT NULL,
   emails      TEXT    NOT NULL
 ) STRICT;
--- The highest of those amounts that is below the balance: an entry looks at the list only where it
--- reaches that one. Null: none is.
+-- The highest of those amounts below the balance: the list is read only when an entry reaches it.
+-- Null: there is none.
 ALTER TABLE accounts ADD COLUMN alert_micros INTEGER;
 
--- Mails of it, written in the transaction of the entry that made the balance low.
+-- Alert mails, written in the transaction of the entry that made the balance low.
 CREATE TABLE balance_mails (
   id                INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id        INTEGER NOT NULL REFERENCES accounts (id),
@@ -21,7 +21,7 @@ CREATE TABLE balance_mails (
 ) STRICT;
 CREATE INDEX balance_mails_due ON balance_mails (next_at) WHERE sent_at IS NULL;
 
--- Sessions of payment that were opened for an account; what is paid in one is its credit.
+-- Payment sessions opened for an account; what is paid in one is credited to it.
 CREATE TABLE top_ups (
   session_id    TEXT    PRIMARY KEY,
   account_id    INTEGER NOT NULL REFERENCES accounts (id),

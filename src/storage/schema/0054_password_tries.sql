@@ -1,4 +1,4 @@
--- Passwords that were tried, by hashes of whom and where from, for as long as they count.
+-- Password tries, by hashes of the user and of the address, for as long as they count.
 CREATE TABLE password_tries (
   id        INTEGER PRIMARY KEY,
   who_hash  TEXT    NOT NULL,

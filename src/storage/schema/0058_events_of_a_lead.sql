@@ -1,4 +1,4 @@
--- What was said of a lead, and what was sent of it, goes with it.
+-- Events and deliveries about a lead are blanked or deleted with it.
 ALTER TABLE events ADD COLUMN lead_id INTEGER;
 ALTER TABLE webhook_deliveries ADD COLUMN lead_id INTEGER;
 -- only sqlite

@@ -1,5 +1,5 @@
--- Files that nothing names any more, until they are removed, and those that are on their way to what
--- will name them: should that never come, they are removed once they are due.
+-- Files that nothing refers to any more, until they are removed, and files on their way to what
+-- will refer to them: if that never happens, they are removed when due.
 CREATE TABLE unwanted_files (
   name    TEXT    PRIMARY KEY,
   due_at  INTEGER NOT NULL

@@ -1,3 +1,3 @@
--- Whatever asks for the turns of a conversation looked through those of all.
+-- Queries for the turns of a conversation scanned those of all.
 DROP INDEX turns_failed;
 CREATE INDEX turns_by_conversation ON turns (conversation_id, id);

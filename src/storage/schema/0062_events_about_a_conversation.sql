@@ -1,5 +1,5 @@
--- What the account alone received about a conversation is found by it when the conversation is
--- deleted: its own events were looked through one by one, all since the conversation began.
+-- Deleting a conversation finds the account-only events about it by this index: before, all of the
+-- account's events since the conversation began were scanned.
 ALTER TABLE events ADD COLUMN about_conversation TEXT;
 -- only sqlite
 UPDATE events SET about_conversation = substr(data, instr(data, '"conversation_id":"') + 19, 36)

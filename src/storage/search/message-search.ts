@@ -1,6 +1,5 @@
-// Search in messages: what is stored is put into the engine's index after its commit, so that a
-// message costs no more to write. Used by the engines' search.ts; its
-// commands by the inbox's store.
+// Search in messages: stored messages are indexed after their commit, so that writing one costs no
+// more. Used by the engines' search.ts; its commands by the inbox's store.
 import type { IndexedMessage, SearchCommands } from "./search.ts";
 import type { Sql } from "#storage/sql.ts";
 import { indexable } from "./words.ts";
@@ -9,31 +8,31 @@ const WORD = /[\p{L}\p{N}]+/gu;
 const WORD_CHARS_MAX = 64;
 const TERMS_MAX = 8;
 
-/** The words of a text as people look for them: each once, small, without marks. */
+/** The words of a text as people search for them: each once, in lower case, without diacritics. */
 export function plainWords(text: string): string[] {
   const plain = text.normalize("NFKD").toLowerCase().replaceAll(/\p{M}/gu, "").replaceAll("ß", "ss");
   const words = [...indexable(plain).matchAll(WORD)].map(([word]) => word.slice(0, WORD_CHARS_MAX));
   return [...new Set(words)];
 }
 
-/** What a query asks for; what begins with a word of more than one letter is found too. */
+/** The terms of a query; a word of more than one letter also matches as a prefix. */
 export const plainTerms = (query: string): { word: string; isPrefix: boolean }[] =>
   plainWords(query).slice(0, TERMS_MAX).map((word) => ({ word, isPrefix: word.length > 1 }));
 
-/** The word that marks the entries of an account; no text has one like it. */
+/** The word that marks the entries of an account; no text contains one like it. */
 export const scopeOf = (accountId: number): string => `:${accountId}`;
 
 interface State {
   settled: number;
-  /** Everything up to here that could be seen is in. Null: nothing waits to be settled. */
+  /** Every message up to here that was visible is indexed. Null: nothing waits to be settled. */
   seen: number | null;
-  /** Once no transaction before this one is under way, no message up to `seen` can appear. */
+  /** Once no transaction older than this is running, no further message up to `seen` can appear. */
   horizon: number | null;
 }
 
 /**
- * Numbers of messages are drawn in order and may be committed in another: `settled` follows what
- * was seen once whatever drew a number before is over.
+ * Message ids are drawn in order but may be committed out of order: `settled` moves up to `seen`
+ * once every transaction that could have drawn a lower id is over.
  */
 function settle(
   state: State, { own, oldest }: { own: number; oldest: number }, newest: number,
@@ -58,7 +57,7 @@ export function messageSearchCommands(sql: Sql, search: SearchCommands) {
     UPDATE message_index_state SET settled = @settled, seen = @seen, horizon = @horizon
     WHERE id = 1`);
   return {
-    /** Puts in the next messages that are not; resolves to how many. */
+    /** Indexes the next messages that are missing; resolves to how many. */
     "messages.index": async ({ rows }: { rows: number }): Promise<number> => {
       const state = await find.one({});
       const found = await missing.all({ settled: state.settled, rows });
@@ -74,7 +73,7 @@ export function messageSearchCommands(sql: Sql, search: SearchCommands) {
       if (!isSame) await save.run(next);
       return found.length;
     },
-    /** Empties the index; it is filled anew by what puts messages in. */
+    /** Empties the index; `messages.index` refills it. */
     "messages.forgetIndex": async (_: { all: true }): Promise<void> => {
       await search.clearMessages();
       await save.run({ settled: 0, seen: null, horizon: null });

@@ -1,22 +1,22 @@
-// The search port: what finds passages and messages is the one part of the store that is written
-// per engine. Called by knowledgebases.ts, inbox.ts and message-search.ts.
+// The search port: the index of passages and messages is the one part of the store that each engine
+// implements itself. Called by knowledgebases.ts, inbox.ts and message-search.ts.
 import type { Meaning } from "#features/knowledgebases/knowledgebases.ts";
 
-/** A chunk that was found; scores of one ranking compare with each other alone. */
+/** A chunk that was found; scores compare only within one ranking. */
 export interface Hit {
   id: number;
   score: number;
 }
 
-/** Rankings within one knowledgebase, of the chunks that are found. */
+/** Searches: rankings of the chunks of one knowledgebase, and conversations by their words. */
 export interface SearchIndex {
-  /** Chunks that have words of the query, best first, with their BM25. Takes any text. */
+  /** Chunks that contain words of the query, best first, scored by BM25. Accepts any text. */
   words(knowledgebaseId: number, query: string, rows: number): Promise<Hit[]>;
-  /** Chunks with a vector of the same model, nearest first, with their cosine. */
+  /** Chunks with a vector of the same model, nearest first, scored by cosine similarity. */
   meaning(knowledgebaseId: number, meaning: Meaning, rows: number): Promise<Hit[]>;
   /**
-   * Ids of the account's conversations with a message that has every word of the query, among its
-   * newest `rows` such messages. Takes any text; without a word in it nothing is found.
+   * Ids of the account's conversations with a message that has every word of the query, among the
+   * newest `rows` such messages. Accepts any text; a text without words finds nothing.
    */
   conversations(accountId: number, query: string, rows: number): Promise<number[]>;
 }
@@ -24,7 +24,7 @@ export interface SearchIndex {
 export interface IndexedChunk {
   id: number;
   knowledgebaseId: number;
-  /** From the document's name down. */
+  /** Starts with the document's name, outermost first. */
   headings: string[];
   text: string;
 }
@@ -36,31 +36,31 @@ export interface IndexedMessage {
   text: string;
 }
 
-/** Steps of the commands that keep the index of messages, inside their transaction. */
+/** Steps of the commands that maintain the index of messages, inside their transaction. */
 export interface MessageSteps {
-  /** The condition under which a message may not be in its index yet. */
+  /** An SQL condition: the message may be missing from the index. */
   isMissing(id: string): string;
   indexMessages(messages: IndexedMessage[]): Promise<void>;
   clearMessages(): Promise<void>;
-  /** To be called while the messages are still there. */
+  /** Must be called while the messages still exist. */
   forgetMessages(conversationId: number): Promise<void>;
   /**
-   * The number of this transaction and of the oldest under way. Null: transactions run one after
-   * another, so that numbers of rows are committed in their order.
+   * The ids of this transaction and of the oldest running one. Null: transactions run one after
+   * another, so row ids are committed in order.
    */
   transactions(): Promise<{ own: number; oldest: number } | null>;
 }
 
-/** And of those that store and remove chunks. */
+/** Steps of the commands that store and remove chunks, too. */
 export interface SearchCommands extends MessageSteps {
   index(chunks: IndexedChunk[]): Promise<void>;
   /**
-   * Chunks of the document from position `first` to before `end`; to be called while they are
-   * still there.
+   * Removes the document's chunks from position `first` to before `end` from the index; must be
+   * called while they still exist.
    */
   forget(chunks: { documentId: number; first: number; end: number }): Promise<void>;
 }
 
-/** A vector as it lies in the database. */
+/** A vector as it is stored in the database. */
 export const bytesOf = (vector: Float32Array): Buffer =>
   Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);

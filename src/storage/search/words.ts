@@ -1,15 +1,14 @@
-// What is looked for in a question, and how text is made ready to be found, for every engine's
-// index of words.
+// Splits questions and texts into words, for every engine's word index.
 import { LIMITS } from "#core/limits.ts";
 
-/** Written without spaces, so that each sign is a word of its own. */
+/** Scripts written without spaces, in which each character counts as a word. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/gu;
 const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu;
-/** Words this long also find what begins with them: "opening" asks for "openings", too. */
+/** Words at least this long also match as prefixes: "opening" finds "openings", too. */
 const PREFIX_CHARS_MIN = 4;
 
-// Words of questions that say nothing about the subject; BM25 weighs them little, yet in a small
-// knowledgebase even a rare "what" would count.
+// Words of questions that say nothing about the subject: BM25 gives them little weight, yet in a
+// small knowledgebase even a rare "what" would count.
 const CHATTER = new Set((
   "a about an and any are as at be by can could do does did for from get give has have how i if in "
   + "is it its me much many my of on or our please should so tell than that the their there these "
@@ -19,7 +18,7 @@ const CHATTER = new Set((
   + "le les et ou est sont comment quoi qui quand pourquoi pour avec des du dans je vous"
 ).split(" "));
 
-/** The text with each sign that is a word of its own set apart. */
+/** The text with each character of such scripts set apart. */
 export const indexable = (text: string): string => text.replace(UNSPACED, " $& ");
 
 export const wordsOf = (text: string): string[] =>
@@ -27,11 +26,11 @@ export const wordsOf = (text: string): string[] =>
 
 interface Term {
   word: string;
-  /** What begins with the word is found too. */
+  /** The word also matches as a prefix. */
   isPrefix: boolean;
 }
 
-/** The words of a question that tell what it is about, each once. */
+/** The words of a question that carry its meaning, each once. */
 export function termsOf(query: string): Term[] {
   const words = wordsOf(query);
   const telling = words.filter((word) => !CHATTER.has(word));

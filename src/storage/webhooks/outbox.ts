@@ -1,6 +1,6 @@
 // The outbox: whatever is to be sent elsewhere is written in the transaction of its event. Called
-// for every event that is appended (events.ts), so accounts without webhooks cost one look into a
-// map.
+// for every event that is appended (events.ts), so accounts without webhooks cost only a map
+// lookup.
 import type { Author, CommittedEvent } from "#events/events.ts";
 import { isLive } from "#features/calls/records/status.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
@@ -13,7 +13,7 @@ import type { Awaitable, Exists, Sql } from "#storage/sql.ts";
 interface AccountEndpoint {
   id: number;
   status: "active" | "disabled";
-  /** Null: all of them. */
+  /** Null: all events. */
   events: Set<string> | null;
 }
 
@@ -28,17 +28,17 @@ function endpointFromRow({ id, status, events }: EndpointRow): AccountEndpoint {
   return { id, status, events: types.includes("*") ? null : new Set(types) };
 }
 
-/** Answers at once where nothing is to be written; where something is, the event says so. */
+/** Returns synchronously where nothing is to be written; otherwise sets `event.hasWebhooks`. */
 type Enqueue = (event: CommittedEvent, now: Instant) => Awaitable<void>;
 
 interface Outbox {
   enqueue: Enqueue;
   endpoints: Map<number, AccountEndpoint[]>;
-  /** Forgets all but these accounts' endpoints and reads them anew, in one statement. */
+  /** Clears the cache and reads these accounts' endpoints anew, in one statement. */
   read(accountIds: number[]): Promise<void>;
 }
 
-/** One for all who append over a connection. */
+/** One outbox per connection, shared by all that append over it. */
 const outboxes = new WeakMap<Sql, Outbox>();
 
 const outboxOf = (sql: Sql): Outbox => {
@@ -49,10 +49,10 @@ const outboxOf = (sql: Sql): Outbox => {
 
 export const createEnqueue = (sql: Sql): Enqueue => outboxOf(sql).enqueue;
 
-/** To be called by every command that changes endpoints. */
+/** Must be called by every command that changes endpoints. */
 export const endpointsChanged = (sql: Sql): void => outboxOf(sql).endpoints.clear();
 
-/** What a connection knows of endpoints, for an engine with several that write. */
+/** A connection's cached endpoints, for an engine with several writing connections. */
 export const endpointsOf = (sql: Sql): Pick<Outbox, "read"> => outboxOf(sql);
 
 interface NewDelivery {
@@ -76,13 +76,14 @@ function createInsert(sql: Sql): (delivery: NewDelivery) => Promise<void> {
     { event, endpoint, type, body, recordingFile = null, needsEvaluation = false, now },
   ) => {
     const isActive = endpoint.status === "active";
-    // What the account alone receives says itself whom it is about: it goes when that is deleted.
+    // An account-only event names its subject in its data: the delivery is deleted with the
+    // subject.
     const said = event.conversationId === null
       ? JSON.parse(event.json) as { conversation_id?: string; lead_id?: number } : {};
     await insert.run({
       accountId: event.accountId,
       endpointId: endpoint.id,
-      // The time keeps it apart from an event of the same number in a database restored.
+      // The time distinguishes it from an event with the same number in a restored database.
       messageId: `msg_${event.accountId}_${event.accountSequence}_${now}`,
       type,
       callId: event.callId,
@@ -145,7 +146,7 @@ type AssistantEndpoint = (args: {
   accountId: number; assistantId: number; purpose: Purpose; url: string; now: Instant;
 }) => Promise<NewDelivery["endpoint"]>;
 
-/** An assistant's own, made when it is first needed; another URL begins anew. */
+/** Finds an assistant's own endpoint, created on first use; with another URL its state is reset. */
 function createAssistantEndpoint(sql: Sql): AssistantEndpoint {
   const upsert = sql.prepare<object, NewDelivery["endpoint"]>(`
     INSERT INTO webhook_endpoints (account_id, assistant_id, purpose, url, created_at, updated_at)
@@ -165,7 +166,7 @@ function createAssistantEndpoint(sql: Sql): AssistantEndpoint {
   };
 }
 
-/** The settings of an assistant that concern webhooks; stored ones are valid. */
+/** The webhook settings of an assistant; stored settings are valid. */
 interface WebhookSettings {
   is_webhook_active: boolean;
   webhook_url: string | null;
@@ -229,7 +230,7 @@ interface CampaignRow {
 const hour = (minute: number): string =>
   `${String(Math.floor(minute / 60)).padStart(2, "0")}:${String(minute % 60).padStart(2, "0")}:00`;
 
-/** The lead of a campaign's call, and the campaign. */
+/** The lead of a campaign's call, and its campaign, as webhooks show them. */
 function createLeadFacts(sql: Sql) {
   const findLead = sql.prepare<object, LeadRow & { campaign_id: number }>(
     "SELECT * FROM leads WHERE id = @leadId");

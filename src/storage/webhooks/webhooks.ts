@@ -1,5 +1,5 @@
-// Webhook endpoints and deliveries in SQLite: reads for the main thread, commands for the writer.
-// Deliveries are born in outbox.ts.
+// Webhook endpoints and deliveries in the database: reads for the main thread, commands for the
+// writer. Deliveries are created in outbox.ts.
 import { jsonOf, recordOf } from "#core/values.ts";
 import type {
   Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
@@ -93,12 +93,12 @@ const DELIVERY = `SELECT d.*, e.url FROM webhook_deliveries d
 const OF_TYPE = "(CAST(@type AS TEXT) IS NULL OR d.type = @type)";
 const OF_ENDPOINT = "(CAST(@endpointId AS BIGINT) IS NULL OR d.endpoint_id = @endpointId)";
 const IN_STATE = "(CAST(@state AS TEXT) IS NULL OR d.state = @state)";
-/** What is asked for most, and what is few among all, each along an index of its own. */
+/** The commonest filters, and those that match few rows, each along an index of its own. */
 const MATCHES = {
   all: "d.account_id = @accountId",
   ofCall: `d.call_id = @callId AND +d.account_id = @accountId
     AND ${IN_STATE} AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
-  // The second column has SQLite prefer the index of those that wait to the one of all.
+  // `d.id > 0` makes SQLite prefer the index of pending deliveries to the index of all.
   pending: `d.state = 'pending' AND d.id > 0 AND +d.account_id = @accountId AND d.endpoint_id IN (
       SELECT id FROM webhook_endpoints WHERE account_id = @accountId)
     AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
@@ -136,14 +136,14 @@ const parametersOf = (accountId: number, filter: DeliveryFilter) => ({
   callId: filter.callId ?? null,
 });
 
-/** Also asked for what others may have committed, mostly in vain: the newest number says so. */
+/** Polled for what other nodes may have committed, mostly in vain: comparing ids is cheap. */
 function createWaiting(reader: Reader): WebhookStore["waiting"] {
   const newest = reader.prepare<object, { id: number | null }>(
     "SELECT max(id) AS id FROM webhook_deliveries");
   const waiting = reader.prepare<object, { endpoint_id: number }>(`
     SELECT DISTINCT endpoint_id FROM webhook_deliveries WHERE id > @afterId AND state = 'pending'`);
   return async (afterId) => {
-    // Read first: what is written between the two is found, and found again.
+    // Read first: a delivery written between the two reads is found now, and again next time.
     const newestId = (await newest.get({}))?.id ?? 0;
     if (newestId === afterId) return { endpointIds: [], newestId };
     const rows = await waiting.all({ afterId });
@@ -234,7 +234,7 @@ function endpointCommands(sql: Sql) {
       secret_version = secret_version + @rotates,
       rotated_at = CASE WHEN @rotates = 1 THEN @now ELSE rotated_at END, updated_at = @now
     WHERE id = @endpointId AND account_id = @accountId RETURNING *`);
-  // Those behind the first wait for it alone.
+  // Deliveries queue behind the first, so only that one needs to be hurried.
   const hurry = sql.prepare(`
     UPDATE webhook_deliveries SET next_at = @now WHERE id = (
       SELECT min(id) FROM webhook_deliveries
@@ -270,7 +270,7 @@ function endpointCommands(sql: Sql) {
     },
     "webhooks.deleteEndpoint": async (args: Args<"deleteEndpoint">) => {
       endpointsChanged(sql);
-      // Nothing is sent meanwhile.
+      // Disabled first, so that nothing is sent while rows are being deleted.
       if ((await disable.run(args)).changes === 0) return null;
       const isGone = (await removeSome.run(args)).changes < args.rows;
       if (isGone) await remove.run(args);
@@ -318,7 +318,7 @@ function deliveryCommands(sql: Sql) {
   };
 }
 
-/** The receiver's JSON, else what it said as text. */
+/** The receiver's answer if it is JSON, else its status and text. */
 function webhookResponse({ status, response }: Pick<Attempt, "status" | "response">): string {
   return JSON.stringify(recordOf(jsonOf(response ?? "")) ?? { status, body: response ?? "" });
 }
@@ -362,7 +362,7 @@ function createRecord(sql: Sql): (attempt: AsNode<Attempt>) => Promise<void> {
     SELECT 1 FROM webhook_endpoints e JOIN webhook_deliveries d ON d.endpoint_id = e.id
     WHERE d.id = @deliveryId AND d.account_id = @accountId
       AND (e.url <> @url OR e.secret_version <> @secretVersion)`);
-  /** One that was changed meanwhile is tried as it is now, at once. */
+  /** If the endpoint changed during the attempt, the delivery is retried at once as it is now. */
   const judged = async ({ endpoint, ...attempt }: AsNode<Attempt>) => {
     const { accountId, deliveryId, outcome, now } = attempt;
     const isOfAnother = outcome !== "delivered"
