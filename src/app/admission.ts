@@ -1,5 +1,5 @@
-// Composition root, who is let in: limits, tickets, sessions and origins, joined to what every
-// route of the API asks before it works. Used by mount.ts.
+// Composition root, admission: limits, tickets, sessions and origins, combined into what every API
+// route checks before it runs. Used by mount.ts.
 import type { Cluster } from "#cluster/cluster.ts";
 import { shareLimits } from "#cluster/limits.ts";
 import type { Wire } from "#cluster/wire.ts";
@@ -46,16 +46,16 @@ function createLimiters({ config, system, log, nodes, wire }: AdmissionOptions) 
   };
   return {
     ...wire ? shareLimits({ cluster: nodes, wire, log }, limiters) : limiters,
-    // A frame is worth less than a question to another node.
+    // Not shared between nodes: asking another node would cost more than the frame.
     voiceSample: limiter({ count: LIMITS.voiceSamplesPerMinuteMax, windowMs: minute }),
     typing: limiter({ count: LIMITS.typingPerMinuteMax, windowMs: minute }),
   };
 }
 
-/** Who asked for a ticket. */
+/** The caller that a ticket was issued to. */
 type Issued = Pick<Caller, "accountId" | "keyId" | "session" | "member">;
 
-/** As the key is now: a ticket dies with it. One that a session asked for only reads. */
+/** The caller with its key's present rights: a ticket dies with its key. A session's only reads. */
 async function callerOfTicket(
   accounts: Accounts, people: People, issued: Issued | null,
 ): Promise<Caller | null> {

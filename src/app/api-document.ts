@@ -1,5 +1,5 @@
-// What the OpenAPI document says beside the routes of the API: an introduction, the sockets, and
-// what answers at the root of the host. Used by mount.ts.
+// The parts of the OpenAPI document that are not routes of the API: an introduction, the sockets,
+// and what is served at the root of the host. Used by mount.ts.
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 import { about, named } from "#core/schema.ts";
 import type { DocumentInfo } from "#http/openapi.ts";
@@ -63,7 +63,7 @@ const RpcAnswer = Type.Object({
     data: Type.Optional(Type.Unknown(about("More about it, where there is more.", {}))),
   }, about("What was wrong with the request."))),
 }, named("McpAnswer", "One JSON-RPC answer of the Model Context Protocol."));
-/** The version 2025-03-26 has batches. */
+/** Batches are for version 2025-03-26. */
 const oneOrMore = (message: TObject): TSchema => Type.Union([message, Type.Array(message)]);
 
 type Content = Record<string, TSchema>;

@@ -1,5 +1,5 @@
-// The server, from its parts to its end: what it is made of, what it does by the clock, how it
-// starts and how it stops. Called by serve.ts, the command line and the tests.
+// The server as a whole: its parts, its timers, how it starts and how it stops. Called by serve.ts,
+// the command line and the tests.
 import { hostname } from "node:os";
 import { createNodes, type NewNode, type NodeWork } from "#cluster/nodes.ts";
 import { createNotices, type Notices } from "#cluster/notices.ts";
@@ -25,33 +25,33 @@ import { watchOpenFiles } from "./open-files.ts";
 import { createRounds } from "./rounds.ts";
 import { openWire } from "./wire.ts";
 
-/** Where the server is reached once it listens. */
+/** The addresses of the server once it listens. */
 export interface Reached {
   port: number;
   /** Null: no calls over SIP. */
   sipPort: number | null;
-  /** The public address, else that of this machine. */
+  /** The public address, or else this machine's. */
   url: string;
 }
 
 export interface App {
   features: Features;
   openApi(): object;
-  /** Resolves to the real ports. */
+  /** Starts listening; resolves to the real ports. */
   listen(): Promise<Reached>;
-  /** Resolves when others have taken over what this process had: it ends now. */
+  /** Resolves when other nodes have taken over what this process owned: it must end now. */
   lost: Promise<void>;
-  /** From now on `/readyz` says that it stops; all else goes on until `close`. */
+  /** From now on `/readyz` reports that the server stops; all else continues until `close`. */
   announceStop(): void;
-  /** Refuses new work, finishes what is under way, asks clients to come back. Idempotent. */
+  /** Refuses new work, finishes what is in progress, asks clients to reconnect. Idempotent. */
   close(): Promise<void>;
 }
 
 type Closable = { close(): unknown } | null;
 
 /**
- * `opening`: the storage, where it has been opened before this was loaded. Rejects when all that
- * was opened is closed: it would keep the process alive.
+ * `opening`: the storage, if opening it began before this file was loaded. Rejects once everything
+ * opened so far is closed, since it would keep the process alive.
  */
 export async function createApp(
   options: AppOptions, opening: Promise<Storage> = openConfigured(options.config, "thread"),
@@ -67,7 +67,7 @@ export async function createApp(
   }
 }
 
-/** `opened` gets what is to be closed where a later part fails. */
+/** Adds to `opened` everything that must be closed if a later part fails. */
 async function assemble(
   options: AppOptions, opening: Promise<Storage>, opened: Promise<Closable>[],
 ): Promise<App> {
@@ -128,7 +128,7 @@ async function assemble(
   };
 }
 
-/** Whoever has the folder to itself knows that the node before it is gone: no lease is awaited. */
+/** Holding the folder's lock proves its last node gone, so that node's lease is not awaited. */
 async function join(
   storage: Storage, self: NewNode, { config, holdsFolder = false }: AppOptions,
 ): Promise<number> {
@@ -143,7 +143,7 @@ async function join(
 const selfOf = ({ PARLEY_NODE_URL: url }: Config): NewNode =>
   ({ name: `${hostname()}:${process.pid}`, url, protocol: PROTOCOL });
 
-/** What is taken up from nodes that are gone, by the feature that had it. */
+/** What to recover from nodes that are gone, by the feature that owned it. */
 const workOf = (
   { conversations, calls, voice, knowledge, delivery, streams }: Features,
   { log, listening }: { log: Logger; listening: Promise<void> },
@@ -165,7 +165,7 @@ const workOf = (
 
 interface Timers {
   cancel(): void;
-  /** Resolves once nothing of it is under way any more. */
+  /** Resolves once none of them is running. */
   settled(): Promise<void>;
 }
 
@@ -178,11 +178,11 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
   const forAll: typeof every = (ms, what, run) =>
     every(ms, what, async () => nodes.hasClock() && run());
   const isEven = evenClock(system);
-  /** What takes away or charges by the wall clock. */
+  /** For work that removes or charges by the wall clock: skipped while the clock is not steady. */
   const byClock: typeof every = (ms, what, run) =>
     forAll(ms, what, async () => isEven() && run());
   let isOver = false;
-  /** All that is due, step by step: a busy server writes more in a while than one step removes. */
+  /** Removes all that is due, step by step: on a busy server one step is not enough. */
   const retain = (what: string, trim: (rows: number) => Promise<number>): Timer =>
     byClock(LIMITS.retentionSweepMs, what, async () => {
       while (await trim(LIMITS.retentionRowsMax) > LIMITS.retentionRowsMax / 2 && !isOver) {
@@ -212,7 +212,7 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
     byClock(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
     every(LIMITS.filesRetryMs, "files that wait", features.recordings.retry),
     forAll(LIMITS.filesRetryMs, "files to be removed", features.removals.retry),
-    // The command line, or another node, may have written what is to be sent, or evaluated.
+    // The command line, or another node, may have committed deliveries or evaluations that are due.
     every(LIMITS.foreignCommitPollMs, "a look for others' work", delivery.look),
     watchOpenFiles({ server, system, log }),
   ];
@@ -225,11 +225,11 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
   };
 }
 
-/** Takes requests and calls, then up what an earlier process left. */
+/** Takes requests and calls, then takes over what an earlier process left. */
 async function start(
   { config, log, places, nodes, features, server }: Parts, mounted: Mounted,
 ): Promise<Reached> {
-  // Before the first call: what is in scratch now belongs to none in progress.
+  // Before the first call: the files in scratch now belong to no call in progress.
   for (const work of [features.recordings.takeUp(), places.takeAlong(features.removals)]) {
     work.catch((error: unknown) => log.error({ err: error }, "files of before are left as they are"));
   }
@@ -255,7 +255,7 @@ async function start(
   return { port, sipPort: sip?.port ?? null, url };
 }
 
-/** A database out of reach keeps nobody from ending: others take it up once the lease is over. */
+/** An unreachable database must not keep a node from ending: its lease runs out anyway. */
 async function ifStored(log: Logger, work: Promise<void>): Promise<void> {
   try {
     await work;
@@ -272,17 +272,17 @@ async function stop(
   server.stopListening();
   timers.cancel();
   await Promise.all([ifStored(log, nodes.drain()), features.dialler.close()]);
-  // Whoever has the clock evaluates chats: those that are being evaluated here would be paid twice.
+  // The clock's holder evaluates chats: giving it up earlier would pay twice for those under way.
   const handsOver = features.delivery.evaluated().then(() => ifStored(log, nodes.giveClock()));
   if (!storage.failure()) await ifStored(log, features.phoneNumbers.sipTrunks.leave());
   await Promise.all([
     features.conversations.drain(config.PARLEY_DRAIN_SECONDS * 1000), features.voice.close(),
   ]);
   await Promise.race([server.answered(), wait(system, LIMITS.answersMs)]);
-  // What the last of them committed is published by the next tick; watchers leave after it.
+  // The last commits publish their events in the next tick; watchers are closed after that.
   await nextTurn();
   features.streams.closeAll();
-  // One turn of the event loop lets the last frames leave before the sockets are dropped.
+  // One event-loop turn lets the last frames leave before the sockets are dropped.
   await nextTurn();
   if (!storage.failure()) await ifStored(log, features.accounts.flushKeyUses());
   server.close();

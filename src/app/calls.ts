@@ -1,5 +1,5 @@
-// Composition root, the part about calls: speech engines, media thread, recordings, and what joins
-// them to the features below. Called by features.ts.
+// Composition root, the part about calls: speech engines, media thread, recordings, and what
+// connects them to the features below. Called by features.ts.
 import { readFileSync } from "node:fs";
 import { ownCallsAlone, shareCalls } from "#cluster/calls.ts";
 import type { Cluster, SharedCalls } from "#cluster/cluster.ts";
@@ -72,20 +72,20 @@ interface VoiceOptions
   hosted: HostedLines;
   warningsOf(assistant: Assistant): Promise<readonly Warning[]>;
   phoneNumbers: { sipTrunks: SipTrunks; routeInbound: RouteInbound };
-  /** Milliseconds a tick of the media clock came late by. */
+  /** Called with the milliseconds by which a tick of the media clock was late. */
   observeLateness(ms: number): void;
 }
 
 interface Voice {
   calling: Calling;
-  /** Calls of all nodes, to be steered and listened to. */
+  /** Calls of all nodes, for control and for listening in. */
   shared: SharedCalls;
-  /** Without those that could not reach this server. */
+  /** Without lines whose carrier could not reach this server. */
   hosted: HostedLines;
   isScript: Lines["isScript"];
   whyCannotCall: Lines["whyCannotCall"];
   whyCannotTalk: VoiceChoice["whyCannotTalk"];
-  /** Calls may come in from now on. */
+  /** Starts to accept incoming calls. */
   listen: MediaThread["listen"];
   close(): Promise<void>;
 }
@@ -162,7 +162,7 @@ function factsFrom(
   { titlesOf, warningsOf, sourcesOf }: VoiceOptions,
 ): CallingOptions["factsOf"] {
   return async (assistant) => {
-    // Only what is offered counts: the sources of a call's turns are made for each turn.
+    // Only the offered functions count here: a call creates its sources for each turn.
     const turn = { assistant, scope: "call:0.0", variables: {}, endConversation: () => undefined };
     const [titles, warnings, sources] = await Promise.all([
       titlesOf(assistant), warningsOf(assistant),

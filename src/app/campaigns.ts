@@ -1,4 +1,4 @@
-// Composition root, the part about leads and campaigns: joins them to assistants, numbers and
+// Composition root, the part about leads and campaigns: connects them to assistants, numbers and
 // calls. Called by features.ts.
 import type { Wire } from "#cluster/wire.ts";
 import type { Assistants } from "#features/assistants/assistants.ts";
@@ -16,7 +16,7 @@ import type { SipTrunks } from "#features/phone-numbers/sip-trunks.ts";
 import { createLeads } from "#features/leads/leads.ts";
 import type { Storage } from "#storage/storage.ts";
 
-/** Says that there may be somebody to call. */
+/** The topic that announces new leads to call. */
 const QUEUES = "queues";
 
 interface CampaigningOptions {
@@ -52,7 +52,7 @@ export function createCampaigning(options: CampaigningOptions) {
     dial: (call, assistant, secondsMax) => voice.calling.dial(call, assistant, secondsMax),
     giveUp: (call, reason) => calls.change(call, "failed", { reason }),
   });
-  /** Every node dials. */
+  /** All nodes dial, so all of them are woken. */
   const wakeAll = (): void => {
     dialler.wake();
     wire?.publish(QUEUES, new Uint8Array());

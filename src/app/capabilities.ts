@@ -1,5 +1,5 @@
-// Composition root, the part about what this server can do for assistants: joins the speech engines
-// and the models to the rules about them. Called by features.ts.
+// Composition root, the part about what this server can do for assistants: connects speech engines
+// and models to the rules about them. Called by features.ts.
 import {
   createVoiceAvailability, remembering, type Capabilities, type VoiceAvailability,
 } from "#features/assistants/capabilities.ts";
@@ -63,7 +63,7 @@ export function createCapabilities(options: CapabilityOptions): ServerCapabiliti
   };
 }
 
-/** Opens the engines when somebody first listens. */
+/** Opens the engines when a voice is first played. */
 function createSpeaker(
   { speech, system, log }: CapabilityOptions, can: Pick<Capabilities, "synthesizerFor">,
 ): Parameters<typeof createVoicePreviews>[0]["speak"] {

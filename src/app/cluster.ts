@@ -1,5 +1,5 @@
-// Composition root, replies and calls of all nodes together. A node by itself has none of it.
-// Called by features.ts.
+// Composition root, replies and calls across all nodes. A single node has none of this. Called by
+// features.ts.
 import type { ClusterAtAGlance } from "#cluster/cluster.ts";
 import { replyQuestions } from "#cluster/live-replies.ts";
 import { createLiveSender } from "#cluster/live-sender.ts";
@@ -39,7 +39,10 @@ export function joinReplies(options: JoinOptions): OtherReplies & { close(): voi
   };
 }
 
-/** As people are shown it; a node by itself does not beat, and says here what it has. */
+/**
+ * The cluster as people see it; a single node sends no heartbeats, so its figures are filled in
+ * here.
+ */
 export async function viewCluster(
   { nodes, nodeId }: Pick<Storage, "nodes" | "nodeId">,
   own: Pick<NodeWork, "calls" | "streams"> | null,

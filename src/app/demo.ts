@@ -1,4 +1,4 @@
-// What an empty data folder gets, so that a newcomer's first minute works: an account with money, a
+// Fills an empty data folder, so that a newcomer's first minute works: an account with money, a
 // key, an assistant, a conversation to send to.
 import type { Features } from "./features.ts";
 import { START } from "#core/command.ts";
@@ -20,7 +20,7 @@ A new inner tube costs 15 dollars and is fitted while you wait.
 We rent city bikes for 20 dollars a day and electric bikes for 45 dollars a day.
 The workshop is at 12 Harbour Street, next to the ferry terminal.`;
 
-/** Null when the data folder has an account already. */
+/** Null when there is an account already. */
 export async function seedDemo(
   { accounts, assistants, conversations }: Pick<
     Features, "accounts" | "assistants" | "conversations"
@@ -42,7 +42,7 @@ export async function seedDemo(
     initial_message: "Hello, this is {{company}}. How can I help?",
     system_prompt: PROMPT,
     variables: { company: "Harbour Bikes" },
-    // The offline model cannot judge a call.
+    // The offline model cannot evaluate a call.
     post_call_evaluation: false,
   });
   const conversation = await conversations.create({ assistant, type: "widget", variables: {} });

@@ -1,5 +1,5 @@
-// Composition root, the half below the wire: constructs every feature over the storage and joins
-// them. app.ts mounts them; the demo uses them without a socket.
+// Composition root, the part below HTTP and sockets: constructs every feature over the storage and
+// connects them. app.ts mounts them; the demo uses them without a socket.
 import type { Nodes } from "#cluster/nodes.ts";
 import { countWatchers } from "#cluster/watchers.ts";
 import type { Wire } from "#cluster/wire.ts";
@@ -66,13 +66,13 @@ import { createDelivery } from "./webhooks.ts";
 
 export interface AppOptions {
   config: Config;
-  /** The model catalog, its keys filled in. */
+  /** The model catalog, with its keys filled in. */
   models: ModelEntry[];
   log: Logger;
   system: System;
-  /** What a new hash of a password costs; absent: as shipped. */
+  /** The cost of new password hashes; absent: the default. */
   passwordCost?: PasswordCost;
-  /** No other process runs on the data folder, nor will one while this does. */
+  /** No other process runs on the data folder, and none can while this one does. */
   holdsFolder?: boolean;
 }
 
@@ -87,7 +87,7 @@ interface Served {
 
 export type Features = ReturnType<typeof createFeatures>;
 
-/** What every feature stands on. */
+/** What all features are built on. */
 function createGround(options: AppOptions, { storage, places, nodes, wire }: Served) {
   const { config, models, log, system } = options;
   const secret = storage.databaseId === null
@@ -117,7 +117,8 @@ function createGround(options: AppOptions, { storage, places, nodes, wire }: Ser
     others: wire && joinReplies({ wire, bus, system, log }),
     box: createSecretBox(secret, system),
     mailer: createMailer(options),
-    // Where others take them they know what was used; else the end of the process ends them all.
+    // Tickets that other nodes accept are marked as used in the database; a single node's die with
+    // its process.
     newTickets: createTickets(wire
       ? { secret, used: storage.usedTickets, system }
       : { secret: system.randomBytes(32), used: createOwnUsedTickets(), system }),
@@ -128,7 +129,7 @@ function createGround(options: AppOptions, { storage, places, nodes, wire }: Ser
 const isOffline = ({ modelCatalog }: ReturnType<typeof createGround>) => (assistant: Assistant) =>
   modelCatalog.isOffline(modelIdOf(assistant));
 
-/** Everything below the wire, each feature after those it is joined to. */
+/** Constructs everything below HTTP and sockets, each feature after those it depends on. */
 export function createFeatures(options: AppOptions, served: Served) {
   const { nodes } = served;
   const ground = createGround(options, served);
@@ -202,7 +203,7 @@ export function createFeatures(options: AppOptions, served: Served) {
   };
 }
 
-/** What an account sees of itself, and its money. */
+/** An account's views of itself, and its money. */
 function createAccountViews(ground: ReturnType<typeof createGround>, accounts: Accounts) {
   const { storage, system, box } = ground;
   return {
@@ -213,7 +214,7 @@ function createAccountViews(ground: ReturnType<typeof createGround>, accounts: A
   };
 }
 
-/** People beside the assistants, and what visitors say of both. */
+/** People who work beside the assistants, and visitors' ratings of both. */
 function createDesk(
   { config, storage, bus, system, log, mailer, secret }: ReturnType<typeof createGround>,
   { conversations, attachments, assistants, people }: {
@@ -275,7 +276,7 @@ function showGauges({ metrics, streams, conversations, voice, nodes, storage }: 
   });
 }
 
-/** What settings of assistants name and must be there. */
+/** Finds the objects that assistants' settings refer to, to check that they exist. */
 const referencesOf = (
   storage: Storage, modelCatalog: ModelCatalog,
 ): Parameters<typeof createAssistants>[0]["references"] => ({
@@ -285,7 +286,7 @@ const referencesOf = (
   knowledgebase: async (accountId, id) => await storage.knowledgebases.find(accountId, id) !== null,
 });
 
-/** What bounds one reply, written or spoken. */
+/** Limits of one reply, written or spoken. */
 const chatLimits = (config: Config) => ({
   ...turnLimits(config),
   messagePriceMicros: config.PARLEY_MESSAGE_PRICE ?? 0,

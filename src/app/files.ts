@@ -1,5 +1,5 @@
-// Composition root, the part about files: where recordings and documents lie by the settings, and
-// what of this server's data folder is scratch. Called by app.ts and the command line.
+// Composition root, the part about files: where the settings put recordings and documents, and
+// which folders of the data folder are scratch. Called by app.ts and the command line.
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,14 +18,14 @@ interface FilesOptions {
   log: Logger;
 }
 
-/** Where earlier programs noted files that are to be removed. */
+/** Where earlier versions noted files to be removed. */
 const REMOVALS = "removals";
-/** Recordings of calls in progress, and those that wait for their place. */
+/** Recordings of calls in progress, and recordings waiting to be moved to their place. */
 export const SCRATCH = "scratch";
-/** A recording goes from scratch to its place, so that it is looked for in this order. */
+/** Files are looked up in this order, because a recording moves from scratch to its place. */
 export const FOLDERS = [SCRATCH, ...KEPT] as const;
 
-/** The place itself, without what goes on around it. */
+/** Opens the place itself, without the folders around it. */
 export async function openPlace({ config, system, log }: FilesOptions): Promise<Files> {
   const { PARLEY_FILES_URL: place, PARLEY_DATA_DIR: dataDir } = config;
   if (place?.kind !== "s3") {
@@ -46,14 +46,14 @@ export interface FilePlaces {
   scratch: string;
   uploadsDir: string;
   /**
-   * Takes along what lies in the data folder from before PARLEY_FILES_URL was set; then removes
-   * what a process that is gone was to remove.
+   * Moves files that were in the data folder before PARLEY_FILES_URL was set; then finishes
+   * removals that a dead process left.
    */
   takeAlong(removals: Pick<Removals, "remove" | "retry">): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Whatever path names it: its files would be taken along onto themselves, and removed. */
+/** Compared by real path: files moved onto themselves would end up removed. */
 function isDataFolder({ PARLEY_FILES_URL: place, PARLEY_DATA_DIR: dataDir }: Config): boolean {
   if (place?.kind === "s3") return false;
   return place === null || realpathSync(place.root) === realpathSync(dataDir);
@@ -67,12 +67,12 @@ export async function openFiles(options: FilesOptions): Promise<FilePlaces> {
   const isLocal = isDataFolder(config);
   const local = isLocal ? files : createFolderFiles({ root: dataDir, system, log });
   const [scratch, uploadsDir] = [join(dataDir, SCRATCH), join(dataDir, "uploads")];
-  // What was arriving when the last process ended belongs to nobody.
+  // Uploads that were arriving when the last process ended belong to nobody.
   await rm(uploadsDir, { recursive: true, force: true });
   try {
     clearBackups(dataDir);
   } catch (error) {
-    // It may be another user's who made the backup.
+    // The backup may have been made by another user.
     log.warn({ err: error }, "what a backup left could not be removed");
   }
   const kept = isLocal ? KEPT.map((name) => join(dataDir, name)) : [];
@@ -90,15 +90,15 @@ export async function openFiles(options: FilesOptions): Promise<FilePlaces> {
 
 interface Kept {
   copied: number;
-  /** Files that are where they were. */
+  /** The number of files left where they were. */
   left: number;
   /** Where the copies are; null: PARLEY_FILES_URL names no other place. */
   place: string | null;
 }
 
 /**
- * Copies what lies in the data folder to the place that PARLEY_FILES_URL names, without what is to
- * be removed.
+ * Copies the files of the data folder to the place that PARLEY_FILES_URL names, except those that
+ * are to be removed.
  */
 export async function copyKept(
   options: FilesOptions, unwanted: ReadonlySet<string>,
@@ -117,7 +117,7 @@ export async function copyKept(
   }
 }
 
-/** Not what a disk of its own has at its root (`lost+found`), nor files on their way. */
+/** Skips folders: what a mounted disk has at its root (`lost+found`), and files being written. */
 export const filesIn = (folder: string): string[] =>
   existsSync(folder)
     ? readdirSync(folder, { withFileTypes: true }).filter((entry) => !entry.isDirectory())

@@ -1,5 +1,5 @@
-// Composition of hosted carriers: which of them the operator has an account at, by the settings.
-// Called by app.ts.
+// Composition of hosted carriers: the carrier accounts that the settings give the operator. Called
+// by app.ts.
 import { shareOffers } from "#cluster/offers.ts";
 import type { Wire } from "#cluster/wire.ts";
 import { createHosted, type Hosted } from "#features/calls/hosted/hosted.ts";
@@ -11,12 +11,12 @@ import type { HostedCalls } from "#providers/carriers/hosted/port.ts";
 
 export type HostedLines = ReadonlyMap<HostedAccount, Hosted>;
 
-/** PARLEY_TWILIO_URL distinguishes SignalWire from Twilio: only SignalWire's path ends so. */
+/** PARLEY_TWILIO_URL distinguishes SignalWire from Twilio: only SignalWire's path ends this way. */
 const isSignalWire = (url: string): boolean => new URL(url).pathname.endsWith("/laml");
 
 /**
- * Null where the operator has no such account; config.ts sees to it that one is set whole. What
- * speaks with a carrier is loaded where there is an account.
+ * Null where the operator has no such account; config.ts makes sure its settings are complete. A
+ * carrier's code is loaded only where there is an account.
  */
 async function accountsOf(config: Config, system: System): Promise<(HostedCalls | null)[]> {
   const {
@@ -86,7 +86,7 @@ export function createHostedLines(
   for (const carrier of carriers) {
     const { account, vendor } = carrier;
     if (account === "asterisk") {
-      // Nothing of it goes by our public address.
+      // Nothing from this carrier arrives at our public address.
       lines.set(account, createHosted({ carrier, publicUrl: "", offers, system, log }));
       continue;
     }

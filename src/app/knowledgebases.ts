@@ -39,7 +39,7 @@ export function createKnowledge(options: KnowledgeOptions) {
   const extractor = createExtractor({
     log, system, documentsMax, allowPrivateNetworks: config.PARLEY_ALLOW_PRIVATE_NETWORKS,
   });
-  // An import does not wait for documents: who sent it looks at it.
+  // A pool of its own: an import must not wait for documents, because its sender is watching.
   const sheets = createExtractor({
     log, system, documentsMax: LIMITS.sheetsAtOnceMax, allowPrivateNetworks: [],
   });

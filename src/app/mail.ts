@@ -1,5 +1,4 @@
-// Composition root, the part about mail: which server takes it, by the settings. Called by
-// features.ts.
+// Composition root, the part about mail: the mail server the settings name. Called by features.ts.
 import type { Config } from "#config/config.ts";
 import { ProviderError } from "#core/faults.ts";
 import type { System } from "#core/system.ts";

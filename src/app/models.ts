@@ -12,7 +12,7 @@ import { ModelEntry as ModelEntrySchema, type ModelEntry } from "#providers/mode
 const CATALOG_FILE = programFile("data/models.json");
 
 type ModelsOutcome =
-  /** `warnings`: what the operator's file names that is not there. */
+  /** `warnings`: entries of the operator's file that name something missing. */
   | { kind: "ok"; entries: ModelEntry[]; warnings: string[] }
   | { kind: "invalid"; problems: string[] };
 
@@ -34,7 +34,7 @@ export function loadModels(config: Config, valueOf = environmentValue): ModelsOu
     const key = entry.key ?? (entry.key_env === undefined ? undefined : valueOf(entry.key_env));
     return key === undefined ? entry : { ...entry, key };
   });
-  // The shipped one offers models whose keys few have all of.
+  // No warnings for the shipped catalog: few operators have keys for all its models.
   const warnings = config.PARLEY_MODELS_FILE === null ? [] : entries.flatMap(namesNothing(entries));
   return { kind: "ok", entries, warnings };
 }
@@ -54,7 +54,7 @@ const namesNothing = (entries: ModelEntry[]) => (entry: ModelEntry): string[] =>
 
 const TRIAL_MS = 3000;
 
-/** Asks for the list of models, which costs nothing, with the key. */
+/** Requests the list of models with the key, which costs nothing. */
 export async function tryModelServer(
   config: Config, url: string, signal?: AbortSignal,
 ): Promise<{ ok: boolean; detail: string }> {
@@ -75,13 +75,13 @@ export async function tryModelServer(
     }
     const answer = await body.json().catch(() => null) as { data?: { id?: unknown }[] } | null;
     const ids = Array.isArray(answer?.data) ? answer.data.map(({ id }) => String(id)) : [];
-    // Not every server lists all; Ollama adds `:latest` to names, Gemini puts `models/` before.
+    // Not every server lists all models; Ollama adds `:latest` to names, Gemini prefixes `models/`.
     const isListed = name === null || ids.length === 0
       || ids.some((id) => id === name || id.startsWith(`${name}:`) || id.endsWith(`/${name}`));
     const doubt = isListed ? "" : `, and lists no ${name} (PARLEY_MODEL_NAME)`;
     return { ok: true, detail: `answers (${status})${doubt}` };
   } catch (error) {
-    // A name with several addresses fails with a code alone.
+    // For a name with several addresses, the error has only a code.
     const { message, code = "" } = error as Error & { code?: string };
     return { ok: false, detail: `does not answer: ${message || code}` };
   } finally {

@@ -1,5 +1,5 @@
-// Composition root, the part about money: what it went to, how long it lasts, how it is put in.
-// Called by features.ts.
+// Composition root, the part about money: what it was spent on, how long it lasts, how it is topped
+// up. Called by features.ts.
 import type { Accounts } from "#features/accounts/accounts.ts";
 import { createBalance } from "#features/accounts/money/balance.ts";
 import { createBalanceMails } from "#features/accounts/money/balance-mails.ts";

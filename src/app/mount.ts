@@ -1,5 +1,5 @@
-// Composition root, the half at the wire: which routes, sockets and pages there are, and what each
-// asks of the features. Called by app.ts.
+// Composition root, the part at HTTP and sockets: which routes, sockets and pages there are, and
+// which features they call. Called by app.ts.
 import { join } from "node:path";
 import type { Nodes } from "#cluster/nodes.ts";
 import type { Wire } from "#cluster/wire.ts";
@@ -82,7 +82,7 @@ import { createCallPlacing } from "./placing.ts";
 import { assertRightsComplete, mayAnswer } from "./rights.ts";
 import { iceServersOf } from "./webrtc.ts";
 
-/** What is below the wire, and the server above it. */
+/** Everything below HTTP and sockets, and the server above it. */
 export interface Parts extends AppOptions {
   /** Null: there are no other nodes. */
   wire: Wire | null;
@@ -91,12 +91,12 @@ export interface Parts extends AppOptions {
   nodes: Nodes;
   features: Features;
   server: HttpServer;
-  /** It will drain, or does. */
+  /** True from the announcement of the stop on, before and while draining. */
   stopping(): boolean;
   draining(): boolean;
 }
 
-/** What is served together. */
+/** Routes and sockets that are mounted together. */
 interface Served {
   routes: Route[];
   sockets: SocketRoute[];
@@ -104,7 +104,7 @@ interface Served {
 
 export interface Mounted {
   openApi(): object;
-  /** Calls may come in from carriers that wait to be asked for them. */
+  /** Connects to carriers that deliver calls only to clients that ask for them. */
   connectCarriers(): void;
 }
 
@@ -199,7 +199,7 @@ function serveAccounts(parts: Parts, admission: Admission): Served {
   return { routes, sockets: [accountSocket(options)] };
 }
 
-/** What an account makes and looks up. */
+/** The resources of an account and the catalogs it can look up. */
 function serveResources({ features, system, draining }: Parts, { voiceSample }: Admission): Served {
   const { assistants, campaigns, callers, capabilities, catalogs, knowledge, planOf } = features;
   const routes = [
@@ -228,7 +228,7 @@ function serveResources({ features, system, draining }: Parts, { voiceSample }: 
   return { routes, sockets: [] };
 }
 
-/** Text conversations, in this API's words and in those of other systems' clients. */
+/** Text conversations, through this API and through the protocols of other clients. */
 function serveConversations(
   { config, features, places, system, log }: Parts,
   { api, access, generateReply }: Admission,
@@ -355,7 +355,7 @@ function serveCalls(parts: Parts, { api, access }: Admission): Served {
   return { routes, sockets: [web.socket, callSocket(live), listenSocket(live), speakSocket(desk)] };
 }
 
-/** Mounts the hosted carriers' doors; the result connects those that wait until they are asked. */
+/** Mounts the hosted carriers' endpoints; the result connects to those that must be asked. */
 function mountCarriers({ features, server, draining, log }: Parts): Mounted["connectCarriers"] {
   const { calling, hosted: lines } = features.voice;
   const mounted = [...lines.values()].map((hosted) =>

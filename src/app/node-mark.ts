@@ -1,4 +1,4 @@
-// What a data folder says of the node that runs in it, for the one that comes after. Used by app.ts
+// A note in the data folder of the node that runs on it, for the node that follows. Used by app.ts
 // over a database that several nodes serve.
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { jsonOf } from "#core/values.ts";
 
-/** A folder that was copied to another machine, or is used with another database, says nothing. */
+/** The note counts only on the same machine and database: the folder may be a copy. */
 interface Place {
   host: string;
   databaseId: string;
@@ -18,11 +18,11 @@ const Mark = Type.Object({
 
 const pathOf = (dataDir: string): string => join(dataDir, "node.json");
 
-/** Null: nobody knows of one. */
+/** Null: no previous node is known. */
 export function nodeBefore(dataDir: string, { host, databaseId }: Place): number | null {
   const path = pathOf(dataDir);
   if (!existsSync(path)) return null;
-  // No JSON after a power cut in the middle of it: the node before is given up by its lease.
+  // Not JSON if a power cut interrupted the write: then the previous node is buried by its lease.
   const mark = jsonOf(readFileSync(path, "utf8"));
   const isOfHere = Value.Check(Mark, mark) && mark.host === host && mark.databaseId === databaseId;
   return isOfHere ? mark.nodeId : null;

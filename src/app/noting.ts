@@ -1,6 +1,6 @@
-// Deeds that are asked for over the API are on record in the audit log, whichever door they came
-// by: REST or MCP. The command that does one notes it in its own transaction (storage/deeds.ts);
-// what no command does is noted here once it is done. Called by mount.ts.
+// Records deeds asked for over the API in the audit log, whether they come by REST or by MCP. The
+// command that carries one out writes the entry in its own transaction (storage/deeds.ts); a deed
+// that no command carries out is recorded here once it is done. Called by mount.ts.
 import { during, type Deed } from "#core/deed.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Reply } from "#http/exchange.ts";
@@ -15,10 +15,10 @@ interface Options {
   log: Logger;
 }
 
-/** Field names kept of a request. */
+/** The most field names recorded for a request. */
 const FIELDS_MAX = 50;
 
-/** The route, with what it does on record; a route without an action as it is. */
+/** Wraps the route so that its deeds are recorded; a route without an action stays as it is. */
 export function noted(route: Route, options: Options): Route {
   const action = actionOf(route);
   if (action === null || route.auth !== "key") return route;
@@ -30,9 +30,9 @@ export function noted(route: Route, options: Options): Route {
       state: "open",
       note: {
         accountId: caller.accountId, action, now: system.now(), ...await byOf(caller, http),
-        // What is made has no number yet; the path then names what it is made in.
+        // What is being created has no id yet; the path's id is that of its parent.
         objectId: action.endsWith(".create") ? null : placed,
-        // Never what is in them: keys and passwords of other systems are among it.
+        // Never the values: they include keys and passwords of other systems.
         fields: Object.keys(body).slice(0, FIELDS_MAX),
       },
     };
@@ -47,7 +47,7 @@ export function noted(route: Route, options: Options): Route {
   return { ...route, handle };
 }
 
-/** Nothing of it is in the database, so that nothing is there without its entry. */
+/** For deeds that change nothing in the database: no change there is without its entry. */
 async function add(
   { people: { audit }, log }: Options, { note }: Deed, reply: Reply, requestId: string,
 ): Promise<void> {
@@ -62,12 +62,12 @@ async function add(
       details: fields.length > 0 ? { fields } : {},
     });
   } catch (error) {
-    // It is done: an answer that says otherwise would have it done twice.
+    // The deed is done: answering with an error would make the client repeat it.
     log.error({ err: error, action, req_id: requestId }, "a deed could not be noted");
   }
 }
 
-/** The number of what was made, wherever the contract has it. */
+/** The id of what was created, wherever the contract puts it. */
 function idIn(json: unknown): string | null {
   const whole = (json ?? {}) as Record<string, unknown>;
   for (const place of [whole, whole.data]) {

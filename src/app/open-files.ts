@@ -1,30 +1,30 @@
-// What this process may have open at a time (`ulimit -n`). A connection there is no file for can
-// neither be taken nor be refused, and the system wakes the process for it without end: before the
-// last files are gone, the server listens no more, until some are free. Called by app.ts.
+// Watches the limit of open files (`ulimit -n`). A connection for which no descriptor is left can
+// be neither accepted nor refused, and the system wakes the process for it endlessly: before the
+// last ones are used up, the server stops listening until some are free. Called by app.ts.
 import { closeSync, openSync, readFileSync, readdirSync } from "node:fs";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { HttpServer } from "#http/server.ts";
 
-/** Kept, of all files, for databases, recordings and models while no connection is taken. */
+/** The share of descriptors that connections may not use: for databases, recordings and models. */
 const SHARE_KEPT = 0.05;
 
-/** Null where the system does not say. */
+/** Null where the system does not tell. */
 function openFilesMax(): number | null {
   try {
     const limits = readFileSync("/proc/self/limits", "utf8");
     return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? NaN) || null;
   } catch {
-    // A system without it.
+    // The system has no such file.
     return null;
   }
 }
 
-/** As many are open at least, for each gets the lowest number that is free. */
+/** The least number of open files: a new descriptor gets the lowest free number. */
 function openAtLeast(): number {
   try {
-    // It is there in every sandbox, where /dev may be closed.
+    // The root exists in every sandbox, where /dev may be closed.
     const descriptor = openSync("/", "r");
     closeSync(descriptor);
     return descriptor;
@@ -47,7 +47,7 @@ interface OpenFilesOptions {
   log: Logger;
 }
 
-/** The timer of it. */
+/** Returns the timer that checks the limit. */
 export function watchOpenFiles({ server, system, log }: OpenFilesOptions): Timer {
   const most = openFilesMax();
   if (most === null) return { cancel: () => undefined };

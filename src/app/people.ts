@@ -1,5 +1,5 @@
-// Composition root, the people of an account: members, how they sign in, who did what, and who a
-// caller is to others. Called by features.ts; mount.ts and admission.ts use it.
+// Composition root, the people of an account: members, sign-in, the audit log, and what others see
+// of a caller. Called by features.ts; mount.ts and admission.ts use it.
 import type { Accounts } from "#features/accounts/accounts.ts";
 import { createAuditLog, type By } from "#features/accounts/audit.ts";
 import { createPasswords, type PasswordCost } from "#features/accounts/people/passwords.ts";
@@ -23,13 +23,13 @@ interface PeopleOptions {
   bus: EventBus;
   system: System;
   passwordCost?: PasswordCost | undefined;
-  /** Some may see less than before: what they have open is looked at again. */
+  /** Some members may see less than before: their open streams are checked again. */
   onChange(): void;
 }
 
 export type People = ReturnType<typeof createPeople>;
 
-/** Roles that build have the scopes of a key that writes; what else they may is their role's. */
+/** Roles that may build get the scopes of a writing key; all else depends on the role. */
 const scopesOf = (role: Role): string[] => may(role, "build") ? ["read", "write"] : ["read"];
 
 const callerOfUser = ({ id, accountId, role }: User, sessionId: number): Caller => ({
@@ -59,21 +59,21 @@ export function createPeople(options: PeopleOptions) {
     users, signIn, authorOf,
     audit: createAuditLog({ store: storage.audit, bus, system }),
     oidc: openIdOf(config),
-    /** Null: the account has nobody in force like that. */
+    /** Null: the account has no such member or key in force. */
     findAuthor: async (accountId: number, id: string): Promise<Author | null> => {
       const userId = Number(/^user:(\d{1,15})$/.exec(id)?.[1] ?? 0);
       if (userId === 0) return accounts.findAuthor(accountId, id);
       const user = await users.find(accountId, userId);
       return user && may(user.role, "answer") ? authorOfUser(user) : null;
     },
-    /** As who does something from somewhere. */
+    /** The author of a deed: the caller, and the address it came from. */
     byOf: async (caller: Caller, { address }: Pick<HttpRequest, "address">): Promise<By> =>
       ({ actor: { kind: caller.member ? "user" : "key", ...await authorOf(caller) }, address }),
     memberOf: async (token: string): Promise<Caller | null> => {
       const found = await signIn.find(token);
       return found && callerOfUser(found.user, found.sessionId);
     },
-    /** As the member is now. */
+    /** The caller with the member's present role. */
     callerOf: async (sessionId: number): Promise<Caller | null> => {
       const user = await signIn.memberOf(sessionId);
       return user && callerOfUser(user, sessionId);
@@ -88,7 +88,7 @@ export function createPeople(options: PeopleOptions) {
   };
 }
 
-/** One question a session and turn of the event loop: an event reaches all who watch within one. */
+/** Asks once per session and event-loop turn: an event reaches all its watchers within one turn. */
 function oncePerTurn(
   find: (sessionId: number) => Promise<User | null>,
 ): (sessionId: number) => Promise<User | null> {
@@ -103,7 +103,7 @@ function oncePerTurn(
   };
 }
 
-/** Null: sign-in elsewhere is for members and who was invited. */
+/** Null: OpenID sign-in is for members and invited people only. */
 function newcomersOf({ config, accounts }: PeopleOptions) {
   const role = config.PARLEY_OIDC_DEFAULT_ROLE;
   if (role === null) return null;

@@ -1,6 +1,6 @@
-// Composition of phone numbers: which providers there are, purchases and renewals over them, the
-// sweep that brings both forward, SIP trunks, and where calls that come in go. Called by
-// features.ts; app.ts runs the sweep.
+// Composition of phone numbers: the providers, purchases and renewals over them, the sweep that
+// moves both along, SIP trunks, and the routing of incoming calls. Called by features.ts; app.ts
+// runs the sweep.
 import type { Cluster } from "#cluster/cluster.ts";
 import type { Wire } from "#cluster/wire.ts";
 import { hostedPaths } from "#features/calls/hosted/hosted.ts";
@@ -35,7 +35,7 @@ interface NumbersOptions {
   log: Logger;
 }
 
-/** The operator's own numbers first: they cost nothing more. */
+/** The operator's own numbers come first, because they cost nothing more. */
 function createProviders({ config, storage }: NumbersOptions): NumberProvider[] {
   const {
     PARLEY_TWILIO_URL: url, PARLEY_TWILIO_ACCOUNT_SID: accountSid,
@@ -64,7 +64,7 @@ export function createNumbers(options: NumbersOptions) {
     numbers: createOwnedNumbers({ store, bus, system }),
     purchases,
     sweep: sweep.run,
-    /** Waits for what is under way. Idempotent. */
+    /** Waits for purchases and sweeps in progress. Idempotent. */
     close: async (): Promise<void> => {
       await Promise.allSettled([sweep.settled(), purchases.close()]);
       await Promise.all(providers.map((provider) => provider.close()));
@@ -72,9 +72,9 @@ export function createNumbers(options: NumbersOptions) {
   };
 }
 
-/** Says that trunks have changed. */
+/** The topic that announces changed trunks. */
 const TRUNKS = "trunks";
-/** Says which node has fewer trunks than others. */
+/** The topic on which a node with fewer trunks than others asks for some. */
 const TRUNKS_WANTED = "trunks.wanted";
 
 interface TelephonyOptions extends NumbersOptions {
@@ -88,7 +88,7 @@ interface TelephonyOptions extends NumbersOptions {
   storage: NumbersOptions["storage"] & Pick<Storage, "sipTrunks">;
 }
 
-/** Numbers of every type, and where calls to them go. */
+/** Numbers of every type, and the routing of calls to them. */
 export function createTelephony(options: TelephonyOptions) {
   const { config, storage, box, system, log, nodes, wire } = options;
   const bought = createNumbers(options);

@@ -1,5 +1,4 @@
-// Composition root, the calls that somebody asks for: placed by whichever node can. Called by
-// mount.ts.
+// Composition root, calls that clients ask for: placed by any node that can. Called by mount.ts.
 import { sharePlacing } from "#cluster/placing.ts";
 import { createPlacing, type PlacingOptions } from "#features/calls/placing.ts";
 import type { Parts } from "./mount.ts";

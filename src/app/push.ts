@@ -1,4 +1,4 @@
-// Composition root, notifications of browsers. Called by features.ts.
+// Composition root, push notifications to browsers. Called by features.ts.
 import { createPush, type Push } from "#features/conversations/desk/push.ts";
 import type { Config } from "#config/config.ts";
 import type { System } from "#core/system.ts";
@@ -9,7 +9,7 @@ type PushOptions = Omit<Parameters<typeof createPush>[0], "pusher"> & {
   config: Config; secret: string; system: System;
 };
 
-/** Makers of browsers ask for an address of `https:` or of a mailbox. */
+/** Push services require a contact: an `https:` URL or a mail address. */
 function contactOf({ PARLEY_PUBLIC_URL: url, PARLEY_SMTP_FROM: from }: Config): string | null {
   if (url?.startsWith("https:")) return url;
   const mailbox = /[^\s<>]+@[^\s<>]+/.exec(from ?? "")?.[0];

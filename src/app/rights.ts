@@ -1,14 +1,14 @@
-// Which right each route of an account takes, and under which name its deed stands in the audit
-// log. A route that is not here keeps the server from starting. Used by mount.ts; the rights of
-// each role are in features/accounts/people/roles.ts.
+// The right each account route requires, and the action under which its deed is in the audit log. A
+// route missing here keeps the server from starting. Used by mount.ts; the rights of each role are
+// in features/accounts/people/roles.ts.
 import { may, type Right, type Role } from "#features/accounts/people/roles.ts";
 import { Fault } from "#core/faults.ts";
 import type { Caller, KeyRoute, Route } from "#http/route.ts";
 
-/** Without an action nothing is noted, or the deed's own command does it. */
+/** Without an action nothing is recorded, or the route's own command records it. */
 type Row = readonly [right: Right, action?: string];
 
-/** Rows are named by method and path, aliases aside. */
+/** Keyed by method and path, without aliases. */
 export const ROUTE_RIGHTS: Record<string, Row> = {
   "GET /user/me": ["view"],
   "GET /user/settings": ["view"],
@@ -226,7 +226,7 @@ const keyOf = ({ method, path }: Pick<Route, "method" | "path">): string => `${m
 
 export const actionOf = (route: Route): string | null => ROUTE_RIGHTS[keyOf(route)]?.[1] ?? null;
 
-/** Throws where a route of an account has no row. */
+/** Throws where an account route has no row. */
 export function assertRightsComplete(routes: Route[]): void {
   const without = routes.filter(({ auth }) => auth === "key").map(keyOf)
     .filter((key) => !Object.hasOwn(ROUTE_RIGHTS, key));
@@ -242,6 +242,6 @@ export function assertMay(caller: Caller, route: KeyRoute): void {
   throw new Fault(403, message, { extra: { error: "Insufficient permissions", message, right } });
 }
 
-/** Whether the caller may steer what it watches, over the same socket. */
+/** Whether the caller may control what it watches, over the same socket. */
 export const mayAnswer = ({ role, member, scopes }: Caller): boolean =>
   may(role as Role, "answer") && (member !== undefined || scopes.includes("write"));

@@ -1,23 +1,23 @@
-// Work that comes round by the clock, each kind of it once at a time. Used by app.ts only.
+// Periodic work; a kind never runs twice at the same time. Used by app.ts only.
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 
 interface RoundsOptions {
   system: System;
   log: Logger;
-  /** Nothing is begun while it is true. */
+  /** While true, nothing is started. */
   isHalted(): boolean;
 }
 
 interface Rounds {
   every(ms: number, what: string, run: () => Promise<unknown>): Timer;
-  /** Resolves once nothing of it is under way any more. */
+  /** Resolves once none of it is running. */
   settled(): Promise<void>;
 }
 
 export function createRounds({ system, log, isHalted }: RoundsOptions): Rounds {
   const underWay = new Map<string, Promise<void>>();
-  /** What each kind failed with the last time: some come round every second. */
+  /** The last failure of each kind, so that one which recurs every second is logged once. */
   const failures = new Map<string, string>();
   const succeeded = (what: string): void => {
     underWay.delete(what);

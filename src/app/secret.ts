@@ -1,5 +1,5 @@
-// The server's secret, as a start finds it. One that was lost is not replaced in silence: what was
-// sealed under it would stay closed for ever. Used by features.ts.
+// The server's secret at startup. A lost secret is not replaced silently: what was sealed with it
+// would stay closed for ever. Used by features.ts.
 import type { Config } from "#config/config.ts";
 import { MisconfiguredStart } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
@@ -10,7 +10,7 @@ import { namesOf, trySealed } from "#storage/engines/sqlite/sealed.ts";
 
 type Known = Pick<Config, "PARLEY_SECRET" | "PARLEY_DATA_DIR">;
 
-/** Over the file of the data folder; a database server knows the secret it was begun with. */
+/** For a database file in the data folder; a database server keeps a mark of its secret. */
 export function takeSecret(
   { PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir }: Known,
   { system, log }: { system: System; log: Logger },

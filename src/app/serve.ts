@@ -1,4 +1,4 @@
-// Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
+// Runs the server, from reading the configuration to the last signal. Called by main.ts and cli.ts.
 import { setFlagsFromString } from "node:v8";
 import type { App, Reached } from "./app.ts";
 import { EXIT_CONFIG, readConfig, type Config } from "#config/config.ts";
@@ -15,29 +15,29 @@ import { answerMeanwhile, type LongStart } from "./starting.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 
-/** From sysexits.h, as service managers know them. */
+/** Codes from sysexits.h, which service managers know. */
 const EXIT_USAGE = 64;
 const EXIT_UNAVAILABLE = 69;
-/** It is to be started again. */
+/** Other nodes have taken over: the service manager should start the server again. */
 const EXIT_LOST = 75;
 
 /**
- * The heap of each thread grows by so much before what is dead in it is looked for. Left to itself
- * V8 has it grow by more: 46 MB under load (`bench messages`), for no speed that could be measured.
+ * How much each thread's heap grows before garbage is collected. By default V8 lets it grow by
+ * more: 46 MB under load (`bench messages`), with no measurable gain in speed.
  */
 const HEAP_GROWS_PERCENT = 100;
 /**
- * V8 optimizes what was called so often. Left to itself it waits for 3,000 times, so that a server
- * with few visitors would be slow all day: with one client a reply cost it a sixth more CPU. From
- * when it listens on: what a start calls so often is not called again.
+ * V8 optimizes a function after this many calls. Its default of 3,000 would leave a server with few
+ * visitors slow all day: with one client a reply cost a sixth more CPU. Set once the server
+ * listens, because what startup calls that often is not called again.
  */
 const OPTIMIZED_AFTER_CALLS = 30;
 
-/** To stop, and not to wait for that. */
+/** The first signal asks to stop, the second to stop waiting. */
 interface Signals {
   first: Promise<void>;
   second: Promise<void>;
-  /** Whether the first has come. */
+  /** Whether the first signal has come. */
   hasCome(): boolean;
 }
 
@@ -97,7 +97,7 @@ export async function serve(argv: string[]): Promise<number> {
       ? await stop(app, log, { waitMs, impatient: wait(system, LIMITS.lostMs), code: EXIT_LOST })
       : await stop(app, log, { waitMs, impatient: signals.second, code: 0 });
   } catch (error) {
-    // What an operator can put right is one sentence; a defect is logged with where it happened.
+    // An operator's mistake is reported in one sentence; a defect is logged with its stack.
     if (!(error instanceof StartFailure)) log.fatal({ err: error }, "could not start");
     tell([(error as Error).message]);
     await app?.close();
@@ -109,12 +109,12 @@ export async function serve(argv: string[]): Promise<number> {
   }
 }
 
-/** Null, and reported, where the models are not in order. */
+/** Null when the model catalog is invalid; the problems were reported. */
 async function loadApp(
   { meanwhile, ...options }: { config: Config; log: Logger; system: System; meanwhile: LongStart },
 ): Promise<App | null> {
   const { config, log } = options;
-  // The database is opened while most of the program is loaded.
+  // Opens the database while most of the program loads.
   const opening = openConfigured(config, "thread", (migration) => {
     meanwhile.says("the database is being brought up to date");
     log.info({ migration }, "bringing the database up to date");
@@ -137,7 +137,7 @@ async function loadApp(
   return begin && await begin();
 }
 
-/** Null, and reported, when it is another's or cannot be written. */
+/** Null when the folder is taken or cannot be written; the problem was reported. */
 function takeDataDir(dataDir: string): ReturnType<typeof lockDataDir> {
   try {
     const lock = lockDataDir(dataDir);
@@ -154,7 +154,7 @@ function announce(
   config: Config, log: Logger, { port, sipPort, url }: Reached, demo: Demo | null,
 ): void {
   if (demo) printDemo(demo, url);
-  // Elsewhere each line is the log's.
+  // Where stdout is no terminal, every line must be the log's.
   else if (process.stdout.isTTY) {
     process.stdout.write(
       `\n  Parley is running: ${url}/\n  Another key to sign in: ${COMMAND} key create\n\n`);
@@ -165,19 +165,19 @@ function announce(
   if (sipPort !== null) log.info({ host: config.PARLEY_SIP_HOST, port: sipPort }, "listening for SIP");
 }
 
-/** Once: each reply that fails for it is logged as well. */
+/** Warns once; each reply that fails because of it is logged, too. */
 function warnOfModel(
   log: Logger, url: string, { ok, detail }: { ok: boolean; detail: string },
 ): void {
   if (ok) return;
-  // What else is in the address may be secret.
+  // The rest of the URL may contain a secret.
   log.warn({ setting: "PARLEY_MODEL_URL", server: new URL(url).origin, detail },
     "the model server is of no use");
 }
 
 /**
- * Once told to stop: whoever asks `/readyz` sends requests elsewhere before one is refused. To one
- * that was told while it started nobody has sent any.
+ * After the stop signal, gives clients of `/readyz` time to send requests elsewhere before any is
+ * refused. Skipped when the signal came during startup, before any request could be sent.
  */
 async function giveNotice(
   app: App, signals: Signals,
@@ -191,14 +191,14 @@ async function giveNotice(
   await Promise.race([wait(system, seconds * 1000), signals.second]);
 }
 
-/** After so long the process ends as it is. */
+/** The longest a stop may take; after that the process ends as it is. */
 function longestStopMs(config: Config): number {
   const callsMs =
     config.PARLEY_CALL_DRAIN_SECONDS * 1000 + LIMITS.callGoodbyeMs + LIMITS.callEndMs;
   return Math.max(config.PARLEY_DRAIN_SECONDS * 1000, callsMs) + LIMITS.shutdownMarginMs;
 }
 
-/** What it had begun the next start does anew. An exit would wait for the database's thread. */
+/** The next start redoes what was begun. A regular exit would wait for the database's thread. */
 function leaveStart(log: Logger): void {
   log.info("stopped while it was starting");
   process.kill(process.pid, "SIGKILL");
@@ -220,8 +220,8 @@ async function stop(
 }
 
 /**
- * One that follows at once is the same: Ctrl-C reaches a server that npm has started by the
- * terminal and by npm, and service managers tell each process of a service.
+ * A signal that follows at once counts as the same one: Ctrl-C reaches a server started by npm both
+ * from the terminal and from npm, and service managers signal every process of a service.
  */
 function listenForSignals(system: System): Signals {
   const first = Promise.withResolvers<void>();
@@ -236,19 +236,19 @@ function listenForSignals(system: System): Signals {
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
   heedHangUp(onSignal);
-  // Unheard, it has Node open its debugger to everybody on the machine.
+  // Without a handler, Node would open its debugger to everybody on the machine.
   process.on("SIGUSR1", () => undefined);
   return {
     first: first.promise, second: second.promise, hasCome: () => firstMs !== Infinity,
   };
 }
 
-/** What the server says may find no room, or nobody who reads it: it goes on. */
+/** Output may fail because the disk is full or the reader is gone: the server continues. */
 function outliveOutput(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 }
 
-/** After a defect nobody caught, state is unknown; what was acknowledged is safe on disk. */
+/** After an uncaught defect the state is unknown; what was acknowledged is safe on disk. */
 function dieOnDefects(log: Logger): void {
   const die = (error: unknown): void => {
     log.fatal({ err: error }, "defect");

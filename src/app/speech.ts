@@ -1,4 +1,4 @@
-// Composition root, the part about the vendors of speech: whose ears, voices and realtime models
+// Composition root, the part about speech vendors: whose recognisers, voices and realtime models
 // the settings name. Called by features.ts.
 import type { Config } from "#config/config.ts";
 import type { SpeechConfig, VendorConfig } from "#providers/speech/engines.ts";
@@ -6,11 +6,11 @@ import type { SpeechConfig, VendorConfig } from "#providers/speech/engines.ts";
 const vendorOf = (url: string | null, key: string | null, model: string): VendorConfig | null =>
   url === null ? null : { url, key, model };
 
-/** The same for a vendor whose address has a default: it is used where there is a key. */
+/** The same for a vendor with a default address: used where there is a key. */
 const keyedVendorOf: typeof vendorOf = (url, key, model) =>
   key === null ? null : vendorOf(url, key, model);
 
-/** Each region has a server that hears and one that speaks. */
+/** Each region has one server for recognition and one for synthesis. */
 function azureOf(config: Config, server: "stt" | "tts"): SpeechConfig["azureEars"] {
   const { PARLEY_AZURE_KEY: key, PARLEY_AZURE_REGION: region, PARLEY_AZURE_URL: own } = config;
   const url = own ?? `https://${region}.${server}.speech.microsoft.com`;

@@ -1,6 +1,6 @@
-// Answers at the port while a start takes long, as where a large database is brought up to date: to
-// whoever asks whether the process lives, and starts it anew where nothing answers, it would end in
-// the middle of that, again and again. Called by serve.ts.
+// Answers health checks while a start takes long, for example while a large database is migrated.
+// Otherwise a supervisor that restarts what does not answer would kill the migration again and
+// again. Called by serve.ts.
 import { tlsFilesOf, type Config } from "#config/config.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -9,13 +9,13 @@ import type { System } from "#core/system.ts";
 import type { HttpServer } from "#http/server.ts";
 
 export interface LongStart {
-  /** What the start is about, for whoever is refused meanwhile. */
+  /** Sets the reason for the wait, shown to clients that are refused. */
   says(reason: string): void;
-  /** The port is free. Idempotent. */
+  /** Frees the port. Idempotent. */
   end(): void;
 }
 
-/** A start that is over soon sees none of it, nor does it load anything for it. */
+/** A quick start never opens this server and loads nothing for it. */
 export function answerMeanwhile(
   { config, log, system }: { config: Config; log: Logger; system: System },
 ): LongStart {
@@ -40,7 +40,7 @@ export function answerMeanwhile(
     await server.listen(config.PARLEY_HOST, config.PARLEY_PORT);
   };
   const timer = system.after(LIMITS.startQuietMs, () => {
-    // The server itself finds the same, and ends with it.
+    // The real server will hit the same error, and report it.
     open().catch((error: unknown) => log.debug({ err: error }, "no answers while this starts"));
   });
   return {

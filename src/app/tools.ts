@@ -1,5 +1,5 @@
-// Composition root, the part about tools: the threads that call endpoints, and what sends by them.
-// Called by features.ts.
+// Composition root, the part about tools: the threads that call endpoints, and the features that
+// send through them. Called by features.ts.
 import type { Cluster } from "#cluster/cluster.ts";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import { createCalcom } from "#features/calendar/calcom.ts";

@@ -1,5 +1,5 @@
-// Composition root, the part about webhooks: what the outbox needs to send, and the evaluations it
-// waits for. Called by features.ts.
+// Composition root, the part about webhooks: what the outbox needs to send, and the evaluations
+// that deliveries wait for. Called by features.ts.
 import type { Nodes } from "#cluster/nodes.ts";
 import type { Wire } from "#cluster/wire.ts";
 import type { Assistants } from "#features/assistants/assistants.ts";
@@ -35,7 +35,7 @@ interface DeliveryOptions {
   log: Logger;
 }
 
-/** Where a node hears that an endpoint which it owns has something to send. */
+/** The topic on which a node learns that an endpoint it owns has something to send. */
 const wakes = (nodeId: number): string => `wakes.${nodeId}`;
 
 const USER_AGENT = "Parley-Webhooks";
@@ -79,7 +79,7 @@ export function createDelivery(options: DeliveryOptions) {
   return {
     webhooks,
     askInbound: createInboundAsk({ store, outbound, signingSecrets, system, log }),
-    /** Nothing is sent before it is known where the server is reached: links are absolute. */
+    /** Nothing is sent before the server's address is known, because links are absolute. */
     start: (reachedAt: string): void => {
       origin = reachedAt;
       wake = () => {
@@ -99,7 +99,7 @@ export function createDelivery(options: DeliveryOptions) {
       relay.start();
     },
     look: async (): Promise<void> => wake(),
-    /** What nodes that are gone had to send is this node's to take. */
+    /** Takes over the deliveries of nodes that are gone. */
     lookAll: (): void => relay.look(),
     evaluated: evaluations.settled,
     close: async () => {

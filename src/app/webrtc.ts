@@ -1,4 +1,4 @@
-// WebRTC of web calls as it is configured: where packets come in, and which STUN and TURN servers a
+// WebRTC of web calls, from the settings: where packets arrive, and which STUN and TURN servers a
 // page may use. Called by calls.ts and mount.ts.
 import { createHmac } from "node:crypto";
 import type { Config } from "#config/config.ts";
@@ -6,10 +6,10 @@ import type { System } from "#core/system.ts";
 import type { IceServer } from "#features/calls/web-path.ts";
 import type { PeersConfig } from "#providers/carriers/web/port.ts";
 
-/** How long a name at a TURN server is good: longer than any call. */
+/** How long credentials for a TURN server are valid: longer than any call. */
 const TURN_NAME_S = 12 * 60 * 60;
 
-/** Null: the sound of web calls goes over their sockets alone. */
+/** Null: the audio of web calls goes over their WebSockets only. */
 export function peersConfigOf(config: Config): PeersConfig | null {
   if (!config.PARLEY_WEBRTC) return null;
   return {
@@ -19,7 +19,7 @@ export function peersConfigOf(config: Config): PeersConfig | null {
   };
 }
 
-/** STUN and TURN servers for a page that calls now; null: web calls have their sockets alone. */
+/** STUN and TURN servers for a page that calls now; null: web calls use their WebSockets only. */
 export function iceServersOf(config: Config, system: System): (() => IceServer[]) | null {
   const {
     PARLEY_WEBRTC: isOn, PARLEY_ICE_URLS: urls, PARLEY_TURN_USER: user, PARLEY_TURN_SECRET: secret,
@@ -36,7 +36,7 @@ export function iceServersOf(config: Config, system: System): (() => IceServer[]
   };
 }
 
-/** A name that is its own end, and its password: coturn's REST API, which TURN servers share. */
+/** A user name that is its own expiry, and its password: coturn's REST API, widely supported. */
 function turnCredentials(user: string | null, secret: string, system: System) {
   if (user !== null) return { username: user, credential: secret };
   const username = String(Math.floor(system.now() / 1e6) + TURN_NAME_S);

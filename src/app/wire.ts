@@ -6,8 +6,8 @@ import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 
 /**
- * Null over SQLite: there are no other nodes. Nodes of another database hear nothing of these, even
- * where they go by the same name at the same NATS.
+ * Null over SQLite, where there are no other nodes. Messages do not reach nodes of another
+ * database, even under the same cluster name at the same NATS.
  */
 export async function openWire(
   { config, system, log }: { config: Config; system: System; log: Logger },
