@@ -2,7 +2,7 @@
 import ipaddr from "ipaddr.js";
 import { isInside, parseNetworks } from "#core/networks.ts";
 
-/** How the client reached a trusted proxy (`X-Forwarded-Proto`); null: nobody believed says. */
+/** How the client reached a trusted proxy (`X-Forwarded-Proto`); null: no trusted proxy says. */
 export function createSchemeReader(trustedProxies: string[]) {
   const networks = parseNetworks(trustedProxies);
   return (remote: string, forwardedProto: string | undefined): "http" | "https" | null => {

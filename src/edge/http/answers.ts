@@ -1,4 +1,4 @@
-// Wire schemas every feature answers with: refusals in the contract's shapes, plain messages,
+// Wire schemas that every feature's answers use: refusals in the contract's shapes, plain messages,
 // envelopes, moments and function calls. Refusals are rendered in errors.ts.
 import { Type, type TSchema } from "@sinclair/typebox";
 import { about, named } from "#core/schema.ts";
@@ -7,7 +7,7 @@ import type { ErrorShape } from "./route.ts";
 const FieldErrors = Type.Record(Type.String(), Type.Array(Type.String()), about(
   "Every field at fault, dotted for nested ones, with what is wrong with it.",
   { name: ["The name field is required."] }));
-/** What any refusal may add to its text. */
+/** Any refusal may have it beside its text. */
 const MISSING = Type.Optional(Type.String(about(
   "The right that is missing, where the caller's role does not have it.", "build")));
 const EXTRA = {
@@ -23,7 +23,7 @@ const Code = Type.String(about("The reason for programs, where there is one.", "
 const Told = Type.String(about("What happened and what to do about it.", "Tool not found"));
 const Kind = Type.String(about("The kind of refusal, in a few words.", "Rate limit exceeded"));
 
-/** What refusals of a shape of their own add where a right is missing. */
+/** The fields that refusals with a shape of their own add where a right is missing. */
 export const MISSING_RIGHT = { error: Type.Optional(Kind), right: MISSING };
 
 export const InvalidSchema = Type.Object({
@@ -54,9 +54,9 @@ export const MessageSchema = Type.Object({
 
 const Message = Type.String(about("What was done, in words.", "Created successfully"));
 
-/** `{ data }`: the record, or all of them. */
+/** `{ data }`: one record, or a list of them. */
 export const dataOf = <T extends TSchema>(schema: T) => Type.Object({ data: schema });
-/** `{ message, data }`: what create and update answer. */
+/** `{ message, data }`: the answer to create and update. */
 export const savedOf = <T extends TSchema>(schema: T) =>
   Type.Object({ message: Message, data: schema });
 export const listOf = <T extends TSchema>(schema: T, description: string) =>
@@ -73,7 +73,7 @@ export const UPDATED = "When it was last changed, in UTC.";
 export const TIMES = { created_at: Moment(CREATED), updated_at: Moment(UPDATED) };
 export const PLAIN_TIMES = { created_at: PlainMoment(CREATED), updated_at: PlainMoment(UPDATED) };
 
-/** What the placeholder of a path names. */
+/** The placeholder of a path, described by what it identifies. */
 export const IdOf = (noun: string, listing: string) =>
   Type.Integer({ minimum: 1, ...about(`Which ${noun}: its \`id\`, as \`${listing}\` lists it.`, 1) });
 export const Uuid = (description: string) =>

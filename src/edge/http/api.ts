@@ -17,40 +17,40 @@ import { compileValidation, parseJsonObject, parseQuery, type Validate } from ".
 
 export const API_ROOT = "/api";
 
-/** What is wrong with the key of a request, for whoever has to put it right. */
+/** What is wrong with a request's key, for the person who must fix it. */
 type Unauthenticated = "missing" | "unknown" | "revoked" | "expired";
 
 export interface ApiOptions {
   server: HttpServer;
   log: Logger;
-  /** The caller that has the key, or why it is none in force. */
+  /** The key's owner, or why the key is not valid. */
   authenticate(token: string): Promise<Caller | Exclude<Unauthenticated, "missing">>;
   /** The caller a stream ticket was issued to; null for anything but a valid ticket. */
   redeemTicket(ticket: string): Promise<Caller | null>;
-  /** Who is signed in by the request's cookie; null where nobody is. */
+  /** The member signed in by the request's cookie; null where nobody is. */
   findMember(http: HttpRequest): Promise<Caller | null>;
-  /** False for a request that a page of another site has sent. */
+  /** False for a request sent by a page of another site. */
   isOwnPage(http: HttpRequest): boolean;
-  /** Throws Fault 403, which names the right that the caller's role has not. */
+  /** Throws Fault 403, naming the right that the caller's role lacks. */
   assertMay(caller: Caller, route: KeyRoute): void;
-  /** Who reads with the token of a dashboard session; null for any other token. */
+  /** The caller of a dashboard session's token, which only reads; null for any other token. */
   findSession(token: string): Promise<Caller | null>;
   failures: FailedAuthentications;
   /** Counts a request of the caller; null switches limits off. */
   takeRate: ((caller: Caller) => RateDecision | Promise<RateDecision>) | null;
-  /** Where the days of the account begin and end, as IANA calls it. */
+  /** The IANA time zone of the account's days. */
   zoneOf(accountId: number): Promise<string>;
   /** Absolute URL of the API root for this request, without a trailing slash. */
   baseUrlOf(request: HttpRequest): string;
   /** Called once per finished handler, with the route's template, never the raw URL. */
   observe(method: string, path: string, status: number, seconds: number): void;
-  /** Called for what strangers may ask for, so that their first request adds no series. */
+  /** Registers a route's metric series ahead, so that a stranger's first request adds none. */
   expect(method: string, path: string): void;
   /** Whether pages of this origin may use the conversation; asked for routes with a `{uuid}`. */
   allowsOrigin(origin: string, conversationUuid: string, http: HttpRequest): Promise<boolean>;
   /** Whether a preflight of this path may name the page's origin; "" where there is no uuid. */
   allowsPreflight(path: string, uuid: string, http: HttpRequest): Promise<boolean>;
-  /** True while the server is stopping: nothing new is taken on. */
+  /** True while the server is stopping: no new work is accepted. */
   draining(): boolean;
   system: System;
 }
@@ -64,7 +64,7 @@ function bearerToken(header: string | undefined): string | null {
 }
 
 function unauthenticated(path: string, reason: Unauthenticated): Fault {
-  // Documented differently for this one prefix.
+  // The contract documents another error shape for this one prefix.
   if (path.startsWith("/automate/")) {
     return new Fault(401, "Unauthorized", { extra: { error: "Unauthorized", status: undefined } });
   }
@@ -79,7 +79,7 @@ const scopeOf = (route: KeyRoute): "read" | "write" =>
 
 function assertMay(options: ApiOptions, caller: Caller, route: KeyRoute): void {
   options.assertMay(caller, route);
-  // A member's rights are the role's alone.
+  // A member's rights depend on the role alone.
   if (caller.member || caller.scopes.includes(scopeOf(route))) return;
   const message = "Your API key does not have permission for this resource";
   throw new Fault(403, message, { extra: { error: "Insufficient permissions", message } });
@@ -127,7 +127,7 @@ function readTarget(prepared: Prepared, http: HttpRequest): { id: number; uuid: 
   return { id: 0, uuid: "" };
 }
 
-/** Method and route in metrics of requests without a key in force. */
+/** The method and route in metrics of requests without a valid key. */
 const NOBODY = "none";
 
 export function mountApi(options: ApiOptions, routes: Route[]): void {
@@ -143,7 +143,7 @@ export function mountApi(options: ApiOptions, routes: Route[]): void {
 const bodyOf = (http: HttpRequest): unknown =>
   http.form ? { ...http.form.fields } : parseJsonObject(http.body);
 
-/** Whether the caller may upload at all is asked before a byte of it is stored. */
+/** Checks whether the caller may upload at all before a byte of the file is stored. */
 function uploadOf(options: ApiOptions, { route, path }: Prepared): Partial<HttpRoute> {
   const { upload } = route;
   if (!upload) return {};
@@ -235,7 +235,7 @@ async function authorize(
   return caller;
 }
 
-/** A session of a key, a member's cookie, a key or a ticket; throws Fault 401 for none of them. */
+/** Identifies a session token, a member's cookie, a key or a ticket; throws Fault 401 for none. */
 async function callerOf(
   options: ApiOptions, route: KeyRoute, http: HttpRequest, path: string,
 ): Promise<Caller> {
@@ -252,7 +252,7 @@ async function callerOf(
   return isReading ? { ...member, session: true } : member;
 }
 
-/** A browser may send the cookie where another site's page asks: that does nothing here. */
+/** A browser may send the cookie on behalf of another site's page: such requests change nothing. */
 function assertOwnPage(options: ApiOptions, http: HttpRequest): void {
   if (options.isOwnPage(http)) return;
   const message = "This did not come from a page of this server. Behind a proxy, set "
@@ -260,7 +260,10 @@ function assertOwnPage(options: ApiOptions, http: HttpRequest): void {
   throw new Fault(403, message, { extra: { error: "Foreign page", message } });
 }
 
-/** The bearer key's owner, or where allowed the ticket's; throws Fault 401, or 429 after many. */
+/**
+ * The bearer key's owner, or the ticket's where allowed; throws Fault 401, or 429 after many
+ * failures.
+ */
 export async function identify(
   options: Pick<ApiOptions, "authenticate" | "redeemTicket" | "failures" | "isOwnPage">,
   http: HttpRequest,
@@ -282,7 +285,7 @@ export async function identify(
   throw unauthenticated(path, reason);
 }
 
-/** Code of the fault that says: this page's origin may not use this assistant. */
+/** The fault's code when a page's origin may not use this assistant. */
 const ORIGIN_REFUSED = "origin_refused";
 
 export function originFault(): Fault {
@@ -297,7 +300,7 @@ async function assertOrigin(
   if (!await options.allowsOrigin(origin, uuid, http)) throw originFault();
 }
 
-/** What a browser needs before it shows a public reply to the page that asked. */
+/** The headers a browser requires before it gives a public reply to the page that asked. */
 export function corsHeaders(http: HttpRequest): HeaderMap {
   const { origin } = http.headers;
   if (origin === undefined) return { Vary: "Origin" };
@@ -310,7 +313,7 @@ export function corsHeaders(http: HttpRequest): HeaderMap {
 
 const PREFLIGHT_SECONDS = "600";
 
-/** SDKs add headers of their own, which change nothing here: whoever may ask may send them. */
+/** SDKs add headers of their own, which have no effect here, so any may be sent. */
 function askedHeaders(http: HttpRequest): string {
   const asked = http.headers["access-control-request-headers"] ?? "";
   return /^[\w-]+(\s*,\s*[\w-]+)*$/.test(asked) ? asked : "Authorization, Content-Type";
@@ -328,10 +331,10 @@ export const preflightReply = (http: HttpRequest, methods: string): Reply => ({
   },
 });
 
-/** Pages of other origins may call it. */
+/** Whether pages of other origins may call the route. */
 export const isForPages = (route: Route): boolean => route.auth === "public" && !route.ownPages;
 
-/** Preflights of the public routes: an origin is named only where it may use what is asked for. */
+/** Answers preflights of public routes: CORS headers are sent only to origins that are allowed. */
 function mountPreflight(options: ApiOptions, routes: Route[]): void {
   const pathsOf = (route: Route): string[] => [route.path, ...(route.aliases ?? [])];
   for (const path of new Set(routes.filter(isForPages).flatMap(pathsOf))) {

@@ -1,5 +1,5 @@
-// What does not change while the server runs is kept compressed, and sent with a tag by which
-// a client knows whether it has it already.
+// Assets that do not change while the server runs: kept compressed, and sent with an ETag, so that
+// a client that has one already does not load it again.
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
@@ -22,7 +22,7 @@ export const assetOf = (contents: Uint8Array | string): Asset => {
   return assetFrom(plain, gzipSync(plain, { level: 9 }));
 };
 
-/** As `npm run build` left it: nothing is compressed while a request waits. */
+/** As compressed by `npm run build`, so that no request waits for compression. */
 export function builtAsset(name: string): Asset {
   const file = programFile(`dist/pages/${name}`);
   return assetFrom(readFileSync(file), readFileSync(`${file}.gz`));

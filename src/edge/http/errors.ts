@@ -24,19 +24,19 @@ function bodyOf(fault: Fault, shape: ErrorShape): Record<string, unknown> {
   }
 }
 
-/** Until whoever was refused for want of room should try again. */
+/** How long a client refused for lack of space should wait before it retries. */
 export const STORAGE_RETRY_S = 30;
 
-/** Why the server cannot store anything, for whoever asked it to; null: that is not it. */
+/** Why the server cannot store anything, in words for the client; null: that is not the problem. */
 export function storageTrouble(error: unknown): string | null {
   if (error instanceof StorageFailure) return "The server cannot store anything at the moment.";
   return hasNoRoom(error) ? "The server has no room to store this at the moment." : null;
 }
 
-/** Turns whatever was thrown into a refusal; what nobody expected is only logged. */
+/** Turns anything thrown into a refusal; an unexpected error is logged and not shown. */
 export function toFault(error: unknown, log: Logger, request: HttpRequest | null): Fault {
   if (error instanceof Fault) {
-    // A failure that the contract has words of its own for is on record nowhere else.
+    // The contract has its own words for this failure, so its cause is recorded only here.
     if (error.status === 500 && error.cause !== undefined) {
       log.error({ err: error.cause, req_id: request?.id, path: request?.path }, "request failed");
     }
@@ -61,14 +61,14 @@ export function renderFault(fault: Fault, shape: ErrorShape, headers: HeaderMap 
 
 const FRAMING = "framing";
 
-/** Two readers of these bytes could see different requests in them. */
+/** Two readers of these bytes could take them for different requests. */
 export const framingFault = (): Fault =>
   new Fault(400, "The request framing is ambiguous.", { code: FRAMING });
 
 export const isFramingFault = (error: unknown): boolean =>
   error instanceof Fault && error.code === FRAMING;
 
-/** 429 in the form every client of this API family looks for: `retry_after` as an integer. */
+/** 429 as clients of this API family expect it: `retry_after` as an integer. */
 export function rateLimitFault(retryAfterMs: number, shape: ErrorShape): Fault {
   const retryAfterS = Math.max(1, Math.ceil(retryAfterMs / 1000));
   const message = `Too many requests. Try again in ${retryAfterS} seconds.`;

@@ -29,7 +29,7 @@ export interface MultipartForm {
 
 export type HeaderMap = Record<string, string>;
 
-/** A reply in one piece, or a stream that outlives the handler. */
+/** A complete reply, or a stream that outlives the handler. */
 export type Reply =
   | { status: number; headers?: HeaderMap; json: unknown }
   | { status: number; headers?: HeaderMap; contentType: string; content: string | Buffer }
@@ -37,29 +37,29 @@ export type Reply =
       status: number;
       headers?: HeaderMap;
       contentType: string;
-      /** How long the body is, where that is known: its reader then notices what is missing. */
+      /** The body's length, where it is known: the client then notices if part is missing. */
       bytes?: number;
       stream: (stream: ByteStream) => void;
     };
 
-/** A response body that is written over time. Every method is a no-op once it is closed. */
+/** A response body that is written over time. Once it is closed, every method is a no-op. */
 export interface ByteStream {
   /** False when the client reads too slowly: hold back until `onDrain`. */
   write(data: string | Uint8Array): boolean;
   /** Called each time a congested client has caught up. */
   onDrain(callback: () => void): void;
-  /** Called once, when the client has gone or `end`/`abort` was called. */
+  /** Called once, when the client has disconnected or `end`/`abort` was called. */
   onClose(callback: () => void): void;
-  /** Ends the body as complete, with what is left to say. */
+  /** Ends the body as complete, after a last piece of text. */
   end(text?: string): void;
-  /** Drops the connection, so that the client notices that the body is not complete. */
+  /** Drops the connection, so that the client notices that the body is incomplete. */
   abort(): void;
 }
 
 export const json = (status: number, body: unknown, headers?: HeaderMap): Reply =>
   headers ? { status, json: body, headers } : { status, json: body };
 
-/** Named in an Accept header, however its letters are, and not with a weight of zero. */
+/** Whether an Accept header names it, in any case, with a weight above zero. */
 export const accepts = (header: string | undefined, name: string): boolean =>
   (header ?? "").toLowerCase().split(",").some((wish) => {
     const [kind, ...params] = wish.split(";").map((part) => part.trim());
@@ -74,13 +74,13 @@ export interface HttpRoute {
   pattern: string;
   bodyBytesMax: number;
   handle: Handler;
-  /** Takes multipart/form-data beside what else it takes; the file goes to this folder. */
+  /** Accepts multipart/form-data too; the file is stored in this folder. */
   upload?: { folder: string; fileBytesMax: number; admit(request: HttpRequest): Promise<void> };
-  /** What is refused before the handler runs; absent: as `{message}`. Must not throw. */
+  /** Renders refusals made before the handler runs; absent: as `{message}`. Must not throw. */
   refuse?(error: unknown, request: HttpRequest | null): Reply;
 }
 
-/** A WebSocket after its upgrade. Every method is a no-op once it is closed. */
+/** A WebSocket after its upgrade. Once it is closed, every method is a no-op. */
 export interface Socket {
   /** False when the client reads too slowly: hold back until `drained`. */
   send(text: string): boolean;
@@ -90,23 +90,23 @@ export interface Socket {
   readonly closed: boolean;
 }
 
-/** The code of a socket that ended without a word of the other end. */
+/** The close code of a socket whose peer vanished without a close frame. */
 export const CUT_OFF = 1006;
 
 export interface SocketHandlers {
   message(text: string): void;
-  /** Absent: binary frames are a protocol error. The bytes are the handler's own. */
+  /** Absent: binary frames are a protocol error. The handler owns the bytes. */
   bytes?(bytes: Buffer): void;
   drained(): void;
-  /** The other end answers, and may have nothing to say. */
+  /** The peer has answered a ping, so it is alive. */
   pong?(): void;
   closed(code: number): void;
 }
 
 export interface SocketRoute {
   pattern: string;
-  /** Shape of the HTTP refusal of an upgrade. */
+  /** The shape of refusals of the upgrade over HTTP. */
   errorShape: "message" | "conversation";
-  /** Runs before the upgrade; throws a Fault to refuse. What it returns is called at the open. */
+  /** Runs before the upgrade; throws a Fault to refuse. Its result is called at the open. */
   accept(request: HttpRequest): Promise<(socket: Socket) => SocketHandlers>;
 }

@@ -1,4 +1,4 @@
-// What becomes of a request that no route takes: 405 where its path has other methods, else 404.
+// Answers requests that match no route: 405 where the path has other methods, else 404.
 import { Fault } from "#core/faults.ts";
 import { API_ROOT, corsHeaders, isForPages, preflightReply } from "./api.ts";
 import type { HeaderMap, HttpRequest, Reply } from "./exchange.ts";
@@ -7,7 +7,7 @@ import type { HttpServer } from "./server.ts";
 
 const METHOD = /^[A-Z]{1,20}$/;
 
-/** `render`: the refusal as whoever asks on that path expects it. */
+/** `render`: turns the fault into the error shape that clients of that path expect. */
 export function mountFallback(
   server: HttpServer,
   routes: readonly Route[],
@@ -21,7 +21,7 @@ export function mountFallback(
   server.fallback((http) => {
     const known = patterns.filter(({ expression }) => expression.test(http.path))
       .map(({ route }) => route);
-    // Pages of any origin read what is misspelt in an address; nothing of it is anybody's.
+    // Pages of any origin may read that an address is misspelt: the answer reveals nothing.
     const isReadable = http.path.startsWith(`${API_ROOT}/`) && known.every(isForPages);
     const cors = isReadable ? corsHeaders(http) : {};
     if (known.length > 0) {

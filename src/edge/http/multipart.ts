@@ -1,5 +1,5 @@
-// Reads multipart/form-data while it arrives: fields into memory, one file to disk, everything
-// counted. Used by http/server.ts for routes that take uploads.
+// Reads multipart/form-data as it arrives: fields into memory, one file to disk, all of it counted.
+// Used by http/server.ts for routes that take uploads.
 import { Busboy } from "@fastify/busboy";
 import { createWriteStream } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -13,14 +13,14 @@ import { isUnsafeKey } from "#core/values.ts";
 import type { MultipartForm } from "./exchange.ts";
 
 interface MultipartOptions {
-  /** Where the file is put, under a random name. */
+  /** The folder in which the file is stored, under a random name. */
   folder: string;
   fileBytesMax: number;
   newName(): string;
 }
 
 interface MultipartReader {
-  /** Takes a copy of a chunk. */
+  /** Copies the chunk. */
   write(chunk: Buffer): void;
   /** Resolves once the file is on disk; rejects with a Fault when the body is malformed. */
   end(): Promise<MultipartForm>;
@@ -67,7 +67,7 @@ export function createMultipartReader(
   });
   parser.on("file", (name: string, stream: Readable & { truncated?: boolean }, fileName?: string) => {
     stream.on("error", fail);
-    // A form without a chosen file sends an empty part.
+    // A form whose file input is empty sends an empty part.
     if (name !== "file" || !fileName) return void stream.resume();
     const path = join(folder, newName());
     paths.push(path);
@@ -75,10 +75,10 @@ export function createMultipartReader(
     file = received;
     stream.on("data", (chunk: Buffer) => (received.bytes += chunk.length));
     stream.on("limit", () => (received.tooLarge = true));
-    // `flush`: the bytes are on disk before a row says that they are.
+    // `flush`: the bytes are on disk before a row refers to them.
     const target = createWriteStream(path, { flags: "wx", mode: 0o600, flush: true });
     written.push(finished(stream.pipe(target)).catch((error: unknown) => {
-      // What is still to come has no place to go, and must not hold up the rest of the body.
+      // The rest of the file has nowhere to go, and must not block the rest of the body.
       stream.resume();
       unwritten ??= error;
     }));
@@ -107,7 +107,7 @@ export function createMultipartReader(
         await Promise.all(written);
         if (unwritten !== null) throw unwritten;
         if (failure) throw failure;
-        // As when a path is appended to a form, or an object that became its name.
+        // A text field named `file`, for example when a script appended a path instead of a file.
         if (fields.file) throw fieldFault("file", NO_FILE);
         return { fields, file };
       } catch (error) {

@@ -1,16 +1,16 @@
 // Prints this program's TypeBox schemas as the JSON Schemas of the OpenAPI document: named ones
-// once as components, literals as enums, nulls as types, and every field with an example.
+// once as components, literals as enums, nulls as types, and an example for every field.
 import type { TSchema } from "@sinclair/typebox";
 import { nameOf, shownFor, WITH_MESSAGE } from "#core/schema.ts";
 
 export type Printed = Record<string, unknown>;
 
-/** Formats only this program knows, in words others know; an address may have placeholders. */
+/** Formats only this program knows, as standard ones; "": none, as URLs may have placeholders. */
 const FORMATS: Record<string, string> = { "http-url": "", "https-url": "uri", origin: "" };
 const COMPONENT = "#/components/schemas/";
 
 export interface Printer {
-  /** `isUpdate`: of a body that changes what is sent, in which nothing has a default. */
+  /** `isUpdate`: for the body of an update, in which nothing has a default. */
   print(schema: TSchema, isUpdate?: boolean): Printed;
   exampleOf(printed: Printed): unknown;
   components: Record<string, Printed>;
@@ -19,7 +19,7 @@ export interface Printer {
 const membersOf = (schema: Printed): Printed[] => (schema.anyOf ?? []) as Printed[];
 const isNull = (schema: Printed): boolean => schema.type === "null";
 
-/** Constants of one type as an enum; what is null beside one type as two types. */
+/** Prints constants of one type as an enum, and null beside one type as two types. */
 function simplified(union: Printed): Printed {
   const { anyOf, ...rest } = union;
   const members = membersOf({ anyOf });
@@ -51,7 +51,7 @@ function withNull(schema: Printed, nulls: boolean): Printed {
   };
 }
 
-/** A map: keys that may be anything, or whose spelling has a rule. */
+/** Prints a map: with arbitrary keys, or with a pattern for its keys. */
 function mapOf({ patternProperties, ...rest }: Printed): Printed {
   const [[pattern, value] = []] = Object.entries(patternProperties as Record<string, Printed>);
   return {
@@ -91,7 +91,7 @@ function exampleFor(schema: Printed, components: Record<string, Printed>): unkno
   return types.includes("boolean") ? true : isNull(schema) ? null : undefined;
 }
 
-/** `isMap`: the names are those of fields, of which one may be called default. */
+/** `isMap`: the keys are field names, and a field may be called default. */
 function withoutDefaults(value: unknown, isMap = false): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => withoutDefaults(item));
@@ -101,7 +101,7 @@ function withoutDefaults(value: unknown, isMap = false): unknown {
       [name, name === "examples" ? item : withoutDefaults(item, name === "properties")]));
 }
 
-/** Components an update names, in a spelling without defaults where they have one. */
+/** Refers an update's components to versions without defaults, where they have defaults. */
 function forUpdate(value: unknown, components: Record<string, Printed>): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => forUpdate(item, components));

@@ -1,5 +1,5 @@
-// The OpenAPI 3.1 document, made from the Route records that validate: it cannot drift from them.
-// What any route of a kind may answer is said here once; schemas are printed by openapi-schema.ts.
+// The OpenAPI 3.1 document, made from the Route records that also validate, so that the two cannot
+// drift. What any route of a kind may answer is stated here once; openapi-schema.ts prints schemas.
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 import { InvalidSchema, REFUSALS } from "./answers.ts";
 import { createPrinter, type Printed, type Printer } from "./openapi-schema.ts";
@@ -12,7 +12,7 @@ export interface DocumentInfo {
   baseUrl: string;
   /** Markdown. */
   description: string;
-  /** What is not below the root of the API, as the document's own path items. */
+  /** Path items for what is not below the API root. */
   paths?: (printer: Printer) => Record<string, object>;
 }
 
@@ -25,7 +25,7 @@ const RETRY_AFTER = {
   },
 };
 
-/** What may refuse a route of its kind before its handler does. */
+/** Refusals that any route of a kind can give before its handler runs. */
 const GENERAL: Record<number, string> = {
   400: "The request is not well formed, for example no JSON object.",
   401: "No API key in force was sent, and nobody is signed in.",
@@ -101,7 +101,7 @@ export function buildOpenApi(routes: Route[], info: DocumentInfo): object {
   };
 }
 
-/** Those in use, in the order of the table. */
+/** The tags in use, in the order of the table. */
 function tagsOf(paths: Record<string, object>): object[] {
   const used = new Set(Object.values(paths)
     .flatMap((item) => Object.values(item) as { tags?: string[] }[])
@@ -173,7 +173,7 @@ function requestBodyOf(printer: Printer, route: Route, body: TObject): object {
   const always = [...body.required ?? [], ...(isOptional ? [] : ["file"])];
   const form = contentOf(
     printer, "multipart/form-data", { type: "object", properties, required: always });
-  // Programs made from the document send the first kind there is.
+  // Generated clients send the first content type listed.
   return isOptional ? { required, content: { ...content, ...form } }
     : { required: true, content: form };
 }
@@ -209,7 +209,7 @@ function answerOf(printer: Printer, route: Route, status: number, answer: Answer
   return { description, ...headers, ...(Object.keys(content).length > 0 ? { content } : {}) };
 }
 
-/** Fields at fault have one shape everywhere; refusals for other reasons the route's. */
+/** Validation errors have one shape everywhere; other refusals have the route's. */
 function refusalOf(printer: Printer, { refusals, errorShape }: Route, status: number): Printed {
   if (refusals) return printer.print(refusals.schema);
   const refusal = printer.print(REFUSALS[errorShape]);

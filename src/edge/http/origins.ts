@@ -1,10 +1,9 @@
-// Under which origin a request's client sees this server, for absolute links and same-origin
-// checks.
+// The origin under which a client sees this server, for absolute links and same-origin checks.
 import type { HttpRequest } from "./exchange.ts";
 
 const HOST = /^[A-Za-z0-9.\-_[\]:]{1,255}$/;
 
-/** `publicUrl` wins; else the Host header, which a client may choose but only for itself. */
+/** `publicUrl` wins, else the Host header, which a client can forge only for itself. */
 export function createOrigins(publicUrl: string | null, isTls: boolean) {
   const fixed = publicUrl === null ? null : publicUrl;
   const scheme = isTls ? "https" : "http";
@@ -17,12 +16,12 @@ export function createOrigins(publicUrl: string | null, isTls: boolean) {
     of,
     isSecure: (http: HttpRequest): boolean => of(http).startsWith("https:"),
     /**
-     * False where the browser says that a page of another site has sent the request. Browsers say
-     * so of every request that changes something; what says nothing is no browser.
+     * False where the browser says that a page of another site sent the request. Browsers state
+     * this for every request that changes something; a client that does not is no browser.
      */
     isOwnPage: (http: HttpRequest): boolean => {
       const { origin, "sec-fetch-site": site = "none" } = http.headers;
-      // What the request calls this server may be no address at all.
+      // A forged Host header may not even be a valid URL.
       if (origin !== undefined && origin !== URL.parse(of(http))?.origin) return false;
       return site === "same-origin" || site === "none";
     },

@@ -1,4 +1,5 @@
-// What lives at the host root beside the API: health, metrics, the OpenAPI document and its reader.
+// What is served at the host root beside the API: health, metrics, the OpenAPI document and its
+// viewer.
 import { hash, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,7 +13,7 @@ import type { HttpServer } from "./server.ts";
 interface PageOptions {
   server: HttpServer;
   metrics(): Promise<{ contentType: string; text: string }>;
-  /** Bearer token of `/metrics`; null: it is for this machine alone. */
+  /** Bearer token of `/metrics`; null: only this machine may read it. */
   metricsToken: string | null;
   openApi(): object;
 }
@@ -49,11 +50,11 @@ const DOCS_ASSETS = {
 };
 export const DOCS_ASSET_NAMES = Object.keys(DOCS_ASSETS);
 
-/** From the package that has it; the build puts it beside the pages. */
+/** Read from its npm package; the build copies it beside the pages. */
 export const docsAsset = (name: string): Asset =>
   assetOf(readFileSync(createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`)));
 
-/** A request that a proxy forwards is not of this machine, whoever forwards it. */
+/** A request forwarded by a proxy does not count as local, wherever the proxy runs. */
 function assertMayMeasure({ address, headers }: HttpRequest, token: string | null): void {
   if (token === null) {
     const isForwarded = headers["x-forwarded-for"] !== undefined || headers.forwarded !== undefined;
@@ -70,7 +71,7 @@ type Get = (pattern: string, handle: HttpRoute["handle"]) => void;
 const getOf = (server: HttpServer): Get => (pattern, handle) =>
   server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
 
-/** `notReady`: null when ready; else why not, in words fit for a stranger. */
+/** `notReady`: null when ready; else the reason, in words fit for a stranger. */
 export function mountHealth(server: HttpServer, notReady: () => string | null): void {
   const get = getOf(server);
   get("/livez", () => json(200, { status: "ok" }));

@@ -9,7 +9,7 @@ import { clockInstant, dayStart } from "#core/zones.ts";
 
 export const PER_PAGE_DEFAULT = 15;
 
-/** Query fields of every list in numbered pages. */
+/** Query fields of every list with numbered pages. */
 export const pageQuery = (perPageDefault = PER_PAGE_DEFAULT) => ({
   per_page: Type.Optional(
     Type.Integer({
@@ -52,11 +52,11 @@ const Day = (description: string) => Type.String({
   ...about(description, "2026-03-01"),
 });
 
-/** A query field of what is asked for in whole days. */
+/** A query field for a whole day. */
 export const RangeDay = (description: string) =>
   Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", ...about(description, "2026-03-01") });
 
-/** Query fields of lists that can be narrowed to days, both included. */
+/** Query fields of lists that can be filtered by days, both inclusive. */
 export const dayQuery = {
   date_from: Type.Optional(Day("Only what came on this day or later, in `timezone`; with a clock time "
     + "(`2026-03-01T14:00`) from then on.")),
@@ -75,13 +75,13 @@ export interface DayQuery {
   timezone?: string;
 }
 
-/** Days without a zone of their own are counted where the account's are. */
+/** Fills in the account's time zone for days without one of their own. */
 export const inZone = async (query: DayQuery, zoneOf: () => Promise<string>): Promise<DayQuery> =>
   query.timezone !== undefined || (query.date_from ?? query.date_to) === undefined
     ? query
     : { ...query, timezone: await zoneOf() };
 
-/** As instants, the end not included; none is no end. Throws Fault 422 for days no calendar has. */
+/** The days as instants, the end exclusive or absent. Throws Fault 422 for impossible days. */
 export function dayRange(
   { date_from: first, date_to: last, timezone = "UTC" }: DayQuery,
 ): { from?: Instant; to?: Instant } {
@@ -94,11 +94,11 @@ export function dayRange(
 }
 
 const YEAR_AS_LONG = "9997";
-/** Many write no end as the last day there is. The day after it has five digits of a year. */
+/** Clients often send the last possible day for no end. The next one has a five-digit year. */
 const isEndless = (text: string): boolean =>
   text.startsWith("9999-") && isDay(text.slice(0, 10).replace("9999", YEAR_AS_LONG));
 
-/** A whole day ends where the next begins. */
+/** A whole day ends where the next one begins. */
 function instantOf(field: keyof DayQuery, text: string, timezone: string): Instant {
   const [day = "", time] = text.split("T");
   if (!isDay(day)) throw fieldFault(field, `The ${field.replace("_", " ")} is not a valid date.`);
@@ -106,7 +106,7 @@ function instantOf(field: keyof DayQuery, text: string, timezone: string): Insta
   return dayStart(field === "date_to" ? dayAfter(day) : day, timezone);
 }
 
-/** More numbered links than this would make a page of links instead of data. */
+/** With more numbered links than this, the answer would be mostly links. */
 const NUMBERED_LINKS_MAX = 100;
 
 interface PageOf<Item> {

@@ -1,4 +1,4 @@
-// Sends a file as a reply, as fast as its reader takes it. Used by routes that serve files.
+// Sends a file as a reply, as fast as its reader accepts it. Used by routes that serve files.
 import type { Readable } from "node:stream";
 import type { ByteStream } from "./exchange.ts";
 
@@ -7,7 +7,7 @@ export const pouring = (body: Readable) => (stream: ByteStream): void => {
     if (!stream.write(chunk)) body.pause();
   });
   body.on("end", () => stream.end());
-  // The head is out: only a broken connection can say that the rest is missing.
+  // The head is sent: only a dropped connection can tell that the rest is missing.
   body.on("error", () => stream.abort());
   stream.onDrain(() => body.resume());
   stream.onClose(() => body.destroy());

@@ -1,11 +1,12 @@
 // Writes one response, whole or as a stream. Used by server.ts and socket.ts. Nothing here touches
-// the raw response after it was aborted or ended: uWebSockets.js throws, in async code fatally.
+// the raw response once it was aborted or ended: uWebSockets.js throws, which is fatal in async
+// code.
 import type { HttpResponse as RawResponse } from "uWebSockets.js";
 import { LIMITS } from "#core/limits.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { ByteStream, HeaderMap, HttpRequest, Reply } from "./exchange.ts";
 
-/** Taken this way because an import of node:http loads the undici inside Node, too: 40 ms, 5 MB. */
+/** Loaded this way because importing node:http also loads the undici inside Node: 40 ms, 5 MB. */
 const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
 export interface ExchangeOptions {
@@ -13,18 +14,18 @@ export interface ExchangeOptions {
   renderError(error: unknown, request: HttpRequest | null): Reply;
 }
 
-/** JSON is somebody's data: kept by nobody on the way, and never taken for a page. */
+/** JSON is private data: it must not be cached on the way, nor be rendered as a page. */
 const JSON_HEADERS: HeaderMap = {
   "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
 };
 
-/** `at once`: nothing that has arrived behind the request is read any more. */
+/** `at once`: nothing that arrived behind the request is read any more. */
 type Closing = "after" | "at once";
 
 /**
- * White space longer than the buffer in which uWebSockets.js gathers what it writes. Only what
- * overflows that buffer leaves before the rest of the same packet is parsed, and only then is the
- * connection closed before it: requests that follow ambiguous framing must not be executed.
+ * White space longer than the buffer in which uWebSockets.js collects output. Only output that
+ * overflows the buffer is sent before the rest of the same packet is parsed, and only then can the
+ * connection close before that: requests behind ambiguous framing must not be executed.
  */
 const FLUSH = Buffer.alloc(16 * 1024 + 1, " ");
 
@@ -39,12 +40,12 @@ export class Exchange {
   #drainCallback: (() => void) | null = null;
   #closeCallbacks: (() => void)[] = [];
   #closed = false;
-  /** How long the body is that is written over time; null: nobody knows. */
+  /** The length of the body that is being written; null: unknown. */
   #bytes: number | null = null;
-  /** What was not taken of it, and how much of it is before that. */
+  /** The part that the connection has not accepted, and its offset in the body. */
   #rest: Uint8Array = NOTHING;
   #restAt = 0;
-  /** From when something was not taken at once. */
+  /** Runs once a write was not fully accepted. */
   #offering: Timer | null = null;
 
   constructor(raw: RawResponse, options: ExchangeOptions) {
@@ -53,12 +54,12 @@ export class Exchange {
     raw.onAborted(() => this.#finish());
   }
 
-  /** True once the client has gone or the response is complete. */
+  /** True once the client has disconnected or the response is complete. */
   get finished(): boolean {
     return this.#raw === null;
   }
 
-  /** Called once, when the response is complete or the client has gone. */
+  /** Called once, when the response is complete or the client has disconnected. */
   onFinish(callback: () => void): void {
     if (this.#closed) callback();
     else this.#closeCallbacks.push(callback);
@@ -69,8 +70,8 @@ export class Exchange {
   }
 
   /**
-   * While the body may still be coming: what is left of it is read past. A connection that closes
-   * on bytes unread loses the answer, and a proxy then makes a 502 of it.
+   * Refuses while the body may still be arriving, and reads the rest of it away: closing a
+   * connection with unread bytes loses the answer, which a proxy then turns into a 502.
    */
   refuse(error: unknown): void {
     const bytes = Number(this.request?.headers["content-length"]);
@@ -80,7 +81,7 @@ export class Exchange {
   reply(reply: Reply, options: { close?: Closing } = {}): void {
     const raw = this.#raw;
     if (!raw) {
-      // The client went while the handler worked: a stream must still hear that it is closed.
+      // The client left while the handler worked: a stream must still be told that it is closed.
       if ("stream" in reply) reply.stream(this.#stream());
       return;
     }
@@ -115,7 +116,7 @@ export class Exchange {
     return this.request?.method === "HEAD";
   }
 
-  /** The length is a header: given to endWithoutBody, the connection may take no more. */
+  /** Sends the length as a header: after endWithoutBody(length) the connection may take no more. */
   #endHead(raw: RawResponse, status: number, type: string, headers: HeaderMap): void {
     raw.cork(() => {
       this.#writeHead(raw, status, type, headers);
@@ -136,12 +137,12 @@ export class Exchange {
     raw.onWritable((offset) => this.#goOn(raw, offset));
     raw.cork(() => {
       this.#writeHead(raw, reply.status, reply.contentType, reply.headers);
-      // Starts inside the cork, so that the head and the first frames leave in one packet.
+      // Starts inside the cork, so that the head and the first frames are sent in one packet.
       this.#guard(() => reply.stream(this.#stream()));
     });
   }
 
-  /** A throw must never reach uWebSockets.js; past the head it can only cost the connection. */
+  /** An exception must not reach uWebSockets.js; after the head it can only drop the connection. */
   #guard(run: () => void): void {
     try {
       run();
@@ -173,7 +174,8 @@ export class Exchange {
         const raw = this.#raw;
         if (!raw) return;
         if (this.#bytes === null) raw.cork(() => raw.end(text));
-        // Over with its last byte, which waits for its reader; else some are missing.
+        // A complete body ends when its reader has taken the last byte; an incomplete one is cut
+        // off.
         else if (this.#restAt + this.#rest.length === this.#bytes) return;
         else raw.close();
         this.#finish();
@@ -187,7 +189,7 @@ export class Exchange {
     };
   }
 
-  /** uWebSockets.js keeps nothing of a body whose length is known: what it did not take waits. */
+  /** With a known length, uWebSockets.js does not buffer: what it did not accept is kept here. */
   #writePart(raw: RawResponse, data: string | Uint8Array, bytes: number): boolean {
     const given = typeof data === "string" ? Buffer.from(data) : data;
     if (this.#rest.length > 0) {
@@ -195,7 +197,7 @@ export class Exchange {
       return false;
     }
     const before = raw.getWriteOffset();
-    // What was said of its length holds, also of a file that grew.
+    // The announced length stands, even if the file has grown.
     const part = given.subarray(0, bytes - before);
     const [flowing, isDone] = raw.tryEnd(part, bytes);
     if (isDone) this.#finish();
@@ -208,8 +210,9 @@ export class Exchange {
   }
 
   /**
-   * uWebSockets.js gives a reader up that takes no third of what the system holds for it within ten
-   * seconds of the last offer: one that pauses, or plays as it comes.
+   * uWebSockets.js drops a reader that takes less than a third of the system's buffer within ten
+   * seconds of the last offer, for example a player that pauses: offering again resets that
+   * timeout.
    */
   #offerAgain(): Timer {
     let takenAt = 0;
@@ -236,7 +239,7 @@ export class Exchange {
     return true;
   }
 
-  /** `offset`: how much of the body is out. False: some of it still waits. */
+  /** `offset`: how much of the body was sent. False: some of it still waits. */
   #sendRest(raw: RawResponse, offset: number): boolean {
     if (this.#rest.length === 0 || this.#bytes === null) return true;
     const rest = this.#rest.subarray(offset - this.#restAt);

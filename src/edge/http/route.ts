@@ -1,25 +1,25 @@
-// The Route record: one description gives a route its types, validation, error shape and its place
-// in the OpenAPI document. Features list these in their routes.ts; http/api.ts mounts them.
+// The Route record: one description gives a route its types, validation, error shape and entry in
+// the OpenAPI document. Features list these in their routes.ts; http/api.ts mounts them.
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import type { Fault } from "#core/faults.ts";
 import type { HttpRequest, Reply } from "./exchange.ts";
 import type { Tag } from "./tags.ts";
 
-/** Who asks, as far as the edge needs to know. */
+/** The caller of a request, as far as the edge needs to know. */
 export interface Caller {
   accountId: number;
-  /** 0: no key, but a member who is signed in. */
+  /** 0: a signed-in member instead of a key. */
   keyId: number;
   scopes: readonly string[];
-  /** What the caller may do at most, whatever the scopes; which roles there are is accounts'. */
+  /** Limits what the caller may do, whatever the scopes; the accounts feature defines the roles. */
   role: string;
-  /** Who is signed in, by which session. */
+  /** The signed-in member and their session. */
   member?: { userId: number; sessionId: number };
-  /** Reads with a dashboard session, which has a rate of its own. */
+  /** Set for reads through a dashboard session, which have their own rate limit. */
   session?: true;
 }
 
-/** Keys that only read, and members who do not build, see masks where secrets are. */
+/** Read-only keys, and members who may not build, get masks in place of secrets. */
 export const seesSecrets = ({ scopes }: Caller): boolean => scopes.includes("write");
 
 /**
@@ -50,11 +50,11 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
   aliases?: string[];
   tag: Tag;
   summary: string;
-  /** There for clients that call it, but not offered: the OpenAPI document leaves it out. */
+  /** Served for existing clients, but left out of the OpenAPI document. */
   isUndocumented?: true;
-  /** What somebody who has never used it has to know; absent: the summary says it all. */
+  /** What a newcomer must know; absent: the summary says it all. */
   description?: string;
-  /** What the placeholders of the path name, for the OpenAPI document. */
+  /** Schemas of the path's placeholders, for the OpenAPI document. */
   params?: Record<string, TSchema>;
   /** Headers the handler reads, for the OpenAPI document. */
   headers?: Record<string, TSchema>;
@@ -62,8 +62,8 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
   body?: Body;
   errorShape: ErrorShape;
   /**
-   * Refusals in the words of another protocol, instead of the error shape; that one is left for
-   * what the server refuses before it has read the request.
+   * Renders refusals as another protocol words them, instead of the error shape; that is used only
+   * for what is refused before the request was read.
    */
   refusals?: { schema: TSchema; render(fault: Fault): Reply };
   /** Error text of the 404 when the path's placeholder cannot name anything. */
@@ -73,29 +73,29 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
   /** Absent: LIMITS.bodyBytesMax. */
   bodyBytesMax?: number;
   /**
-   * Takes multipart/form-data too: fields are the body, `http.form` has the file, which is removed
-   * once the reply is sent, so a handler that keeps it moves it away.
+   * Also accepts multipart/form-data: its fields are the body, `http.form` has the file, which is
+   * removed once the reply is sent, so a handler that keeps the file moves it away.
    */
   upload?: {
     folder: string; fileBytesMax: number;
-    /** There is something to do without a file, so JSON is a body, too. */
+    /** The file is optional, so a JSON body is accepted, too. */
     isOptional?: true;
-    /** On a public route: throws a Fault before a byte of the file is stored. */
+    /** For a public route: throws a Fault before a byte of the file is stored. */
     admit?(request: HttpRequest): Promise<void>;
   };
-  /** Keyed by status, the success first. Refusals any such route may give need no mention. */
+  /** Keyed by status, the success first. Refusals any such route may give need not be listed. */
   responses: Record<number, Answer>;
 }
 
 export interface Answer {
   description: string;
-  /** Absent: a refusal in the route's error shape, or without one. */
+  /** Absent: a refusal in the route's error shape, or no body. */
   schema?: TSchema;
   /** Absent: JSON. */
   contentType?: string;
-  /** What comes in its place on some servers. */
+  /** Other content types that some servers answer with instead. */
   otherContentType?: string | string[];
-  /** The same as a stream, for `Accept: text/event-stream`. */
+  /** The schema of the same answer as a stream, for `Accept: text/event-stream`. */
   stream?: TSchema;
 }
 
@@ -104,7 +104,7 @@ export interface KeyRoute<Query extends TObject = TObject, Body extends TObject 
   auth: "key";
   /** Absent: `read` for GET, `write` for everything else. */
   scope?: "read" | "write";
-  /** Also let in by `?ticket=`, for browsers' EventSource. */
+  /** Also authenticates by `?ticket=`, for browsers' EventSource. */
   acceptsTicket?: boolean;
   handle(request: KeyRequest<Static<Query>, Static<Body>>): Reply | Promise<Reply>;
 }
@@ -112,24 +112,24 @@ export interface KeyRoute<Query extends TObject = TObject, Body extends TObject 
 interface PublicRoute<Query extends TObject = TObject, Body extends TObject = TObject>
   extends RouteBase<Query, Body> {
   auth: "public";
-  /** The handler asks for the API key itself, as its protocol wants it; pages may call it too. */
+  /** The handler reads the API key itself, as its protocol demands; pages may call it, too. */
   asksForKey?: true;
-  /** For the server's own pages: refused where another site's page asks, and no other is let in. */
+  /** For the server's own pages only: requests from other sites' pages are refused. */
   ownPages?: true;
   handle(request: RouteRequest<Static<Query>, Static<Body>>): Reply | Promise<Reply>;
 }
 
-/** Any route, its types erased: what was inferred has done its work in the handler. */
+/** Any route, its types erased: they only matter inside the handler. */
 export type Route = KeyRoute | PublicRoute;
 
-/** A route of the account: needs an API key; the handler gets its caller. */
+/** A route of the account: requires an API key; the handler gets its caller. */
 export function keyRoute<Query extends TObject, Body extends TObject>(
   route: Omit<KeyRoute<Query, Body>, "auth">,
 ): Route {
   return { ...route, auth: "key" } as unknown as Route;
 }
 
-/** A route anybody may call: a conversation's uuid is the capability. */
+/** A route anyone may call: knowing a conversation's uuid is the permission. */
 export function publicRoute<Query extends TObject, Body extends TObject>(
   route: Omit<PublicRoute<Query, Body>, "auth">,
 ): Route {

@@ -1,6 +1,6 @@
 // The uWebSockets.js adaptor. In this library a synchronous throw or a missing onAborted aborts the
-// process and header values are not checked for line breaks; every route goes through `open` below,
-// so that nothing above this file can make either mistake.
+// process, and header values are not checked for line breaks; every route goes through `open`
+// below, so that nothing above this file can make either mistake.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { createSecureContext } from "node:tls";
@@ -25,14 +25,14 @@ import { mountSocket } from "./socket.ts";
 makeRoomForHeaders();
 const uWS = await import("uWebSockets.js");
 
-/** What uWebSockets.js takes to leave its name and version out of answers. */
+/** Makes uWebSockets.js leave its name and version out of answers. */
 // The typings lack it.
 (uWS as unknown as { _cfg(key: string): void })._cfg("999999990007");
 
 interface HttpServerOptions {
   tls: { keyFile: string; certFile: string } | null;
   trustedProxies: string[];
-  /** Files that may arrive at a time. */
+  /** How many files may be uploaded at the same time. */
   uploadsMax: number;
   log: Logger;
   every: System["every"];
@@ -42,21 +42,21 @@ interface HttpServerOptions {
 }
 
 export interface HttpServer {
-  /** What answers GET answers HEAD. */
+  /** Routes for GET also answer HEAD. */
   route(route: HttpRoute): void;
   socket(route: SocketRoute): void;
-  /** Everything no route matched. */
+  /** Handles everything no route matched. */
   fallback(handle: HttpRoute["handle"]): void;
   /** Resolves to the real port; throws when it is taken. */
   listen(host: string, port: number): Promise<number>;
   isListening(): boolean;
-  /** New connections are refused; open ones go on. */
+  /** Refuses new connections; open ones continue. */
   stopListening(): void;
-  /** Where it listened before; false: it could not. */
+  /** Listens at its previous address again; false: it could not. */
   listenAgain(): boolean;
-  /** Resolves when every request taken on has its answer; streams that have begun are answered. */
+  /** Resolves when every accepted request is answered; a stream counts once it has started. */
   answered(): Promise<void>;
-  /** Drops what is still open. Idempotent. */
+  /** Drops open connections. Idempotent. */
   close(): void;
 }
 
@@ -81,11 +81,11 @@ function decodeParam(value: string): string {
   }
 }
 
-/** What may not come twice, because two readers could each believe another one. */
+/** Headers that may not repeat, because two readers could each use a different one. */
 const SINGLE = new Set(["content-length", "transfer-encoding", "host"]);
 const HOST = /^[A-Za-z0-9.\-_[\]:]{0,255}$/;
 
-/** Reads the headers; throws on what front ends and this server could understand differently. */
+/** Reads the headers; throws where a proxy and this server could read them differently. */
 function readHeaders(raw: RawRequest): Record<string, string> {
   const headers: Record<string, string> = Object.create(null) as Record<string, string>;
   let ambiguous = false;
@@ -122,7 +122,7 @@ function readBody(
       chunks.length = 0;
       return exchange.refuse(new Fault(413, "The request body is too large."));
     }
-    // The chunk's memory is taken back when this callback returns.
+    // uWebSockets.js reuses the chunk's memory after this callback.
     if (chunk.byteLength > 0) chunks.push(Buffer.from(Buffer.from(chunk)));
     if (isLast) done(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
   });
@@ -133,10 +133,10 @@ let uploadsUnderWay = 0;
 type Take = (chunk: Buffer, isLast: boolean) => void;
 
 /**
- * Hands on the body once its sender is admitted. What has arrived by then waits in memory, which is
- * what came in one read with the headers: the connection is not read meanwhile. Where that is all
- * of it there is nothing to go on with: uWebSockets.js would give a client that is expected to send
- * more ten seconds, and with them the handler.
+ * Passes the body on once its sender is admitted. Until then the connection is paused, and what
+ * came in one read with the headers waits in memory. If that is the whole body, nothing is paused:
+ * resuming would make uWebSockets.js expect more within ten seconds, and so limit the handler to
+ * them.
  */
 function readOnceAdmitted(
   raw: RawResponse, exchange: Exchange, admitted: Promise<void>, begin: () => Take,
@@ -149,18 +149,18 @@ function readOnceAdmitted(
   raw.onData((chunk, isLast) => {
     if (exchange.finished) return;
     isWhole = isLast;
-    // The chunk's memory is taken back when this callback returns.
+    // uWebSockets.js reuses the chunk's memory after this callback.
     const copy = Buffer.from(Buffer.from(chunk));
     if (!take) return void early.push([copy, isLast]);
     take(copy, isLast);
     bytesInTime += copy.byteLength;
     if (isLast || bytesInTime < LIMITS.uploadBytesInTimeMin || exchange.finished) return;
-    // Its ten seconds begin anew: uWebSockets.js itself asks for 160 kB in each.
+    // Restarts its ten-second timeout: uWebSockets.js itself demands 160 kB in each.
     bytesInTime = 0;
     raw.pause();
     raw.resume();
   });
-  // What the read with the headers has brought is handed on first.
+  // Chunks read together with the headers are delivered first.
   setImmediate(() => {
     if (take || isWhole || exchange.finished) return;
     isPaused = true;
@@ -175,7 +175,7 @@ function readOnceAdmitted(
   }).catch((error: unknown) => exchange.refuse(error));
 }
 
-/** Like `readBody`, for forms with a file: what arrives goes to disk, not into memory. */
+/** Like `readBody`, for forms with a file: chunks go to disk, not into memory. */
 function readForm(
   exchange: Exchange,
   request: HttpRequest,
@@ -195,7 +195,7 @@ function readForm(
     uploadsUnderWay -= 1;
     if (!isAtWork) reader.abort();
   });
-  /** Whoever keeps the file has it to the end, also where the client leaves meanwhile. */
+  /** Keeps the file until the handler is done, even if the client disconnects before. */
   const handleWhole: HttpRoute["handle"] = async (whole) => {
     isAtWork = true;
     try {
@@ -256,7 +256,7 @@ const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
 interface Handlers {
   run(exchange: Exchange, request: HttpRequest, handle: HttpRoute["handle"]): void;
-  /** Resolves when none is at work. */
+  /** Resolves when no handler is running. */
   settled(): Promise<void>;
 }
 
@@ -280,9 +280,9 @@ function createHandlers(): Handlers {
     run: (exchange, request, handle) => {
       exchange.request = request;
       if (SAFE_METHODS.has(request.method)) return work(exchange, request, handle);
-      // uWebSockets.js closes a connection that sends its next request before the answer to this
-      // one, as soon as it has read so far: what changes something begins after that, so that no
-      // request has its effect and loses its answer.
+      // uWebSockets.js closes a connection that sends its next request before this one is answered,
+      // as soon as it has parsed that far. Handlers that change something start after that, so that
+      // no request takes effect and loses its answer.
       setImmediate(() => {
         if (!exchange.finished) work(exchange, request, handle);
       });
@@ -293,7 +293,7 @@ function createHandlers(): Handlers {
   };
 }
 
-/** The one wrapper of every route: what it opens is answered exactly once, whatever happens. */
+/** Wraps every route: each request it opens is answered exactly once, whatever happens. */
 function createOpener(
   options: HttpServerOptions, readRequest: RequestReader, run: Handlers["run"],
 ) {
@@ -335,7 +335,7 @@ const LISTEN_ERRORS: Record<string, string> = {
   ENOTFOUND: "the name has no address; set PARLEY_HOST",
 };
 
-/** uWebSockets.js does not say why; the system's own answer to the same wish does. */
+/** uWebSockets.js does not say why it failed; the system's error for the same attempt does. */
 function whyNoListening(host: string, port: number): Promise<string> {
   return new Promise((resolve) => {
     const probe = createServer();
@@ -366,7 +366,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   let listening: us_listen_socket | null = null;
   let place = { host: "", port: 0 };
   let isClosed = false;
-  /** Calls back before it returns. */
+  /** The callback runs before `listen` returns. */
   const listenOn = (host: string, port: number): boolean => {
     // The typings lack this form. Without the option two servers could share a port unnoticed.
     const listen = app.listen.bind(app) as unknown as (

@@ -27,7 +27,7 @@ class OpenSocket implements Socket {
 
   send(text: string): boolean {
     if (this.closed) return true;
-    // 1: on its way, 0: buffered until the client reads, 2: dropped, the socket is being closed.
+    // 1: sent, 0: buffered until the client reads, 2: dropped, the socket is closing.
     return this.#raw.send(text) === 1;
   }
 
@@ -75,7 +75,7 @@ export function mountSocket(
           renderFault(fault, route.errorShape), isFramingFault(fault) ? { close: "at once" } : {});
       };
       const upgrade = ({ headers }: HttpRequest, open: SocketState["open"]): void => {
-        // The client may have gone while it was looked up who it is.
+        // The client may have disconnected while `accept` was running.
         if (exchange.finished) return;
         raw.cork(() =>
           raw.upgrade<SocketState>(
@@ -87,7 +87,7 @@ export function mountSocket(
           ));
       };
       try {
-        // Read whole before the first await: uWebSockets.js takes the request back.
+        // Read completely before the first await: the request is invalid after that.
         const request = readRequest(raw, req, paramCount);
         exchange.request = request;
         void route.accept(request).then((open) => upgrade(request, open)).catch(refuse);
@@ -104,7 +104,7 @@ export function mountSocket(
       guarded(raw, (state) => {
         const { handlers, socket } = state;
         if (!isBinary) handlers?.message(Buffer.from(message).toString("utf8"));
-        // uWebSockets.js takes the memory back when this function returns.
+        // uWebSockets.js reuses the memory after this function returns.
         else if (handlers?.bytes) handlers.bytes(Buffer.from(message.slice(0)));
         else socket?.end(CLOSE_PROTOCOL_ERROR, "text frames only");
       }),

@@ -1,4 +1,4 @@
-// The groups operations are sorted by in the OpenAPI document and its reader, in their order there.
+// The groups of operations in the OpenAPI document and its viewer, in their order there.
 
 export const TAGS = {
   "Account": "Who you are, what was spent, and what happened in the last days.",

@@ -43,7 +43,7 @@ const TYPE_WORDS: Record<string, string> = {
 
 const CHOICES_NAMED_MAX = 24;
 
-/** The values a union of constants takes, as the end of a sentence. */
+/** The constants a union allows, as the end of a sentence. */
 function choicesOf(schema: TSchema): string {
   const constants = ((schema.anyOf ?? []) as TSchema[]).filter((member) => member[Kind] !== "Null")
     .map((member) => member.const as unknown);
@@ -62,7 +62,7 @@ function typeMessage(field: string, schema: TSchema): string {
 const isMissing = (value: unknown): boolean =>
   value === undefined || value === null || (typeof value === "string" && value.trim() === "");
 
-/** Addresses are shown and logged, so that nothing secret belongs in one. */
+/** URLs are shown and logged, so they must not contain secrets. */
 function hasCredentials(text: string): boolean {
   const { username = "", password = "" } = URL.parse(text) ?? {};
   return username + password !== "";
@@ -102,7 +102,7 @@ function messageFor(field: string, error: ValueError): string {
   }
 }
 
-/** True when the object has every constant the schema asks for, and there is one. */
+/** True when the object has every constant that the schema demands, and the schema demands one. */
 function hasConstantsOf(schema: TSchema, value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const constants = Object.entries((schema.properties ?? {}) as TProperties)
@@ -111,7 +111,7 @@ function hasConstantsOf(schema: TSchema, value: unknown): boolean {
     ([name, property]) => (value as Record<string, unknown>)[name] === property.const);
 }
 
-/** The member of a union the value was meant for: the only one not null, or the one it names. */
+/** The union member the value is meant for: the only non-null one, or the one it names. */
 function meantMember(union: TSchema, value: unknown): TSchema | undefined {
   const members = ((union.anyOf ?? []) as TSchema[]).filter((member) => member[Kind] !== "Null");
   return members.length === 1
@@ -119,7 +119,7 @@ function meantMember(union: TSchema, value: unknown): TSchema | undefined {
     : members.find((member) => hasConstantsOf(member, value));
 }
 
-/** The errors worth reporting: of a union, those of the member the value was meant for. */
+/** The errors worth reporting: for a union, those of the member the value is meant for. */
 function* tellingErrors(errors: Iterable<ValueError>): Iterable<ValueError> {
   for (const error of errors) {
     const members = (error.schema.anyOf ?? []) as TSchema[];
@@ -130,7 +130,7 @@ function* tellingErrors(errors: Iterable<ValueError>): Iterable<ValueError> {
   }
 }
 
-/** The compiled check counts UTF-16 units; JSON Schema, as every client reads it, characters. */
+/** The compiled check counts UTF-16 units; JSON Schema, as clients apply it, counts characters. */
 const isExcused = ({ type, schema, value }: ValueError): boolean =>
   type === ValueErrorType.StringMaxLength && !isLonger(String(value), Number(schema.maxLength));
 
@@ -139,7 +139,7 @@ function collectErrors(errors: Iterable<ValueError>): FieldErrors {
   for (const error of tellingErrors(errors)) {
     if (isExcused(error)) continue;
     const field = error.path.slice(1).replaceAll("/", ".") || "body";
-    // The first violation of a field says enough: what a missing value also violates is noise.
+    // A field's first error is enough: the others that a missing value causes are noise.
     found[field] ??= [messageFor(field, error)];
   }
   return found;
@@ -153,15 +153,15 @@ const readNumber = (value: unknown): unknown =>
   typeof value === "string" && /^\s*-?\d{1,15}(\.\d{1,15})?\s*$/.test(value) ? Number(value) : value;
 
 /**
- * Accepts what clients of this API family send: numbers as text, booleans as 0 and 1. `isNew`: what
- * is sent makes something, so that a blank optional field is one that is left out.
+ * Accepts what clients of this API family send: numbers as text, booleans as 0 and 1. `isNew`: the
+ * body creates something, so blank optional fields count as left out.
  */
 function coerce(schema: TSchema, given: unknown, isNew: boolean): unknown {
   const prepare = prepareOf(schema);
   const value = prepare ? prepare(given) : given;
   switch (schema.type) {
     case "integer":
-      // Beyond these no number is exact, and no column of a database is as wide.
+      // Larger integers are not exact in JavaScript, and fit no database column.
       if (typeof value === "number" && !Number.isSafeInteger(value)) return String(value);
       return readNumber(value);
     case "number":
@@ -181,7 +181,7 @@ function coerce(schema: TSchema, given: unknown, isNew: boolean): unknown {
   }
 }
 
-/** Blank text is none of a number or a word; of a list or a record it is a client's mistake. */
+/** Blank text counts as left out for a number or a text; for a list or an object it is an error. */
 const isLeftOut = (property: TSchema, given: unknown): boolean =>
   given === null || (isMissing(given) && property.type !== "object" && property.type !== "array");
 
@@ -202,15 +202,15 @@ function coerceObject(schema: TSchema, value: unknown, isNew: boolean): unknown 
 }
 
 interface ValidationOptions {
-  /** The body makes something; else it changes something, where null means more than nothing. */
+  /** The body creates something; otherwise it is an update, in which null has a meaning. */
   isNew?: boolean;
   /** Top-level message of the 422; absent: the first field's message. */
   message?: string;
 }
 
 /**
- * Compiles the schema once, when it is first asked; the returned function throws a Fault 422 that
- * lists every field at fault, unless the schema is `collectingErrors`.
+ * Compiles the schema once, on first use; the returned function throws a Fault 422 that lists every
+ * invalid field, unless the schema is `collectingErrors`.
  */
 export function compileValidation<T extends TObject>(
   schema: T,
@@ -259,7 +259,7 @@ function assertSafeKeys(value: unknown): void {
   }
 }
 
-/** An empty body is an empty object: some clients send none where every field is optional. */
+/** An empty body counts as an empty object: some clients send none if all fields are optional. */
 export function parseJsonObject(body: Buffer): Record<string, unknown> {
   const value = body.length === 0 ? {} : parseJson(body);
   if (!isRecord(value)) throw new Fault(400, "The request body must be a JSON object.");
@@ -268,12 +268,12 @@ export function parseJsonObject(body: Buffer): Record<string, unknown> {
 
 const MAY_BE_UNSAFE = new RegExp(`${UNSAFE_KEY}|\\\\u`);
 
-/** Whatever the JSON says; throws a Fault for what is none, is too deep or has unsafe names. */
+/** Any JSON value; throws a Fault for invalid JSON, deep nesting or unsafe keys. */
 export function parseJson(body: Buffer): unknown {
   if (!isUtf8(body)) {
     throw new Fault(400, "The request body is not valid UTF-8: send it in UTF-8, and not packed.");
   }
-  // Programs on Windows begin their texts with a mark.
+  // Windows programs put a byte order mark before their texts.
   const text = body.toString("utf8").replace(/^\ufeff/, "");
   assertDepth(text);
   let value: unknown;
@@ -282,12 +282,12 @@ export function parseJson(body: Buffer): unknown {
   } catch (error) {
     throw new Fault(400, "The request body is not valid JSON.", { cause: error });
   }
-  // A scan of the text is cheap; walking the value is needed only when such a key may be there.
+  // Scanning the text is cheap; the value is walked only when it may contain such a key.
   if (MAY_BE_UNSAFE.test(text)) assertSafeKeys(value);
   return value;
 }
 
-/** The query as an object; of a repeated name the last value counts, blank values are left out. */
+/** The query as an object; the last of repeated names counts, blank values are left out. */
 export function parseQuery(query: string): Record<string, string> {
   const values: Record<string, string> = {};
   if (query === "") return values;
@@ -297,7 +297,7 @@ export function parseQuery(query: string): Record<string, string> {
   return values;
 }
 
-/** The text of the header, or of a body's member that stands for it; blank is none. Fault 422. */
+/** The header's text, or that of the body's member for it; blank means none. Throws Fault 422. */
 export function readIdempotencyKey(text: string | undefined): string | null {
   if (text === undefined || text === "") return null;
   const most = LIMITS.idempotencyKeyCharsMax;

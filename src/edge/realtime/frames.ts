@@ -1,10 +1,10 @@
-// What goes over the wire of a stream, the same for SSE and WebSocket: frames and positions.
+// The wire format of streams, the same for SSE and WebSocket: frames and positions.
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import type { LiveReplyView } from "#events/live.ts";
 
 /**
- * Where a client stands: the last committed event it has, and how many UTF-16 units of the reply
- * in flight. On the wire `<sequence>` or `<sequence>.<characters>`; opaque to clients.
+ * A client's position: the last committed event it has, and how many UTF-16 units of the reply in
+ * flight. On the wire `<sequence>` or `<sequence>.<characters>`; opaque to clients.
  */
 export interface Position {
   sequence: number;
@@ -12,16 +12,16 @@ export interface Position {
 }
 
 export interface Frame {
-  /** Empty for frames that are no part of the log. */
+  /** Empty for frames that are not in the log. */
   id: string;
   type: string;
   /** The whole frame as JSON, `id` and `type` included. */
   json: string;
-  /** As SSE writes it, once somebody has read it so: watchers share frames. */
+  /** The SSE encoding, once computed: watchers share frames. */
   sse?: string;
 }
 
-/** Null for anything that is no position. */
+/** Null for anything that is not a position. */
 export function parsePosition(text: string): Position | null {
   const match = /^(\d{1,15})(?:\.(\d{1,9}))?$/.exec(text);
   return match ? { sequence: Number(match[1]), chars: Number(match[2] ?? 0) } : null;
@@ -37,33 +37,33 @@ export function makeFrame(type: string, position: Position | null, members: obje
   return { id, type, json: JSON.stringify({ ...head, ...members }) };
 }
 
-/** What a watcher of the log is sent of an event. */
+/** The frame that watchers of the log receive for an event. */
 export function committedFrame({ type, json }: CommittedEvent, sequence: number): Frame {
   const id = String(sequence);
   return { id, type, json: `{"id":"${id}",${json.slice(1)}` };
 }
 
 /**
- * What is made once for all watchers lies on what it is made of, out of sight of JSON and of other
- * threads. In a WeakMap the collector would hold each until it next goes through all memory.
+ * Encodings shared by all watchers are cached on the event itself, under a symbol, which JSON and
+ * structured clones ignore. In a WeakMap they would live until the next full garbage collection.
  */
 const MADE = Symbol("made for watchers");
 
 interface OfEvent {
   event: CommittedEvent;
   data?: CommittedData;
-  /** Encoded for the topic that was published to last: its watchers ask one after the other. */
+  /** The frame for the topic published to last: its watchers ask for it one after the other. */
   frame?: Frame;
   sequence: number;
 }
 
 function madeOf(event: CommittedEvent & { [MADE]?: OfEvent }): OfEvent {
   const made = event[MADE];
-  // A copy of an event is another one.
+  // A copy of an event also copies the cache, which belongs to the original.
   return made?.event === event ? made : (event[MADE] = { event, sequence: -1 });
 }
 
-/** An event that was just published is encoded once per topic, however many watch. */
+/** Encodes an event that was just published once per topic, however many watch. */
 export function sharedFrame(event: CommittedEvent, sequence: number): Frame {
   const made = madeOf(event);
   if (made.frame && made.sequence === sequence) return made.frame;
@@ -76,14 +76,14 @@ export function sharedData(event: CommittedEvent): CommittedData {
   return (made.data ??= eventData(event));
 }
 
-/** The piece of a reply that was cut last: most of its watchers stand at the same place. */
+/** The last piece cut from a reply: most of its watchers are at the same position. */
 interface LastDelta {
   from: number;
   to: number;
   frame: Frame;
 }
 
-/** The reply's text from where the watcher stands. */
+/** The reply's text from the watcher's position on. */
 export function deltaFrame(
   live: LiveReplyView & { [MADE]?: LastDelta }, from: number, to: number,
 ): Frame {
@@ -99,10 +99,10 @@ export function deltaFrame(
 export const eventData = ({ json }: CommittedEvent): CommittedData =>
   JSON.parse(json) as CommittedData;
 
-/** Its quotes stand in no text, where they would be escaped. */
+/** Never matches inside a text, where the quotes would be escaped. */
 const OF_ASSISTANT = '"role":"assistant"';
 
-/** False: certainly not, without its JSON being read. */
+/** False: certainly not; decided without parsing the JSON. */
 export const mayEndReply = ({ type, json }: CommittedEvent): boolean =>
   type === "reply_failed" || (type === "message_added" && json.includes(OF_ASSISTANT));
 

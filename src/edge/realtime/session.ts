@@ -1,7 +1,8 @@
-// One watcher of one topic, whatever the transport. It holds a position and pulls: committed
-// events from the log, the reply in flight from its live text. Nothing is queued for a slow
-// reader; when it has caught up with what was written, it pulls again from where it stands.
-// One step at a time: what is heard while the log is being read is taken up in its order.
+// One watcher of one topic, over any transport. It holds a position and pulls: committed events
+// from the log, the reply in flight from its live text. Nothing is queued for a slow reader: once
+// it has caught up with what was written, the session pulls again from its position. Notices are
+// handled one at a time; those that arrive while the log is being read are handled afterwards, in
+// order.
 import { assertNever } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -16,44 +17,44 @@ import {
 
 export interface StreamSource {
   topic: Topic;
-  /** The owner of the topic. */
+  /** The account that owns the topic. */
   accountId: number;
   newest(): Promise<number>;
   after(sequence: number, rows: number): Promise<CommittedEvent[]>;
   sequenceOf(event: CommittedEvent): number;
   /** The reply in flight; null where there is none. */
   live(): LiveReplyView | null;
-  /** False once the watcher may see nothing more: its key was revoked; absent: it always may. */
+  /** False once the watcher may see nothing more: its key was revoked; absent: always allowed. */
   allowed?(): Promise<boolean>;
   /**
-   * The whole state as of one sequence number, for watchers who begin without a position or have
-   * missed more than the log keeps; absent: they begin at the present. Null: it is gone.
+   * The whole state at one sequence number, for watchers that start without a position or have
+   * missed more than the log keeps; absent: they start at the present. Null: the subject is gone.
    */
   snapshot?(): Promise<{ sequence: number; members: object } | null>;
 }
 
-/** Where a watcher begins; `ahead`: it named a position that the log has not reached. */
+/** Where a watcher starts; `ahead`: it named a position that the log has not reached. */
 export interface Start {
   position: Position;
   begins: "here" | "with a snapshot" | "ahead";
 }
 
-/** A position of null: from now on, with the whole of a reply in flight. */
+/** Null: from now on, with all of the reply in flight. */
 export async function startFrom(source: StreamSource, position: Position | null): Promise<Start> {
   const newest = { sequence: await source.newest(), chars: 0 };
   if (position === null) {
     return { position: newest, begins: source.snapshot ? "with a snapshot" : "here" };
   }
-  // It comes from another database, or one restored: the client has to load the history anew.
+  // The position comes from another database, or from before a restore: the client must reload.
   if (position.sequence > newest.sequence) return { position: newest, begins: "ahead" };
   return { position, begins: "here" };
 }
 
-/** `finished`: what was asked for is complete. `slow`, `restart`: come back. `denied`: do not. */
+/** `finished`: all that was asked for was sent. `slow`, `restart`: reconnect. `denied`: do not. */
 export type CloseReason = "finished" | "slow" | "restart" | "denied";
 
 export interface Sink {
-  /** False when the client reads too slowly; the frames are taken all the same. */
+  /** False when the client reads too slowly; the frames are accepted all the same. */
   send(frames: Frame[]): boolean;
   /** Sends the last frames and ends. */
   close(reason: CloseReason, frames: Frame[]): void;
@@ -66,22 +67,22 @@ interface SessionOptions {
   system: System;
   log: Logger;
   start: Start;
-  /** Close as `finished` after this turn's last event. */
+  /** Close as `finished` after the last event of this turn. */
   untilTurn?: number;
-  /** Events right after `position` that the caller has at hand, so that the log is not read. */
+  /** Events right after `position` that the caller already has, so that the log is not read. */
   backlog?: CommittedEvent[];
-  /** Close as `finished` with what the log has now. */
+  /** Close as `finished` after the events that are in the log now. */
   endsAtPresent?: boolean;
-  /** Leave out the turn's failures: it was tried again and answered. */
+  /** Leave out the turn's failures: it was retried and answered. */
   skipsFailures?: boolean;
 }
 
-/** Where an event came from: one just published is had by other watchers too. */
+/** Where an event came from: the encoding of a published one is shared with other watchers. */
 type Origin = "log" | "bus";
 
-/** Frames gathered beyond this leave before more are read. */
+/** More gathered characters than this are sent before more events are read. */
 const GATHER_CHARS_MAX = 64 * 1024;
-/** Notices beyond this, heard while the log is read, are left to the next reading of it. */
+/** More notices than this during a read are dropped in favour of another read of the log. */
 const HEARD_MAX = 256;
 
 type Resume = { kind: "resume"; position: Position; done: () => void };
@@ -101,13 +102,13 @@ export class Session {
   #position: Position;
   #heard: Heard[] = [];
   #isTaking = false;
-  /** The turn whose `reply_start` and calls this session has sent. */
+  /** The turn whose `reply_start` and function calls this session has sent. */
   #startedTurn: number | null = null;
   #callsSent = 0;
   #frames: Frame[] = [];
   #framesChars = 0;
   #congested = false;
-  /** What was asked for has been gathered. */
+  /** All that was asked for has been gathered. */
   #finished = false;
   #stallTimer: Timer | null = null;
   #closed = false;
@@ -132,20 +133,20 @@ export class Session {
     return this.#position;
   }
 
-  /** Sends what the watcher has missed; call once the sink can take frames. */
+  /** Sends what the watcher has missed; called once the sink accepts frames. */
   start(): void {
     this.#hear({ kind: "begin" });
   }
 
   /**
-   * Goes back (or ahead) to the position a client names on an open connection; resolves once it has
-   * what there is from there on.
+   * Moves to the position that a client names on an open connection; resolves once the client has
+   * been sent everything from there on.
    */
   resume(position: Position): Promise<void> {
     return new Promise((done) => this.#hear({ kind: "resume", position, done }));
   }
 
-  /** The client has read what was written. */
+  /** The client has read everything written so far. */
   drained(): void {
     this.#congested = false;
     this.#stallTimer?.cancel();
@@ -153,7 +154,7 @@ export class Session {
     this.#hear({ kind: "pump" });
   }
 
-  /** For heartbeats: closes a watcher that may see nothing more. */
+  /** Called by heartbeats: closes a watcher that may see nothing more. */
   async check(): Promise<void> {
     try {
       if (!this.#closed && await this.#source.allowed?.() === false) this.close("denied");
@@ -165,11 +166,11 @@ export class Session {
   close(reason: Exclude<CloseReason, "finished">): void {
     if (this.#closed) return;
     this.end();
-    // What is gathered and not sent is read again by who comes back.
+    // Frames gathered but not sent are read again when the client reconnects.
     this.#sink.close(reason, []);
   }
 
-  /** The transport is gone: stop without touching it. Idempotent. */
+  /** The transport is gone: stops without touching it. Idempotent. */
   end(): void {
     this.#closed = true;
     this.#forget();
@@ -192,7 +193,7 @@ export class Session {
     for (const one of this.#heard.splice(0)) if (one.kind === "resume" && one !== kept) one.done();
   }
 
-  /** Goes on within the caller's turn as far as nothing has to be read. */
+  /** Handles notices synchronously for as long as nothing has to be read. */
   #takeAll(): void {
     this.#isTaking = true;
     try {
@@ -235,7 +236,7 @@ export class Session {
         if (sequence <= this.#position.sequence) return;
         if (sequence > this.#position.sequence + 1) return this.#pump();
         this.#gatherCommitted(heard.event, "bus");
-        // A reply's first words may be there before the message they answer is published.
+        // A reply's first words may be live before the message they answer is published.
         this.#gatherLive();
         return this.#flush();
       }
@@ -254,7 +255,7 @@ export class Session {
     const backlog = this.#backlog.splice(0);
     if (backlog.length === 0) return this.#pump();
     for (const event of backlog) this.#gatherCommitted(event, "bus");
-    // Nothing in flight: what came of it may have been committed before this session listened.
+    // No reply in flight: its result may have been committed before this session subscribed.
     if (!this.#source.live()) return this.#pump();
     this.#gatherLive();
     return this.#flush();
@@ -273,16 +274,16 @@ export class Session {
     return this.#closed || this.#congested || this.#finished;
   }
 
-  /** Brings the watcher from its position to the present, a page at a time. */
+  /** Brings the watcher from its position to the present, page by page. */
   async #pump(): Promise<void> {
     if (this.#begins !== "here") await this.#gatherBeginning();
-    // Read before the events: what is committed in between is then no gap.
+    // Read before the events, so that events committed in between do not count as a gap.
     let newest = await this.#source.newest();
     while (!this.#isOver) {
       const events = await this.#source.after(this.#position.sequence, LIMITS.replayPageRows);
       const oldest = events[0] ? this.#source.sequenceOf(events[0]) : newest + 1;
       if (oldest > this.#position.sequence + 1) {
-        // What came between is past its retention: the client has to load the history anew.
+        // The missing events are past their retention: the client must reload the history.
         if (await this.#gatherSnapshot()) {
           newest = await this.#source.newest();
           continue;
@@ -298,14 +299,14 @@ export class Session {
       }
       if (this.#position.sequence >= newest) break;
       await this.#flush();
-      // A file answers at once: a reader that keeps up would have everybody else wait.
+      // SQLite answers synchronously: a client that keeps up would block everybody else.
       if (events.length === LIMITS.replayPageRows) await nextTurn();
     }
     if (!this.#isOver) {
       this.#gatherLive();
       this.#finished ||= this.#endsAtPresent;
     }
-    // What passed while the log was read may be older than what was found there.
+    // Passing notices heard during the read may be older than the events it found.
     this.#heard = this.#heard.filter(({ kind }) => kind !== "passing");
     if (!this.#congested) await this.#flush();
   }
@@ -317,7 +318,7 @@ export class Session {
     this.#gather(makeFrame("stream_reset", this.#position, {}));
   }
 
-  /** False when the source has none. */
+  /** False when the source has no snapshot. */
   async #gatherSnapshot(): Promise<boolean> {
     const snapshot = await this.#source.snapshot?.();
     if (!snapshot) return false;
@@ -342,8 +343,8 @@ export class Session {
   }
 
   /**
-   * Before a committed reply: whatever of its text the watcher has not had as deltas, so that the
-   * deltas of every reply join to its text, live or replayed. Returns the turn the event ends.
+   * Before a committed reply, sends the rest of its text that the watcher has not had as deltas, so
+   * that the deltas add up to the text, live or replayed. Returns the turn that the event ends.
    */
   #finishReply(data: CommittedData): number | null {
     if (data.type === "reply_failed") return data.turn_id;

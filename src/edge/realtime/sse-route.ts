@@ -1,5 +1,6 @@
-// The one shape of a route that an account watches something by: SSE, by key or by ticket, resumed
-// by `?after=` or `Last-Event-ID`. Called by the routes of accounts, of the audit log and of calls.
+// The common shape of routes through which an account watches something: SSE, by key or by ticket,
+// resumed by `?after=` or `Last-Event-ID`. Called by the routes of accounts, of the audit log and
+// of calls.
 import { Type } from "@sinclair/typebox";
 import { AFTER, EVENT_STREAM, LAST_EVENT_ID, TICKET } from "#http/answers.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";

@@ -16,34 +16,34 @@ export interface StreamRequest {
   source: StreamSource;
   /** Null: from now on. */
   position: Position | null;
-  /** End the stream with this turn. */
+  /** Ends the stream with this turn. */
   untilTurn?: number;
-  /** All there will be of it is in the log: ends once the watcher has that. */
+  /** Nothing will be added to the log: the stream ends once the watcher has all of it. */
   endsAtPresent?: boolean;
-  /** The turn was tried again and answered: its earlier failures are not sent. */
+  /** The turn was retried and answered: its earlier failures are not sent. */
   skipsFailures?: boolean;
-  /** Events right after `position` that the caller has at hand, so that the log is not read. */
+  /** Events right after `position` that the caller already has, so that the log is not read. */
   backlog?: CommittedEvent[];
-  /** Most sessions of the topic at a time. */
+  /** The most sessions of the topic at a time. */
   sessionsMax: number;
 }
 
 export interface Streams {
   /** An SSE reply. Throws Fault 429 when too many watch the topic. */
   openSse(request: StreamRequest): Promise<Reply>;
-  /** Before the upgrade; the result is called with the socket. Throws Fault 429 like `openSse`. */
+  /** Checks before the upgrade; the result is called with the socket. Throws 429 like `openSse`. */
   openSocket(request: StreamRequest): Promise<(socket: Socket) => SocketSession>;
   assertRoom(request: Pick<StreamRequest, "source" | "sessionsMax">): void;
-  /** Closes what its watcher may not see any more; heartbeats do the same a little later. */
+  /** Closes sessions that may see nothing more; heartbeats would do it a little later. */
   check(): void;
-  /** Tells every client to come back. */
+  /** Asks every client to reconnect. */
   closeAll(): void;
   /** Open sessions by transport, for metrics. */
   counts(): { sse: number; websocket: number };
 }
 
 export interface SocketSession {
-  /** Resolves once the client has what there is from there on. */
+  /** Resolves once the client has been sent everything from there on. */
   resume(position: Position): Promise<void>;
   /** Sends one frame outside the log: answers and errors of the socket's own commands. */
   answer(type: string, members: object): void;
@@ -55,7 +55,7 @@ export interface Echo {
   request_id?: string;
 }
 
-/** What the answer to a command has of it, refused or not: so its sender knows which it is of. */
+/** A command's `request_id`, repeated in its answer or refusal so that the sender can match it. */
 export const echoOf = ({ request_id: id }: Record<string, unknown>): Echo =>
   typeof id === "string" && id.length <= LIMITS.requestIdCharsMax ? { request_id: id } : {};
 
@@ -69,7 +69,7 @@ const SOCKET_CLOSE_CODES: Record<CloseReason, number> = {
 
 const SSE_RETRY_MS = 1000;
 
-/** The header wins: an EventSource that comes back asks its first address, with its old `after`. */
+/** The header wins: a reconnecting EventSource repeats its first URL, with the old `after`. */
 export function readPosition(
   after: string | undefined,
   lastEventId: string | undefined,
@@ -81,7 +81,7 @@ export function readPosition(
   return position;
 }
 
-/** A request whose beginning is known. */
+/** A request whose start position is known. */
 type Begun = StreamRequest & { start: Start };
 
 type BeginSession = (
@@ -105,8 +105,8 @@ function startSse(begin: BeginSession, request: Begun, stream: ByteStream): void
   stream.onDrain(() => session.drained());
   stream.onClose(end);
   const at = formatPosition(session.position);
-  // An id without data is no event, but where a client that reconnects goes on from, also before
-  // anything has happened.
+  // An id without data is not an event, but sets the position a client reconnects from, even before
+  // any event has come.
   stream.write(`retry: ${SSE_RETRY_MS}\n: at ${at}\nid: ${at}\n\n`);
   session.start();
 }
@@ -140,7 +140,7 @@ function startSocket(
 
 interface StreamsOptions {
   bus: EventBus;
-  /** Watchers at other nodes, once so many make a difference; null: there are none. */
+  /** Counts watchers on other nodes once their number matters; null: there are no other nodes. */
   countElsewhere: ((topic: Topic, most: number) => Promise<number>) | null;
   system: System;
   log: Logger;
@@ -159,7 +159,7 @@ export function createStreams(
       throw new Fault(429, "Too many streams are open.", { retryAfterS: 5 });
     }
   };
-  /** Nothing is read for a request that brings its first events along. */
+  /** Reads nothing for a request that brings its first events along. */
   const begin = async (request: StreamRequest): Promise<Begun> => {
     const { source, position, sessionsMax, backlog = [] } = request;
     assertRoom(request);
@@ -172,7 +172,7 @@ export function createStreams(
     };
   };
   const beginSession: BeginSession = (request, sink, transport, beat) => {
-    // Others may have taken the last places while this one's beginning was looked up.
+    // Others may have taken the last places while the start position was looked up.
     const isTooMany = !hasRoom(request);
     const session = new Session({ ...request, sink, bus, system, log });
     open.set(session, transport);
