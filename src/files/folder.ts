@@ -1,5 +1,5 @@
-// Files in a folder: the data folder of one server, or a mount that all nodes share. A file comes
-// to its name by a rename, after its bytes are on disk. Opened by app/files.ts.
+// Files in a folder: the data folder of one server, or a mount that all nodes share. A file gets
+// its name by a rename, after its bytes are on disk. Opened by app/files.ts.
 import { constants, createReadStream } from "node:fs";
 import {
   copyFile, link, open, readdir, rename, rm, stat, type FileHandle,
@@ -20,7 +20,7 @@ interface FolderFilesOptions {
   log: Logger;
 }
 
-/** Read as one of the files by nobody; also in a folder that is a disk of its own. */
+/** Never read as one of the files; each folder has one too, in case it is a disk of its own. */
 const INCOMING = ".incoming";
 const READ_BYTES = 256 * 1024;
 
@@ -37,7 +37,7 @@ async function openIfThere(path: string): Promise<FileHandle | null> {
 
 type Duplicate = (from: string, to: string) => Promise<void>;
 
-/** A second name is enough where the file system has them, and both are in one. */
+/** A hard link is enough where the file system supports them, and both paths are on it. */
 async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
@@ -56,11 +56,11 @@ async function flush(path: string): Promise<void> {
   }
 }
 
-/** Windows has no such thing; its renames are on disk in order. */
+/** Windows cannot flush a folder; its renames reach the disk in order. */
 const flushFolder = (path: string): Promise<void> =>
   process.platform === "win32" ? Promise.resolve() : flush(path);
 
-/** What a process left that died in the middle of a put; not another node's that is under way. */
+/** Removes files left by a put whose process died; younger files may be another node's put. */
 async function sweepIncoming(
   folder: string, { system, log }: Pick<FolderFilesOptions, "system" | "log">,
 ): Promise<void> {
@@ -74,7 +74,7 @@ async function sweepIncoming(
   }
 }
 
-/** `incoming` is in the same file system as the target, else this throws EXDEV. */
+/** Throws EXDEV unless `incoming` is on the same file system as the target. */
 async function settle(
   duplicate: Duplicate, localPath: string, incoming: string, target: string,
 ): Promise<void> {
@@ -85,7 +85,7 @@ async function settle(
     await rename(incoming, target);
     await flushFolder(dirname(target));
   } finally {
-    // A rename onto another name of the same file does nothing.
+    // Needed because renaming one hard link over another of the same file does nothing.
     await rm(incoming, { force: true });
   }
 }
@@ -99,7 +99,7 @@ async function read(path: string, range: ByteRange = { first: 0, last: Infinity 
     await file.close();
     return { bytes: size, body: Readable.from([]) };
   }
-  // The stream closes the file. A file that grows meanwhile is read as long as it was.
+  // The stream closes the file. A file that grows meanwhile is read up to its size at the open.
   const body = createReadStream(path, { fd: file, start, end, highWaterMark: READ_BYTES });
   return { bytes: size, body } satisfies FileContent;
 }
@@ -120,7 +120,7 @@ export function createFolderFiles(options: FolderFilesOptions): Files {
       try {
         await through("", link);
       } catch {
-        // No disk but the file's own, which may be neither of the two, has to have room for it.
+        // Only the file's final disk must have room for it, and that may be neither of the two.
         await through(dirname(name), linkOrCopy);
       }
     },

@@ -1,24 +1,24 @@
-// Removals that happen in the end, whatever is down or dies: what is to go stands in the database,
-// and is tried again by the clock and at the next start. Made by app/features.ts; used for what its
-// owner, or its time, has said is to be gone.
+// Removals that happen eventually, whatever fails or dies: the files are listed in the database and
+// retried by the clock and at the next start. Made by app/features.ts; used for files whose owner,
+// or retention, says they must go.
 import type { Logger } from "#core/logger.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { Files } from "./files.ts";
 
 export interface Removals {
-  /** Never rejects. */
+  /** Removes the files, or notes them for later. Never rejects. */
   remove(...names: string[]): Promise<void>;
   /**
-   * The same for what may be on its way there, from this process or another: it is removed once
-   * more when nothing can be any longer.
+   * The same for files that this process or another may still be writing: they are removed once
+   * more when that is no longer possible.
    */
   removeTwice(...names: string[]): Promise<void>;
   /**
-   * Before a file is put: it is removed in the end, unless what names it is stored, in a
-   * transaction that takes this back. Rejects where that cannot be noted.
+   * Called before a file is put: it is removed eventually, unless the transaction that stores a
+   * reference to it cancels that. Rejects when it cannot be noted.
    */
   expect(name: string): Promise<void>;
-  /** Removes what is due, up to the first that fails. Never rejects. */
+  /** Removes what is due, stopping at the first failure. Never rejects. */
   retry(): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ interface RemovalsOptions {
   log: Logger;
 }
 
-/** No file takes so long to come to what names it. */
+/** Longer than any file takes to be referred to. */
 const EXPECTED_MICROS = 60 * 60 * 1_000_000;
 const ROWS_MAX = 500;
 

@@ -1,5 +1,5 @@
-// Files in a bucket of anything that speaks S3: one PUT, GET or DELETE each, signed by aws4fetch. A
-// PUT names the SHA-256 of what it brings, so that a bucket takes all of a file or nothing. Loaded
+// Files in a bucket of any S3-compatible server: one PUT, GET or DELETE each, signed by aws4fetch.
+// A PUT states the SHA-256 of its body, so that a bucket stores the whole file or nothing. Loaded
 // by app/files.ts where PARLEY_FILES_URL names a bucket.
 import { AwsV4Signer } from "aws4fetch";
 import { createHash } from "node:crypto";
@@ -15,9 +15,9 @@ import { Agent, request } from "#outbound/undici.ts";
 import { assertFileName, within, type ByteRange, type FileContent, type Files } from "./files.ts";
 
 interface S3FilesOptions {
-  /** Such as `https://s3.example.com`. */
+  /** For example `https://s3.example.com`. */
   endpoint: string;
-  /** The bucket and, where there is one, a folder in it. */
+  /** The bucket and, if there is one, a folder in it. */
   path: string;
   accessKey: string;
   secretKey: string;
@@ -28,14 +28,14 @@ interface S3FilesOptions {
 
 const CONNECTIONS_MAX = 32;
 const CONNECT_MS = 5000;
-/** Until a server that has a request begins to answer, and between the pieces of an answer. */
+/** Longest wait for the first byte of a response, and between its pieces. */
 const ANSWER_MS = 30_000;
-/** A body that goes slower than this is given up. */
+/** A slower upload is aborted. */
 const UPLOAD_BYTES_PER_S_MIN = 50_000;
 const ATTEMPTS_MAX = 2;
 const ERROR_BODY_BYTES_MAX = 4096;
 const RETRY_AFTER_S = 30;
-/** The SHA-256 of nothing. */
+/** The SHA-256 of an empty body. */
 const NO_BODY = createHash("sha256").digest("hex");
 
 type Method = "PUT" | "GET" | "HEAD" | "DELETE";
@@ -49,7 +49,7 @@ interface Asked {
 
 type Answer = Awaited<ReturnType<typeof request>>;
 
-/** The bucket has answered, but not with what was asked for. */
+/** The bucket answered, but not with success. */
 class Refusal extends Error {
   readonly status: number;
   readonly code: string;
@@ -80,7 +80,7 @@ async function digestOf(path: string): Promise<{ bytes: number; sha256: string }
   return { bytes, sha256: hash.digest("hex") };
 }
 
-/** Asks once; throws a Refusal for every answer but success. */
+/** Sends one request; throws a Refusal for every response but success. */
 function createAsk({ endpoint, path, region, system, ...keys }: S3FilesOptions, agent: Agent) {
   const cache = new Map<string, ArrayBuffer>();
   return async ({ method, name, range, upload }: Asked): Promise<Answer> => {
@@ -109,7 +109,7 @@ function createAsk({ endpoint, path, region, system, ...keys }: S3FilesOptions, 
   };
 }
 
-/** Asks until there is an answer that stays; throws a Refusal, or Fault 503. */
+/** Retries errors that may pass; throws a Refusal, or Fault 503. */
 function createPatientAsk(options: S3FilesOptions, agent: Agent) {
   const { log } = options;
   const ask = createAsk(options, agent);
@@ -121,7 +121,7 @@ function createPatientAsk(options: S3FilesOptions, agent: Agent) {
         return await ask(asked);
       } catch (error) {
         if (isExpected(error, expected)) return error as Refusal;
-        // At once: a connection that was kept may have been dropped by the other end.
+        // Retried at once: a kept-alive connection may have been dropped by the other end.
         if (attempt < ATTEMPTS_MAX && mayPass(error)) continue;
         log.error({ err: error, file: asked.name, method: asked.method }, "the bucket failed");
         throw new Fault(503, "Files cannot be reached at the moment.", {
@@ -155,14 +155,14 @@ export function createS3Files(options: S3FilesOptions): Files {
   };
   const read = async (name: string, range?: ByteRange): Promise<FileContent | null> => {
     if (range && range.first < 0) {
-      // Not every server counts from the end.
+      // Not every server supports ranges that count from the end.
       const bytes = await lengthOf(name);
       return bytes === null ? null : read(name, within(range, bytes));
     }
     const answer = await ask({ method: "GET", name, range }, 404, 416);
     if (!(answer instanceof Refusal)) return contentOf(answer);
     if (answer.status === 404) return null;
-    // Not every server says with its 416 how long the file is.
+    // Not every server states the file's length in its 416.
     const bytes = await lengthOf(name);
     return bytes === null ? null : { bytes, body: Readable.from([]) };
   };

@@ -1,6 +1,6 @@
-// Routes of protocols people already use: OpenAI's chat completions and models, and the stream an
-// AI SDK chat comes back to. Pages may call OpenAI's as they call public routes, so these ask for
-// the key themselves.
+// Routes of other protocols: OpenAI's chat completions and models, and the stream that an AI SDK
+// chat reconnects to. Pages may call OpenAI's routes like public ones, so these check the key
+// themselves.
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Access } from "#features/conversations/access.ts";
@@ -33,7 +33,7 @@ interface ProtocolOptions {
   access: Access;
   streams: TurnStreams;
   uiMessages: MessageProtocol;
-  /** Throws Fault 429 when too many watch. */
+  /** Throws Fault 429 when there are too many watchers. */
   assertRoom: Streams["assertRoom"];
   /** The bearer key's owner; throws Fault 401. */
   identify(http: HttpRequest): Promise<Caller>;
@@ -195,8 +195,7 @@ function rejoinRoute(options: ProtocolOptions): Route {
   return publicRoute({
     method: "GET",
     path: "/conversations/{uuid}/messages/stream",
-    // Where the SDK's own transport looks, behind the address it sends to: its chat has an id of
-    // its own.
+    // Where the SDK's own transport looks: below the URL it sends to, with its own chat id.
     aliases: ["/conversations/{uuid}/messages/{chat}/stream"],
     tag: "Conversations",
     summary: "Rejoin a reply",

@@ -1,5 +1,5 @@
-// One turn as a stream in somebody else's protocol: watches the turn like any watcher does
-// (realtime/session.ts) and hands what happens to an encoder. Used by the protocols beside it.
+// One turn as a stream in another protocol: watches the turn like any watcher (realtime/session.ts)
+// and passes its steps to an encoder. Used by the protocols beside it.
 import type { Watched } from "#features/conversations/message-protocol.ts";
 import type { TurnResult } from "#features/conversations/records.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -19,7 +19,7 @@ export type TurnStep =
   | { kind: "completed"; functionCalls: FunctionCall[]; truncated: boolean }
   | { kind: "failed"; reason: ReplyFailure; error: string };
 
-/** Both return text of the event stream. */
+/** Both methods return text of the event stream. */
 export interface Encoder {
   begin(): string;
   take(step: TurnStep): string;
@@ -27,14 +27,14 @@ export interface Encoder {
 
 export interface TurnStreams {
   watch(source: StreamSource, turn: Watched, encoder: Encoder, headers?: HeaderMap): Reply;
-  /** The turn is over: all of it at once. */
+  /** Sends a turn that is over, all at once. */
   repeat(result: TurnResult, encoder: Encoder, headers?: HeaderMap): Reply;
 }
 
 type Members = Record<string, unknown>;
 
 /**
- * Null for frames that say nothing new about the turn. No other turn's are among them: a
+ * Null for frames that say nothing new about the turn. There are none of other turns: a
  * conversation has one at a time, and the session ends with this one.
  */
 function stepOf({ type, json }: Frame): TurnStep | null {
@@ -119,7 +119,7 @@ export function createTurnStreams({ bus, system, log }: TurnStreamsOptions): Tur
     });
     const heartbeat = system.every(LIMITS.heartbeatMs, () => void stream.write(": beat\n\n"));
     stream.onDrain(() => session.drained());
-    // The turn goes on without its watcher: it is paid for.
+    // The turn continues without its watcher: it is paid for.
     stream.onClose(() => {
       heartbeat.cancel();
       session.end();

@@ -1,5 +1,5 @@
-// The AI SDK's UI message stream: what `useChat` sends to the message route, and the reply as it
-// reads it: the MessageProtocol of conversations/message-protocol.ts.
+// The AI SDK's UI message stream: what `useChat` sends to the message route, and the reply in its
+// format. Implements MessageProtocol of conversations/message-protocol.ts.
 import { Type } from "@sinclair/typebox";
 import { hash } from "node:crypto";
 import type { MessageProtocol, ProtocolMessage } from "#features/conversations/message-protocol.ts";
@@ -10,7 +10,7 @@ import type { HttpRequest } from "#http/exchange.ts";
 import { compileValidation, parseQuery } from "#http/validation.ts";
 import type { Encoder, TurnStreams } from "#gateways/turn-stream.ts";
 
-/** The protocol's version, in requests that ask for it and in every reply. */
+/** Carries the protocol's version, in requests that ask for it and in every reply. */
 const HEADER = "x-vercel-ai-ui-message-stream";
 
 const readChat = compileValidation(Type.Object({
@@ -22,8 +22,8 @@ const readChat = compileValidation(Type.Object({
 }));
 
 /**
- * The header, the query or the body asks for it. Nothing else has that body: so the SDK's own
- * transport works with nothing but the address.
+ * Asked for by the header, the query or the body. No other client sends such a body, so the SDK's
+ * own transport needs only the URL.
  */
 function isAsked(http: HttpRequest, body: object): boolean {
   if (http.headers[HEADER] === "v1" || parseQuery(http.query).protocol === "ai-sdk") return true;
@@ -31,9 +31,9 @@ function isAsked(http: HttpRequest, body: object): boolean {
 }
 
 /**
- * The message's id and words are its key, because an edited one keeps its id: sent again after a
- * failure it is tried again, after a reply it gives that reply. `regenerate` wants another one:
- * that is one more turn with the same words, because a conversation's log takes nothing back.
+ * The key is made of the message's id and text, because an edited message keeps its id: after a
+ * failure a repeated send retries, after a reply it returns that reply. `regenerate` asks for
+ * another reply: one more turn with the same text, since a conversation's log takes nothing back.
  */
 function readMessage(body: object): ProtocolMessage {
   if ("message" in body) {
@@ -59,8 +59,8 @@ const encode = (...chunks: object[]): string =>
   chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("");
 
 /**
- * Steps are the model's: text that follows results of functions is in a step of its own. Without a
- * turn there is no message to name, and clients show none.
+ * Steps are the model's: text after function results starts a new step. Without a turn there is no
+ * message id, and clients show no message.
  */
 export function createUiEncoder(turnId: number | null): Encoder {
   let textNumber = 0;
@@ -82,7 +82,7 @@ export function createUiEncoder(turnId: number | null): Encoder {
   };
   const end = (...chunks: object[]): string =>
     `${encode(...closeText(), ...chunks)}data: [DONE]\n\n`;
-  /** The server has run it: the client has nothing to answer, and knows no types of its tools. */
+  /** The server ran the function: the client must not answer it, and has no types for it. */
   const ranHere = (callId: string): object =>
     ({ toolCallId: `${turnId}_${callId}`, providerExecuted: true, dynamic: true });
 
@@ -107,7 +107,7 @@ export function createUiEncoder(turnId: number | null): Encoder {
             type: "tool-output-available", output: step.result, ...ranHere(step.callId),
           });
         case "completed": {
-          // One who read too slowly was brought up from the log, which has no function at work.
+          // A slow reader was caught up from the log, which has no frames of functions in progress.
           const late = step.functionCalls.slice(callsTold).flatMap((call, at) => [
             {
               type: "tool-input-available", toolName: call.name, input: call.arguments,
@@ -141,12 +141,12 @@ export function createUiMessages(streams: TurnStreams): MessageProtocol {
     reply: (source, sent) => {
       switch (sent.kind) {
         case "answering":
-          // One who joins it reads its beginning from the log.
+          // A client that joins a turn in progress reads its beginning from the log.
           return rejoin(source, sent.replayed ? { ...sent, events: [] } : sent);
         case "repeated":
           return streams.repeat(sent.result, createUiEncoder(sent.turnId), HEADERS);
         case "stored": {
-          // A person has it, whose answer comes when it comes.
+          // A person holds the conversation and will answer at some later time.
           return streams.repeat(
             {
               kind: "completed", text: "", functionCalls: [], stopped: false, truncated: false,

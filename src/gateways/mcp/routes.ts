@@ -1,5 +1,5 @@
 // The MCP endpoint over HTTP: POST /mcp and /api/mcp with an API key, each answered with one JSON
-// value. There are no streams and no sessions, so GET and DELETE are refused, as the spec wants.
+// value. There are no streams and no sessions, so GET and DELETE are refused, as the spec demands.
 import { Fault, restarting } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { API_ROOT, identify, type ApiOptions } from "#http/api.ts";
@@ -12,7 +12,7 @@ import { createTools, type ToolOptions } from "./tools.ts";
 interface McpOptions extends ToolOptions {
   api: ApiOptions;
   version: string;
-  /** The server's own address as its operator gave it; null: unknown. */
+  /** The server's own URL, as configured by its operator; null: unknown. */
   publicUrl: string | null;
 }
 
@@ -20,8 +20,8 @@ const PATHS = ["/mcp", `${API_ROOT}/mcp`];
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
- * Pages that may ask: those of the server's own address and of this machine. The Host header says
- * nothing here: a rebound name is in it as well as in the Origin.
+ * Allows pages of the server's own URL and of this machine. The Host header is no evidence here: a
+ * rebound name appears in it as well as in the Origin.
  */
 function isOwnOrigin(origin: string, publicUrl: string | null): boolean {
   if (!URL.canParse(origin)) return false;
@@ -30,7 +30,7 @@ function isOwnOrigin(origin: string, publicUrl: string | null): boolean {
     || (publicUrl !== null && url.origin === new URL(publicUrl).origin);
 }
 
-/** As every route of the API: the key's owner, within the key's rate. */
+/** As for every API route: the key's owner, within the key's rate limit. */
 async function authorized(api: ApiOptions, http: HttpRequest): Promise<Caller> {
   if (api.draining()) throw restarting();
   const caller = await identify(api, http, false);

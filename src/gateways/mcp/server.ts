@@ -1,17 +1,16 @@
-// MCP's JSON-RPC, without memory between two requests: the stateless revision 2026-07-28, and what
-// clients of the revisions before it need (an `initialize` answered without a session, batches for
-// those of 2025-03-26); all others send one message per POST.
-// Only the messages are here; HTTP is in routes.ts, what they do in tools.ts.
+// MCP's JSON-RPC, stateless between requests: the stateless revision 2026-07-28, and what clients
+// of earlier revisions need (an `initialize` answered without a session, batches for those of
+// 2025-03-26); all others send one message per POST. Only the messages are here; HTTP is in
+// routes.ts, what they do in tools.ts.
 //
-// Why by hand: the official package (@modelcontextprotocol/server 2.4.0) serves both eras
-// without sessions, too, but it brings zod and 17 MB, and its import took 210 to 450 ms and 15
-// MB where this file takes 15 to 30 ms and 3 MB, on the same loaded machine, in every start. It
-// speaks fetch's Request and Response where the edge speaks HttpRequest; it takes batches of 100
-// without a setting, where each message counts against the key's rate and 20 are the most (MC12,
-// MC72); its errors are its own words, and arguments are checked by its schemas where the API's
-// routes check them here. What would go are these 300 lines; what would come is an adaptor on
-// each of those sides. Its client, which is a dev dependency, tests this file in both eras
-// (MC1).
+// Why by hand: the official package (@modelcontextprotocol/server 2.4.0) also serves both eras
+// without sessions, but it brings zod and 17 MB, and importing it took 210 to 450 ms and 15 MB
+// where this file takes 15 to 30 ms and 3 MB, on the same loaded machine, at every start. It uses
+// fetch's Request and Response where the edge uses HttpRequest; it accepts batches of 100 without a
+// setting, where here each message counts against the key's rate limit and 20 are the most (MC12,
+// MC72); its errors have its own texts, and it checks arguments against its schemas where the API's
+// routes check them here. It would replace these 300 lines, and need an adaptor on each of those
+// sides. Its client, a dev dependency, tests this file in both eras (MC1).
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isRecord } from "#core/values.ts";
@@ -20,9 +19,9 @@ import { parseJson } from "#http/validation.ts";
 import type { Tool, ToolCaller } from "./tools-of-routes.ts";
 
 export const MODERN_VERSION = "2026-07-28";
-/** Newest first: what `initialize` agrees on when it asks for something else. */
+/** Newest first: `initialize` agrees on the first when asked for an unknown one. */
 export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26"] as const;
-/** The only revision that has batches; its clients name no version in a header. */
+/** The only revision with batches; its clients send no version header. */
 const BATCH_VERSION = LEGACY_VERSIONS[2];
 const SUPPORTED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
 
@@ -38,7 +37,7 @@ const INTERNAL_ERROR = -32603;
 const HEADER_MISMATCH = -32020;
 const UNSUPPORTED_VERSION = -32022;
 
-/** Tools change with the program and the key's scopes only. */
+/** Tools change only with the program and the key's scopes. */
 const CACHED = { ttlMs: 300_000, cacheScope: "private" };
 const CAPABILITIES = { tools: {} };
 const INSTRUCTIONS = "Assistants that talk with people in text and on calls. Begin with "
@@ -55,7 +54,7 @@ interface Message {
   params: Wire;
 }
 
-/** A refusal of the protocol, as opposed to one of a tool. */
+/** An error of the protocol, as opposed to one of a tool. */
 class RpcError extends Error {
   readonly code: number;
   readonly status: number;
@@ -70,7 +69,7 @@ class RpcError extends Error {
   }
 }
 
-/** Null: the message was taken and has no answer. */
+/** Null: the message was accepted and has no answer. */
 interface RpcReply {
   status: number;
   json: object | null;
@@ -79,7 +78,7 @@ interface RpcReply {
 interface McpServerOptions {
   tools: readonly Tool[];
   version: string;
-  /** What was thrown as a refusal; logs what nobody expected. */
+  /** Turns anything thrown into a refusal; logs unexpected errors. */
   toFault(error: unknown, http: HttpRequest): Fault;
 }
 
@@ -124,7 +123,7 @@ function asMessage(value: unknown): Wire {
   throw new RpcError(INVALID_REQUEST, "A message must be a JSON object.");
 }
 
-/** The id, when it is one; the error answers to it. */
+/** The id if it is valid, so that the error can answer to it. */
 const idOf = ({ id }: Wire): string | number | undefined =>
   typeof id === "string" || Number.isSafeInteger(id) ? id as string | number : undefined;
 
@@ -148,13 +147,13 @@ const unsupported = (requested: string): RpcError =>
 const isLegacy = (version: string): boolean =>
   (LEGACY_VERSIONS as readonly string[]).includes(version);
 
-/** The request itself says it: nothing is remembered of an earlier one. */
+/** Decided by the request alone: nothing is remembered from earlier ones. */
 function eraOf(message: Message, headers: HttpRequest["headers"]): Era {
   const header = headers["mcp-protocol-version"];
   const meta = isRecord(message.params._meta) ? message.params._meta : {};
   const version = meta[VERSION_KEY];
   if (version === undefined) {
-    // Clients older than the header are those of 2025-03-26.
+    // Clients that predate the header are those of 2025-03-26.
     if (header === undefined || isLegacy(header)) return "legacy";
     if (header !== MODERN_VERSION) throw unsupported(header);
   }
@@ -174,14 +173,14 @@ function eraOf(message: Message, headers: HttpRequest["headers"]): Era {
   return "modern";
 }
 
-/** Who routes by a header must not read something else than who reads the body. */
+/** A proxy that routes by a header must not see something else than a reader of the body. */
 function assertHeader(name: string, header: string | undefined, inBody: unknown): void {
   if (header !== undefined && header === inBody) return;
   const problem = header === undefined ? "is missing" : "does not match the body";
   throw new RpcError(HEADER_MISMATCH, `Header mismatch: ${name} ${problem}`);
 }
 
-/** Names outside ASCII travel as Base64 in this envelope. */
+/** Non-ASCII names are sent as Base64 in this envelope. */
 function decoded(header: string | undefined): string | undefined {
   const encoded = /^=\?base64\?(.*)\?=$/.exec(header ?? "")?.[1];
   return encoded === undefined ? header : Buffer.from(encoded, "base64").toString("utf8");
@@ -202,7 +201,7 @@ const discovered = (): Wire => ({
   ...CACHED,
 });
 
-/** What older clients begin with; nothing is kept of it. */
+/** Answers the first request of older clients; nothing is remembered. */
 const initialized = ({ protocolVersion: asked }: Wire, serverInfo: object): Wire => ({
   protocolVersion: typeof asked === "string" && isLegacy(asked) ? asked : LEGACY_VERSIONS[0],
   capabilities: CAPABILITIES,
@@ -226,7 +225,7 @@ export function createMcpServer({ tools, version, toFault }: McpServerOptions) {
     }
     try {
       const answer = await tool.run(from, args);
-      // As text too, for clients that know no structured content.
+      // Repeated as text, for clients that do not know structured content.
       return {
         content: [{ type: "text", text: JSON.stringify(answer) }],
         structuredContent: answer,
@@ -240,7 +239,7 @@ export function createMcpServer({ tools, version, toFault }: McpServerOptions) {
   };
 
   const list = ({ cursor }: Wire, from: ToolCaller): Wire => {
-    // There is one page, so that no cursor was ever given out.
+    // There is one page, so no cursor was ever given out.
     if (cursor !== undefined) throw new RpcError(INVALID_PARAMS, "The cursor is invalid.", 200);
     return { tools: tools.filter((tool) => maySee(tool, from)).map(shown) };
   };
@@ -254,7 +253,7 @@ export function createMcpServer({ tools, version, toFault }: McpServerOptions) {
     if (method === "server/discover" && isModern) return discovered();
     if (method === "initialize" && !isModern) return initialized(params, serverInfo);
     if (method === "ping" && !isModern) return {};
-    // To older clients a 404 says that their session has ended.
+    // To older clients a 404 means that their session has ended.
     throw new RpcError(METHOD_NOT_FOUND, "Method not found", isModern ? 404 : 200);
   };
 
@@ -282,7 +281,7 @@ export function createMcpServer({ tools, version, toFault }: McpServerOptions) {
   return { handle: createHandle(one) };
 }
 
-/** `takeRate` lets the key make one more request, or throws. */
+/** `takeRate` counts one more request of the key, or throws. */
 function createHandle(
   one: (given: unknown, from: ToolCaller, isBatched: boolean) => Promise<RpcReply>,
 ) {
@@ -294,10 +293,10 @@ function createHandle(
       return refusalOf(error);
     }
     if (!Array.isArray(given)) return one(given, from, false);
-    // The first was counted with the request; none runs where not all may.
+    // The first was counted with the request; none runs unless all may.
     for (let count = 1; count < given.length; count += 1) await takeRate();
     const answers: object[] = [];
-    // One after the other, in the order they were written.
+    // One after another, in the order they were sent.
     for (const message of given) {
       const { json } = await one(message, from, true);
       if (json) answers.push(json);

@@ -1,5 +1,5 @@
-// What tools are made of: the API's own Route records as sources, so that validation, errors,
-// prices and rate limits are those of the API; pages, and the bound on what one answer may hold.
+// The building blocks of tools: the API's own Route records as sources, so that validation, errors,
+// prices and rate limits are the API's; pages, and the limit on the size of an answer.
 import { Type, type Static, type TObject, type TProperties, type TSchema } from "@sinclair/typebox";
 import { strict as assert } from "node:assert";
 import { Fault } from "#core/faults.ts";
@@ -9,7 +9,7 @@ import { pageQuery } from "#http/pagination.ts";
 import type { Caller, Route } from "#http/route.ts";
 import { compileValidation } from "#http/validation.ts";
 
-/** On whose behalf a tool runs. */
+/** The caller that a tool runs for. */
 export interface ToolCaller {
   caller: Caller;
   http: HttpRequest;
@@ -27,13 +27,13 @@ export interface Tool {
   /** JSON Schemas. */
   input: object;
   output: object;
-  /** `given` is unchecked. Throws a Fault to refuse. */
+  /** `given` is not validated yet. Throws a Fault to refuse. */
   run(from: ToolCaller, given: Wire): Promise<Wire>;
 }
 
-/** Most characters of JSON in one answer: texts in it are shortened until it fits. */
+/** The most characters of JSON in one answer: its texts are shortened until it fits. */
 export const RESULT_CHARS_MAX = 100_000;
-/** How long a text of an answer may stay, in the order tried. */
+/** How long each text of an answer may be, in the order tried. */
 const TEXT_CHARS_MAX = [Infinity, 8000, 2000, 500];
 const CUT = "… [shortened]";
 const ROWS_DEFAULT = 15;
@@ -42,7 +42,7 @@ export const ENTRIES_DEFAULT = 50;
 function shortened(value: unknown, charsMax: number): unknown {
   if (typeof value === "string") {
     if (value.length <= charsMax) return value;
-    // A pair of code units cut in half would be no text.
+    // Half of a surrogate pair would not be valid text.
     return value.slice(0, charsMax - CUT.length).replace(/[\uD800-\uDBFF]$/, "") + CUT;
   }
   if (typeof value !== "object" || value === null) return value;
@@ -51,7 +51,7 @@ function shortened(value: unknown, charsMax: number): unknown {
     Object.entries(value).map(([name, item]) => [name, shortened(item, charsMax)]));
 }
 
-/** The answer, no longer than RESULT_CHARS_MAX; throws Fault 422 when even short texts are. */
+/** Shortens the answer to RESULT_CHARS_MAX; throws Fault 422 when even short texts do not fit. */
 export function fitted(answer: Wire): Wire {
   for (const charsMax of TEXT_CHARS_MAX) {
     const shorter = shortened(answer, charsMax) as Wire;
@@ -63,7 +63,7 @@ export function fitted(answer: Wire): Wire {
 export const propertiesOf = (schema: TSchema | undefined): TProperties =>
   (schema?.properties ?? {}) as TProperties;
 
-/** Some members of a schema; one that is not there is a mistake in this file. */
+/** Some members of a schema; naming one that does not exist is a mistake in this file. */
 export function picked(schema: TSchema | undefined, names: readonly string[]): TProperties {
   const properties = propertiesOf(schema);
   return Object.fromEntries(names.map((name) => {
@@ -87,7 +87,7 @@ interface Given {
   headers?: Record<string, string>;
 }
 
-/** A route of the API, asked without HTTP. */
+/** An API route that is called without HTTP. */
 interface Source {
   query: TSchema | undefined;
   body: TSchema | undefined;
@@ -114,7 +114,7 @@ export function createSources(routes: readonly Route[]): (name: string) => Sourc
           uuid: given.uuid ?? "",
           query: query ? query(given.query ?? {}) : {},
           body: body ? body(given.body ?? {}) : {},
-          // The headers are those of the MCP request: none of them is meant for the route.
+          // The headers belong to the MCP request: none of them is meant for the route.
           http: { ...http, query: "", params: [], headers: given.headers ?? {} },
         });
         assert("json" in reply, `${name} answered with something else than JSON`);
@@ -130,7 +130,7 @@ interface Draft<Input extends TProperties> extends Omit<Tool, "input" | "output"
   run(from: ToolCaller, args: Static<TObject<Input>>): Promise<Wire>;
 }
 
-/** Without what only this program's validation understands; other readers warn of it. */
+/** Drops keywords that only this program's validation knows; other readers warn about them. */
 const published = (schema: TSchema): object =>
   JSON.parse(JSON.stringify(schema, (name, value: unknown) =>
     typeof value === "string" && (name === "format" || name === WITH_MESSAGE)
@@ -153,7 +153,7 @@ export const READS = { readOnlyHint: true, openWorldHint: false };
 export const Id = (description: string) => Type.Integer({ minimum: 1, description });
 export const PAGE = { page: Type.Integer(), last_page: Type.Integer(), total: Type.Integer() };
 
-/** One page of rows that are all there. */
+/** One page of rows that are all in memory. */
 export function pageOf<Row>(rows: Row[], { page = 1, per_page: size }: {
   page?: number | undefined; per_page: number;
 }) {
@@ -168,7 +168,7 @@ interface Listing extends Pick<Tool, "name" | "title" | "description"> {
   fields: readonly string[];
 }
 
-/** A list the API pages itself. */
+/** A list that the API pages itself. */
 export function pagedTool(
   { source, fields, filters, ...head }: Listing & { filters: readonly string[] },
 ): Tool {
@@ -188,7 +188,7 @@ export function pagedTool(
   });
 }
 
-/** A list the API answers whole, bare or as `data`. */
+/** A list that the API returns whole, bare or as `data`. */
 export function wholeTool({ source, fields, ...head }: Listing): Tool {
   const { answer } = source;
   return tool({

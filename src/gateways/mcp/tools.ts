@@ -1,5 +1,5 @@
-// What an MCP client may do. Each tool asks routes of the API (tools-of-routes.ts) on behalf of the
-// account its key belongs to; of an answer only what a model needs is kept.
+// The tools of an MCP client. Each calls API routes (tools-of-routes.ts) for the account its key
+// belongs to, and keeps only what a model needs of an answer.
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -16,7 +16,10 @@ export interface ToolOptions {
   routes: readonly Route[];
   /** The account and type of a conversation; throws Fault 404. */
   conversationOf(uuid: string): Promise<{ accountId: number; type: string }>;
-  /** `results` found in a knowledgebase of the account; none of them: there is no such one. */
+  /**
+   * `results` found in a knowledgebase of the account; without them, there is no such
+   * knowledgebase.
+   */
   search(accountId: number, knowledgebaseId: number, query: string): Promise<Wire>;
 }
 
@@ -35,7 +38,7 @@ export function createTools(options: ToolOptions): Tool[] {
 }
 
 const ASSISTANT = ["id", "uuid", "name", "type", "status", "mode", "created_at", "updated_at"];
-/** Not the addresses of webhooks: they are often secrets. */
+/** Leaves out webhook URLs: they are often secrets. */
 const WHOLE_ASSISTANT = [
   ...ASSISTANT, "initial_message", "system_prompt", "timezone", "language_id", "voice_id",
   "llm_model_id", "phone_number_id", "knowledgebase_id", "knowledgebase_mode", "tool_ids",
@@ -101,7 +104,7 @@ function conversationTools(source: Sources, options: ToolOptions): Tool[] {
   ];
 }
 
-/** A uuid opens a conversation to anybody who has it; an MCP client sees its own account's only. */
+/** Anyone with a uuid can open its conversation; an MCP client sees only its own account's. */
 async function assertOwn(
   { conversationOf }: ToolOptions, { caller }: ToolCaller, uuid: string,
 ): Promise<string> {

@@ -1,5 +1,5 @@
-// OpenAI's chat completions as this server speaks them: the request read into a turn, the reply
-// whole and in chunks, refusals in OpenAI's shape. routes.ts joins it to the turns.
+// OpenAI's chat completions as this server supports them: reading a request into a turn, encoding
+// the reply whole and in chunks, refusals in OpenAI's shape. routes.ts joins it to the turns.
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -84,7 +84,7 @@ const isEmpty = (value: unknown): boolean => Object.keys(value as object).length
 const isLeftOpen = (value: unknown): boolean => value === "auto" || value === "none";
 const OWN_CHOICE = "The assistant itself chooses what it calls";
 
-/** What a request may say of what assistants have one way of, and the refusal of all else. */
+/** For fields that assistants support in one way only: the accepted values, and the refusal. */
 const BOUNDS: Partial<Record<
   keyof CompletionBody, [isWithin: (value: unknown) => boolean, refusal: string]
 >> = {
@@ -104,7 +104,7 @@ const BOUNDS: Partial<Record<
   logit_bias: [isEmpty, "Assistants choose their own words: logit_bias is not supported."],
 };
 
-/** Throws Fault 400 for what no assistant here can do: ignoring it would answer something else. */
+/** Throws Fault 400 for what no assistant supports: ignoring it would give a different answer. */
 export function readCompletion(body: CompletionBody): Given {
   const [wrong] = Object.entries(errorsOf(body));
   if (wrong) throw refuse(wrong[0], wrong[1][0] ?? "The request is invalid.");
@@ -114,7 +114,7 @@ export function readCompletion(body: CompletionBody): Given {
   }
   const given: Given = {
     ...readMessages(body.messages),
-    // Assistants go up to 1, where OpenAI's clients go up to 2.
+    // Assistants accept up to 1, OpenAI's clients send up to 2.
     temperature: typeof body.temperature === "number" ? Math.min(body.temperature, 1) : null,
     tokensMax: body.max_completion_tokens ?? body.max_tokens ?? null,
   };
@@ -144,7 +144,7 @@ function readMessages(messages: CompletionBody["messages"]): Pick<Given, "system
       `The system messages may not be greater than ${LIMITS.promptCharsMax} characters.`,
       "context_length_exceeded");
   }
-  // A message without text, as of an assistant that called a function, says nothing to a model.
+  // A message without text, as from an assistant that called a function, tells the model nothing.
   return { system: joined, messages: said.filter(({ content }) => content !== "") };
 }
 
@@ -164,7 +164,7 @@ const TYPES: Record<number, [type: string, code: string | null]> = {
   429: ["rate_limit_error", "rate_limit_exceeded"],
 };
 
-/** Statuses and types OpenAI's clients make their error classes and their retries of. */
+/** The statuses and types from which OpenAI's clients derive error classes and retries. */
 function openAiError(fault: Fault): { status: number; error: Static<typeof OpenAiErrorSchema>["error"] } {
   const isPoor = fault.code === "INSUFFICIENT_BALANCE";
   const status = isPoor ? 402 : fault.status === 422 ? 400 : fault.status;
@@ -175,17 +175,17 @@ function openAiError(fault: Fault): { status: number; error: Static<typeof OpenA
   return { status, error: { message: fault.message, type, param, code } };
 }
 
-/** SDKs ask for `/responses` unless told otherwise, and show this to whoever has to tell them. */
+/** SDKs call `/responses` by default, and show this to the person who must configure them. */
 export const noSuchApi = (): Fault =>
   new Fault(404, "Not found: of OpenAI's API there are only chat completions and models here.");
 
-/** The refusal as OpenAI writes it; headers as everywhere. */
+/** The refusal in OpenAI's format; headers as everywhere. */
 export function renderOpenAiFault(fault: Fault, headers: HeaderMap = {}): Reply {
   const { status, error } = openAiError(fault);
   return { ...renderFault(fault, "message", headers), status, json: { error } } as Reply;
 }
 
-/** What every chunk and the whole reply say of themselves; the same when a key is repeated. */
+/** Common to every chunk and the whole reply; the same when a key is repeated. */
 export interface CompletionHead {
   id: string;
   /** Seconds since the epoch. */
@@ -195,7 +195,7 @@ export interface CompletionHead {
 
 const finishOf = (truncated: boolean): "length" | "stop" => truncated ? "length" : "stop";
 
-/** The reply as it was stored; null: it was stopped before its first text. */
+/** The reply as stored; null: it was stopped before its first text. */
 type Completed = Extract<TurnResult, { kind: "completed" }> | null;
 
 export function completionOf(
@@ -239,7 +239,7 @@ export const CompletionSchema = Type.Object({
 
 const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 
-/** Functions at work are not shown: clients would take their calls for something to answer. */
+/** Function calls are not shown: clients would take them for calls they must answer. */
 export function createChunkEncoder(
   head: CompletionHead,
   given: Given,
@@ -275,7 +275,7 @@ export function createChunkEncoder(
   };
 }
 
-/** A reply that failed cost nothing and may be asked for again, which clients do after a 5xx. */
+/** A failed reply cost nothing and can be retried, which clients do after a 5xx. */
 export function failure({ reason, error }: { reason: string; error: string }): Fault {
   return reason === "interrupted"
     ? new Fault(503, error, { retryAfterS: 1 })

@@ -1,6 +1,6 @@
-// A chat completion as a turn of a conversation: stored, billed, watched and stopped like all
-// others, only that the model reads what the client sent in place of what is stored. Called by
-// gateways/routes.ts.
+// A chat completion as a turn of a conversation: stored, billed, watched and stopped like any
+// other, except that the model reads the messages the client sent instead of the stored ones.
+// Called by gateways/routes.ts.
 import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
@@ -21,21 +21,21 @@ interface CompletionTurn {
   sent: Exclude<Sent, { kind: "stored" }>;
 }
 
-/** As long as hashes of requests were when conversations kept them: their keys go on to hold. */
+/** The length of request hashes when conversations stored them, so that old keys remain valid. */
 const REQUEST_HASH_CHARS = 32;
 
-/** How the reply is sent is no part of what is asked: a retry may stream what was not. */
+/** Streaming is not part of the request: a retry may stream what the first try did not. */
 const hashOf = ({ assistant, given }: CompletionRequest): string =>
   hash("sha256", JSON.stringify([assistant.id, given]), "hex").slice(0, REQUEST_HASH_CHARS);
 
 /**
- * One conversation for each request, because the client's history is the truth: one for each `user`
- * would mix chats that know nothing of each other. Under a key it is found again by that key.
+ * One conversation per request, because the client's history is the truth: one per `user` would mix
+ * unrelated chats. A repeated key finds the conversation again.
  */
 function open(
   conversations: Conversations, { assistant, idempotencyKey }: CompletionRequest,
 ): Promise<Conversation> {
-  // The client has the greeting already, or never showed one.
+  // The client already has the greeting, or never showed one.
   const silent = { ...assistant, settings: { ...assistant.settings, initial_message: "" } };
   return conversations.create({
     assistant: silent,
@@ -64,13 +64,13 @@ export async function beginCompletion(
   throw new Fault(409, "A person has this conversation.");
 }
 
-/** What the models count for the turn, up to now: null until one has, or if none does. */
+/** What the models have counted for the turn so far: null until one has, or if none does. */
 export const countOf = (sent: CompletionTurn["sent"]) => (): ModelUsage | null => {
   if (sent.kind === "answering") return sent.usage();
   return sent.result.kind === "completed" ? sent.result.usage : null;
 };
 
-/** What the models counted, or an estimate where they count nothing. */
+/** The models' count, or an estimate where they count nothing. */
 export function usageOf(counted: ModelUsage | null, given: Given, reply: string) {
   const texts = [given.system, ...given.messages.map(({ content }) => content)];
   const { inputTokens, outputTokens } = counted ?? {
