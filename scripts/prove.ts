@@ -1,7 +1,7 @@
-// Proofs that are too long for every run of the tests (`npm run prove`): the long forms of some;
-// or, by name, all tests below the UI over PostgreSQL (`-- postgres`), and those that talk only
-// over HTTP and sockets with three nodes behind a door that takes another each time (`-- nodes`);
-// of both a handful with `short` behind it, as test/cluster/proofs.test.ts runs them.
+// Proofs that are too long for every test run (`npm run prove`): the long forms of some tests; or,
+// by name, all tests below the UI over PostgreSQL (`-- postgres`), and those that use only HTTP and
+// sockets with three nodes behind a proxy that picks another one each time (`-- nodes`); with
+// `short` after it, a handful of either, as test/cluster/proofs.test.ts runs them.
 import { spawnSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 
@@ -21,8 +21,8 @@ const LONG = [
 ];
 
 /**
- * Left out over PostgreSQL, by the reason. Tests about the file of SQLite within other files skip
- * there by themselves (`aboutTheFile`).
+ * Left out over PostgreSQL, by reason. Tests about SQLite's file within other test files skip
+ * themselves (`aboutTheFile`).
  */
 const NOT_OVER_POSTGRES: Record<string, readonly string[]> = {
   "it is about a data folder: its file, its backups, its way to a database server": [
@@ -45,7 +45,7 @@ const NOT_OVER_POSTGRES: Record<string, readonly string[]> = {
   "it reads sources": ["test/{structure,docs}.test.ts"],
 };
 
-/** With three nodes: what is asked over HTTP and sockets, and is no single node's own. */
+/** Run with three nodes: tests of what HTTP and sockets give, where nothing belongs to one node. */
 const OVER_NODES = [
   "test/client/client.test.ts", "test/edge/openapi-answers.test.ts",
   "test/features/accounts/{authentication,members,sign-in}.test.ts",
@@ -56,7 +56,7 @@ const OVER_NODES = [
   "test/features/tools/{connections,parameters,tools,try}.test.ts",
   "test/gateways/{ai-sdk,mcp,chat-completions}*.test.ts",
 ];
-/** Among them, by the reason why they are left out. */
+/** Tests left out of those, by reason. */
 const ONE_NODES_OWN: Record<string, string> = {
   AU312: "a body that is refused half-way breaks off, which the door hands on as it is",
   PR22: "a body that is refused half-way breaks off, which the door hands on as it is",
@@ -74,7 +74,7 @@ const ONE_NODES_OWN: Record<string, string> = {
   CV8: "messages that wait for a reply wait at their node, which bounds them",
 };
 
-/** A few seconds each: money and who is told, lists; then replies and streams. */
+/** A few seconds each: money and its notifications, lists; then replies and streams. */
 const SHORT = {
   postgres: ["test/features/accounts/balance.test.ts", "test/features/assistants/groups.test.ts"],
   nodes: ["test/features/conversations/replies.test.ts"],
@@ -86,7 +86,7 @@ const FILE_MS = 480_000;
 
 interface Run {
   files: readonly string[];
-  /** Longest a file may take. */
+  /** The longest a file may take. */
   timeoutMs: number;
   env: Record<string, string>;
   concurrency: number;
@@ -95,7 +95,7 @@ interface Run {
 
 const BATCH = 12;
 
-/** Batch by batch, so that a shared machine bears it; false: something failed. */
+/** Runs in batches, so that a shared machine copes; false: something failed. */
 function run({ files, timeoutMs, env, concurrency, skips }: Run): boolean {
   const failed: string[] = [];
   for (let first = 0; first < files.length; first += BATCH) {
@@ -113,7 +113,7 @@ function run({ files, timeoutMs, env, concurrency, skips }: Run): boolean {
 
 const IMPORTED = /from "(?:#support\/|\.\/)([\w-]+\.ts)"/g;
 
-/** A test that comes to no store is the same over both; what it imports of support/ tells. */
+/** A test that opens no storage is the same over both; its imports of support/ tell. */
 function reachesStore(file: string, seen = new Set<string>()): boolean {
   if (seen.has(file)) return false;
   seen.add(file);

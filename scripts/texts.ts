@@ -1,8 +1,8 @@
-// Lists the texts of the dashboard and what the catalogs of its languages lack (`npm run texts`).
-//   npm run texts                     what is missing and what nothing says any more, by language
+// Lists the dashboard's texts and what the catalogs of its languages lack (`npm run texts`).
+//   npm run texts                     missing and unused texts, by language
 //   npm run texts -- missing de       the missing texts as JSON, to be translated
 //   npm run texts -- add de FILE      puts a JSON of translations into the catalog
-//   npm run texts -- tidy             takes out what nothing says any more
+//   npm run texts -- tidy             removes unused texts
 import { globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { CODES, SENTENCES, wordsOf } from "#ui/codes.ts";
@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, "..");
 const CATALOGS = join(ROOT, "data/dashboard-texts");
 
 type Catalog = Record<string, string | Record<string, string>>;
-/** Keys with the file they are first found in and, for counted things, the form for one. */
+/** Keys with the file they are first found in and, for counted texts, the singular form. */
 type Keys = Map<string, { file: string; one: string | null }>;
 
 export function keysOfDashboard(): Keys {
@@ -43,7 +43,7 @@ export const languages = (): string[] =>
 const placesIn = (text: string): string =>
   [...new Set(text.match(/\{\w+\}/g) ?? [])].sort().join(" ");
 
-/** `one` may say "a call" and leave its number out. */
+/** The singular may leave the number out: "a call". */
 function isWrong(
   language: string, key: string, text: Catalog[string], isCounted: boolean,
 ): boolean {

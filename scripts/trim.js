@@ -1,13 +1,13 @@
-// Trims a clone without development's packages once, before its server starts (start.js); where
+// Removes development's packages from a clone once, before its server starts (start.js); where
 // nothing may be deleted, everything stays.
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { trimPackages } from "#cli/trimming.js";
 
 const MODULES = join(import.meta.dirname, "../node_modules");
-/** Whoever forbids it to be changed means it. */
+/** A read-only folder is so on purpose. */
 const FORBIDDEN = ["EROFS", "EACCES", "EPERM"];
-/** What is debugged with and checked against. */
+/** Files for debugging and type checking. */
 const DEVELOPED_WITH = /\.map$|\.d\.[cm]?ts$/;
 
 export function trim() {

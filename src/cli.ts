@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The `parley` command: picks the command, reads its options, prints what it returns. The commands
+// The `parley` command: finds the command, reads its options, prints its result. The commands
 // themselves are in src/cli/. Everything here is safe while a server runs on the same data folder.
 import "./require-node.js";
 import { parseArgs } from "node:util";
@@ -27,7 +27,7 @@ const COMMANDS: Command[] = [
   doctorCommand, openapiCommand, ...searchCommands, moveCommand, settingsCommand, trimCommand,
 ];
 
-/** The commands that begin with one word, in the list of all. */
+/** Groups of commands with the same first word, for the list of all commands. */
 const FAMILIES: Record<string, string> = {
   account: "accounts and their plans",
   balance: "what an account has to spend",
@@ -62,12 +62,12 @@ const write = (text: string): void => void process.stdout.write(text);
 
 const callOf = ({ name, takes }: Command): string => `parley ${name} ${takes}`.trim();
 
-/** The commands of two words that begin with this one. */
+/** The two-word commands that begin with this word. */
 const family = (word: string): Command[] => COMMANDS.filter(({ name }) => name.startsWith(`${word} `));
 
 const verbOf = ({ name }: Command): string => name.split(" ")[1] ?? "";
 
-/** Commands have one word or two. */
+/** Finds a command of one word or two. */
 function findCommand(argv: string[]): Command {
   const [first = "", second = ""] = argv;
   const names = [`${first} ${second}`, first];
@@ -79,7 +79,7 @@ function findCommand(argv: string[]): Command {
   throw new UsageError(`${given}${first} takes one of these:\n  ${calls.join("\n  ")}`);
 }
 
-/** Node's parser speaks of its own syntax, which is no help with ours. */
+/** Replaces Node's error texts, which describe its parser's syntax and not ours. */
 function readLine(command: Command, argv: string[]) {
   try {
     return parseArgs({
@@ -151,7 +151,8 @@ async function main(argv: string[]): Promise<number> {
   }
 }
 
-// `parley … | head -1` closes the pipe early; that is no error of ours. The server outlives both.
+// `parley … | head -1` closes the pipe early, which is not an error. The server handles both
+// itself.
 if (process.argv[2] !== "serve") {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);

@@ -1,12 +1,12 @@
-// Plain JavaScript on purpose: it has to run, and say one clear line, on the Node that cannot run
-// the rest. Imported before everything else by main.ts and cli.ts.
+// Plain JavaScript on purpose: it must run, and print one clear line, on a Node that cannot run the
+// rest. Imported before everything else by main.ts and cli.ts.
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
 const NEEDED_MAJOR = 22;
 
-/** The Node that is installed beside this; npm's scripts and npx find it, other tools may not. */
+/** The Node installed beside this; npm's scripts and npx find it, other tools may not. */
 function bundledNode() {
   const { arch, argv, platform } = process;
   try {

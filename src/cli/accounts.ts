@@ -1,4 +1,4 @@
-// account, key and balance commands of the `parley` program.
+// The account, key and balance commands of the `parley` program.
 import { ALL_SCOPES, type Account, type Scope } from "#features/accounts/accounts.ts";
 import { msOfMoment } from "#core/days.ts";
 import { dollarsFromMicros, formatMicros } from "#core/money.ts";

@@ -1,7 +1,7 @@
-// What a backup is: one compressed tar of everything a data folder cannot do without: the database,
-// the generated secret, documents that are not read yet, recordings; the last two only where
-// PARLEY_FILES_URL names no other place. Made while the server runs, put back while it does not. A
-// list of its contents is its last entry, so that an archive that was cut off is known as such.
+// A backup: one compressed tar of everything a data folder needs: the database, the generated
+// secret, documents that are not read yet, recordings; the last two only where PARLEY_FILES_URL
+// names no other place. Made while the server runs, restored while it does not. The last entry
+// lists the contents, so that a truncated archive is recognised.
 import {
   chmodSync, closeSync, copyFileSync, existsSync, linkSync, lstatSync, mkdtempSync,
   openSync, readFileSync, readSync, rmSync, statfsSync, statSync, symlinkSync,
@@ -26,18 +26,18 @@ const GROWING = new RegExp(`^(?:${SCRATCH}|recordings)/`);
 const SECRET = "secret";
 const CONTENTS = "contents.json";
 const FORMAT = 1;
-/** All that one piece holds is in memory unpacked; left to itself `tar` reads 16 MB at once. */
+/** One chunk is in memory unpacked; by default `tar` would read 16 MB at once. */
 const READ_BYTES = 2 ** 16;
 
 interface Contents {
   format: number;
-  /** Recognises the secret that sealed what is in here, without containing it. */
+  /** Recognises the secret that sealed the contents, without containing it. */
   secret_mark: string | null;
-  /** Path to size in bytes. */
+  /** File sizes in bytes, by path. */
   files: Record<string, number>;
 }
 
-/** A folder on the data folder's own disk, empty, and gone when `work` has ended. */
+/** Gives `work` an empty folder on the data folder's own disk, removed when it has ended. */
 async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>): Promise<T> {
   const lock = await writingTo(dataDir, () => lockBackups(dataDir));
   if (!lock) throw new Error("another backup of this folder is being made: try again after it");
@@ -53,7 +53,7 @@ async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>):
   }
 }
 
-/** A second name for each file: the server may remove its own while they are packed. */
+/** Hard-links each file, because the server may remove its own while they are packed. */
 function linkFiles(dataDir: string, folder: string): void {
   for (const name of FOLDERS) {
     makeFolder(join(folder, name));
@@ -62,16 +62,16 @@ function linkFiles(dataDir: string, folder: string): void {
       try {
         if (!existsSync(target)) linkSync(source, target);
       } catch (error) {
-        // It was removed since the folder was read: then the database does not name it either.
+        // The file was removed after the folder was read: so the database does not name it either.
         if ((error as NodeJS.ErrnoException).code === "ENOENT") continue;
-        // It is on another disk, or on one that has no second names.
+        // The file is on another disk, or on one without hard links.
         symlinkSync(secondName(source, basename(folder)), target);
       }
     }
   }
 }
 
-/** On the disk that its folder is; its own where that disk has no such, or is only read. */
+/** A hard link on the file's own disk; the file itself where that has no links or is read-only. */
 function secondName(source: string, staging: string): string {
   const beside = resolve(dirname(source), staging);
   const second = join(beside, basename(source));
@@ -91,10 +91,10 @@ function sizesIn(folder: string): Record<string, number> {
     .map((path) => [path, statSync(join(folder, path)).size]));
 }
 
-/** So many times what is copied: the server goes on writing meanwhile. */
+/** The room required, relative to the size copied, because the server continues to write. */
 const COPY_ROOM = 1.1;
 
-/** The copy lies where the backup goes when the data folder's disk has no room for it. */
+/** The copy is made beside the backup's target when the data folder's disk lacks the room. */
 async function copyDatabase(dataDir: string, folder: string, target: string): Promise<void> {
   const { bavail, bsize } = statfsSync(dataDir);
   const paths = [databasePath(dataDir), `${databasePath(dataDir)}-wal`].filter(existsSync);
@@ -112,16 +112,16 @@ async function copyDatabase(dataDir: string, folder: string, target: string): Pr
 
 interface Made {
   files: number;
-  /** False: PARLEY_SECRET is set, and kept by whoever set it. */
+  /** False: PARLEY_SECRET is set, and whoever set it keeps it. */
   holdsSecret: boolean;
 }
 
-/** Writes the backup; nothing is left of it when it cannot be whole. */
+/** Writes the backup; leaves nothing behind when it cannot be complete. */
 export function makeArchive(config: Config, file: string): Promise<Made> {
   const dataDir = config.PARLEY_DATA_DIR;
   const target = resolve(file);
   return staged(dataDir, async (folder) => {
-    // Before and after the database: whatever file it names was there at one of the two.
+    // Linked before and after the database: each file it names existed at one of the two times.
     linkFiles(dataDir, folder);
     makeFolder(dirname(target));
     await copyDatabase(dataDir, folder, target);
@@ -170,14 +170,14 @@ async function unpack(source: string, folder: string): Promise<void> {
   }
 }
 
-/** What a restore would replace, in words; null when the folder has nothing of the kind. */
+/** What a restore would replace, in words; null when there is nothing to replace. */
 export function holdingsOf(dataDir: string): string | null {
   if (existsSync(databasePath(dataDir))) return "a database";
   if (existsSync(join(dataDir, SECRET))) return "a secret";
   return FOLDERS.find((name) => filesIn(join(dataDir, name)).length > 0) ?? null;
 }
 
-/** Older backups are the database alone. */
+/** Older backups are a database file and nothing else. */
 export function isDatabase(path: string): boolean {
   const head = Buffer.alloc(15);
   const file = openSync(path, "r");
@@ -201,9 +201,9 @@ function assertSecret(folder: string, configured: string | null, mark: string | 
 }
 
 /**
- * Puts the backup in the folder's place, once all of it was found right; the caller holds the lock.
- * Returns where the database it replaced now is, null when there was none; what else it replaced
- * stands beside it under the same ending.
+ * Puts the backup in place once all of it has been checked; the caller holds the lock. Returns
+ * where the replaced database is now, null when there was none; everything else that was replaced
+ * is beside it under the same suffix.
  */
 export async function restoreArchive(
   config: Config, source: string, stamp: string,
@@ -211,7 +211,7 @@ export async function restoreArchive(
   const dataDir = config.PARLEY_DATA_DIR;
   const isAlone = isDatabase(source);
   const database = basename(databasePath(""));
-  // The log belongs to the old file: it must go with it, never meet the new one.
+  // The WAL belongs to the old file: it must move with it, and never meet the new one.
   const files = [`${database}-wal`, `${database}-shm`, database];
   const names = isAlone ? files : [...REPLACED, ...files];
   refuseMounted(dataDir, names);
@@ -233,7 +233,7 @@ export async function restoreArchive(
     putInPlace(dataDir, folder, names, stamp);
     return kept;
   } finally {
-    // A plan that was written down is carried out by whoever opens the folder next.
+    // Once the moves are journaled, the next process to open the folder completes them.
     if (!isRestoring(dataDir)) rmSync(folder, { recursive: true, force: true });
   }
 }

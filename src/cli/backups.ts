@@ -8,13 +8,13 @@ import { holdingsOf, isDatabase, makeArchive, restoreArchive } from "./archive.t
 import { UsageError, type Command } from "./command.ts";
 import { examineSecret, placeElsewhere } from "./doctor.ts";
 
-/** What these commands copy and put back is a file; a database server has its own way of it. */
+/** These commands copy and restore a file; a database server has its own tools for that. */
 function refuseServer(config: Config, tool: string): void {
   if (config.PARLEY_DATABASE_URL === null) return;
   throw new Error(`everything is in PostgreSQL (PARLEY_DATABASE_URL): ${tool}`);
 }
 
-/** A backup takes the place of what it is written to, also of /dev/stdout, and is read twice. */
+/** A backup replaces the file it is written to, even /dev/stdout, and a restore reads it twice. */
 function refuseStream(file: string): void {
   if (file !== "-" && (!existsSync(file) || statSync(file).isFile())) return;
   throw new Error(`${file} is no file: a backup is written to a file and read from one`);

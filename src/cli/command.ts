@@ -1,4 +1,4 @@
-// What a command of the `parley` program is, and what several of them need.
+// The shape of a `parley` command, and what several of them need.
 import type { ParseArgsConfig } from "node:util";
 import { createAccounts, type Account, type Accounts } from "#features/accounts/accounts.ts";
 import type { Config } from "#config/config.ts";
@@ -17,9 +17,9 @@ export interface Invocation {
 interface Result {
   /** What `--json` prints. */
   value: unknown;
-  /** What a person reads. */
+  /** What is printed for a person. */
   text: string;
-  /** The command worked, but what it looked at is wrong: exit code 1. */
+  /** The command worked, but what it checked is wrong: exit code 1. */
   failed?: boolean;
 }
 
@@ -28,13 +28,13 @@ export interface Command {
   /** Its arguments, for the help. */
   takes: string;
   summary: string;
-  /** How many words it takes beside its options; absent: none. */
+  /** How many arguments it takes beside its options; absent: none. */
   words?: number;
   options: NonNullable<ParseArgsConfig["options"]>;
   run(invocation: Invocation): Promise<Result>;
 }
 
-/** The command line itself is at fault. */
+/** The command line itself is wrong. */
 export class UsageError extends Error {
   readonly exitCode: number;
 
@@ -44,7 +44,7 @@ export class UsageError extends Error {
   }
 }
 
-/** Opens the storage inline for one piece of work and closes it whatever happens. */
+/** Opens the storage inline for a single task and closes it in any case. */
 export async function withStorage<T>(
   config: Config,
   work: (storage: Storage, accounts: Accounts) => Promise<T>,
@@ -75,7 +75,7 @@ export function readAmount(given: string | undefined, what: string): Micros {
 /** The option that `withAccount` reads. */
 export const ACCOUNT = { account: { type: "string" } } as const;
 
-/** As `withStorage`, with the account that is meant. */
+/** Like `withStorage`, with the account the command line means. */
 export const withAccount = <T>(
   { config, values }: Invocation,
   work: (account: Account, accounts: Accounts, storage: Storage) => Promise<T>,
@@ -83,7 +83,7 @@ export const withAccount = <T>(
   withStorage(config, async (storage, accounts) =>
     work(await chooseAccount(accounts, values), accounts, storage));
 
-/** The account named by --account; the only one there is when the option is left out. */
+/** The account named by --account; without the option, the only account there is. */
 export async function chooseAccount(
   accounts: Accounts, values: Invocation["values"],
 ): Promise<Account> {

@@ -1,5 +1,5 @@
-// What `parley doctor` says of a database server, of the nodes that serve it together and of what
-// joins them.
+// What `parley doctor` reports about a database server, the nodes that serve it together and the
+// connections between them.
 import { openWire } from "#app/wire.ts";
 import type { Config } from "#config/config.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -23,11 +23,11 @@ const counted = (things: number, what: string): string => `${things} ${what}`;
 const agoOf = (from: number, now: number): string =>
   `${Math.max(0, Math.round((now - from) / 1_000_000))} s`;
 
-/** One line a node, then what waits for any of them. */
+/** One line per node, then the work that waits for any of them. */
 async function examineNodes(storage: Storage): Promise<Finding[]> {
   const { viewCluster } = await import("#app/cluster.ts");
   const { now, nodes, waiting } = await viewCluster(storage, null);
-  // Where nobody is there to take up what a dead node left, the next one that starts does.
+  // Without a living node, the next one to start takes over from a dead one, so nothing is wrong.
   const isLiving = nodes.some(({ state }) => state !== "dead");
   const lines = nodes.map((node): Finding => {
     const owns = Object.entries(node.owned).map(([what, things]) => counted(things, what));
@@ -55,7 +55,7 @@ async function examineNodes(storage: Storage): Promise<Finding[]> {
   ];
 }
 
-/** How far others may be behind: a standby by its log, news between nodes by NATS. */
+/** How far behind others may be: a standby by its WAL, messages between nodes by NATS. */
 async function examineLag(config: Config, url: string): Promise<Finding[]> {
   const { inspectServer } = await import("#storage/engines/postgres/inspect.ts");
   const system = createSystem();
@@ -84,7 +84,7 @@ async function examineLag(config: Config, url: string): Promise<Finding[]> {
 async function examineWire(config: Config): Promise<Finding[]> {
   if (config.PARLEY_NATS_URL === null) return [];
   const system = createSystem();
-  // Nodes listen elsewhere: nobody is disturbed.
+  // Subscribes under a name of its own, which disturbs no node.
   const wire = await openWire({ config, system, log: createLogger("silent") }, "doctor");
   if (!wire) return [];
   try {
@@ -98,7 +98,7 @@ async function examineWire(config: Config): Promise<Finding[]> {
   }
 }
 
-/** The database of PARLEY_DATABASE_URL; opening it has looked at how it is set up. */
+/** The database of PARLEY_DATABASE_URL; opening it has already checked its configuration. */
 export async function examineServer(config: Config, url: string): Promise<Finding[]> {
   const check = "database";
   try {

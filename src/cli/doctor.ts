@@ -17,13 +17,13 @@ import { namesOf, trySealed } from "#storage/engines/sqlite/sealed.ts";
 import { table, type Command } from "./command.ts";
 import { examineServer, type Finding } from "./doctor-nodes.ts";
 
-/** Where PARLEY_FILES_URL has recordings and documents; null: in the data folder. */
+/** Where PARLEY_FILES_URL puts recordings and documents; null: in the data folder. */
 export function placeElsewhere({ PARLEY_FILES_URL: place }: Config): string | null {
   if (place === null) return null;
   return place.kind === "folder" ? place.root : `${place.endpoint}/${place.path}`;
 }
 
-/** Puts, reads and removes a file, as the server does. */
+/** Puts, reads and removes a file, as the server would. */
 async function examineFiles(config: Config): Promise<Finding> {
   const check = "files";
   const dataDir = config.PARLEY_DATA_DIR;
@@ -51,7 +51,7 @@ async function examineFiles(config: Config): Promise<Finding> {
   }
 }
 
-/** A full disk is found by what needs room on it, and keeps nothing else from being examined. */
+/** Reports a full disk as a finding of the check that needs room, so that the others still run. */
 async function whereRoom(
   check: string, dataDir: string, look: () => string | Promise<Finding[]>,
 ): Promise<Finding[]> {
@@ -67,7 +67,7 @@ async function whereRoom(
 function examineDisk(dataDir: string): Finding {
   const disk = statfsSync(dataDir);
   const freeGib = (disk.bavail * disk.bsize) / 2 ** 30;
-  // Some file systems make room for files as they come, and say 0 of 0.
+  // Some file systems allocate inodes on demand, and report 0 of 0.
   const isOutOfFiles = disk.files > 0 && disk.ffree === 0;
   return {
     check: "free disk",
@@ -109,7 +109,7 @@ async function examineDatabase(config: Config): Promise<Finding[]> {
   return [{ check: "database", ok: problems.length === 0, detail }, examineSecret(config)];
 }
 
-/** Whether the secret opens everything that was sealed. */
+/** Whether the secret opens everything that was sealed with it. */
 export function examineSecret(config: Config): Finding {
   const { PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir } = config;
   const check = "secret";
@@ -138,7 +138,7 @@ async function examineModel(config: Config): Promise<Finding> {
   return { check, ok, detail: `${url} ${detail}` };
 }
 
-/** What its file names that is not there keeps no server from starting. */
+/** Names in the file that lead nowhere are reported, but do not keep the server from starting. */
 async function examineCatalog(config: Config): Promise<Finding[]> {
   const check = "model catalog";
   const { loadModels } = await import("#app/models.ts");

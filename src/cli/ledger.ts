@@ -5,7 +5,7 @@ import { auditDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databaseExists, databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
 import { withStorage, type Command } from "./command.ts";
 
-/** Where the settings say everything is stored. */
+/** Audits the storage that the settings name. */
 async function auditStored(config: Config): ReturnType<typeof auditLedger> {
   if (config.PARLEY_DATABASE_URL !== null) {
     return withStorage(config, ({ ledger }) => auditLedger(ledger));

@@ -1,4 +1,4 @@
-// The move command of the `parley` program: a stopped data folder goes on in PostgreSQL.
+// The move command of the `parley` program: moves a stopped data folder into PostgreSQL.
 import { join } from "node:path";
 import { copyKept, filesIn, SCRATCH } from "#app/files.ts";
 import { databaseUrl } from "#config/values.ts";
@@ -10,7 +10,7 @@ import { noteMoved } from "#storage/engines/open.ts";
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 import { table, text, UsageError, type Command, type Invocation } from "./command.ts";
 
-/** The option shows in lists of processes; the setting may come from a file. */
+/** The option is visible in process lists; the setting may come from a file. */
 function targetOf(config: Config, values: Invocation["values"]): string {
   const given = text(values, "to");
   if (given === undefined) {
@@ -31,7 +31,7 @@ function filesLine(dataDir: string, { copied, left, place }: Kept): string {
     : `${left} files stay in ${dataDir}: one node goes on with it, several need PARLEY_FILES_URL`;
 }
 
-/** What a person has to know before the first server starts on the database. */
+/** What the operator must know before the first server starts on the database. */
 function notes(config: Config, kept: Kept): string[] {
   const { PARLEY_DATA_DIR: dataDir, PARLEY_SECRET: configured } = config;
   const waiting = filesIn(join(dataDir, SCRATCH)).length;

@@ -1,4 +1,4 @@
-// number commands of the `parley` program: the operator's own numbers, which accounts can buy.
+// The number commands of the `parley` program: the operator's own numbers, which accounts can buy.
 import { readFileSync } from "node:fs";
 import { whyUnread } from "#core/disk.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -32,7 +32,7 @@ function readCountry(values: Invocation["values"]): string | undefined {
   throw new UsageError("--country takes two letters such as US");
 }
 
-/** Every line, or an error that names each one at fault. */
+/** All lines, or an error that names each invalid one. */
 function readStock(
   lines: string[], values: Invocation["values"], prices: NumberPrices,
 ): NewStock[] {
@@ -136,7 +136,7 @@ const approveNumber: Command = {
     if (!Number.isInteger(accountId) || accountId < 1) {
       throw new UsageError("--account takes the id of an account");
     }
-    // An extension is what a telephone system calls it, E.164 or not.
+    // An extension is whatever a telephone system calls it, E.164 or not.
     const phoneNumber = parseNumber(given)?.phoneNumber ?? given;
     return withStorage(config, async ({ sipTrunks }) => {
       const now = createSystem().now();

@@ -14,7 +14,7 @@ export const openapiCommand: Command = {
   summary: "Print the OpenAPI document",
   options: {},
   run: async () => {
-    // The document is made from mounted routes, so an app is put together over an empty folder.
+    // The document is made from mounted routes, so an app is assembled over an empty folder.
     const dataDir = await writingTo(
       tmpdir(), () => mkdtempSync(join(tmpdir(), "parley-openapi-")));
     try {

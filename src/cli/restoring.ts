@@ -2,7 +2,10 @@
 import { lockDataDir } from "#storage/engines/sqlite/database.ts";
 import { isRestoring } from "#storage/engines/sqlite/restoring.ts";
 
-/** No command reads a folder that is half of one backup and half of another. */
+/**
+ * Completes a restore first: no command may read a folder that is half of one backup and half of
+ * another.
+ */
 export function settleRestore(dataDir: string): void {
   if (!isRestoring(dataDir)) return;
   const lock = lockDataDir(dataDir);

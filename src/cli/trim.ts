@@ -1,5 +1,5 @@
-// The trim command of the `parley` program, for the folder where its package is installed. A clone
-// is trimmed when it starts (scripts/start.js).
+// The trim command of the `parley` program, for the folder its package is installed in. A clone is
+// trimmed when it starts (scripts/start.js).
 import { basename, dirname } from "node:path";
 import { programFile } from "#core/program.ts";
 import { trimPackages } from "./trimming.js";

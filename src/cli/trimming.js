@@ -4,20 +4,20 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-/** The Node that runs the server; another one loads other binaries. */
+/** The Node version that runs the server; another one loads other binaries. */
 const NODE_MAJOR = "22";
 const { arch, platform, versions } = process;
-/** Folder → what of it is loaded here. */
+/** The binaries loaded on this machine, by folder. */
 const BINARIES = {
   "uWebSockets.js/dist/bin": [`uws_${platform}_${arch}_${versions.modules}.node`],
   "better-sqlite3/prebuilds": [`${platform}-${arch}.node`, `${platform}musl-${arch}.node`],
 };
-/** What these are compiled from, and programs against the Node that comes as a package. */
+/** The sources these are compiled from, and headers for the Node that comes as a package. */
 const COMPILED_FROM = ["better-sqlite3/deps", `node-${platform}-${arch}/include`];
 
 const list = (folder) => existsSync(folder) ? readdirSync(folder) : [];
 
-/** Paths below `modules`; none where they are gone, or where it cannot be judged what is loaded. */
+/** Paths below `modules`; none if they are gone, or if it is unknown what Node loads. */
 function unused(modules) {
   if (!versions.node.startsWith(`${NODE_MAJOR}.`)) return [];
   const foreign = Object.entries(BINARIES).flatMap(([folder, loaded]) => {
@@ -29,7 +29,7 @@ function unused(modules) {
   return [...foreign, ...COMPILED_FROM.filter((path) => existsSync(join(modules, path)))];
 }
 
-/** Answers the paths below `modules` that were deleted. */
+/** Returns the paths below `modules` that were deleted. */
 export function trimPackages(modules) {
   const paths = unused(modules);
   for (const path of paths) rmSync(join(modules, path), { recursive: true, force: true });

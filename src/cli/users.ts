@@ -1,4 +1,4 @@
-// user commands of the `parley` program: members of an account, and links for those who come.
+// The user commands of the `parley` program: members of an account, and links for new ones.
 import { createMemoryBus } from "#events/bus.ts";
 import { BY_OPERATOR } from "#features/accounts/audit.ts";
 import { ROLES, type Role } from "#features/accounts/people/roles.ts";
@@ -13,7 +13,7 @@ import {
 
 const OPERATOR = { userId: null, role: "owner" } as const;
 
-/** What is open at a server ends with its next look at who may. */
+/** `onChange` does nothing: a server ends open streams at its own next check of the rights. */
 const usersOf = ({ users: store }: Storage): Users => createUsers({
   store, bus: createMemoryBus(), system: createSystem(), onChange: () => undefined,
 });
@@ -30,7 +30,7 @@ function readRole(values: Invocation["values"]): Role {
   return role;
 }
 
-/** With the member of the account that is meant. */
+/** Runs `work` with the member of the account that the command line means. */
 const withMember = <T>(
   invocation: Invocation, work: (user: User, users: Users) => Promise<T>,
 ): Promise<T> =>
@@ -42,7 +42,7 @@ const withMember = <T>(
     return work(user, users);
   });
 
-/** Where people reach the server, as far as it is known here. */
+/** The URL at which people reach the server, as far as the settings tell. */
 const originOf = (config: Invocation["config"]): string => config.PARLEY_PUBLIC_URL
   ?? listeningOrigin(tlsFilesOf(config) !== null, config.PARLEY_HOST, config.PARLEY_PORT);
 

@@ -1,6 +1,6 @@
 // The typed client, `parley/client`: every route of the OpenAPI document by name, and the streams
-// with what makes them whole: reconnecting, resuming, telling a gap. For browsers and Node; imports
-// nothing of the server.
+// made reliable: reconnecting, resuming, reporting gaps. For browsers and Node; imports nothing
+// from the server.
 import createFetchClient, { type Client } from "openapi-fetch";
 import type { paths } from "./api.d.ts";
 import { follow, type Frame, type FollowOptions } from "./stream.ts";
@@ -18,9 +18,9 @@ export interface ParleyOptions {
 }
 
 export interface SendOptions {
-  /** The same key never sends twice, whatever happened to the first try; made when left out. */
+  /** The same key never sends twice, whatever happened to the first try; generated when absent. */
   idempotencyKey?: string;
-  /** Settings that are not saved answer it, in a test conversation of one's own account. */
+  /** Unsaved settings to answer with, in a test conversation of one's own account. */
   draft?: object;
   signal?: AbortSignal;
 }
@@ -29,21 +29,21 @@ export type WatchOptions = Pick<FollowOptions, "after" | "signal" | "onState">;
 
 export interface Parley extends Client<paths> {
   /**
-   * Sends a message and yields the frames of its reply, to `reply_end` and the stored message. A
-   * connection that breaks is taken up where it was. Throws ParleyError when it is refused.
+   * Sends a message and yields the frames of its reply, up to `reply_end` and the stored message.
+   * Resumes where a broken connection was. Throws ParleyError when it is refused.
    */
   send(conversationId: string, message: string, options?: SendOptions): AsyncGenerator<Frame>;
-  /** Frames of a conversation until the signal aborts, across reconnects, none twice. */
+  /** Yields frames of a conversation until the signal aborts, across reconnects, none twice. */
   watchConversation(conversationId: string, options?: WatchOptions): AsyncGenerator<Frame>;
-  /** Everything in the account. */
+  /** Yields all events of the account. */
   watchAccount(options?: WatchOptions): AsyncGenerator<Frame>;
-  /** Who does what in the account. */
+  /** Yields the account's audit log. */
   watchAudit(options?: WatchOptions): AsyncGenerator<Frame>;
-  /** A call: a snapshot, then numbered changes. */
+  /** Yields a call: a snapshot, then numbered changes. */
   watchCall(callId: number, options?: WatchOptions): AsyncGenerator<Frame>;
 }
 
-/** Browsers refuse to run it as a method of anything else. */
+/** Browsers refuse to run fetch as a method of another object. */
 const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init);
 
 /** 128 random bits; pages without TLS have no crypto.randomUUID. */
@@ -51,7 +51,7 @@ const newKey = (): string =>
   [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** Relative addresses are a page's. */
+/** Throws for a relative URL outside a page, where it has no base. */
 function checkBaseUrl(baseUrl: string): void {
   const { location } = globalThis as { location?: { href: string } };
   const url = URL.canParse(baseUrl, location?.href) ? new URL(baseUrl, location?.href) : null;
@@ -63,7 +63,7 @@ function checkBaseUrl(baseUrl: string): void {
     `baseUrl ${JSON.stringify(baseUrl)} is none: it has to be like http://127.0.0.1:8080/api`);
 }
 
-/** Throws TypeError where `baseUrl` cannot be one. */
+/** Throws TypeError when `baseUrl` is invalid. */
 export function createParley(options: ParleyOptions): Parley {
   const { baseUrl, apiKey, fetch: fetchOf = globalFetch } = options;
   checkBaseUrl(baseUrl);

@@ -1,11 +1,11 @@
-// What the client throws. Used by client.ts and stream.ts.
+// The error that the client throws. Used by client.ts and stream.ts.
 
-/** A refusal in the server's words. */
+/** A refusal, in the server's words. */
 export class ParleyError extends Error {
   readonly status: number;
-  /** The body as it came. */
+  /** The body as it was received. */
   readonly body: unknown;
-  /** When the server wants to be asked again; 0: it did not say. */
+  /** How long the server asks to wait before a retry; 0: it did not say. */
   readonly retryAfterMs: number;
 
   constructor(status: number, body: unknown, retryAfterMs = 0) {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import openapiTS, { astToString } from "openapi-typescript";
 
 const CLI = join(import.meta.dirname, "../cli.ts");
-/** A program that fails while it is put together may leave a thread that keeps it from ending. */
+/** If assembling the app fails, a leftover thread may keep the process from ending. */
 const DOCUMENT_MS_MAX = 120_000;
 const DOCUMENT_BYTES_MAX = 64 * 1024 * 1024;
 

@@ -1,12 +1,12 @@
-// A stream of the server as one sequence of frames: whatever breaks underneath is taken up where it
-// was, nothing is yielded twice. Used by client.ts.
+// A stream of the server as one sequence of frames: it resumes whenever the connection breaks, and
+// yields nothing twice. Used by client.ts.
 import { createParser } from "eventsource-parser";
 import { ParleyError } from "./error.ts";
 
-/** One event; its members are the protocol's. */
+/** One event; its members are those of the protocol. */
 export interface Frame {
   type: string;
-  /** Its place in the log; absent for what is in no log. */
+  /** Its position in the log; absent for frames that are not in the log. */
   id?: string;
   [member: string]: unknown;
 }
@@ -15,21 +15,21 @@ export interface FollowOptions {
   url: string;
   headers: Record<string, string>;
   fetch: typeof fetch;
-  /** Sent with POST; the stream then is the answer to it, and has an end. */
+  /** Sent with POST; the stream is then the answer to it, and ends. */
   body?: string;
-  /** Goes on behind this position. */
+  /** Resumes after this position. */
   after?: string;
   signal?: AbortSignal;
-  /** For showing that what is on the screen may be stale. */
+  /** Lets a page show that what it displays may be stale. */
   onState?: (isConnected: boolean) => void;
 }
 
-/** The server says something every 15 s: a connection that is silent for so long is none. */
+/** The server sends something every 15 s: a connection silent for this long is dead. */
 const SILENCE_MS = 40_000;
 const AT = "at ";
 const BACKOFF_MS = 250;
 const BACKOFF_MS_MAX = 10_000;
-/** Longest time that a server's `Retry-After` is waited for. */
+/** The longest a server's `Retry-After` is honoured. */
 const RETRY_AFTER_MS_MAX = 60_000;
 
 /** `<sequence>.<UTF-16 units of the reply in flight>`. */
@@ -43,7 +43,7 @@ function positionOf(id: string | undefined): Position | null {
   return match ? { sequence: Number(match[1]), chars: Number(match[2] ?? 0) } : null;
 }
 
-/** What has been yielded: a place in the log, and what came at that place. */
+/** What has been yielded: a position in the log, and the frames at that position. */
 class Progress {
   lastId: string | undefined;
   #last: Position | null;
@@ -54,7 +54,7 @@ class Progress {
     this.#last = positionOf(after);
   }
 
-  /** The new part of the frame, else null. Servers repeat when a message is sent once more. */
+  /** The new part of the frame, or null. Frames repeat when a message is sent once more. */
   take(frame: Frame): Frame | null {
     const at = positionOf(frame.id);
     const last = this.#last;
@@ -62,7 +62,7 @@ class Progress {
     const isBefore = last !== null
       && (at.sequence < last.sequence || (at.sequence === last.sequence && at.chars < last.chars));
     const isAt = at.sequence === last?.sequence && at.chars === last.chars;
-    // Several frames stand at one place: the beginning of a reply, functions, its end.
+    // Several frames share one position: the start of a reply, function calls, its end.
     const kind = `${frame.type} ${String(frame.call_id ?? "")}`;
     if (isBefore || (isAt && this.#there.has(kind))) return null;
     if (!isAt) this.#there.clear();
@@ -80,10 +80,10 @@ const isEnd = ({ type, message }: Frame): boolean =>
   type === "reply_failed"
   || (type === "message_added" && (message as { role?: string } | undefined)?.role === "assistant");
 
-/** Throws ParleyError for a refusal that trying again would not change. */
+/** Throws ParleyError for refusals that a retry would not change. */
 export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
   const { body, signal } = options;
-  // A key that no header can hold throws here; below it would look like a broken connection.
+  // Throws here for a key that no header can hold; below it would look like a broken connection.
   new Headers(options.headers);
   const progress = new Progress(options.after);
   let failures = 0;
@@ -94,7 +94,8 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
     try {
       const response = await open({ ...options, signal: connection.signal }, progress.lastId);
       if (!isOfType(response, "text/event-stream")) {
-        // Where a stream has been, a page is that of a network or a proxy, which passes.
+        // After a stream has worked, a page comes from a captive network or a proxy, so it is
+        // temporary.
         if (!hasConnected && !isOfType(response, "application/json")) {
           throw noParley(response, options.url);
         }
@@ -103,7 +104,7 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
       }
       hasConnected = true;
       options.onState?.(true);
-      // Where the stream begins, in case it breaks before anything has happened.
+      // The position at which the stream began, in case it breaks before any event.
       const began = (position: string): string => (progress.lastId ??= position);
       for await (const frame of framesOf(response, connection.heard, began)) {
         failures = 0;
@@ -115,7 +116,7 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
     } catch (error) {
       if (signal?.aborted) return;
       if (error instanceof ParleyError) {
-        // Refusals of the server have a body; one without is such a page too.
+        // The server's refusals have a JSON body; one without is such a page, too.
         if (!isPassing(error.status) && !(hasConnected && error.body === null)) throw error;
         afterMs = Math.min(error.retryAfterMs, RETRY_AFTER_MS_MAX);
       }
@@ -133,7 +134,7 @@ const isPassing = (status: number): boolean => status === 429 || status >= 500;
 const isOfType = ({ headers }: Response, type: string): boolean =>
   headers.get("content-type")?.toLowerCase().startsWith(type) === true;
 
-/** In seconds or as a date; 0: there is none to be understood. */
+/** In seconds or as a date; 0: absent or not understood. */
 function retryAfterMs(header: string): number {
   const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
   return Math.max(0, ms || 0);
@@ -149,7 +150,8 @@ async function open(options: FollowOptions, lastId: string | undefined): Promise
   const { url, headers, body, signal } = options;
   const response = await options.fetch(url, {
     method: body === undefined ? "GET" : "POST",
-    // Firefox has a second page wait for the end of the same request of the first, to share it.
+    // Firefox holds a second page's identical request until the first has ended, to share its
+    // response.
     cache: "no-store",
     headers: {
       ...headers,
@@ -166,7 +168,7 @@ async function open(options: FollowOptions, lastId: string | undefined): Promise
 
 const isPage = (): boolean => typeof addEventListener === "function";
 
-/** Aborts when nothing has come for too long, or the device says that it is offline. */
+/** Aborts when nothing has arrived for too long, or the device reports that it is offline. */
 function watchConnection(signal: AbortSignal | undefined) {
   const abort = new AbortController();
   const breakOff = (): void => abort.abort();
@@ -209,12 +211,12 @@ async function* framesOf(
       yield* ready.splice(0);
     }
   } finally {
-    // Whoever stops looking leaves no connection behind.
+    // A consumer that stops reading leaves no open connection behind.
     await reader.cancel().catch(() => undefined);
   }
 }
 
-/** Resolves after the time, at once when a browser's network is back, or when it is over. */
+/** Resolves after the time, earlier when a browser is back online or the signal aborts. */
 function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
