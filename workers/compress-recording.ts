@@ -1,5 +1,5 @@
-// Makes Opus of one recording, in a thread of its own that lets everything else go first. Started
-// by features/calls/records/compression.ts.
+// Compresses one recording to Opus, in a thread with low priority. Started by
+// features/calls/records/compression.ts.
 import {
   closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync,
 } from "node:fs";
@@ -23,7 +23,7 @@ const writer = await openOggOpus(rateOfWav(head), (bytes) => void writeSync(targ
 const piece = Buffer.alloc(PIECE_BYTES);
 for (let at = head.length; ;) {
   const count = readSync(source, piece, 0, piece.length, at);
-  // Whole frames of both sides.
+  // Only whole frames of both channels.
   const whole = count - (count % 4);
   if (whole === 0) break;
   writer.write(new Int16Array(piece.buffer.slice(piece.byteOffset, piece.byteOffset + whole)));
@@ -33,6 +33,6 @@ writer.close();
 fsyncSync(target);
 closeSync(target);
 closeSync(source);
-// Deleted meanwhile: it is not to come back.
+// The recording was deleted in the meantime, and must not come back.
 if (existsSync(from)) renameSync(part, to);
 else rmSync(part);

@@ -1,5 +1,5 @@
-// One document to chunks; runs in a thread of the extractor process. What a hostile file does, it
-// does here.
+// Turns one document into chunks; runs in a thread of the extractor process. A hostile file does
+// its harm here.
 import { open, readFile } from "node:fs/promises";
 import { workerData } from "node:worker_threads";
 import type {
@@ -26,7 +26,7 @@ const outbound = createOutbound({
 interface ReadDocument {
   list: BlockList;
   pages: number;
-  /** Pages of a website, where it is one. */
+  /** The pages, if the document is a website. */
   site?: SitePage[];
 }
 
@@ -74,7 +74,7 @@ export default async function extract(
     if (source.type === "sheet") return { kind: "sheet", ...await writeSheet(source) };
     const { list, pages, site } = await read(source);
     list.forgetHeadings();
-    // A question keeps its whole answer.
+    // An answer is never split: its question stays with all of it.
     const chunks = source.type === "faq" ? list.blocks : chunksOf(list.blocks);
     return chunks.length === 0 && !site?.some(({ isKept }) => isKept)
       ? { kind: "failed", reason: "No text was found in the document." }

@@ -1,6 +1,6 @@
-// An extractor process: takes one document at a time over IPC and reads it in a thread, which can
-// be stopped. It may die of a document at any moment; features/knowledgebases/extraction.ts starts
-// the next one.
+// An extractor process: receives one document at a time over IPC and reads it in a thread, which
+// can be stopped. A document may kill it at any moment; features/knowledgebases/extraction.ts
+// starts the next one.
 import { writeFileSync } from "node:fs";
 import { Piscina } from "piscina";
 import { LIMITS } from "#core/limits.ts";
@@ -14,12 +14,12 @@ const HEAP_MIB_MAX = 256;
 const CHUNKS_PER_MESSAGE = 50;
 const LOOK_MS = 200;
 
-// Where memory is short the kernel ends this process, which costs a document, and not the server.
+// When memory runs out, the kernel kills this process, which costs a document, and not the server.
 if (process.platform === "linux") writeFileSync("/proc/self/oom_score_adj", "1000");
 // A document can wait, a call cannot.
 deferThisProcess();
-// Service managers tell each process of a service to stop, and terminals each that Ctrl-C reaches:
-// when this one ends is the server's to say, which may still have use for what is read.
+// Service managers signal every process of a service to stop, and Ctrl-C reaches every process of a
+// terminal: the server alone decides when this one ends, as it may still need what is being read.
 for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => undefined);
 
 const [allowPrivateNetworks = ""] = process.argv.slice(2);
@@ -29,10 +29,10 @@ const pool = new Piscina({
   minThreads: 1,
   maxThreads: 1,
   resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_MAX },
-  // Websites close kept connections, which an idle thread must hear.
+  // An idle thread must run its event loop, to notice that websites close kept-alive connections.
   atomics: "disabled",
 });
-// A thread that died at its start says so here, too; its document gets the rejection.
+// A thread that dies at its start also reports here; its document is rejected separately.
 pool.on("error", () => undefined);
 
 const send = (message: ExtractorMessage): void => void process.send?.(message);
@@ -44,7 +44,7 @@ function reasonOf(error: unknown): string {
   return "The document could not be read.";
 }
 
-/** Aborts when this process has worked for so long, one document being all it has to do. */
+/** Aborts once this process has used this much CPU time, all of it for its one document. */
 function cpuLimit(limitMs: number): { signal: AbortSignal; stop(): void } {
   const limit = new AbortController();
   const began = process.cpuUsage();

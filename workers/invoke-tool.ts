@@ -1,4 +1,4 @@
-// Runs in the threads that call tools' endpoints: one guarded request, its reply read into a small
+// Runs in the threads that call tools' endpoints: one guarded request, whose reply becomes a small
 // plain object. Whatever an endpoint sends is unpacked here, never in the main thread.
 import { workerData } from "node:worker_threads";
 import { isRecord, isUnsafeKey } from "#core/values.ts";
@@ -11,7 +11,7 @@ const DEPTH_MAX = 32;
 const { allowPrivateNetworks } = workerData as { allowPrivateNetworks: string[] };
 const endpoints = readingAll(createOutbound({ allowPrivateNetworks }));
 
-// Control characters, and the invisible ones that hide or reorder text (tags, bidi).
+// Control characters, and invisible ones that hide or reorder text (tags, bidi).
 const UNSEEN =
   /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\u{e0000}-\u{e007f}]/gu;
 
@@ -26,7 +26,7 @@ function cleaned(value: unknown, depth = 0): unknown {
   return Object.fromEntries(entries);
 }
 
-/** The endpoint's JSON object as it is; anything else under `data`, or as `text`. */
+/** The endpoint's JSON object unchanged; anything else under `data`, or as `text`. */
 function resultOf(body: Buffer, charsMax: number): Record<string, unknown> {
   const text = body.toString("utf8");
   const asText = (): Record<string, unknown> => {
@@ -51,13 +51,13 @@ function answeredOf(
   const type = headers["content-type"];
   return {
     status,
-    // What tells how the body is to be read; cookies and the like are nobody's business.
+    // The header that tells how to read the body; cookies and the like are dropped.
     headers: type === undefined ? {} : { "content-type": type },
     body: body.toString("utf8").replace(UNSEEN, "").slice(0, charsMax),
   };
 }
 
-/** The result as it may be handed on: clean, and no longer than one may be. */
+/** The result as it may be passed on: cleaned, and within the size limit. */
 function bounded(result: Record<string, unknown>, charsMax: number): Record<string, unknown> {
   return resultOf(Buffer.from(JSON.stringify(result)), charsMax);
 }

@@ -1,5 +1,5 @@
-// The thread of the end-of-turn model: the sound of a turn becomes the probability that it is over.
-// Started by turn-ends.ts.
+// The thread of the endpointing model: from the audio of a turn it computes the probability that
+// the turn is over. Started by turn-ends.ts.
 import { parentPort, workerData } from "node:worker_threads";
 import { createResampler } from "#audio/resampler.ts";
 import { levelThisThread } from "#core/thread-priority.ts";
@@ -24,7 +24,7 @@ function openModel(): ((features: Float32Array) => number) {
   const run = network.prepare({
     input_features: { kind: "float", memory: input, shape: [1, LOG_MEL_BANDS, LOG_MEL_STEPS] },
   }, {
-    // The network ends with a sigmoid, whatever its output is called.
+    // The network ends in a sigmoid, although its output is named logits.
     logits: { kind: "float", memory: output, shape: [1, 1] },
   });
   return (features) => {
@@ -36,7 +36,7 @@ function openModel(): ((features: Float32Array) => number) {
 
 try {
   const judge = openModel();
-  // A model with other inputs says so at its first run, not while a call waits.
+  // A model with other inputs fails here, on its first run, and not while a call waits.
   judge(logMel(new Int16Array(0)));
   port.on("message", ({ id, pcm, rate }: ToTurnEnds) => {
     const probability = judge(logMel(createResampler(rate, LOG_MEL_RATE).process(pcm)));

@@ -1,4 +1,4 @@
-// Makes the loop of one background sound. Started by base/audio/ambience-thread.ts.
+// Generates the loop of one background sound. Started by base/audio/ambience-thread.ts.
 import { parentPort, workerData } from "node:worker_threads";
 import { makeLoop } from "#audio/ambience.ts";
 import type { AmbienceTask } from "#audio/ambience-thread.ts";

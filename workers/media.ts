@@ -1,4 +1,4 @@
-// The media thread: live audio of all calls, so that nothing in the main thread ever delays a
+// The media thread: the live audio of all calls, so that nothing in the main thread ever delays a
 // frame. Started by calls/media.ts.
 import { parentPort, workerData } from "node:worker_threads";
 import { createBeepDetector } from "#audio/tones.ts";
@@ -25,7 +25,7 @@ const log = createLogger(logLevel as LogLevel);
 const engines = await openEngines(speech, { system, log });
 
 const post = (message: FromCarrier | Lateness): void => port.postMessage(message);
-/** Loaded where there is a port for it. */
+/** SIP is loaded only where a port is set for it. */
 const loadSip = () => import("#providers/carriers/sip/sip.ts");
 const sipCarrier = sip && await (await loadSip()).createSipCarrier({
   ...sip,
@@ -36,7 +36,7 @@ const sipCarrier = sip && await (await loadSip()).createSipCarrier({
 });
 if (sipCarrier) post({ kind: "listening", port: sipCarrier.port, tlsPort: sipCarrier.tlsPort });
 
-/** Ticks reported at a time: one message in two seconds. */
+/** Ticks reported in one message: one every two seconds. */
 const LATENESS_BATCH = 100;
 const lateness: number[] = [];
 

@@ -1,5 +1,5 @@
-// The reading thread: a connection for reads that may look through much, so that nobody waits for
-// them on the main thread. Started by storage/engines/sqlite/reading.ts.
+// The reading thread: a connection for reads that may scan much, so that they do not block the main
+// thread. Started by storage/engines/sqlite/reading.ts.
 import { parentPort, workerData } from "node:worker_threads";
 import { openReader } from "#storage/engines/sqlite/database.ts";
 import type { FromReading, ToReading } from "#storage/engines/sqlite/reading.ts";

@@ -1,5 +1,5 @@
-// The thread of the embedded voices: Flite and eSpeak NG, one text after the other. Each takes some
-// tens of milliseconds, which no thread that plays audio may lose. Started by embedded-voices.ts.
+// The thread of the embedded voices: Flite and eSpeak NG, one text after another. Each takes some
+// tens of milliseconds, which no thread that plays audio can spare. Started by embedded-voices.ts.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { setFlagsFromString } from "node:v8";
@@ -12,18 +12,18 @@ import type {
   SpokenPiece, SpokenText, TextToSpeak,
 } from "#providers/speech/embedded/embedded-voices.ts";
 
-// Calls of node:wasi's file functions from optimized code crash the process now and then
-// (https://github.com/nodejs/node/issues/53087): after some hundred utterances with this on.
+// Calls of node:wasi's file functions from optimized code occasionally crash the process
+// (https://github.com/nodejs/node/issues/53087): with this flag on, after some hundred utterances.
 setFlagsFromString("--no-turbo-fast-api-calls");
 
 const port = parentPort;
 if (!port) throw new Error("workers/synthesize.ts runs as a worker thread");
 levelThisThread();
-// node:wasi says on every start that it is experimental; nobody can act on it.
+// node:wasi warns at every start that it is experimental; nobody can act on that.
 process.removeAllListeners("warning");
 
 const WAV_HEADER_BYTES = 44;
-/** Quieter than this is the silence engines put around speech. */
+/** Below this level is the silence that engines add around speech. */
 const SILENCE_LEVEL = 180;
 const LEAD_SECONDS = 0.02;
 const TAIL_SECONDS = 0.12;
@@ -32,7 +32,7 @@ const require = createRequire(import.meta.url);
 interface Sound {
   pcm: Int16Array;
   rate: number;
-  /** Where words begin: index in the text, and sample. */
+  /** Where each word begins: index in the text, and sample. */
   words: { chars: number; samples: number }[];
 }
 
@@ -40,18 +40,18 @@ type Imports = Record<string, (...args: unknown[]) => unknown>;
 interface Instance {
   exports: { memory: { buffer: ArrayBuffer } };
 }
-/** The two functions of the platform that are used here; Node's types leave them out. */
+/** The two platform functions used here; Node's types lack them. */
 declare const WebAssembly: {
   compile(bytes: Uint8Array): Promise<object>;
   instantiate(module: object, imports: object): Promise<Instance>;
 };
 
-/** A command that runs again and again with one memory, which takes longer to make than "yes". */
+/** A command that runs repeatedly in one memory: creating that takes longer than saying "yes". */
 interface Program {
   instance: Instance;
-  /** The memory as it is before a run. */
+  /** A copy of the memory as it is before a run. */
   fresh: Uint8Array;
-  /** Who answers the system calls of this run. */
+  /** Handles the system calls of the current run. */
   system: Imports;
 }
 
@@ -71,11 +71,11 @@ async function loadFlite(): Promise<Program> {
   return program;
 }
 
-/** Behind the standard streams and the folder. */
+/** The first descriptor after the standard streams and the folder. */
 const FILE = 4;
 const REGULAR_FILE = 4;
 
-/** The one file that is opened is written into `written`: there need be no disk that takes it. */
+/** Redirects writes to the one file it opens into `written`, so that no disk is needed. */
 function intoMemory({ exports }: Instance, system: Imports, written: Buffer[]): Imports {
   const { memory } = exports;
   const view = () => new DataView(memory.buffer);
@@ -107,7 +107,7 @@ function intoMemory({ exports }: Instance, system: Imports, written: Buffer[]): 
   };
 }
 
-/** Returns what was written into the file. */
+/** Runs the command; returns what it wrote into the file. */
 function run(program: Program, system: WASI): Buffer {
   const memory = new Uint8Array(program.instance.exports.memory.buffer);
   memory.set(program.fresh);
@@ -134,13 +134,13 @@ async function speakFlite({ text, voice, speed }: TextToSpeak): Promise<Sound> {
     Buffer.from(pcm.buffer).set(bytes.subarray(0, pcm.byteLength));
     return { pcm, rate: wav.readUInt32LE(24), words: [] };
   } catch (error) {
-    // A run that broke off leaves more behind than its memory.
+    // After an aborted run, more than the memory may be in a bad state.
     flite = null;
     throw error;
   }
 }
 
-/** What this program needs of the package, which brings no types. */
+/** The part of the package used here; it ships no types. */
 interface Espeak {
   set_voice(language: string): number;
   set_rate(wordsPerMinute: number): number;
@@ -151,7 +151,7 @@ interface Espeak {
 }
 interface EspeakEvent {
   type: string;
-  /** From 1. */
+  /** Counted from 1. */
   text_position: number;
   /** Milliseconds. */
   audio_position: number;
@@ -169,7 +169,7 @@ async function openEspeak(): Promise<Espeak> {
   return new loaded.eSpeakNGWorker();
 }
 
-/** The engine counts characters of Unicode, texts are counted in units of UTF-16. */
+/** The engine counts Unicode characters, text indexes count UTF-16 units. */
 const unitsOf = (text: string, characters: number): number =>
   [...text].slice(0, characters).join("").length;
 
@@ -181,7 +181,7 @@ async function speakEspeak({ text, voice, speed }: TextToSpeak): Promise<Sound> 
   const pieces: Int16Array[] = [];
   const words: Sound["words"] = [];
   engine.synthesize(text, (audio, events) => {
-    // A view of the engine's memory, which the next piece overwrites.
+    // A view of the engine's memory, which the next piece will overwrite.
     if (audio && audio.length > 0) pieces.push(Int16Array.from(audio));
     for (const { type, text_position: chars, audio_position: ms } of events) {
       if (type !== "word") continue;
@@ -197,7 +197,7 @@ async function speakEspeak({ text, voice, speed }: TextToSpeak): Promise<Sound> 
   return { pcm, rate, words };
 }
 
-/** First and last sample worth playing. */
+/** The first and last samples worth playing. */
 function speechIn(pcm: Int16Array, rate: number): { from: number; to: number } {
   let from = 0;
   let to = pcm.length;
@@ -209,10 +209,10 @@ function speechIn(pcm: Int16Array, rate: number): { from: number; to: number } {
   };
 }
 
-/** Up to the beginning of each next word, so that what was heard is known by the word. */
+/** Cuts the audio where each word begins, so that what was heard is known to the word. */
 function piecesOf({ pcm, rate, words }: Sound, asked: TextToSpeak): SpokenPiece[] {
   const { from, to } = speechIn(pcm, rate);
-  // Here, as a long sentence takes longer than a frame.
+  // Resampled in this thread, because a long sentence takes longer than a frame.
   const resampler = createResampler(rate, asked.rate);
   const pieces: SpokenPiece[] = [];
   let at = from;
@@ -247,7 +247,7 @@ async function speak(request: TextToSpeak): Promise<void> {
 port.on("message", (message: TextToSpeak | { drop: number }) => {
   if ("drop" in message) {
     dropped.add(message.drop);
-    // Behind what is queued of the stream; then nothing of it can come any more.
+    // Queued behind the stream's remaining texts; after them, none can follow.
     queue = queue.then(() => void dropped.delete(message.drop));
   } else queue = queue.then(() => speak(message));
 });

@@ -20,7 +20,7 @@ interface Recogniser {
 }
 
 const recognisers = new Map<number, Recogniser>();
-/** Decoders take a quarter of a second to make and have adapted to the line: kept for the next. */
+/** Reused, as decoders take a quarter of a second to create and have adapted to the line. */
 const spare: SphinxDecoder[] = [];
 const SPARE_MAX = 4;
 const post = (message: FromRecogniser): void => port.postMessage(message);

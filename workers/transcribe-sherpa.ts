@@ -11,7 +11,7 @@ const port = parentPort;
 if (!port) throw new Error("workers/transcribe-sherpa.ts runs as a worker thread");
 levelThisThread();
 
-/** What this program needs of the package, whose types do not fit this compiler. */
+/** The part of the package used here; its own types do not fit this compiler. */
 interface Stream {
   acceptWaveform(wave: { samples: Float32Array; sampleRate: number }): void;
 }
@@ -28,7 +28,7 @@ interface Sherpa {
 
 const FULL_SCALE = 32_768;
 const FEATURES = 80;
-/** Models look ahead: without silence after it the last word stays inside. */
+/** Models look ahead: without trailing silence the last word would not come out. */
 const TAIL_SECONDS = 0.5;
 
 const { OnlineRecognizer } = createRequire(import.meta.url)("sherpa-onnx-node") as Sherpa;
@@ -36,13 +36,13 @@ const recogniser = new OnlineRecognizer({
   featConfig: { sampleRate: RECOGNISER_RATE, featureDim: FEATURES },
   modelConfig: { ...(workerData as SherpaModel), numThreads: 1, provider: "cpu", debug: false },
   decodingMethod: "greedy_search",
-  // The call takes the turns.
+  // Endpointing is done by the call.
   enableEndpoint: false,
 });
 const streams = new Map<number, { stream: Stream; text: string }>();
 const post = (message: FromRecogniser): void => port.postMessage(message);
 
-/** Many models know no lower case. */
+/** Many models output only upper case. */
 function textOf(stream: Stream): string {
   const text = recogniser.getResult(stream).text.trim();
   return text === text.toUpperCase() ? text.toLowerCase() : text;

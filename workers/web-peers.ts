@@ -1,4 +1,4 @@
-// The thread of web calls' packets: one UDP port, encryption, Opus. Started by peer-thread.ts.
+// The thread for web calls' packets: one UDP port, encryption, Opus. Started by peer-thread.ts.
 import { parentPort, workerData } from "node:worker_threads";
 import { createLogger, type LogLevel } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
@@ -11,7 +11,7 @@ if (!port) throw new Error("workers/web-peers.ts runs as a worker thread");
 const { peers: config, logLevel } = workerData as PeersWorkerData;
 const system = createSystem();
 const log = createLogger(logLevel as LogLevel);
-/** Null: the port cannot be had, and calls go on over their sockets. */
+/** Null: the port could not be opened, and calls use their WebSockets. */
 const peers = await openPeers(config, { system, log }).catch((error: unknown) => {
   log.warn({ err: error, port: config.port }, "web calls have no UDP port: their sound goes over the socket");
   return null;

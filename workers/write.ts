@@ -1,4 +1,4 @@
-// The writer thread: the one connection that writes. Drains everything the main thread has posted,
+// The writer thread: the one connection that writes. Takes everything the main thread has posted,
 // commits it as one transaction, answers. Started by storage/engines/sqlite/writer.ts.
 import { parentPort, receiveMessageOnPort, workerData, type MessagePort } from "node:worker_threads";
 import { LIMITS } from "#core/limits.ts";
@@ -19,9 +19,9 @@ const runBatch = createBatchRunner(db, () => commandsOver(db));
 
 let broken: Outcome | null = null;
 /**
- * Ends of what has begun, which the disk had no room for: they are asked for again until it has, in
- * their order, and more of them wait behind those. They are held here, where all that is asked for
- * comes in its order: an end that was under way would else be in front of what it ends.
+ * Ends of what has begun that the full disk refused: retried in order until there is room, with
+ * later ends queued behind them. They are held here, where all commands arrive in order: otherwise
+ * an end in flight could come before what it ends.
  */
 const held: Request[] = [];
 let trying: NodeJS.Timeout | undefined;
@@ -74,7 +74,7 @@ async function commitTogether(batches: Request[][]): Promise<void> {
   }
 }
 
-/** What the disk has no room for stays in the log beside the database, and is read there. */
+/** Pages that the disk has no room for stay in the WAL, and are read from there. */
 function copyLog(mode: "TRUNCATE" | "PASSIVE"): void {
   if (broken) return;
   try {
@@ -111,7 +111,7 @@ async function receive(port: MessagePort, first: ToWriter): Promise<void> {
   if (next && "close" in next) await close();
 }
 
-// A batch is over before the next message is received: commands await statements alone.
+// A batch ends before the next message is received, because commands await nothing but statements.
 port.on("message", (message: ToWriter) => void receive(port, message));
 
 answer({ ready: true });

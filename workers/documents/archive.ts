@@ -1,6 +1,6 @@
-// Files that are archives of XML: Word, Excel, PowerPoint. What an archive declares is looked at
-// before anything is unpacked, and no entry becomes larger than it declared. Used by docx.ts,
-// xlsx.ts and pptx.ts.
+// Documents that are archives of XML: Word, Excel, PowerPoint. The sizes an archive declares are
+// checked before anything is unpacked, and no entry may become larger than declared. Used by
+// docx.ts, xlsx.ts and pptx.ts.
 import { StringDecoder } from "node:string_decoder";
 import type { Readable } from "node:stream";
 import { posix } from "node:path";
@@ -11,25 +11,25 @@ import { Unreadable } from "./blocks.ts";
 const ENTRIES_MAX = 2000;
 const INFLATED_BYTES_MAX = 50 * 1024 * 1024;
 const RATIO_MAX = 200;
-/** Smaller entries may be packed as tightly as they like. */
+/** Smaller entries may have any compression ratio. */
 const RATIO_FREE_BYTES = 1024 * 1024;
 const DEPTH_MAX = 200;
 const TOO_LARGE = "The document is too large to read once it is unpacked.";
 
-/** Names come without the prefix of their namespace, which every program chooses for itself. */
+/** Names come without their namespace prefix, which every program chooses for itself. */
 interface XmlReader {
   open?(name: string, attributes: Record<string, string>): void;
   text?(text: string): void;
   close?(name: string): void;
-  /** True: the rest is not needed. */
+  /** True: the rest need not be read. */
   isDone?(): boolean;
 }
 
 export interface Archive {
   has(name: string): boolean;
-  /** Reads one part; nothing happens where the archive does not have it. */
+  /** Reads one part; does nothing if the archive does not have it. */
   parse(name: string, reader: XmlReader): Promise<void>;
-  /** Parts the named part refers to, by the id of the reference. */
+  /** The parts that the named part refers to, by the id of the reference. */
   relations(name: string): Promise<Map<string, { target: string; type: string }>>;
   close(): void;
 }
@@ -95,7 +95,7 @@ async function parseStream(stream: Readable, reader: XmlReader): Promise<void> {
   parser.end();
 }
 
-/** Throws Unreadable: `invalid` where it is no archive, or lacks the part it cannot do without. */
+/** Throws Unreadable, with the text `invalid` if it is no archive or lacks the required part. */
 export async function openArchive(
   path: string, { invalid, part }: { invalid: string; part: string },
 ): Promise<Archive> {
@@ -139,6 +139,6 @@ export async function openArchive(
   };
 }
 
-/** The reference an element makes, whatever its namespace is called in the file. */
+/** The id that an element refers to, whatever prefix its namespace has in the file. */
 export const referenceIn = (attributes: Record<string, string>): string | undefined =>
   Object.entries(attributes).find(([name]) => name.includes(":") && localName(name) === "id")?.[1];

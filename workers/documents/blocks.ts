@@ -1,12 +1,12 @@
-// What every reader of documents produces: readable text in order, with the headings above it; and
-// the chunks it is cut into: whole paragraphs under the same headings, long ones at a sentence's
+// The output of every document reader: readable text in order, with the headings above it; and the
+// chunks it is cut into: whole paragraphs under the same headings, long ones cut at a sentence's
 // end.
 import type { Chunk } from "#features/knowledgebases/extraction.ts";
 
-/** As a reader finds it, of any size. */
+/** A block as a reader finds it, of any size. */
 type Block = Chunk;
 
-/** Says in words for its owner why a document cannot be read. */
+/** Its message tells the document's owner why it cannot be read. */
 export class Unreadable extends Error {}
 
 const CHUNK_CHARS_MAX = 1200;
@@ -18,20 +18,20 @@ const SENTENCE_END = /[.!?。！？]["'”’)]?\s|\n/gu;
 
 type Place = { page?: number; url?: string };
 
-/** Collects blocks, keeps the path of headings, stops at the bound. */
+/** Collects blocks, tracks the path of headings, stops at the size limit. */
 export class BlockList {
   readonly blocks: Block[] = [];
   truncated = false;
   #chars = 0;
   #headings: { level: number; text: string }[] = [];
-  /** Where the last heading is, while there is nothing below it. */
+  /** The place of the last heading, while there is no text below it. */
   #bare: Place | null = null;
 
-  /** Level 0 is a title: above everything, and not worth keeping with nothing below it. */
+  /** Level 0 is a title: it is above everything, and is dropped if no text follows it. */
   heading(level: number, text: string, place: Place = {}): void {
     const clean = text.replaceAll(/\s+/g, " ").trim();
     if (clean === "") return;
-    // Set as a heading, but prose; or a heading whose end is missing.
+    // Prose that was set as a heading, or a heading that was never closed.
     if (clean.length > HEADING_CHARS_MAX) return this.text(text, place);
     const last = this.#headings.at(-1);
     if (last && last.level >= level) this.#keepBare();
@@ -41,24 +41,24 @@ export class BlockList {
     this.#bare = level > 0 ? place : null;
   }
 
-  /** What was read before stands elsewhere; it counts all the same. */
+  /** Counts text that was read earlier and is stored elsewhere towards the limit. */
   count(characters: number): void {
     this.truncated ||= characters > DOCUMENT_CHARS_MAX - this.#chars;
     this.#chars += characters;
   }
 
-  /** Gives up the blocks after the first `count`: they are kept elsewhere, and go on counting. */
+  /** Drops the blocks after the first `count`: they are stored elsewhere, and still count. */
   keepFirst(count: number): void {
     this.blocks.length = count;
   }
 
-  /** The end of the document, or of one of its pages. */
+  /** Called at the end of the document, or of one of its pages. */
   forgetHeadings(): void {
     this.#keepBare();
     this.#headings = [];
   }
 
-  /** A heading with nothing below it says something, too: it becomes text. */
+  /** A heading without text below it is worth keeping, too: it becomes text. */
   #keepBare(): void {
     const place = this.#bare;
     this.#bare = null;
@@ -70,7 +70,7 @@ export class BlockList {
     this.under(this.#headings.map((heading) => heading.text), text, place);
   }
 
-  /** Below headings of any length, whatever stands above it in the document. */
+  /** Adds text below given headings of any length, ignoring those of the document. */
   under(headings: string[], text: string, place: Place = {}): void {
     const clean = text.replaceAll("\0", "").trim();
     if (clean === "" || this.truncated) return;
@@ -87,7 +87,7 @@ export class BlockList {
   }
 }
 
-/** Pieces no longer than the bound, cut after the last sentence (else word) that fits. */
+/** Cuts text into pieces within the limit, after the last sentence (else word) that fits. */
 function pieces(text: string): string[] {
   const parts: string[] = [];
   let rest = text.trim();

@@ -1,4 +1,4 @@
-// Tables of text, whatever parts their columns.
+// Tables as text, with any column separator.
 import { CsvError, parse } from "csv-parse/sync";
 import { BlockList, Unreadable } from "./blocks.ts";
 import { addRow, COLUMNS_MAX } from "./rows.ts";
@@ -6,7 +6,7 @@ import { addRow, COLUMNS_MAX } from "./rows.ts";
 const RECORD_CHARS_MAX = 100_000;
 const SEPARATORS = [",", ";", "\t", "|"];
 
-/** The sign that is in the first line most often. */
+/** The separator that occurs most often in the first line. */
 function separatorOf(text: string): string {
   const line = text.slice(0, RECORD_CHARS_MAX).split(/\r?\n/, 1)[0] ?? "";
   const [most = ","] = SEPARATORS.toSorted((one, other) =>
@@ -30,7 +30,7 @@ export function readCsv(text: string): BlockList {
   const list = new BlockList();
   const [names = [], ...rows] = rowsOf(text);
   if (names.length > COLUMNS_MAX) throw new Unreadable("The table has too many columns to read.");
-  // A table of one row has no other.
+  // The only row of a table is not a head but a row.
   for (const row of rows.length === 0 ? [names] : rows) {
     if (list.truncated) break;
     addRow(list, rows.length === 0 ? null : names, row);

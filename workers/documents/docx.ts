@@ -1,5 +1,5 @@
-// Word documents. What the archive declares is looked at before anything is unpacked; what it hides
-// is the business of the process's memory limit.
+// Word documents. The sizes an archive declares are checked before anything is unpacked; what it
+// hides is left to the process's memory limit.
 import mammoth from "mammoth";
 import { openArchive } from "./archive.ts";
 import { Unreadable, type BlockList } from "./blocks.ts";

@@ -1,5 +1,5 @@
-// Web pages and what Word documents become: readable text with headings, lists and tables. One pass
-// of a forgiving parser, so that no page costs more than its length.
+// Web pages, and Word documents converted to HTML: readable text with headings, lists and tables.
+// One pass of a lenient parser, so that a page's cost is proportional to its length.
 import { Parser } from "htmlparser2";
 import { BlockList, Unreadable } from "./blocks.ts";
 
@@ -14,7 +14,7 @@ const BLOCKS = new Set([
   "p", "div", "section", "article", "main", "header", "ul", "ol", "dl", "table", "blockquote", "pre",
   "figure", "figcaption", "address", "details", "summary", "hr", "body", "dt", "dd",
 ]);
-/** What is inside these stays on their line. */
+/** Block elements inside these do not start a new line. */
 const LINES = new Set(["td", "th", "li"]);
 const HEADING = /^h([1-6])$/;
 const VOID = new Set(["br", "hr", "img", "input", "meta", "link", "wbr", "source", "area", "col"]);
@@ -22,7 +22,7 @@ const VOID = new Set(["br", "hr", "img", "input", "meta", "link", "wbr", "source
 interface Page {
   list: BlockList;
   title: string;
-  /** As written, in order. */
+  /** As written in the page, in order. */
   links: string[];
 }
 
@@ -48,11 +48,11 @@ class Reader {
   #text = "";
   #base = "";
   #depth = 0;
-  /** Depth at which skipping began; 0 while reading. */
+  /** The depth at which skipping began; 0 while not skipping. */
   #skippedFrom = 0;
-  /** How many cells and list items the text is in. */
+  /** How many nested cells and list items the text is in. */
   #lines = 0;
-  /** Nothing but blanks since the last line break. */
+  /** Only white space has come since the last line break. */
   #atLineStart = true;
   #inTitle = false;
   #inPre = false;
@@ -77,7 +77,7 @@ class Reader {
     if (name === "title" && this.#title === "") this.#inTitle = true;
     if (name === "base" && attributes.href) this.#base = attributes.href;
     if (this.#skippedFrom > 0) {
-      // Menus are not read, but they are how the other pages are found.
+      // Menus are not read as text, but their links lead to the other pages.
       if (name === "a" && attributes.href) this.#links.push(attributes.href);
       return;
     }

@@ -1,4 +1,4 @@
-// Markdown: what it becomes as a page is read as one, so that its headings, lists and tables count.
+// Markdown: converted to HTML and read as a page, so that its headings, lists and tables are kept.
 import { marked } from "marked";
 import type { BlockList } from "./blocks.ts";
 import { readHtml } from "./html.ts";

@@ -1,5 +1,5 @@
-// PDF files: positions of text become lines, columns, paragraphs and headings. Text only; nothing
-// is drawn and nothing in the file is run.
+// PDF files: text positions become lines, columns, paragraphs and headings. Only text is read:
+// nothing is drawn, and nothing in the file is executed.
 import { readFile } from "node:fs/promises";
 import {
   getDocument, InvalidPDFException, PasswordException, VerbosityLevel, type PDFPageProxy,
@@ -39,7 +39,7 @@ async function itemsOf(page: PDFPageProxy): Promise<Item[]> {
   return found;
 }
 
-/** Items on one height, left to right; a wide gap is the edge of a table's cell. */
+/** Groups items at the same height, left to right; a wide gap separates the cells of a table. */
 function linesOf(items: Item[]): Line[] {
   const rows: Item[][] = [];
   for (const item of [...items].sort((one, other) => other.y - one.y || one.x - other.x)) {
@@ -70,7 +70,7 @@ function linesOf(items: Item[]): Line[] {
 const GUTTER_FROM = 0.35;
 const GUTTER_TO = 0.65;
 
-/** Where a page of two columns is parted; null for one column, and for tables. */
+/** The x at which a two-column page is divided; null for one column, and for tables. */
 function gutterOf(items: Item[]): number | null {
   const left = Math.min(...items.map(({ x }) => x));
   const right = Math.max(...items.map(({ x, width }) => x + width));
@@ -117,7 +117,7 @@ function readingOrder(items: Item[]): Line[] {
   return ordered;
 }
 
-/** The size most of the text is set in. */
+/** The font size of most of the text. */
 function bodySize(pages: Line[][]): number {
   const chars = new Map<number, number>();
   for (const { size, text } of pages.flat()) {
@@ -127,7 +127,7 @@ function bodySize(pages: Line[][]): number {
   return [...chars].sort((one, other) => other[1] - one[1])[0]?.[0] ?? 0;
 }
 
-/** Levels by size: the largest heading of the document is the first. */
+/** Heading levels by font size: the largest in the document is level 1. */
 function headingSizes(pages: Line[][], body: number): number[] {
   const sizes = new Set(pages.flat()
     .filter(({ size }) => size > body * HEADING_RATIO)

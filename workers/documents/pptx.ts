@@ -1,5 +1,5 @@
-// PowerPoint presentations: the slides that are shown, in their order, each with its title, texts,
-// tables and the speaker's notes; a slide is a page.
+// PowerPoint presentations: the visible slides in order, each with its title, texts, tables and
+// speaker's notes; a slide counts as a page.
 import { openArchive, referenceIn, type Archive } from "./archive.ts";
 import { BlockList } from "./blocks.ts";
 
@@ -7,7 +7,7 @@ const PRESENTATION = "ppt/presentation.xml";
 const NOT_PPTX = "The file is not a valid PPTX presentation.";
 const SLIDES_MAX = 500;
 const SLIDE_CHARS_MAX = 200_000;
-/** Placeholders that say the same on every slide. */
+/** Placeholders with the same text on every slide. */
 const FURNITURE = new Set(["sldNum", "dt", "ftr", "hdr", "sldImg"]);
 
 interface Slide {
@@ -16,7 +16,7 @@ interface Slide {
   lines: string[];
 }
 
-/** Collects a slide's paragraphs; those of a table's row become one line. */
+/** Collects a slide's paragraphs; the cells of a table's row become one line. */
 function slideReader(slide: Slide) {
   let placeholder: string | null = null;
   let isText = false;

@@ -1,5 +1,5 @@
-// Fetching a website's pages: robots.txt is obeyed unless the owner says that the site is theirs,
-// every hop of a redirect is judged anew, pages, bytes and time are counted. Used by website.ts.
+// Fetches a website's pages: robots.txt is obeyed unless the owner declares the site to be theirs,
+// every hop of a redirect is checked again, pages, bytes and time are limited. Used by website.ts.
 import robotsParser, { type Robot } from "robots-parser";
 import { LIMITS } from "#core/limits.ts";
 import { timeLimit } from "#core/system.ts";
@@ -13,14 +13,14 @@ import { SITEMAP_BYTES_MAX } from "./sitemap.ts";
 export const USER_AGENT = "ParleyBot";
 const PAGE_BYTES_MAX = 2 * 1024 * 1024;
 const SITE_BYTES_MAX = 20 * 1024 * 1024;
-/** The beginning of a longer file counts, as RFC 9309 wants. */
+/** Only the beginning of a longer file is used, as RFC 9309 demands. */
 const ROBOTS_BYTES_MAX = 500 * 1024;
 const PAGE_MS = 15_000;
 const REDIRECTS_MAX = 5;
 const PAGE_ACCEPTED = "text/html, text/plain;q=0.8";
 const SITEMAP_ACCEPTED = "application/xml, text/xml;q=0.9, */*;q=0.5";
 
-/** The package's types describe a default export its code does not have. */
+/** The package's types declare a default export that its code does not have. */
 const parseRobots = robotsParser as unknown as (url: string, text: string) => Robot;
 
 export const siteOf = (url: string): string => new URL(url).host.replace(/^www\./, "");
@@ -33,7 +33,7 @@ export function canonical(link: string, base?: string): string | null {
   return url.href;
 }
 
-/** The page is gone, and what was read of it before with it; else its site had a bad moment. */
+/** The page is gone, so what was read of it before is dropped; other failures are temporary. */
 export class Gone extends Unreadable {}
 
 function reasonOf(reply: Exclude<OutboundReply, { kind: "reply" }>): string {
@@ -49,12 +49,12 @@ function reasonOf(reply: Exclude<OutboundReply, { kind: "reply" }>): string {
 }
 
 export interface Fetched {
-  /** Where the page was in the end. */
+  /** The URL of the page after redirects. */
   url: string;
   contentType: string;
   etag: string | null;
   lastModified: string | null;
-  /** Null: as it was when it was read last. */
+  /** Null: unchanged since the last reading. */
   body: Buffer | null;
 }
 
@@ -86,7 +86,7 @@ export class Site {
     return this.fetch(url, siteOf(url), true);
   }
 
-  /** Redirects may not leave `site`. Throws Unreadable. */
+  /** Redirects must stay within `site`. Throws Unreadable. */
   async fetch(url: string, site: string, isSitemap = false): Promise<Fetched> {
     let current = url;
     for (let hop = 0; hop <= REDIRECTS_MAX; hop += 1) {
@@ -151,7 +151,7 @@ export class Site {
     }
   }
 
-  /** No rules (4xx) allow everything, an answer that fails (5xx, nothing) allows nothing. */
+  /** Without rules (4xx) all is allowed; if the request fails (5xx, no answer), nothing is. */
   async #mayRead(url: string): Promise<boolean> {
     const { origin } = new URL(url);
     let rules = this.#robots.get(origin);

@@ -1,10 +1,10 @@
-// Sitemaps (sitemaps.org): a list of pages, or an index of such lists; packed ones too. Used by
-// website.ts, which fetches them.
+// Sitemaps (sitemaps.org): a list of pages, or an index of such lists; also compressed ones. Used
+// by website.ts, which fetches them.
 import { gunzipSync } from "node:zlib";
 import { Parser } from "htmlparser2";
 import { Unreadable } from "./blocks.ts";
 
-/** Lists read for one website, the index among them. */
+/** The most lists read for one website, including the index. */
 export const SITEMAPS_MAX = 50;
 export const SITEMAP_BYTES_MAX = 10 * 1024 * 1024;
 const ADDRESS_CHARS_MAX = 2048;
@@ -25,7 +25,7 @@ function unpacked(body: Buffer): Buffer {
   }
 }
 
-/** Throws Unreadable where it is no sitemap. */
+/** Throws Unreadable if it is not a sitemap. */
 export function readSitemap(body: Buffer): Sitemap {
   const found: Sitemap = { pages: [], sitemaps: [] };
   let list: string[] | null = null;
@@ -38,7 +38,7 @@ export function readSitemap(body: Buffer): Sitemap {
       const name = tag.slice(tag.lastIndexOf(":") + 1);
       if (depth === 1) isKnown = name === "urlset" || name === "sitemapindex";
       if (depth === 2) list = name === "sitemap" ? found.sitemaps : found.pages;
-      // A picture of a page has an address of its own, deeper.
+      // The <loc> of a page's image is deeper, and is not a page.
       if (depth === 3 && name === "loc") address = "";
     },
     ontext: (text) => {

@@ -1,4 +1,4 @@
-// Plain text files: finds the encoding, keeps paragraphs, takes Markdown's headings for headings.
+// Plain text files: detects the encoding, keeps paragraphs, uses Markdown's headings as headings.
 import { isUtf8 } from "node:buffer";
 import { BlockList, Unreadable } from "./blocks.ts";
 
@@ -10,7 +10,7 @@ function startsWith(bytes: Buffer, ...mark: number[]): boolean {
   return mark.every((byte, index) => bytes[index] === byte);
 }
 
-/** UTF-16 without a mark: every other byte of Latin text is zero. */
+/** For UTF-16 without a byte order mark: every other byte of Latin text is zero. */
 function zeroShares(bytes: Buffer): [even: number, odd: number] {
   const sample = bytes.subarray(0, SAMPLE_BYTES);
   const counts: [number, number] = [0, 0];
@@ -22,7 +22,7 @@ function zeroShares(bytes: Buffer): [even: number, odd: number] {
 }
 
 export function decodeText(bytes: Buffer): string {
-  // Their first bytes may well look like text.
+  // The first bytes of these formats may well look like text.
   if (startsWith(bytes, ...PDF) || startsWith(bytes, ...ZIP)) {
     throw new Unreadable("The file is not a text file.");
   }
@@ -40,7 +40,10 @@ export function decodeText(bytes: Buffer): string {
   return isUtf8(bytes) ? bytes.toString("utf8") : new TextDecoder("windows-1252").decode(bytes);
 }
 
-/** Each question is the heading of its answer, so that it finds it and nothing else joins it. */
+/**
+ * Each question is the heading of its answer, so that it helps to find it and nothing else joins
+ * it.
+ */
 export function readQuestions(questions: { question: string; answer: string }[]): BlockList {
   const list = new BlockList();
   for (const { question, answer } of questions) list.under([question], answer);

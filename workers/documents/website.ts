@@ -1,5 +1,5 @@
-// Websites: the pages named, a bounded number of links of the same site, the pages of a sitemap.
-// A page that has not changed since the last reading is not read again. Called by extract.ts.
+// Websites: the given pages, a limited number of links within the site, the pages of a sitemap. A
+// page that has not changed since the last reading is not read again. Called by extract.ts.
 import { createHash } from "node:crypto";
 import type { Chunk, KnownPage, SitePage } from "#features/knowledgebases/extraction.ts";
 import type { WebsiteSource } from "#features/knowledgebases/knowledgebases.ts";
@@ -14,7 +14,7 @@ const QUEUE_MAX = 1000;
 const LINKS_KEPT_MAX = 200;
 const READABLE = /^(text\/html|application\/xhtml\+xml|text\/plain)\b/i;
 
-/** Returns the links of the page. */
+/** Adds the page's text to `list`; returns the page's links. */
 function addPage(list: BlockList, { url, contentType }: Fetched, body: Buffer): string[] {
   if (!READABLE.test(contentType)) throw new Gone("The address is no readable page.");
   list.forgetHeadings();
@@ -25,7 +25,7 @@ function addPage(list: BlockList, { url, contentType }: Fetched, body: Buffer): 
   const charset = /charset=["']?([\w-]+)/i.exec(contentType)?.[1]
     ?? /<meta[^>]{0,200}charset=["']?([\w-]+)/i.exec(body.toString("latin1", 0, 2048))?.[1];
   const html = decoderOf(charset).decode(body);
-  // A page's title is the heading above everything it says.
+  // A page's title is the heading above all of its text.
   const { title } = readHtml(html.slice(0, 64 * 1024).split(/<body/i)[0] ?? "");
   if (title !== "") list.heading(0, title);
   const { links } = readHtml(html, list, url);
@@ -45,7 +45,7 @@ function decoderOf(charset: string | undefined): InstanceType<typeof TextDecoder
 const fingerprint = (blocks: readonly Chunk[]): string =>
   createHash("sha256").update(JSON.stringify(blocks)).digest("base64url");
 
-/** Addresses of the page's own site, each once. */
+/** The links to the page's own site, each once. */
 function linksWithin(url: string, links: readonly string[]): string[] {
   const site = siteOf(url);
   const found = links.map((link) => canonical(link, url))
@@ -53,13 +53,13 @@ function linksWithin(url: string, links: readonly string[]): string[] {
   return [...new Set(found as string[])].slice(0, LINKS_KEPT_MAX);
 }
 
-/** Collects pages in their order: anew where they have changed, else as they were. */
+/** Collects pages in order: new contents if they have changed, else the known ones. */
 class Pages {
   readonly list = new BlockList();
   readonly site: SitePage[] = [];
   readonly #known: ReadonlyMap<string, KnownPage>;
   readonly #follows: boolean;
-  /** Where pages were in the end: several addresses may lead to one. */
+  /** URLs after redirects: several addresses may lead to one page. */
   readonly #read = new Set<string>();
 
   constructor(known: ReadonlyMap<string, KnownPage>, follows: boolean) {
@@ -67,7 +67,7 @@ class Pages {
     this.#follows = follows;
   }
 
-  /** Null: it was read already. */
+  /** Null: the page was added before, or is unchanged but unknown. */
   add(page: Fetched): SitePage | null {
     if (this.#read.has(page.url)) return null;
     this.#read.add(page.url);
@@ -90,7 +90,7 @@ class Pages {
     return read;
   }
 
-  /** A page that does not answer now says what it said before; false: nothing is known of it. */
+  /** Keeps the known contents of a page that does not answer now; false: none are known. */
   keepOld(url: string): boolean {
     const known = this.#known.get(url);
     if (!known || this.#read.has(url)) return false;
@@ -107,7 +107,7 @@ class Pages {
   }
 }
 
-/** Pages the sitemap names, of its own site, through any index. Throws Unreadable. */
+/** The pages that a sitemap or its index lists, within its own site. Throws Unreadable. */
 async function sitemapPages(site: Site, address: string, pagesMax: number): Promise<string[]> {
   const own = siteOf(address);
   const pages = new Set<string>();
@@ -136,7 +136,7 @@ async function sitemapPages(site: Site, address: string, pagesMax: number): Prom
   return [...pages];
 }
 
-/** Reads the pages named, then at most `follow` of those they lead to. Throws Unreadable. */
+/** Reads the given pages, then at most `follow` of the pages they link to. Throws Unreadable. */
 async function crawl(
   site: Site, pages: Pages, named: readonly string[], follow: number,
 ): Promise<void> {
@@ -184,7 +184,7 @@ export async function readWebsite(
   await crawl(site, pages, named, follow);
   const { list, site: read } = pages;
   const last = read.at(-1);
-  // What was cut short is read anew, once there may be room for it.
+  // A page that was cut off must be read again next time, when there may be room for it.
   if (list.truncated && last) Object.assign(last, { hash: "", etag: null, lastModified: null });
   return { list, pages: read.length, site: read };
 }

@@ -1,14 +1,14 @@
-// Values of Excel's cells as people see them: dates and percentages are numbers with a format.
+// Values of Excel cells as Excel displays them: dates and percentages are numbers with a format.
 // Used by xlsx.ts.
 import type { Archive } from "./archive.ts";
 
 /**
- * Places for digits, `0` or `#`, and what is written between them behind a `'`: `'+`, `0` for a
- * telephone number, five `0` for a postcode.
+ * Digit placeholders, `0` or `#`, and the literal text between them, marked by a leading `'`: `'+`,
+ * `0` for a telephone number, five `0` for a postcode.
  */
 type Digits = string[];
 
-/** What the number of a cell is, by the number of its style. */
+/** The kind of number in a cell, by the index of its style. */
 export type Formats = ("number" | "date" | "time" | "percent" | Digits)[];
 
 const BUILT_IN_DATES = new Set([14, 15, 16, 17, 22]);
@@ -19,12 +19,12 @@ const DAY_MS = 86_400_000;
 const DAY_0_OF_1900 = -25_569;
 const DAY_0_OF_1904 = -24_107;
 const DAYS_MAX = 2_958_465;
-/** More digits than Excel keeps are rounding. */
+/** Further digits are rounding errors: Excel keeps no more. */
 const DIGITS = 15;
-/** Excel's own bound. */
+/** Excel's own limit. */
 const FORMAT_CHARS_MAX = 255;
 
-/** Null: the number is not written digit by digit. */
+/** Null: the format does not place digits one by one. */
 function digitsIn(code: string): Digits | null {
   if (code.length > FORMAT_CHARS_MAX) return null;
   const [positive = ""] = code.split(";");
@@ -41,7 +41,7 @@ function kindOf(id: number, code: string | undefined): Formats[number] {
   if (BUILT_IN_DATES.has(id)) return "date";
   if (BUILT_IN_TIMES.has(id)) return "time";
   if (BUILT_IN_PERCENTS.has(id)) return "percent";
-  // Colours, conditions and quoted words are no part of the pattern.
+  // Colours, conditions and quoted text are not part of the pattern.
   const pattern = (code ?? "").replaceAll(/\[[^\]]*\]|"[^"]*"|\\./g, "").toLowerCase();
   if (/[yd]/.test(pattern)) return "date";
   if (/[hs]/.test(pattern)) return "time";
@@ -76,7 +76,7 @@ function momentText(days: number, is1904: boolean): string {
 
 const numberText = (value: number): string => String(Number(value.toPrecision(DIGITS)));
 
-/** Digits come from the right; those that find no place stand before the first. */
+/** Fills placeholders from the right; surplus digits go before the first one. */
 function digitsText(value: number, format: Digits): string {
   let rest = numberText(value);
   const first = format.findIndex((part) => !part.startsWith("'"));

@@ -1,6 +1,6 @@
-// Excel workbooks: the sheets that are shown, each under its name, its rows as those of a table;
-// and the rows of the first of them, written out for an import. Sheets are read as a stream, so
-// that a huge one costs no more memory than its longest row.
+// Excel workbooks: the visible sheets, each under its name, with its rows read like those of a
+// table; and the rows of the first such sheet, written out for an import. Sheets are streamed, so
+// that a huge one needs no more memory than its longest row.
 import { closeSync, openSync, writeSync } from "node:fs";
 import { LIMITS } from "#core/limits.ts";
 import type { SheetSource, WrittenSheet } from "#features/knowledgebases/extraction.ts";
@@ -13,9 +13,9 @@ const WORKBOOK = "xl/workbook.xml";
 const NOT_XLSX = "The file is not a valid XLSX workbook: save it as XLSX or CSV.";
 const TOO_LARGE = "The workbook is too large to read.";
 const SHEETS_MAX = 200;
-/** Excel's own bound. */
+/** Excel's own limit. */
 const CELL_CHARS_MAX = 32_767;
-/** A table's head has more than one cell; a lone one above it is a title. */
+/** A table's head has several cells; a single cell above it is a title. */
 const HEAD_CELLS_MIN = 2;
 
 interface Sheet {
@@ -38,7 +38,7 @@ async function sheetsOf(archive: Archive): Promise<{ sheets: Sheet[]; is1904: bo
   return { sheets, is1904 };
 }
 
-/** Texts the cells refer to by number. How they are pronounced is left out. */
+/** The texts that cells refer to by index. Phonetic readings are left out. */
 async function sharedTexts(archive: Archive): Promise<string[]> {
   const texts: string[] = [];
   let text = "";
@@ -62,14 +62,14 @@ async function sharedTexts(archive: Archive): Promise<string[]> {
   return texts;
 }
 
-/** `BC12` is in column 54, counted from 0. */
+/** The column of a reference, counted from 0: `BC12` is in column 54. */
 function columnOf(reference: string | undefined): number | null {
   const letters = /^[A-Z]{1,3}/.exec(reference ?? "")?.[0];
   if (!letters) return null;
   return [...letters].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0) - 1;
 }
 
-/** The first row with several cells names the columns of those below it. */
+/** The first row with several cells names the columns of the rows below it. */
 function rowWriter(list: BlockList): { add(row: string[]): void; end(): void } {
   let names: string[] | null = null;
   let isAlone = false;
@@ -95,9 +95,9 @@ interface Book {
 }
 
 interface RowReader {
-  /** `number` as the workbook counts: the first row is 1. */
+  /** `number` is the workbook's: the first row is 1. */
   add(cells: string[], number: number): void;
-  /** True: the rest is not needed. */
+  /** True: the rest need not be read. */
   isDone(): boolean;
 }
 
@@ -114,7 +114,7 @@ async function readSheet(
     open: (name, { r, t, s }) => {
       if (name === "row") {
         row = [];
-        // Rows without a number follow the one above; none goes back.
+        // A row without a number follows the previous one; numbers never go back.
         number = Math.max(number + 1, Number(r) || 0);
         column = -1;
       } else if (name === "c") {
@@ -165,7 +165,7 @@ export const readXlsx = (path: string): Promise<{ list: BlockList; pages: number
     return { list, pages: sheets.length };
   });
 
-/** Rows that have anything in them, a line of JSON each, of the first sheet that is shown. */
+/** Writes the non-empty rows of the first visible sheet, one JSON line each. */
 export const writeSheet = ({ path, to, rowsMax }: SheetSource): Promise<WrittenSheet> =>
   withBook(path, async ({ archive, sheets: [first], ...book }) => {
     if (!first) throw new Unreadable("The workbook has no sheet that is shown.");
@@ -179,7 +179,7 @@ export const writeSheet = ({ path, to, rowsMax }: SheetSource): Promise<WrittenS
           if (isDone() || cells.every((cell) => cell === "")) return;
           rows += 1;
           bytes += writeSync(file, `${JSON.stringify({ row, cells })}\n`);
-          // One long text may stand in every cell.
+          // One long shared text may occur in every cell.
           if (bytes > LIMITS.sheetBytesMax) throw new Unreadable(TOO_LARGE);
         },
         isDone,

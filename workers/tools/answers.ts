@@ -1,5 +1,6 @@
-// Makes what endpoints answer readable: unpacked, and in UTF-8 without a mark. They are asked for
-// neither packing nor another encoding, yet some know nothing else. Used by invoke-tool.ts.
+// Makes endpoints' answers readable: decompressed, and in UTF-8 without a byte order mark.
+// Endpoints are asked for neither compression nor another encoding, but some know nothing else.
+// Used by invoke-tool.ts.
 import { isUtf8 } from "node:buffer";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, zstdDecompress } from "node:zlib";
@@ -8,7 +9,7 @@ import type { Outbound, OutboundReply } from "#outbound/request.ts";
 type Answered = Extract<OutboundReply, { kind: "reply" }>;
 type Unreadable = { kind: "failed"; reason: "unreadable" | "too_large"; sent: true };
 
-/** Requests as an `Outbound` makes them. */
+/** Makes requests as an `Outbound` does. */
 export interface Endpoints {
   request(...asked: Parameters<Outbound["request"]>): Promise<OutboundReply | Unreadable>;
 }
@@ -21,7 +22,7 @@ const UNPACKERS = new Map<string, Unpack>([
   ["br", promisify(brotliDecompress)], ["zstd", promisify(zstdDecompress)],
 ]);
 
-/** Null when it is packed in a way that nobody knows, or badly. */
+/** Null when the compression is unknown, or the data is invalid. */
 async function unpacked(body: Buffer, coding: string, bytesMax: number): Promise<Buffer | null> {
   if (/^(identity)?$/.test(coding) || body.length === 0) return body;
   const unpack = UNPACKERS.get(coding);
@@ -35,7 +36,7 @@ async function unpacked(body: Buffer, coding: string, bytesMax: number): Promise
 }
 
 function decoded(body: Buffer, type: string): Buffer {
-  // A mark says it; without one, only what is no UTF-8 may be what its header says.
+  // A byte order mark decides; without one, the header's charset is used only if it is not UTF-8.
   const [first = 0, second = 0] = body;
   const mark = { 0xfffe: "utf-16le", 0xfeff: "utf-16be" }[first * 256 + second];
   if (mark === undefined && isUtf8(body)) {
@@ -59,7 +60,7 @@ async function readable(reply: Answered, bytesMax: number): Promise<Answered | U
     if (!(error instanceof RangeError)) throw error;
     return { kind: "failed", reason: "too_large", sent: true };
   }
-  // An error needs no words.
+  // An error counts even without a readable body.
   if (reply.status < 200 || reply.status > 299) return { ...reply, body: Buffer.alloc(0) };
   return { kind: "failed", reason: "unreadable", sent: true };
 }

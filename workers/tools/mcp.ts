@@ -1,6 +1,6 @@
-// A conversation with somebody's MCP server over Streamable HTTP: hello, unless an earlier request
-// said it, then one question. Every request goes through the guard that tools' requests go through.
-// Called by invoke-tool.ts.
+// Talks to an owner's MCP server over Streamable HTTP: `initialize`, unless an earlier request did
+// it, then one request. Everything sent passes the guard that tools' requests pass. Called by
+// invoke-tool.ts.
 import { setTimeout as wait } from "node:timers/promises";
 import { createParser } from "eventsource-parser";
 import { timeLimit } from "#core/system.ts";
@@ -12,33 +12,33 @@ import type { McpTool } from "#features/tools/mcp.ts";
 import type { OutboundReply } from "#outbound/request.ts";
 import type { Endpoints } from "./answers.ts";
 
-/** Servers answer with the newest of theirs that is no newer. */
+/** A server answers with its newest version that is not newer than this. */
 const PROTOCOL_VERSION = "2025-11-25";
 const TOOLS_MAX = 200;
 const PAGES_MAX = 20;
 const LIST_BYTES_MAX = 1024 * 1024;
 const TELL_MS = 2000;
-/** What a server asks back beyond this is not answered. */
+/** Requests from the server beyond this number are not answered. */
 const QUESTIONS_MAX = 100;
 const METHOD_NOT_FOUND = -32601;
-/** Until a stream is gone on with whose server does not say when. */
+/** The delay before a stream is resumed, if the server does not set one. */
 const RESUME_MS = 1000;
 const RESUME_MS_MIN = 100;
-/** Tries in a row to go on with a stream that may fail. */
+/** Failed attempts in a row to resume a stream. */
 const RESUME_FAILURES_MAX = 2;
 const TOOLS_CHANGED = "notifications/tools/list_changed";
 const CLIENT = { name: "parley", version: "1" };
 
 type Json = Record<string, unknown>;
-/** `text`: as it came, for whoever looks at it. */
+/** `text`: the raw answer, for people who inspect it. */
 type Answer = { message: Json; headers: Record<string, string>; status: number; text: string };
 type OnPart = NonNullable<Parameters<Endpoints["request"]>[0]["onPart"]>;
 type Failure = Exclude<EndpointReply, { kind: "result" }>;
 
-/** Where a stream was when it ended; null: nobody can go on with it. */
+/** Where a stream ended; an id of null: it cannot be resumed. */
 type Place = { id: string | null; retryMs: number };
 
-/** The server has forgotten the session, or never knew it: it did nothing with the request. */
+/** The server has forgotten the session, or never knew it: it did not process the request. */
 class SessionGone extends Error {}
 
 class McpFailure extends Error {
@@ -53,11 +53,11 @@ class McpFailure extends Error {
 const isLate = (error: unknown): boolean =>
   error instanceof McpFailure && error.reply.kind === "failed" && error.reply.reason === "timeout";
 
-/** The connection broke, or the server would not go on with the stream. */
+/** The connection broke, or the server refused to resume the stream. */
 const isBroken = ({ reply }: McpFailure): boolean =>
   reply.kind === "status" || (reply.kind === "failed" && reply.reason === "unreachable");
 
-/** What fails after the call was taken has not called nothing. */
+/** A failure after the server took the call does not prove that nothing was called. */
 const taken = (reply: Failure): Failure =>
   (reply.kind === "refused" ? { kind: "failed", reason: "unreachable", sent: true }
     : { ...reply, sent: true });
@@ -65,7 +65,7 @@ const taken = (reply: Failure): Failure =>
 const isStream = (headers: Record<string, string>): boolean =>
   /^text\/event-stream\b/i.test(headers["content-type"] ?? "");
 
-/** What came: one message, or a stream of them. */
+/** The messages of a reply: one, or those of a stream. */
 function messagesIn({ headers, body }: Extract<OutboundReply, { kind: "reply" }>): Json[] {
   const text = body.toString("utf8");
   const found: unknown[] = [];
@@ -77,8 +77,8 @@ function messagesIn({ headers, body }: Extract<OutboundReply, { kind: "reply" }>
 }
 
 /**
- * The protocol has 404 for it; servers made after the SDK's examples answer 400 in words, those
- * made with Python's SDK did so without any JSON.
+ * The protocol demands 404; servers based on the SDK's examples answer 400 with a text, those based
+ * on Python's SDK used to do so without any JSON.
  */
 function isGone({ status, body }: Extract<OutboundReply, { kind: "reply" }>): boolean {
   if (status !== 400) return status === 404;
@@ -89,14 +89,14 @@ function isGone({ status, body }: Extract<OutboundReply, { kind: "reply" }>): bo
     && /session|initializ/i.test(textOf(message.error.message));
 }
 
-/** One after the other, with what the server said of itself at the beginning. */
+/** Sends requests one after another, with the session id and version that `initialize` returned. */
 class Session {
   readonly #endpoints: Endpoints;
   readonly #request: EndpointRequest;
   readonly #signal: AbortSignal;
   readonly #headers: Record<string, string>;
   #nextId: number;
-  /** An earlier request said hello: the server may have forgotten it. */
+  /** An earlier request opened the session: the server may have forgotten it. */
   #isOld = false;
   #hasNewTools = false;
 
@@ -105,7 +105,7 @@ class Session {
     this.#request = request;
     this.#signal = timeLimit(request.totalMs).signal;
     this.#nextId = request.mcp?.firstId ?? 1;
-    // The same key for three requests would make one of them of all.
+    // Under the same key, a server could take three different requests for one.
     const { "idempotency-key": _, ...headers } = request.headers;
     this.#headers = {
       ...headers, "content-type": "application/json",
@@ -119,13 +119,13 @@ class Session {
     if (id !== null) this.#headers["mcp-session-id"] = id;
   }
 
-  /** What later requests go on with. */
+  /** The session that later requests can resume. */
   state(isNew: boolean): McpState {
     const { "mcp-session-id": id = null, "mcp-protocol-version": version = "" } = this.#headers;
     return { session: { id, version }, isNew, hasNewTools: this.#hasNewTools };
   }
 
-  /** Says hello; what fails here has certainly called nothing. */
+  /** Sends `initialize`; if that fails, certainly nothing was called. */
   async open(): Promise<void> {
     this.#isOld = false;
     delete this.#headers["mcp-session-id"];
@@ -149,7 +149,7 @@ class Session {
       });
   }
 
-  /** A server may end its stream before the answer, to be asked for the rest later. */
+  /** A server may end its stream before the answer, and expect the client to resume it later. */
   async #answerTo(
     question: Json, more: Record<string, string>, isAnswer: (one: Json) => boolean,
   ): Promise<Answer> {
@@ -188,8 +188,8 @@ class Session {
   }
 
   /**
-   * Reads streams while they come, one after the other: a server may ask something before it
-   * answers and wait for that, and need not end the stream when it has answered.
+   * Reads streams as they arrive, one after another: a server may send requests of its own before
+   * it answers and wait for theirs, and need not end the stream once it has answered.
    */
   #listener(isAnswer: (one: Json) => boolean, place: Place): () => OnPart {
     let isAnswered = false;
@@ -218,7 +218,7 @@ class Session {
     };
   }
 
-  /** Nobody sits here to be asked for words or for a model's: a server told so goes on without. */
+  /** There is no user or model here for the server's requests: told so, it continues without. */
   #reply(id: unknown, method: string): void {
     const said = method === "ping"
       ? { result: {} }
@@ -226,12 +226,12 @@ class Session {
     this.#tell("POST", { jsonrpc: "2.0", id, ...said });
   }
 
-  /** Lets the server forget the session. */
+  /** Asks the server to end the session. */
   close(): void {
     if (this.#headers["mcp-session-id"] !== undefined) this.#tell("DELETE");
   }
 
-  /** A connection that ends does not say so: servers go on with what they were asked. */
+  /** Closing the connection cancels nothing: servers continue to work on the request. */
   #cancel(requestId: number): void {
     this.#tell("POST", {
       jsonrpc: "2.0", method: "notifications/cancelled",
@@ -239,7 +239,7 @@ class Session {
     });
   }
 
-  /** Nobody waits for what the server says to that. */
+  /** Sends without waiting for the server's reply. */
   #tell(method: string, message?: Json): void {
     void this.#endpoints.request({
       url: this.#request.url, method, headers: this.#headers,
@@ -248,7 +248,7 @@ class Session {
     });
   }
 
-  /** Without a message: for the rest of a stream. */
+  /** Without a message: resumes a stream. */
   async #send(
     message: Json | null, more: Record<string, string> = {}, onPart?: OnPart,
   ): Promise<Extract<OutboundReply, { kind: "reply" }>> {
@@ -274,7 +274,7 @@ class Session {
   }
 }
 
-/** Sounds and pictures are only named; embedded texts are read, what is linked has its address. */
+/** Audio and images are only named; embedded text is included, links are given by URL. */
 function wordsOf(part: Json): string {
   if (part.type === "text") return textOf(part.text);
   const { name, description, uri, text } = isRecord(part.resource) ? part.resource : part;
@@ -283,7 +283,7 @@ function wordsOf(part: Json): string {
   return words.filter((one) => one !== "").join("\n");
 }
 
-/** What a model can use of a result: its structure where it has one, else its texts. */
+/** The part of a result that a model can use: its structured content, or else its texts. */
 function resultOf(message: Json): Json {
   if (isRecord(message.error)) return { error: textOf(message.error.message) || "The call failed." };
   const result = isRecord(message.result) ? message.result : {};
@@ -313,7 +313,7 @@ async function listed(session: Session): Promise<McpTool[]> {
   return tools;
 }
 
-/** What failed before the call was sent has certainly had no effect. */
+/** A failure before the call was sent has certainly had no effect. */
 const unsent = (reply: Failure): Failure =>
   (reply.kind === "refused" ? reply : { ...reply, sent: false });
 
@@ -323,7 +323,7 @@ interface McpReply {
   mcp: McpState;
 }
 
-/** Calls the tool, or reads the list (`tools`). */
+/** Calls the tool, or lists the tools (`tools`). */
 async function askOnce(
   session: Session, { mcp, headers }: EndpointRequest, onSent: () => void,
 ): Promise<Omit<McpReply, "mcp">> {
@@ -336,7 +336,7 @@ async function askOnce(
   return { result: resultOf(message), answered };
 }
 
-/** Calls the tool, or reads the list, in the session there is or a new one; or says why not. */
+/** Calls the tool, or lists the tools, in the existing session or a new one; or says why not. */
 export async function askMcp(
   endpoints: Endpoints, request: EndpointRequest,
 ): Promise<McpReply | Failure> {
@@ -354,7 +354,7 @@ export async function askMcp(
     session.resume(old);
     return await ask().catch((error: unknown) => {
       if (!(error instanceof SessionGone)) throw error;
-      // Whoever does not know the session has called nothing in it.
+      // A server that does not know the session has called nothing in it.
       isSent = false;
       isNew = true;
       return ask();
