@@ -1,6 +1,5 @@
 // Builds the program into dist/ (`npm run build`): server, commands and threads bundled, pages
-// bundled and compressed, the client with its types. Swapped in as a whole, so dist/ is never
-// half-built.
+// bundled and compressed, the client with its types. Swapped in whole, so that dist/ is never half.
 import { build, stop, type Metafile, type Plugin } from "esbuild";
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -85,7 +84,7 @@ async function buildProgram(): Promise<void> {
     },
     outdir: NEXT, bundle: true, splitting: true, format: "esm", platform: "node", target: "node22",
     external: EXTERNAL, plugins: [parsersOfUndici, http2OfUndici], banner: { js: REQUIRE },
-    // A source is in memory once per thread. Names stay, for stack traces.
+    // A source is in memory once for each thread. Names stay, for stack traces.
     minifySyntax: true, minifyWhitespace: true, legalComments: "none", logLevel: "warning",
     metafile: true,
   });

@@ -86,7 +86,7 @@ const FILE_MS = 480_000;
 
 interface Run {
   files: readonly string[];
-  /** The longest a file may take. */
+  /** Longest a file may take. */
   timeoutMs: number;
   env: Record<string, string>;
   concurrency: number;

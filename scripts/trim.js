@@ -1,4 +1,4 @@
-// Removes development's packages from a clone once, before its server starts (start.js); where
+// Trims a clone without development's packages once, before its server starts (start.js); where
 // nothing may be deleted, everything stays.
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -62,7 +62,7 @@ const write = (text: string): void => void process.stdout.write(text);
 
 const callOf = ({ name, takes }: Command): string => `parley ${name} ${takes}`.trim();
 
-/** The two-word commands that begin with this word. */
+/** The commands of two words that begin with this one. */
 const family = (word: string): Command[] => COMMANDS.filter(({ name }) => name.startsWith(`${word} `));
 
 const verbOf = ({ name }: Command): string => name.split(" ")[1] ?? "";
@@ -151,8 +151,8 @@ async function main(argv: string[]): Promise<number> {
   }
 }
 
-// `parley … | head -1` closes the pipe early, which is not an error. The server handles both
-// itself.
+// `parley … | head -1` closes the pipe early, which is not an error. The server ignores all errors
+// of its output (outliveOutput).
 if (process.argv[2] !== "serve") {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);

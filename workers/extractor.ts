@@ -14,7 +14,7 @@ const HEAP_MIB_MAX = 256;
 const CHUNKS_PER_MESSAGE = 50;
 const LOOK_MS = 200;
 
-// When memory runs out, the kernel kills this process, which costs a document, and not the server.
+// Where memory is short the kernel ends this process, which costs a document, and not the server.
 if (process.platform === "linux") writeFileSync("/proc/self/oom_score_adj", "1000");
 // A document can wait, a call cannot.
 deferThisProcess();

@@ -1,4 +1,4 @@
-// A thread of the noise filter: runs RNNoise for some of the calls. Started by noise-filter.ts.
+// A thread of the noise filter: RNNoise for some of the calls. Started by noise-filter.ts.
 import { parentPort } from "node:worker_threads";
 import { levelThisThread } from "#core/thread-priority.ts";
 import type { FilteredSound, ToNoiseFilter } from "#providers/speech/embedded/noise-filter.ts";

@@ -1,4 +1,4 @@
-// Runs in the threads that call tools' endpoints: one guarded request, whose reply becomes a small
+// Runs in the threads that call tools' endpoints: one guarded request, its reply read into a small
 // plain object. Whatever an endpoint sends is unpacked here, never in the main thread.
 import { workerData } from "node:worker_threads";
 import { isRecord, isUnsafeKey } from "#core/values.ts";
@@ -11,7 +11,7 @@ const DEPTH_MAX = 32;
 const { allowPrivateNetworks } = workerData as { allowPrivateNetworks: string[] };
 const endpoints = readingAll(createOutbound({ allowPrivateNetworks }));
 
-// Control characters, and invisible ones that hide or reorder text (tags, bidi).
+// Control characters, and the invisible ones that hide or reorder text (tags, bidi).
 const UNSEEN =
   /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\u{e0000}-\u{e007f}]/gu;
 

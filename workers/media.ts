@@ -1,4 +1,4 @@
-// The media thread: the live audio of all calls, so that nothing in the main thread ever delays a
+// The media thread: live audio of all calls, so that nothing in the main thread ever delays a
 // frame. Started by calls/media.ts.
 import { parentPort, workerData } from "node:worker_threads";
 import { createBeepDetector } from "#audio/tones.ts";

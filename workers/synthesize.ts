@@ -1,5 +1,5 @@
-// The thread of the embedded voices: Flite and eSpeak NG, one text after another. Each takes some
-// tens of milliseconds, which no thread that plays audio can spare. Started by embedded-voices.ts.
+// The thread of the embedded voices: Flite and eSpeak NG, one text after the other. Each takes some
+// tens of milliseconds, which no thread that plays audio may lose. Started by embedded-voices.ts.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { setFlagsFromString } from "node:v8";
@@ -13,7 +13,7 @@ import type {
 } from "#providers/speech/embedded/embedded-voices.ts";
 
 // Calls of node:wasi's file functions from optimized code occasionally crash the process
-// (https://github.com/nodejs/node/issues/53087): with this flag on, after some hundred utterances.
+// (https://github.com/nodejs/node/issues/53087): without this flag, after some hundred utterances.
 setFlagsFromString("--no-turbo-fast-api-calls");
 
 const port = parentPort;
@@ -32,7 +32,7 @@ const require = createRequire(import.meta.url);
 interface Sound {
   pcm: Int16Array;
   rate: number;
-  /** Where each word begins: index in the text, and sample. */
+  /** Where words begin: index in the text, and sample. */
   words: { chars: number; samples: number }[];
 }
 
@@ -181,7 +181,7 @@ async function speakEspeak({ text, voice, speed }: TextToSpeak): Promise<Sound> 
   const pieces: Int16Array[] = [];
   const words: Sound["words"] = [];
   engine.synthesize(text, (audio, events) => {
-    // A view of the engine's memory, which the next piece will overwrite.
+    // A view of the engine's memory, which the next piece overwrites.
     if (audio && audio.length > 0) pieces.push(Int16Array.from(audio));
     for (const { type, text_position: chars, audio_position: ms } of events) {
       if (type !== "word") continue;
@@ -197,7 +197,7 @@ async function speakEspeak({ text, voice, speed }: TextToSpeak): Promise<Sound> 
   return { pcm, rate, words };
 }
 
-/** The first and last samples worth playing. */
+/** First and last sample worth playing. */
 function speechIn(pcm: Int16Array, rate: number): { from: number; to: number } {
   let from = 0;
   let to = pcm.length;

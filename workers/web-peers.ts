@@ -1,4 +1,4 @@
-// The thread for web calls' packets: one UDP port, encryption, Opus. Started by peer-thread.ts.
+// The thread of web calls' packets: one UDP port, encryption, Opus. Started by peer-thread.ts.
 import { parentPort, workerData } from "node:worker_threads";
 import { createLogger, type LogLevel } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";

@@ -30,7 +30,7 @@ export interface Reached {
   port: number;
   /** Null: no calls over SIP. */
   sipPort: number | null;
-  /** The public address, or else this machine's. */
+  /** The public address, else that of this machine. */
   url: string;
 }
 
@@ -282,7 +282,7 @@ async function stop(
   // The last commits publish their events in the next tick; watchers are closed after that.
   await nextTurn();
   features.streams.closeAll();
-  // One event-loop turn lets the last frames leave before the sockets are dropped.
+  // One turn of the event loop lets the last frames leave before the sockets are dropped.
   await nextTurn();
   if (!storage.failure()) await ifStored(log, features.accounts.flushKeyUses());
   server.close();

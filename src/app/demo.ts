@@ -1,4 +1,4 @@
-// Fills an empty data folder, so that a newcomer's first minute works: an account with money, a
+// What an empty data folder gets, so that a newcomer's first minute works: an account with money, a
 // key, an assistant, a conversation to send to.
 import type { Features } from "./features.ts";
 import { START } from "#core/command.ts";
@@ -42,7 +42,7 @@ export async function seedDemo(
     initial_message: "Hello, this is {{company}}. How can I help?",
     system_prompt: PROMPT,
     variables: { company: "Harbour Bikes" },
-    // The offline model cannot evaluate a call.
+    // The offline model cannot judge a call.
     post_call_evaluation: false,
   });
   const conversation = await conversations.create({ assistant, type: "widget", variables: {} });

@@ -203,7 +203,7 @@ export function createFeatures(options: AppOptions, served: Served) {
   };
 }
 
-/** An account's views of itself, and its money. */
+/** What an account sees of itself, and its money. */
 function createAccountViews(ground: ReturnType<typeof createGround>, accounts: Accounts) {
   const { storage, system, box } = ground;
   return {

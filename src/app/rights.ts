@@ -8,7 +8,7 @@ import type { Caller, KeyRoute, Route } from "#http/route.ts";
 /** Without an action nothing is recorded, or the route's own command records it. */
 type Row = readonly [right: Right, action?: string];
 
-/** Keyed by method and path, without aliases. */
+/** Rows are named by method and path, aliases aside. */
 export const ROUTE_RIGHTS: Record<string, Row> = {
   "GET /user/me": ["view"],
   "GET /user/settings": ["view"],
@@ -226,7 +226,7 @@ const keyOf = ({ method, path }: Pick<Route, "method" | "path">): string => `${m
 
 export const actionOf = (route: Route): string | null => ROUTE_RIGHTS[keyOf(route)]?.[1] ?? null;
 
-/** Throws where an account route has no row. */
+/** Throws where a route of an account has no row. */
 export function assertRightsComplete(routes: Route[]): void {
   const without = routes.filter(({ auth }) => auth === "key").map(keyOf)
     .filter((key) => !Object.hasOwn(ROUTE_RIGHTS, key));

@@ -1,4 +1,4 @@
-// Runs the server, from reading the configuration to the last signal. Called by main.ts and cli.ts.
+// Runs the server from reading the configuration to the last signal. Called by main.ts and cli.ts.
 import { setFlagsFromString } from "node:v8";
 import type { App, Reached } from "./app.ts";
 import { EXIT_CONFIG, readConfig, type Config } from "#config/config.ts";

@@ -34,7 +34,7 @@ export interface Command {
   run(invocation: Invocation): Promise<Result>;
 }
 
-/** The command line itself is wrong. */
+/** The command line itself is at fault. */
 export class UsageError extends Error {
   readonly exitCode: number;
 

@@ -17,13 +17,13 @@ import { namesOf, trySealed } from "#storage/engines/sqlite/sealed.ts";
 import { table, type Command } from "./command.ts";
 import { examineServer, type Finding } from "./doctor-nodes.ts";
 
-/** Where PARLEY_FILES_URL puts recordings and documents; null: in the data folder. */
+/** Where PARLEY_FILES_URL has recordings and documents; null: in the data folder. */
 export function placeElsewhere({ PARLEY_FILES_URL: place }: Config): string | null {
   if (place === null) return null;
   return place.kind === "folder" ? place.root : `${place.endpoint}/${place.path}`;
 }
 
-/** Puts, reads and removes a file, as the server would. */
+/** Puts, reads and removes a file, as the server does. */
 async function examineFiles(config: Config): Promise<Finding> {
   const check = "files";
   const dataDir = config.PARLEY_DATA_DIR;
@@ -109,7 +109,7 @@ async function examineDatabase(config: Config): Promise<Finding[]> {
   return [{ check: "database", ok: problems.length === 0, detail }, examineSecret(config)];
 }
 
-/** Whether the secret opens everything that was sealed with it. */
+/** Whether the secret opens everything that was sealed. */
 export function examineSecret(config: Config): Finding {
   const { PARLEY_SECRET: configured, PARLEY_DATA_DIR: dataDir } = config;
   const check = "secret";

@@ -31,7 +31,7 @@ function filesLine(dataDir: string, { copied, left, place }: Kept): string {
     : `${left} files stay in ${dataDir}: one node goes on with it, several need PARLEY_FILES_URL`;
 }
 
-/** What the operator must know before the first server starts on the database. */
+/** What a person has to know before the first server starts on the database. */
 function notes(config: Config, kept: Kept): string[] {
   const { PARLEY_DATA_DIR: dataDir, PARLEY_SECRET: configured } = config;
   const waiting = filesIn(join(dataDir, SCRATCH)).length;

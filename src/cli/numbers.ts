@@ -136,7 +136,7 @@ const approveNumber: Command = {
     if (!Number.isInteger(accountId) || accountId < 1) {
       throw new UsageError("--account takes the id of an account");
     }
-    // An extension is whatever a telephone system calls it, E.164 or not.
+    // An extension is what a telephone system calls it, E.164 or not.
     const phoneNumber = parseNumber(given)?.phoneNumber ?? given;
     return withStorage(config, async ({ sipTrunks }) => {
       const now = createSystem().now();

@@ -4,7 +4,7 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-/** The Node version that runs the server; another one loads other binaries. */
+/** The Node that runs the server; another one loads other binaries. */
 const NODE_MAJOR = "22";
 const { arch, platform, versions } = process;
 /** The binaries loaded on this machine, by folder. */
@@ -29,7 +29,7 @@ function unused(modules) {
   return [...foreign, ...COMPILED_FROM.filter((path) => existsSync(join(modules, path)))];
 }
 
-/** Returns the paths below `modules` that were deleted. */
+/** Answers the paths below `modules` that were deleted. */
 export function trimPackages(modules) {
   const paths = unused(modules);
   for (const path of paths) rmSync(join(modules, path), { recursive: true, force: true });

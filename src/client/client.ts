@@ -33,13 +33,13 @@ export interface Parley extends Client<paths> {
    * Resumes where a broken connection was. Throws ParleyError when it is refused.
    */
   send(conversationId: string, message: string, options?: SendOptions): AsyncGenerator<Frame>;
-  /** Yields frames of a conversation until the signal aborts, across reconnects, none twice. */
+  /** Frames of a conversation until the signal aborts, across reconnects, none twice. */
   watchConversation(conversationId: string, options?: WatchOptions): AsyncGenerator<Frame>;
   /** Yields all events of the account. */
   watchAccount(options?: WatchOptions): AsyncGenerator<Frame>;
   /** Yields the account's audit log. */
   watchAudit(options?: WatchOptions): AsyncGenerator<Frame>;
-  /** Yields a call: a snapshot, then numbered changes. */
+  /** A call: a snapshot, then numbered changes. */
   watchCall(callId: number, options?: WatchOptions): AsyncGenerator<Frame>;
 }
 

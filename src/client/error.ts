@@ -1,6 +1,6 @@
-// The error that the client throws. Used by client.ts and stream.ts.
+// What the client throws. Used by client.ts and stream.ts.
 
-/** A refusal, in the server's words. */
+/** A refusal in the server's words. */
 export class ParleyError extends Error {
   readonly status: number;
   /** The body as it was received. */

@@ -3,7 +3,7 @@
 import { createParser } from "eventsource-parser";
 import { ParleyError } from "./error.ts";
 
-/** One event; its members are those of the protocol. */
+/** One event; its members are the protocol's. */
 export interface Frame {
   type: string;
   /** Its position in the log; absent for frames that are not in the log. */
@@ -15,7 +15,7 @@ export interface FollowOptions {
   url: string;
   headers: Record<string, string>;
   fetch: typeof fetch;
-  /** Sent with POST; the stream is then the answer to it, and ends. */
+  /** Sent with POST; the stream then is the answer to it, and has an end. */
   body?: string;
   /** Resumes after this position. */
   after?: string;
@@ -43,7 +43,7 @@ function positionOf(id: string | undefined): Position | null {
   return match ? { sequence: Number(match[1]), chars: Number(match[2] ?? 0) } : null;
 }
 
-/** What has been yielded: a position in the log, and the frames at that position. */
+/** What has been yielded: a place in the log, and what came at that place. */
 class Progress {
   lastId: string | undefined;
   #last: Position | null;
@@ -80,7 +80,7 @@ const isEnd = ({ type, message }: Frame): boolean =>
   type === "reply_failed"
   || (type === "message_added" && (message as { role?: string } | undefined)?.role === "assistant");
 
-/** Throws ParleyError for refusals that a retry would not change. */
+/** Throws ParleyError for a refusal that trying again would not change. */
 export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
   const { body, signal } = options;
   // Throws here for a key that no header can hold; below it would look like a broken connection.

@@ -39,7 +39,7 @@ export interface Files {
   close(): Promise<void>;
 }
 
-/** Subfolders of the data folder that hold files where PARLEY_FILES_URL names no other place. */
+/** Folders of the data folder that hold files where PARLEY_FILES_URL names no other place. */
 export const KEPT = ["attachments", "documents", "recordings"] as const;
 
 /** A folder and a file name in it; neither can lead out of the place. */

@@ -17,7 +17,7 @@ import { assertFileName, within, type ByteRange, type FileContent, type Files } 
 interface S3FilesOptions {
   /** For example `https://s3.example.com`. */
   endpoint: string;
-  /** The bucket and, if there is one, a folder in it. */
+  /** The bucket and, where there is one, a folder in it. */
   path: string;
   accessKey: string;
   secretKey: string;
@@ -35,7 +35,7 @@ const UPLOAD_BYTES_PER_S_MIN = 50_000;
 const ATTEMPTS_MAX = 2;
 const ERROR_BODY_BYTES_MAX = 4096;
 const RETRY_AFTER_S = 30;
-/** The SHA-256 of an empty body. */
+/** The SHA-256 of nothing. */
 const NO_BODY = createHash("sha256").digest("hex");
 
 type Method = "PUT" | "GET" | "HEAD" | "DELETE";
@@ -80,7 +80,7 @@ async function digestOf(path: string): Promise<{ bytes: number; sha256: string }
   return { bytes, sha256: hash.digest("hex") };
 }
 
-/** Sends one request; throws a Refusal for every response but success. */
+/** Asks once; throws a Refusal for every answer but success. */
 function createAsk({ endpoint, path, region, system, ...keys }: S3FilesOptions, agent: Agent) {
   const cache = new Map<string, ArrayBuffer>();
   return async ({ method, name, range, upload }: Asked): Promise<Answer> => {

@@ -33,7 +33,7 @@ interface ProtocolOptions {
   access: Access;
   streams: TurnStreams;
   uiMessages: MessageProtocol;
-  /** Throws Fault 429 when there are too many watchers. */
+  /** Throws Fault 429 when too many watch. */
   assertRoom: Streams["assertRoom"];
   /** The bearer key's owner; throws Fault 401. */
   identify(http: HttpRequest): Promise<Caller>;

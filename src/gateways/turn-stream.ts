@@ -19,7 +19,7 @@ export type TurnStep =
   | { kind: "completed"; functionCalls: FunctionCall[]; truncated: boolean }
   | { kind: "failed"; reason: ReplyFailure; error: string };
 
-/** Both methods return text of the event stream. */
+/** Both return text of the event stream. */
 export interface Encoder {
   begin(): string;
   take(step: TurnStep): string;

@@ -132,7 +132,7 @@ export function createCalendarStore(
   const findBooking = reader.prepare<object, AppointmentRow>(FIND_BOOKING);
   const findByFeed = reader.prepare<object, CalendarRow>(
     "SELECT * FROM calendars WHERE feed_uuid = @feedUuid");
-  // One more day on either side covers any buffer.
+  // A day more on either side covers any buffer.
   const busy = reader.prepare<object, { start: number; end: number }>(`
     SELECT starts_at AS start, ends_at AS end FROM appointments
     WHERE assistant_id = @assistantId AND state = 'booked'

@@ -30,7 +30,7 @@ interface AccountEventRow extends EventRow {
   balance_micros: Micros;
 }
 
-/** What a ledger entry did to the balance. */
+/** What an entry of the ledger did to the balance. */
 interface BalanceChange {
   kind: LedgerKind;
   amountMicros: Micros;

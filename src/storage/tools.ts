@@ -146,7 +146,7 @@ function journalCommands(sql: Sql) {
       const state = sent ? "done" : "unsent";
       await finish.run({ accountId, id, state, result: JSON.stringify(args.result), now });
     },
-    /** Removes journal rows past the retention; returns how many. */
+    /** Journal rows past the retention; returns how many went. */
     "tools.trimCalls": async (args: { accountId: number; ids: number[] }): Promise<number> =>
       (await trim.run(args)).changes,
   };

@@ -21,15 +21,15 @@ interface XmlReader {
   open?(name: string, attributes: Record<string, string>): void;
   text?(text: string): void;
   close?(name: string): void;
-  /** True: the rest need not be read. */
+  /** True: the rest is not needed. */
   isDone?(): boolean;
 }
 
 export interface Archive {
   has(name: string): boolean;
-  /** Reads one part; does nothing if the archive does not have it. */
+  /** Reads one part; nothing happens where the archive does not have it. */
   parse(name: string, reader: XmlReader): Promise<void>;
-  /** The parts that the named part refers to, by the id of the reference. */
+  /** Parts the named part refers to, by the id of the reference. */
   relations(name: string): Promise<Map<string, { target: string; type: string }>>;
   close(): void;
 }

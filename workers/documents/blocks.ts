@@ -3,7 +3,7 @@
 // end.
 import type { Chunk } from "#features/knowledgebases/extraction.ts";
 
-/** A block as a reader finds it, of any size. */
+/** As a reader finds it, of any size. */
 type Block = Chunk;
 
 /** Its message tells the document's owner why it cannot be read. */
@@ -52,7 +52,7 @@ export class BlockList {
     this.blocks.length = count;
   }
 
-  /** Called at the end of the document, or of one of its pages. */
+  /** The end of the document, or of one of its pages. */
   forgetHeadings(): void {
     this.#keepBare();
     this.#headings = [];

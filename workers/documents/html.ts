@@ -22,7 +22,7 @@ const VOID = new Set(["br", "hr", "img", "input", "meta", "link", "wbr", "source
 interface Page {
   list: BlockList;
   title: string;
-  /** As written in the page, in order. */
+  /** As written, in order. */
   links: string[];
 }
 
@@ -50,7 +50,7 @@ class Reader {
   #depth = 0;
   /** The depth at which skipping began; 0 while not skipping. */
   #skippedFrom = 0;
-  /** How many nested cells and list items the text is in. */
+  /** How many cells and list items the text is in. */
   #lines = 0;
   /** Only white space has come since the last line break. */
   #atLineStart = true;

@@ -1,5 +1,5 @@
-// PDF files: text positions become lines, columns, paragraphs and headings. Only text is read:
-// nothing is drawn, and nothing in the file is executed.
+// PDF files: positions of text become lines, columns, paragraphs and headings. Text only; nothing
+// is drawn and nothing in the file is run.
 import { readFile } from "node:fs/promises";
 import {
   getDocument, InvalidPDFException, PasswordException, VerbosityLevel, type PDFPageProxy,

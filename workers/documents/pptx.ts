@@ -1,5 +1,5 @@
-// PowerPoint presentations: the visible slides in order, each with its title, texts, tables and
-// speaker's notes; a slide counts as a page.
+// PowerPoint presentations: the slides that are shown, in their order, each with its title, texts,
+// tables and the speaker's notes; a slide is a page.
 import { openArchive, referenceIn, type Archive } from "./archive.ts";
 import { BlockList } from "./blocks.ts";
 

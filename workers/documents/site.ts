@@ -20,7 +20,7 @@ const REDIRECTS_MAX = 5;
 const PAGE_ACCEPTED = "text/html, text/plain;q=0.8";
 const SITEMAP_ACCEPTED = "application/xml, text/xml;q=0.9, */*;q=0.5";
 
-/** The package's types declare a default export that its code does not have. */
+/** The package's types describe a default export its code does not have. */
 const parseRobots = robotsParser as unknown as (url: string, text: string) => Robot;
 
 export const siteOf = (url: string): string => new URL(url).host.replace(/^www\./, "");
@@ -86,7 +86,7 @@ export class Site {
     return this.fetch(url, siteOf(url), true);
   }
 
-  /** Redirects must stay within `site`. Throws Unreadable. */
+  /** Redirects may not leave `site`. Throws Unreadable. */
   async fetch(url: string, site: string, isSitemap = false): Promise<Fetched> {
     let current = url;
     for (let hop = 0; hop <= REDIRECTS_MAX; hop += 1) {

@@ -10,7 +10,7 @@ function startsWith(bytes: Buffer, ...mark: number[]): boolean {
   return mark.every((byte, index) => bytes[index] === byte);
 }
 
-/** For UTF-16 without a byte order mark: every other byte of Latin text is zero. */
+/** UTF-16 without a mark: every other byte of Latin text is zero. */
 function zeroShares(bytes: Buffer): [even: number, odd: number] {
   const sample = bytes.subarray(0, SAMPLE_BYTES);
   const counts: [number, number] = [0, 0];

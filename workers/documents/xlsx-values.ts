@@ -1,4 +1,4 @@
-// Values of Excel cells as Excel displays them: dates and percentages are numbers with a format.
+// Values of Excel's cells as people see them: dates and percentages are numbers with a format.
 // Used by xlsx.ts.
 import type { Archive } from "./archive.ts";
 

@@ -95,9 +95,9 @@ interface Book {
 }
 
 interface RowReader {
-  /** `number` is the workbook's: the first row is 1. */
+  /** `number` as the workbook counts: the first row is 1. */
   add(cells: string[], number: number): void;
-  /** True: the rest need not be read. */
+  /** True: the rest is not needed. */
   isDone(): boolean;
 }
 

@@ -323,7 +323,7 @@ interface McpReply {
   mcp: McpState;
 }
 
-/** Calls the tool, or lists the tools (`tools`). */
+/** Calls the tool, or reads the list (`tools`). */
 async function askOnce(
   session: Session, { mcp, headers }: EndpointRequest, onSent: () => void,
 ): Promise<Omit<McpReply, "mcp">> {

@@ -56,7 +56,7 @@ const Message = Type.String(about("What was done, in words.", "Created successfu
 
 /** `{ data }`: one record, or a list of them. */
 export const dataOf = <T extends TSchema>(schema: T) => Type.Object({ data: schema });
-/** `{ message, data }`: the answer to create and update. */
+/** `{ message, data }`: what create and update answer. */
 export const savedOf = <T extends TSchema>(schema: T) =>
   Type.Object({ message: Message, data: schema });
 export const listOf = <T extends TSchema>(schema: T, description: string) =>

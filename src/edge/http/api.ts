@@ -29,7 +29,7 @@ export interface ApiOptions {
   redeemTicket(ticket: string): Promise<Caller | null>;
   /** The member signed in by the request's cookie; null where nobody is. */
   findMember(http: HttpRequest): Promise<Caller | null>;
-  /** False for a request sent by a page of another site. */
+  /** False for a request that a page of another site has sent. */
   isOwnPage(http: HttpRequest): boolean;
   /** Throws Fault 403, naming the right that the caller's role lacks. */
   assertMay(caller: Caller, route: KeyRoute): void;
@@ -50,7 +50,7 @@ export interface ApiOptions {
   allowsOrigin(origin: string, conversationUuid: string, http: HttpRequest): Promise<boolean>;
   /** Whether a preflight of this path may name the page's origin; "" where there is no uuid. */
   allowsPreflight(path: string, uuid: string, http: HttpRequest): Promise<boolean>;
-  /** True while the server is stopping: no new work is accepted. */
+  /** True while the server is stopping: nothing new is taken on. */
   draining(): boolean;
   system: System;
 }
@@ -252,7 +252,7 @@ async function callerOf(
   return isReading ? { ...member, session: true } : member;
 }
 
-/** A browser may send the cookie on behalf of another site's page: such requests change nothing. */
+/** A browser may send the cookie on behalf of another site's page: such requests are refused. */
 function assertOwnPage(options: ApiOptions, http: HttpRequest): void {
   if (options.isOwnPage(http)) return;
   const message = "This did not come from a page of this server. Behind a proxy, set "
@@ -331,7 +331,7 @@ export const preflightReply = (http: HttpRequest, methods: string): Reply => ({
   },
 });
 
-/** Whether pages of other origins may call the route. */
+/** Pages of other origins may call it. */
 export const isForPages = (route: Route): boolean => route.auth === "public" && !route.ownPages;
 
 /** Answers preflights of public routes: CORS headers are sent only to origins that are allowed. */

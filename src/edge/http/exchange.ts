@@ -29,7 +29,7 @@ export interface MultipartForm {
 
 export type HeaderMap = Record<string, string>;
 
-/** A complete reply, or a stream that outlives the handler. */
+/** A reply in one piece, or a stream that outlives the handler. */
 export type Reply =
   | { status: number; headers?: HeaderMap; json: unknown }
   | { status: number; headers?: HeaderMap; contentType: string; content: string | Buffer }
@@ -48,11 +48,11 @@ export interface ByteStream {
   write(data: string | Uint8Array): boolean;
   /** Called each time a congested client has caught up. */
   onDrain(callback: () => void): void;
-  /** Called once, when the client has disconnected or `end`/`abort` was called. */
+  /** Called once, when the client has gone or `end`/`abort` was called. */
   onClose(callback: () => void): void;
   /** Ends the body as complete, after a last piece of text. */
   end(text?: string): void;
-  /** Drops the connection, so that the client notices that the body is incomplete. */
+  /** Drops the connection, so that the client notices that the body is not complete. */
   abort(): void;
 }
 
@@ -95,7 +95,7 @@ export const CUT_OFF = 1006;
 
 export interface SocketHandlers {
   message(text: string): void;
-  /** Absent: binary frames are a protocol error. The handler owns the bytes. */
+  /** Absent: binary frames are a protocol error. The bytes are the handler's own. */
   bytes?(bytes: Buffer): void;
   drained(): void;
   /** The peer has answered a ping, so it is alive. */

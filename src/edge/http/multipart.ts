@@ -13,7 +13,7 @@ import { isUnsafeKey } from "#core/values.ts";
 import type { MultipartForm } from "./exchange.ts";
 
 interface MultipartOptions {
-  /** The folder in which the file is stored, under a random name. */
+  /** Where the file is put, under a random name. */
   folder: string;
   fileBytesMax: number;
   newName(): string;

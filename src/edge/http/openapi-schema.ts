@@ -1,5 +1,5 @@
 // Prints this program's TypeBox schemas as the JSON Schemas of the OpenAPI document: named ones
-// once as components, literals as enums, nulls as types, and an example for every field.
+// once as components, literals as enums, nulls as types, and every field with an example.
 import type { TSchema } from "@sinclair/typebox";
 import { nameOf, shownFor, WITH_MESSAGE } from "#core/schema.ts";
 

@@ -3,7 +3,7 @@ import type { HttpRequest } from "./exchange.ts";
 
 const HOST = /^[A-Za-z0-9.\-_[\]:]{1,255}$/;
 
-/** `publicUrl` wins, else the Host header, which a client can forge only for itself. */
+/** `publicUrl` wins; else the Host header, which a client may choose but only for itself. */
 export function createOrigins(publicUrl: string | null, isTls: boolean) {
   const fixed = publicUrl === null ? null : publicUrl;
   const scheme = isTls ? "https" : "http";

@@ -9,7 +9,7 @@ import { clockInstant, dayStart } from "#core/zones.ts";
 
 export const PER_PAGE_DEFAULT = 15;
 
-/** Query fields of every list with numbered pages. */
+/** Query fields of every list in numbered pages. */
 export const pageQuery = (perPageDefault = PER_PAGE_DEFAULT) => ({
   per_page: Type.Optional(
     Type.Integer({
@@ -56,7 +56,7 @@ const Day = (description: string) => Type.String({
 export const RangeDay = (description: string) =>
   Type.String({ pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", ...about(description, "2026-03-01") });
 
-/** Query fields of lists that can be filtered by days, both inclusive. */
+/** Query fields of lists that can be narrowed to days, both included. */
 export const dayQuery = {
   date_from: Type.Optional(Day("Only what came on this day or later, in `timezone`; with a clock time "
     + "(`2026-03-01T14:00`) from then on.")),
@@ -98,7 +98,7 @@ const YEAR_AS_LONG = "9997";
 const isEndless = (text: string): boolean =>
   text.startsWith("9999-") && isDay(text.slice(0, 10).replace("9999", YEAR_AS_LONG));
 
-/** A whole day ends where the next one begins. */
+/** A whole day ends where the next begins. */
 function instantOf(field: keyof DayQuery, text: string, timezone: string): Instant {
   const [day = "", time] = text.split("T");
   if (!isDay(day)) throw fieldFault(field, `The ${field.replace("_", " ")} is not a valid date.`);

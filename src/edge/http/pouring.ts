@@ -1,4 +1,4 @@
-// Sends a file as a reply, as fast as its reader accepts it. Used by routes that serve files.
+// Sends a file as a reply, as fast as its reader takes it. Used by routes that serve files.
 import type { Readable } from "node:stream";
 import type { ByteStream } from "./exchange.ts";
 

@@ -54,12 +54,12 @@ export class Exchange {
     raw.onAborted(() => this.#finish());
   }
 
-  /** True once the client has disconnected or the response is complete. */
+  /** True once the client has gone or the response is complete. */
   get finished(): boolean {
     return this.#raw === null;
   }
 
-  /** Called once, when the response is complete or the client has disconnected. */
+  /** Called once, when the response is complete or the client has gone. */
   onFinish(callback: () => void): void {
     if (this.#closed) callback();
     else this.#closeCallbacks.push(callback);
@@ -137,7 +137,7 @@ export class Exchange {
     raw.onWritable((offset) => this.#goOn(raw, offset));
     raw.cork(() => {
       this.#writeHead(raw, reply.status, reply.contentType, reply.headers);
-      // Starts inside the cork, so that the head and the first frames are sent in one packet.
+      // Starts inside the cork, so that the head and the first frames leave in one packet.
       this.#guard(() => reply.stream(this.#stream()));
     });
   }

@@ -80,7 +80,7 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
     folder: string; fileBytesMax: number;
     /** The file is optional, so a JSON body is accepted, too. */
     isOptional?: true;
-    /** For a public route: throws a Fault before a byte of the file is stored. */
+    /** On a public route: throws a Fault before a byte of the file is stored. */
     admit?(request: HttpRequest): Promise<void>;
   };
   /** Keyed by status, the success first. Refusals any such route may give need not be listed. */
@@ -104,7 +104,7 @@ export interface KeyRoute<Query extends TObject = TObject, Body extends TObject 
   auth: "key";
   /** Absent: `read` for GET, `write` for everything else. */
   scope?: "read" | "write";
-  /** Also authenticates by `?ticket=`, for browsers' EventSource. */
+  /** Also let in by `?ticket=`, for browsers' EventSource. */
   acceptsTicket?: boolean;
   handle(request: KeyRequest<Static<Query>, Static<Body>>): Reply | Promise<Reply>;
 }
@@ -122,7 +122,7 @@ interface PublicRoute<Query extends TObject = TObject, Body extends TObject = TO
 /** Any route, its types erased: they only matter inside the handler. */
 export type Route = KeyRoute | PublicRoute;
 
-/** A route of the account: requires an API key; the handler gets its caller. */
+/** A route of the account: needs an API key; the handler gets its caller. */
 export function keyRoute<Query extends TObject, Body extends TObject>(
   route: Omit<KeyRoute<Query, Body>, "auth">,
 ): Route {

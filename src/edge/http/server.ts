@@ -25,7 +25,7 @@ import { mountSocket } from "./socket.ts";
 makeRoomForHeaders();
 const uWS = await import("uWebSockets.js");
 
-/** Makes uWebSockets.js leave its name and version out of answers. */
+/** What uWebSockets.js takes to leave its name and version out of answers. */
 // The typings lack it.
 (uWS as unknown as { _cfg(key: string): void })._cfg("999999990007");
 
@@ -45,7 +45,7 @@ export interface HttpServer {
   /** Routes for GET also answer HEAD. */
   route(route: HttpRoute): void;
   socket(route: SocketRoute): void;
-  /** Handles everything no route matched. */
+  /** Everything no route matched. */
   fallback(handle: HttpRoute["handle"]): void;
   /** Resolves to the real port; throws when it is taken. */
   listen(host: string, port: number): Promise<number>;
@@ -85,7 +85,7 @@ function decodeParam(value: string): string {
 const SINGLE = new Set(["content-length", "transfer-encoding", "host"]);
 const HOST = /^[A-Za-z0-9.\-_[\]:]{0,255}$/;
 
-/** Reads the headers; throws where a proxy and this server could read them differently. */
+/** Reads the headers; throws on what front ends and this server could understand differently. */
 function readHeaders(raw: RawRequest): Record<string, string> {
   const headers: Record<string, string> = Object.create(null) as Record<string, string>;
   let ambiguous = false;

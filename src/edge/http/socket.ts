@@ -27,7 +27,7 @@ class OpenSocket implements Socket {
 
   send(text: string): boolean {
     if (this.closed) return true;
-    // 1: sent, 0: buffered until the client reads, 2: dropped, the socket is closing.
+    // 1: on its way, 0: buffered until the client reads, 2: dropped, the socket is being closed.
     return this.#raw.send(text) === 1;
   }
 

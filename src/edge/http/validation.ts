@@ -102,7 +102,7 @@ function messageFor(field: string, error: ValueError): string {
   }
 }
 
-/** True when the object has every constant that the schema demands, and the schema demands one. */
+/** True when the object has every constant the schema asks for, and there is one. */
 function hasConstantsOf(schema: TSchema, value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const constants = Object.entries((schema.properties ?? {}) as TProperties)
@@ -259,7 +259,7 @@ function assertSafeKeys(value: unknown): void {
   }
 }
 
-/** An empty body counts as an empty object: some clients send none if all fields are optional. */
+/** An empty body is an empty object: some clients send none where every field is optional. */
 export function parseJsonObject(body: Buffer): Record<string, unknown> {
   const value = body.length === 0 ? {} : parseJson(body);
   if (!isRecord(value)) throw new Fault(400, "The request body must be a JSON object.");
@@ -287,7 +287,7 @@ export function parseJson(body: Buffer): unknown {
   return value;
 }
 
-/** The query as an object; the last of repeated names counts, blank values are left out. */
+/** The query as an object; of a repeated name the last value counts, blank values are left out. */
 export function parseQuery(query: string): Record<string, string> {
   const values: Record<string, string> = {};
   if (query === "") return values;

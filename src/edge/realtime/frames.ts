@@ -52,7 +52,7 @@ const MADE = Symbol("made for watchers");
 interface OfEvent {
   event: CommittedEvent;
   data?: CommittedData;
-  /** The frame for the topic published to last: its watchers ask for it one after the other. */
+  /** Encoded for the topic that was published to last: its watchers ask one after the other. */
   frame?: Frame;
   sequence: number;
 }
@@ -63,7 +63,7 @@ function madeOf(event: CommittedEvent & { [MADE]?: OfEvent }): OfEvent {
   return made?.event === event ? made : (event[MADE] = { event, sequence: -1 });
 }
 
-/** Encodes an event that was just published once per topic, however many watch. */
+/** An event that was just published is encoded once per topic, however many watch. */
 export function sharedFrame(event: CommittedEvent, sequence: number): Frame {
   const made = madeOf(event);
   if (made.frame && made.sequence === sequence) return made.frame;

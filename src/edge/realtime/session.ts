@@ -67,9 +67,9 @@ interface SessionOptions {
   system: System;
   log: Logger;
   start: Start;
-  /** Close as `finished` after the last event of this turn. */
+  /** Close as `finished` after this turn's last event. */
   untilTurn?: number;
-  /** Events right after `position` that the caller already has, so that the log is not read. */
+  /** Events right after `position` that the caller has at hand, so that the log is not read. */
   backlog?: CommittedEvent[];
   /** Close as `finished` after the events that are in the log now. */
   endsAtPresent?: boolean;
@@ -133,7 +133,7 @@ export class Session {
     return this.#position;
   }
 
-  /** Sends what the watcher has missed; called once the sink accepts frames. */
+  /** Sends what the watcher has missed; call once the sink can take frames. */
   start(): void {
     this.#hear({ kind: "begin" });
   }
@@ -154,7 +154,7 @@ export class Session {
     this.#hear({ kind: "pump" });
   }
 
-  /** Called by heartbeats: closes a watcher that may see nothing more. */
+  /** For heartbeats: closes a watcher that may see nothing more. */
   async check(): Promise<void> {
     try {
       if (!this.#closed && await this.#source.allowed?.() === false) this.close("denied");
@@ -170,7 +170,7 @@ export class Session {
     this.#sink.close(reason, []);
   }
 
-  /** The transport is gone: stops without touching it. Idempotent. */
+  /** The transport is gone: stop without touching it. Idempotent. */
   end(): void {
     this.#closed = true;
     this.#forget();
@@ -274,7 +274,7 @@ export class Session {
     return this.#closed || this.#congested || this.#finished;
   }
 
-  /** Brings the watcher from its position to the present, page by page. */
+  /** Brings the watcher from its position to the present, a page at a time. */
   async #pump(): Promise<void> {
     if (this.#begins !== "here") await this.#gatherBeginning();
     // Read before the events, so that events committed in between do not count as a gap.
@@ -343,8 +343,8 @@ export class Session {
   }
 
   /**
-   * Before a committed reply, sends the rest of its text that the watcher has not had as deltas, so
-   * that the deltas add up to the text, live or replayed. Returns the turn that the event ends.
+   * Before a committed reply: whatever of its text the watcher has not had as deltas, so that the
+   * deltas of every reply join to its text, live or replayed. Returns the turn the event ends.
    */
   #finishReply(data: CommittedData): number | null {
     if (data.type === "reply_failed") return data.turn_id;

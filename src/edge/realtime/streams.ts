@@ -16,22 +16,22 @@ export interface StreamRequest {
   source: StreamSource;
   /** Null: from now on. */
   position: Position | null;
-  /** Ends the stream with this turn. */
+  /** End the stream with this turn. */
   untilTurn?: number;
   /** Nothing will be added to the log: the stream ends once the watcher has all of it. */
   endsAtPresent?: boolean;
-  /** The turn was retried and answered: its earlier failures are not sent. */
+  /** The turn was tried again and answered: its earlier failures are not sent. */
   skipsFailures?: boolean;
-  /** Events right after `position` that the caller already has, so that the log is not read. */
+  /** Events right after `position` that the caller has at hand, so that the log is not read. */
   backlog?: CommittedEvent[];
-  /** The most sessions of the topic at a time. */
+  /** Most sessions of the topic at a time. */
   sessionsMax: number;
 }
 
 export interface Streams {
   /** An SSE reply. Throws Fault 429 when too many watch the topic. */
   openSse(request: StreamRequest): Promise<Reply>;
-  /** Checks before the upgrade; the result is called with the socket. Throws 429 like `openSse`. */
+  /** Before the upgrade; the result is called with the socket. Throws Fault 429 like `openSse`. */
   openSocket(request: StreamRequest): Promise<(socket: Socket) => SocketSession>;
   assertRoom(request: Pick<StreamRequest, "source" | "sessionsMax">): void;
   /** Closes sessions that may see nothing more; heartbeats would do it a little later. */
@@ -159,7 +159,7 @@ export function createStreams(
       throw new Fault(429, "Too many streams are open.", { retryAfterS: 5 });
     }
   };
-  /** Reads nothing for a request that brings its first events along. */
+  /** Nothing is read for a request that brings its first events along. */
   const begin = async (request: StreamRequest): Promise<Begun> => {
     const { source, position, sessionsMax, backlog = [] } = request;
     assertRoom(request);
@@ -172,7 +172,7 @@ export function createStreams(
     };
   };
   const beginSession: BeginSession = (request, sink, transport, beat) => {
-    // Others may have taken the last places while the start position was looked up.
+    // Others may have taken the last places while this one's beginning was looked up.
     const isTooMany = !hasRoom(request);
     const session = new Session({ ...request, sink, bus, system, log });
     open.set(session, transport);

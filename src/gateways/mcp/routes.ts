@@ -12,7 +12,7 @@ import { createTools, type ToolOptions } from "./tools.ts";
 interface McpOptions extends ToolOptions {
   api: ApiOptions;
   version: string;
-  /** The server's own URL, as configured by its operator; null: unknown. */
+  /** The server's own address as its operator gave it; null: unknown. */
   publicUrl: string | null;
 }
 
@@ -30,7 +30,7 @@ function isOwnOrigin(origin: string, publicUrl: string | null): boolean {
     || (publicUrl !== null && url.origin === new URL(publicUrl).origin);
 }
 
-/** As for every API route: the key's owner, within the key's rate limit. */
+/** As every route of the API: the key's owner, within the key's rate. */
 async function authorized(api: ApiOptions, http: HttpRequest): Promise<Caller> {
   if (api.draining()) throw restarting();
   const caller = await identify(api, http, false);

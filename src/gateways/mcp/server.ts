@@ -21,7 +21,7 @@ import type { Tool, ToolCaller } from "./tools-of-routes.ts";
 export const MODERN_VERSION = "2026-07-28";
 /** Newest first: `initialize` agrees on the first when asked for an unknown one. */
 export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26"] as const;
-/** The only revision with batches; its clients send no version header. */
+/** The only revision that has batches; its clients name no version in a header. */
 const BATCH_VERSION = LEGACY_VERSIONS[2];
 const SUPPORTED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
 
@@ -37,7 +37,7 @@ const INTERNAL_ERROR = -32603;
 const HEADER_MISMATCH = -32020;
 const UNSUPPORTED_VERSION = -32022;
 
-/** Tools change only with the program and the key's scopes. */
+/** Tools change with the program and the key's scopes only. */
 const CACHED = { ttlMs: 300_000, cacheScope: "private" };
 const CAPABILITIES = { tools: {} };
 const INSTRUCTIONS = "Assistants that talk with people in text and on calls. Begin with "
@@ -54,7 +54,7 @@ interface Message {
   params: Wire;
 }
 
-/** An error of the protocol, as opposed to one of a tool. */
+/** A refusal of the protocol, as opposed to one of a tool. */
 class RpcError extends Error {
   readonly code: number;
   readonly status: number;
@@ -69,7 +69,7 @@ class RpcError extends Error {
   }
 }
 
-/** Null: the message was accepted and has no answer. */
+/** Null: the message was taken and has no answer. */
 interface RpcReply {
   status: number;
   json: object | null;
@@ -180,7 +180,7 @@ function assertHeader(name: string, header: string | undefined, inBody: unknown)
   throw new RpcError(HEADER_MISMATCH, `Header mismatch: ${name} ${problem}`);
 }
 
-/** Non-ASCII names are sent as Base64 in this envelope. */
+/** Names outside ASCII travel as Base64 in this envelope. */
 function decoded(header: string | undefined): string | undefined {
   const encoded = /^=\?base64\?(.*)\?=$/.exec(header ?? "")?.[1];
   return encoded === undefined ? header : Buffer.from(encoded, "base64").toString("utf8");
@@ -239,7 +239,7 @@ export function createMcpServer({ tools, version, toFault }: McpServerOptions) {
   };
 
   const list = ({ cursor }: Wire, from: ToolCaller): Wire => {
-    // There is one page, so no cursor was ever given out.
+    // There is one page, so that no cursor was ever given out.
     if (cursor !== undefined) throw new RpcError(INVALID_PARAMS, "The cursor is invalid.", 200);
     return { tools: tools.filter((tool) => maySee(tool, from)).map(shown) };
   };
@@ -293,7 +293,7 @@ function createHandle(
       return refusalOf(error);
     }
     if (!Array.isArray(given)) return one(given, from, false);
-    // The first was counted with the request; none runs unless all may.
+    // The first was counted with the request; none runs where not all may.
     for (let count = 1; count < given.length; count += 1) await takeRate();
     const answers: object[] = [];
     // One after another, in the order they were sent.

@@ -27,7 +27,7 @@ export interface Tool {
   /** JSON Schemas. */
   input: object;
   output: object;
-  /** `given` is not validated yet. Throws a Fault to refuse. */
+  /** `given` is unchecked. Throws a Fault to refuse. */
   run(from: ToolCaller, given: Wire): Promise<Wire>;
 }
 
@@ -168,7 +168,7 @@ interface Listing extends Pick<Tool, "name" | "title" | "description"> {
   fields: readonly string[];
 }
 
-/** A list that the API pages itself. */
+/** A list the API pages itself. */
 export function pagedTool(
   { source, fields, filters, ...head }: Listing & { filters: readonly string[] },
 ): Tool {

@@ -114,7 +114,7 @@ export function readCompletion(body: CompletionBody): Given {
   }
   const given: Given = {
     ...readMessages(body.messages),
-    // Assistants accept up to 1, OpenAI's clients send up to 2.
+    // Assistants go up to 1, where OpenAI's clients go up to 2.
     temperature: typeof body.temperature === "number" ? Math.min(body.temperature, 1) : null,
     tokensMax: body.max_completion_tokens ?? body.max_tokens ?? null,
   };
@@ -179,7 +179,7 @@ function openAiError(fault: Fault): { status: number; error: Static<typeof OpenA
 export const noSuchApi = (): Fault =>
   new Fault(404, "Not found: of OpenAI's API there are only chat completions and models here.");
 
-/** The refusal in OpenAI's format; headers as everywhere. */
+/** The refusal as OpenAI writes it; headers as everywhere. */
 export function renderOpenAiFault(fault: Fault, headers: HeaderMap = {}): Reply {
   const { status, error } = openAiError(fault);
   return { ...renderFault(fault, "message", headers), status, json: { error } } as Reply;
@@ -275,7 +275,7 @@ export function createChunkEncoder(
   };
 }
 
-/** A failed reply cost nothing and can be retried, which clients do after a 5xx. */
+/** A reply that failed cost nothing and may be asked for again, which clients do after a 5xx. */
 export function failure({ reason, error }: { reason: string; error: string }): Fault {
   return reason === "interrupted"
     ? new Fault(503, error, { retryAfterS: 1 })

@@ -35,7 +35,7 @@ const hashOf = ({ assistant, given }: CompletionRequest): string =>
 function open(
   conversations: Conversations, { assistant, idempotencyKey }: CompletionRequest,
 ): Promise<Conversation> {
-  // The client already has the greeting, or never showed one.
+  // The client has the greeting already, or never showed one.
   const silent = { ...assistant, settings: { ...assistant.settings, initial_message: "" } };
   return conversations.create({
     assistant: silent,
@@ -64,7 +64,7 @@ export async function beginCompletion(
   throw new Fault(409, "A person has this conversation.");
 }
 
-/** What the models have counted for the turn so far: null until one has, or if none does. */
+/** What the models count for the turn, up to now: null until one has, or if none does. */
 export const countOf = (sent: CompletionTurn["sent"]) => (): ModelUsage | null => {
   if (sent.kind === "answering") return sent.usage();
   return sent.result.kind === "completed" ? sent.result.usage : null;

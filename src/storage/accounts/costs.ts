@@ -112,7 +112,7 @@ function createReads(sql: Sql) {
 
 type Known = Awaited<ReturnType<ReturnType<typeof createReads>>>;
 
-/** Null: the entry is money that came in. */
+/** Null: money that came in. */
 function countedFrom(entry: EntryRow, { things, assistants }: Known): Counted | null {
   const { kind, reference, amount_micros: amount, created_at: createdAt } = entry;
   const isTaken = kind === "credit";

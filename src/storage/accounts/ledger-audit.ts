@@ -13,7 +13,7 @@ interface Audit {
 /** One mistake often repeats in every entry, and nobody reads each. */
 export const PROBLEMS_TOLD_MAX = 100;
 
-/** Audits every account, over one snapshot. */
+/** Every account, over one snapshot. */
 export async function auditLedger(ledger: LedgerReader): Promise<Audit> {
   const audit: Audit = { accounts: 0, entries: 0, problems: [] };
   let count = 0;

@@ -1,5 +1,5 @@
-// Money movements as steps that other commands take inside their own transaction. Each step keeps Σ
-// ledger = balance, Σ open reservations = reserved, balance − reserved ≥ 0.
+// Money movements as steps other commands take inside their own transaction. Each step keeps
+// Σ ledger = balance, Σ open reservations = reserved, balance − reserved ≥ 0.
 import { hashEntry, type AccountTotals, type LedgerEntry, type LedgerKind } from "#features/accounts/money/ledger.ts";
 import type { EntryFilter, StatementStore } from "#features/accounts/money/statements.ts";
 import type { Micros } from "#core/money.ts";
@@ -37,9 +37,9 @@ interface Ledger {
   unhold(args: { accountId: number; amountMicros: Micros }): Awaitable<unknown>;
   /** Posts what `hold` set aside; the caller has read the account. */
   charge(account: ChargedRow, entry: Entry, paidFor: AppendPaid): Awaitable<Posted>;
-  /** `hold` with a reservation row of its own; false when the free balance is too low. */
+  /** `hold` with a row of its own; false when the free balance is too low. */
   reserve(args: Reservation): Awaitable<boolean>;
-  /** Adds to an open reservation; false when the free balance is too low. */
+  /** More under a reservation that is open; false when the free balance is too low. */
   extend(args: Omit<Reservation, "now">): Awaitable<boolean>;
   /**
    * Turns the reservation into a ledger entry with its `balance_changed` event; null when none is
@@ -259,7 +259,7 @@ export interface LedgerReader {
       totals: AccountTotals, entries: AsyncIterable<LedgerEntry>, openMicros: Micros,
     ) => Promise<void>,
   ): Promise<void>;
-  /** Entries that name a turn which was not billed, and billed turns without an entry. */
+  /** Entries that name a turn which is not billed, and billed turns without an entry. */
   strayReferences(): Promise<string[]>;
 }
 
@@ -354,7 +354,7 @@ const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFil
   to: to ?? Number.MAX_SAFE_INTEGER,
 });
 
-/** Few rows at most, found by name: all charges of a conversation begin with `turn:17.`. */
+/** Few at most, found by name: all that a conversation was charged begins with `turn:17.`. */
 const OF_THING = `reference >= @least AND reference < @beyond AND +${NAMED}`;
 /** All kinds except messages, which are the bulk of the ledger. */
 const OF_KIND = `account_id = @accountId AND kind <> 'message' AND kind = @kind

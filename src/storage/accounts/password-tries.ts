@@ -1,4 +1,4 @@
-// Recent password tries, counted for all nodes and across restarts. Rules:
+// Passwords tried lately, counted for all nodes and over restarts. Rules:
 // features/accounts/people/sign-in.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { PasswordTry } from "#features/accounts/people/users.ts";
@@ -8,7 +8,7 @@ import type { Sql } from "#storage/sql.ts";
 const FORGET_ROWS = 20;
 
 export function passwordTryCommands(sql: Sql) {
-  // The try that has to leave the window before one more is allowed.
+  // The try that has to leave the window before one more fits.
   const blocking = sql.prepare<object, { tried_at: number }>(`
     SELECT tried_at FROM password_tries
     WHERE who_hash = @whoHash AND tried_at > @since AND tried_at <= @latest ORDER BY tried_at DESC

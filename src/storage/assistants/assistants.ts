@@ -208,7 +208,7 @@ export function createDetacher(sql: Sql) {
         });
       }
     },
-    /** Reads every assistant of the account, since deleting a tool is rare. */
+    /** Reads every assistant of the account; deleting a tool is rare. */
     tool: async (accountId: number, id: number, now: Instant): Promise<void> => {
       for (const row of await all.all({ accountId })) {
         const stored = JSON.parse(row.settings) as AssistantSettings;

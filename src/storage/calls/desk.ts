@@ -20,7 +20,7 @@ interface DeskStep {
 
 export type MoveCallDesk = ReturnType<typeof createCallDeskMove>;
 
-/** One allowed change with its event, as a step of another command. */
+/** One legal change with its event, as a step of another command. */
 export function createCallDeskMove(sql: Sql, rows: Pick<CallRows, "publish">) {
   const update = sql.prepare(`
     UPDATE calls SET desk = @desk, desk_holder = @holderId, desk_holder_name = @holderName,

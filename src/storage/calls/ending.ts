@@ -15,7 +15,7 @@ import { publishStep } from "./transfers.ts";
 
 const SECOND = 1_000_000;
 
-/** What the account owes for one leg, given how the call ended. */
+/** What the account owes for one leg, by how the call ended. */
 function owedOf(
   charge: Charge,
   { lastedMicros, seconds, perMinute }: {
@@ -30,7 +30,7 @@ function owedOf(
 
 export type EndCall = ReturnType<typeof createEnd>;
 
-/** Each answered leg to a colleague is billed like a call that was placed. */
+/** Each leg to a colleague that was answered is billed like a call that was placed. */
 const owedForLegs = (charge: Charge, transfers: readonly Transfer[], perMinute: Micros): Micros =>
   transfers.reduce((sum, one) => {
     const { leg, finishedAt } = one;

@@ -125,5 +125,5 @@ const isAmong = (wanted: (status: CallStatus) => boolean): string =>
   `status IN (${CALL_STATUSES.filter(wanted).map((status) => `'${status}'`).join(", ")})`;
 export const IS_LIVE = isAmong(isLive);
 export const IS_FINAL = isAmong(isFinal);
-/** Live, or with work after the call still to be done. */
+/** Live, or the work after the call is still to be done. */
 export const IS_UNFINISHED = isAmong((status) => !isFinal(status));

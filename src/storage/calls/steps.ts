@@ -1,5 +1,5 @@
-// Steps shared by several commands of a call: reading its row, changing its state, and publishing
-// the events of both.
+// Steps that several commands of a call take: reading its row, changing its state, and the events
+// that are published with both.
 import type { AnsweredBy, Call, EndReason } from "#features/calls/records/records.ts";
 import { isFinal, type CallStatus } from "#features/calls/records/status.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
@@ -101,7 +101,7 @@ export function createCallRows(sql: Sql) {
         at: isoMicros(now),
       }, now);
     },
-    /** Publishes `call_ended`, the last event of every call. */
+    /** The last event of every call. */
     publishEnded: async (ref: CallRef, now: Instant): Promise<CommittedEvent> => {
       const call = await known(ref);
       return publish(call, {

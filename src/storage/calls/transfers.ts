@@ -47,7 +47,7 @@ export function callTransferCommands(sql: Sql, rows: CallRows) {
 const prepareTransfers = (sql: Sql) =>
   sql.prepare("UPDATE calls SET transfers = @transfers WHERE id = @callId");
 
-/** Publishes the current step of a warm transfer as a numbered event of its call. */
+/** The step a warm transfer is at, as a numbered event of its call. */
 export const publishStep = (
   rows: Pick<CallRows, "publish">, call: Call, number: number, transfer: Transfer, now: Instant,
 ): Promise<CommittedEvent> =>

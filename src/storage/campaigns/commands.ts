@@ -87,7 +87,7 @@ function createCampaignRows(sql: Sql) {
       { accountId, campaignId }: { accountId: number; campaignId: number },
     ): Promise<Campaign | null> =>
       orNull(await find.get({ accountId, campaignId }), campaignFromRow),
-    /** Changes the status; also closes the circuit breaker. */
+    /** Also closes the breaker. */
     change: async (
       campaign: Campaign, status: CampaignStatus, cause: Cause, now: Instant,
     ): Promise<CommittedEvent> => {

@@ -1,4 +1,4 @@
-// Attachments of messages, as rows. Rules: features/conversations/attachments.ts.
+// Files of messages, as rows. Rules: features/conversations/attachments.ts.
 import { fileNameOf, type AttachmentStore } from "#features/conversations/attachments.ts";
 import type { AttachmentBody } from "#events/events.ts";
 import type { Instant } from "#core/system.ts";

@@ -43,7 +43,7 @@ interface TurnRow {
 
 export interface OpenTurn {
   turnId: number;
-  /** The node that owned it. */
+  /** The node that had it. */
   nodeId: number;
   accountId: number;
   conversation: Omit<FailTurn["conversation"], "accountId">;

@@ -130,7 +130,7 @@ export function createDocumentRemoval(sql: Sql, chunks: ChunkWrites) {
 
 type Finder = Statement<object, KnowledgebaseRow>;
 
-/** Statements and steps that the commands of documents share. */
+/** Rows and steps the commands of documents share. */
 function createDocumentSteps(sql: Sql, findKnowledgebase: Finder) {
   const append = createAccountAppender(sql);
   const unwanted = createUnwanted(sql);

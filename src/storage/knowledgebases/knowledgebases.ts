@@ -1,4 +1,4 @@
-// Knowledgebases in the database, with figures of their documents; the documents themselves are in
+// Knowledgebases in the database, and the reads of their documents. The documents' commands are in
 // documents.ts, their searchable chunks in passages.ts.
 import type { KnownPage } from "#features/knowledgebases/extraction.ts";
 import type {

@@ -35,7 +35,7 @@ CREATE TABLE ledger (
   account_id            INTEGER NOT NULL REFERENCES accounts (id),
   number                INTEGER NOT NULL,
   kind                  TEXT    NOT NULL,
-  -- The thing billed, e.g. 'turn:17': billed at most once, for ever.
+  -- The billed thing, e.g. 'turn:17': billed at most once, for ever.
   reference             TEXT    NOT NULL UNIQUE,
   amount_micros         INTEGER NOT NULL,
   balance_after_micros  INTEGER NOT NULL,
@@ -96,7 +96,7 @@ CREATE TABLE labels (
 ) STRICT;
 
 CREATE TABLE phone_numbers (
-  -- Never reused: settings of assistants name numbers that may be gone.
+  -- Never given twice: settings of assistants name numbers that may be gone.
   id            INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id    INTEGER NOT NULL REFERENCES accounts (id),
   phone_number  TEXT    NOT NULL,
@@ -131,7 +131,7 @@ CREATE INDEX assistants_by_knowledgebase ON assistants (knowledgebase_id)
   WHERE knowledgebase_id IS NOT NULL;
 CREATE INDEX assistants_by_number ON assistants (phone_number_id)
   WHERE phone_number_id IS NOT NULL;
--- A number rings at one assistant only.
+-- A number rings at one assistant.
 CREATE UNIQUE INDEX assistants_inbound_number ON assistants (phone_number_id)
   WHERE type = 'inbound' AND deleted_at IS NULL AND phone_number_id IS NOT NULL;
 
@@ -197,7 +197,7 @@ CREATE TABLE turns (
   reply_message_id  INTEGER,
   price_micros      INTEGER NOT NULL,
   error             TEXT,
-  -- When the current attempt began: a failed turn may be retried under its key.
+  -- When the present attempt began: a failed turn may be tried again under its key.
   begun_at          INTEGER NOT NULL,
   finished_at       INTEGER
 ) STRICT;

@@ -1,5 +1,5 @@
 CREATE TABLE tools (
-  -- Never reused: settings of assistants name tools that may be gone.
+  -- Never given twice: settings of assistants name tools that may be gone.
   id           INTEGER PRIMARY KEY AUTOINCREMENT,
   uuid         TEXT    NOT NULL UNIQUE,
   account_id   INTEGER NOT NULL REFERENCES accounts (id),
@@ -24,7 +24,7 @@ CREATE TABLE tool_calls (
   call_key     TEXT    NOT NULL,
   account_id   INTEGER NOT NULL,
   tool_id      INTEGER NOT NULL,
-  -- 'sent': in flight, or its process died; 'unsent': the endpoint has certainly not seen it.
+  -- 'sent': on its way, or its process died; 'unsent': the endpoint has certainly not seen it.
   state        TEXT    NOT NULL CHECK (state IN ('sent', 'done', 'unsent')),
   result       TEXT,
   created_at   INTEGER NOT NULL,
@@ -52,7 +52,7 @@ CREATE TABLE documents (
   name              TEXT    NOT NULL,
   description       TEXT,
   type              TEXT    NOT NULL CHECK (type IN ('website', 'pdf', 'txt', 'docx')),
-  -- What to read, as JSON: a file in the upload folder, or addresses.
+  -- What to read, as JSON: a file of the upload folder, or the addresses.
   source            TEXT    NOT NULL,
   status            TEXT    NOT NULL CHECK (status IN ('processing', 'active', 'failed')),
   -- Why it failed, in words for its owner.
@@ -80,7 +80,7 @@ CREATE UNIQUE INDEX chunks_by_document ON chunks (document_id, position);
 CREATE INDEX chunks_by_knowledgebase ON chunks (knowledgebase_id, document_id, position);
 
 -- only sqlite
--- `scope` holds one token per knowledgebase, so that a search stays within one.
+-- `scope` holds one token per knowledgebase, so that a search never leaves its own.
 CREATE VIRTUAL TABLE chunk_index USING fts5 (
   scope, headings, text, content = '', contentless_delete = 1,
   tokenize = 'porter unicode61 remove_diacritics 2'

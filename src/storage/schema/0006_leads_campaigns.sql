@@ -20,7 +20,7 @@ CREATE TABLE campaigns (
   retry_on_goal_incomplete    INTEGER NOT NULL,
   goal_completion_variable    TEXT,
   mark_complete_when_no_leads INTEGER NOT NULL,
-  -- Ids, as JSON; calls use them in rotation.
+  -- Ids, as JSON; calls take them in turn.
   phone_number_ids            TEXT    NOT NULL,
   calls_made                  INTEGER NOT NULL DEFAULT 0,
   -- The circuit breaker: carrier failures in a row, and until when no calls are placed.
@@ -36,7 +36,7 @@ CREATE TABLE leads (
   id            INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id    INTEGER NOT NULL REFERENCES accounts (id),
   campaign_id   INTEGER NOT NULL REFERENCES campaigns (id) ON DELETE CASCADE,
-  -- For a secondary contact: its lead, and its place among that lead's contacts (from 1).
+  -- Of a secondary contact: its lead, and its place among the contacts of that (from 1).
   main_id       INTEGER REFERENCES leads (id) ON DELETE CASCADE,
   position      INTEGER NOT NULL DEFAULT 0,
   -- E.164.

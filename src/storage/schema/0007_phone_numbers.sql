@@ -33,8 +33,8 @@ CREATE TABLE number_purchases (
   region           TEXT,
   provider         TEXT    NOT NULL,
   price_micros     INTEGER NOT NULL,
-  -- 'ordered': money reserved, the provider's part open; 'lost': refused and not charged, but the
-  -- provider may still deliver, and then gets the number back.
+  -- 'ordered': money reserved, the provider's part open; 'lost': refused and nothing charged, but
+  -- the provider may still deliver, and then gets the number back.
   state            TEXT    NOT NULL CHECK (state IN ('ordered', 'completed', 'lost', 'failed')),
   -- What the client was told or will be told.
   status           INTEGER,

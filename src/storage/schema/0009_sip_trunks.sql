@@ -1,5 +1,5 @@
--- SIP trunks: how calls of a number of type 'sip' reach the account's own telephone system. And the
--- rate at which an account may dial.
+-- SIP trunks: how calls of a number of type 'sip' reach the account's own telephone system. And how
+-- fast an account may dial.
 
 -- A trunk is part of its number: it is deleted with it, and has the number's id.
 CREATE TABLE sip_trunks (
@@ -25,8 +25,8 @@ CREATE TABLE sip_trunks (
   CHECK ((inbound_auth = 'ip') = (allowed_networks IS NOT NULL))
 ) STRICT;
 
--- The bucket of src/features/phone-numbers/dial-guard.ts. A table, so that neither a restart nor
--- deleting calls refills it.
+-- The bucket of src/features/phone-numbers/dial-guard.ts. In a table, so that neither a restart nor deleting
+-- calls fills it.
 CREATE TABLE dial_rates (
   account_id  INTEGER PRIMARY KEY REFERENCES accounts (id),
   spent_until INTEGER NOT NULL

@@ -13,7 +13,7 @@ CREATE INDEX conversations_at_desk ON conversations (account_id, desk, desk_at)
   WHERE desk <> 'assistant';
 
 -- A message with an author was written by a person of the account. Its role stays 'assistant', the
--- account's side, because widening a column's CHECK would make SQLite copy the table.
+-- account's side: to widen the CHECK of a column, SQLite would have to copy the table.
 ALTER TABLE messages ADD COLUMN author TEXT;
 ALTER TABLE messages ADD COLUMN idempotency_key TEXT;
 CREATE UNIQUE INDEX messages_by_key ON messages (conversation_id, idempotency_key)

@@ -9,7 +9,7 @@ CREATE TABLE message_index_state (
 ) STRICT;
 INSERT INTO message_index_state (id, settled) VALUES (1, 0);
 -- only sqlite
--- Each entry has one token for its account, so that a search stays within one.
+-- Each entry has one token for its account, so that a search never leaves its own.
 CREATE VIRTUAL TABLE message_index USING fts5 (
   words, content = '', contentless_delete = 1, detail = none,
   tokenize = "unicode61 remove_diacritics 0 tokenchars ':'"

@@ -1,5 +1,5 @@
 -- only postgres
--- What all processes that use the database must agree on. A file has one process, so needs none.
+-- What every process that uses the database has to agree on. A file has one process, which needs none.
 CREATE TABLE facts (
   name   TEXT PRIMARY KEY,
   value  TEXT NOT NULL

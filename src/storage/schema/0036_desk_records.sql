@@ -6,7 +6,7 @@ CREATE TABLE conversation_labels (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX conversation_labels_by_label ON conversation_labels (label_id, conversation_id);
 
--- How far each side has read: the visitor, and each person of the account.
+-- Up to when each side has read: the visitor, and each person of the account.
 ALTER TABLE conversations ADD COLUMN visitor_read_at INTEGER;
 CREATE TABLE conversation_reads (
   conversation_id  INTEGER NOT NULL REFERENCES conversations (id),

@@ -21,7 +21,7 @@ CREATE UNIQUE INDEX users_by_subject ON users (issuer, subject)
   WHERE removed_at IS NULL AND subject IS NOT NULL;
 CREATE INDEX users_by_account ON users (account_id);
 
--- A link that creates a member, or, with a user, sets a new password; used once.
+-- A link that makes a member, or with a user gives one a new password; used once.
 CREATE TABLE invitations (
   id          INTEGER PRIMARY KEY,
   account_id  INTEGER NOT NULL REFERENCES accounts (id),

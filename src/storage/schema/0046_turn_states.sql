@@ -14,7 +14,7 @@ CREATE TABLE turns_now (
   reply_message_id  INTEGER,
   price_micros      INTEGER NOT NULL,
   error             TEXT,
-  -- When the current attempt began: a failed turn may be retried under its key.
+  -- When the present attempt began: a failed turn may be tried again under its key.
   begun_at          INTEGER NOT NULL,
   finished_at       INTEGER,
   failure           TEXT,

@@ -13,7 +13,7 @@ CREATE TABLE costs (
   PRIMARY KEY (account_id, at, kind, channel, assistant_id, campaign_id, model_id)
 ) STRICT, WITHOUT ROWID;
 
--- The newest ledger entry that is counted, by account.
+-- The newest entry of each account's ledger that is counted.
 CREATE TABLE costs_counted (
   account_id  INTEGER PRIMARY KEY REFERENCES accounts (id),
   number      INTEGER NOT NULL

@@ -19,14 +19,14 @@ export function plainWords(text: string): string[] {
 export const plainTerms = (query: string): { word: string; isPrefix: boolean }[] =>
   plainWords(query).slice(0, TERMS_MAX).map((word) => ({ word, isPrefix: word.length > 1 }));
 
-/** The word that marks the entries of an account; no text contains one like it. */
+/** The word that marks the entries of an account; no text has one like it. */
 export const scopeOf = (accountId: number): string => `:${accountId}`;
 
 interface State {
   settled: number;
   /** Every message up to here that was visible is indexed. Null: nothing waits to be settled. */
   seen: number | null;
-  /** Once no transaction older than this is running, no further message up to `seen` can appear. */
+  /** Once no transaction before this one is under way, no message up to `seen` can appear. */
   horizon: number | null;
 }
 

@@ -10,7 +10,7 @@ export interface Hit {
 
 /** Searches: rankings of the chunks of one knowledgebase, and conversations by their words. */
 export interface SearchIndex {
-  /** Chunks that contain words of the query, best first, scored by BM25. Accepts any text. */
+  /** Chunks that have words of the query, best first, with their BM25. Takes any text. */
   words(knowledgebaseId: number, query: string, rows: number): Promise<Hit[]>;
   /** Chunks with a vector of the same model, nearest first, scored by cosine similarity. */
   meaning(knowledgebaseId: number, meaning: Meaning, rows: number): Promise<Hit[]>;
@@ -36,13 +36,13 @@ export interface IndexedMessage {
   text: string;
 }
 
-/** Steps of the commands that maintain the index of messages, inside their transaction. */
+/** Steps of the commands that keep the index of messages, inside their transaction. */
 export interface MessageSteps {
   /** An SQL condition: the message may be missing from the index. */
   isMissing(id: string): string;
   indexMessages(messages: IndexedMessage[]): Promise<void>;
   clearMessages(): Promise<void>;
-  /** Must be called while the messages still exist. */
+  /** To be called while the messages are still there. */
   forgetMessages(conversationId: number): Promise<void>;
   /**
    * The ids of this transaction and of the oldest running one. Null: transactions run one after

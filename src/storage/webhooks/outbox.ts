@@ -1,6 +1,6 @@
 // The outbox: whatever is to be sent elsewhere is written in the transaction of its event. Called
-// for every event that is appended (events.ts), so accounts without webhooks cost only a map
-// lookup.
+// for every event that is appended (events.ts), so accounts without webhooks cost one look into a
+// map.
 import type { Author, CommittedEvent } from "#events/events.ts";
 import { isLive } from "#features/calls/records/status.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
@@ -49,7 +49,7 @@ const outboxOf = (sql: Sql): Outbox => {
 
 export const createEnqueue = (sql: Sql): Enqueue => outboxOf(sql).enqueue;
 
-/** Must be called by every command that changes endpoints. */
+/** To be called by every command that changes endpoints. */
 export const endpointsChanged = (sql: Sql): void => outboxOf(sql).endpoints.clear();
 
 /** A connection's cached endpoints, for an engine with several writing connections. */
@@ -166,7 +166,7 @@ function createAssistantEndpoint(sql: Sql): AssistantEndpoint {
   };
 }
 
-/** The webhook settings of an assistant; stored settings are valid. */
+/** The settings of an assistant that concern webhooks; stored ones are valid. */
 interface WebhookSettings {
   is_webhook_active: boolean;
   webhook_url: string | null;

@@ -15,7 +15,7 @@ import type { Session } from "./session.ts";
 export interface Arrival {
   /** Opens the transaction that takes all the rows or none. */
   begin(): Promise<void>;
-  /** Rows as one JSON array of objects, with bytes written as `\x…`. */
+  /** Rows as one JSON array of objects, bytes in them as `\x…`. */
   take(table: string, columns: string[], rows: string): Promise<void>;
   index(chunks: IndexedChunk[]): Promise<void>;
   /** The next id given is above this one, and above all that are there. */
@@ -26,7 +26,7 @@ export interface Arrival {
   ledger: LedgerReader;
   /** Servers can start on the database from here on; `note` is called before the COMMIT. */
   commit(secretMark: string | null, note: () => void): Promise<void>;
-  /** Without `commit`, leaves the database as it was; idempotent. */
+  /** Ends the session; without `commit`, none of the rows has arrived. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ async function assertEmpty(session: Session): Promise<void> {
   }
 }
 
-/** Rejects, with a one-sentence message, where nothing may be moved into the database. */
+/** Rejects, in one sentence, where nothing may be moved into the database. */
 async function assertFit(session: Session, system: System): Promise<void> {
   const problem = await problemOfServer(session, { named: "--to", system, mayForget: false });
   if (problem !== null) throw new Error(problem);

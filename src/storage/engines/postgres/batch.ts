@@ -18,7 +18,7 @@ export interface Request {
   isPatient: boolean;
 }
 
-/** The commands waiting under one lock, in order. */
+/** What waits under one lock, in order. */
 export interface Share {
   lock: Lock;
   requests: Request[];

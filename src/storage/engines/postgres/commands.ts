@@ -1,4 +1,4 @@
-// All commands, prepared over one session.
+// Every command over one session.
 import { createCommands } from "#storage/commands.ts";
 import { createSearchCommands } from "./search.ts";
 import type { Session } from "./session.ts";

@@ -4,9 +4,9 @@
 import type { Instant } from "#core/system.ts";
 import type { Sql } from "#storage/sql.ts";
 
-/** What all nodes of one database have in common, as each is configured. */
+/** What the nodes of one database have in common, as each is set up. */
 export interface Shared {
-  /** Recognises the secret without containing it. */
+  /** Recognises the secret, without containing it. */
   secretMark: string;
   /** PARLEY_CLUSTER. */
   cluster: string;

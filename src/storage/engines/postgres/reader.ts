@@ -9,7 +9,7 @@ import {
 } from "./session.ts";
 import { createSql, type Answer, type Ask } from "./sql.ts";
 
-/** A column was added to the table after the statement was prepared. */
+/** A table has been given a column since the statement was prepared. */
 export const isStale = (error: unknown): boolean =>
   stateOf(error) === "0A000" && (error as Error).message.includes("cached plan");
 

@@ -31,7 +31,7 @@ function stemOf(word: string): string {
 const folded = (word: string): string =>
   stemOf(word.normalize("NFD").replaceAll(/\p{M}/gu, "")).slice(0, WORD_CHARS_MAX);
 
-/** The word that marks every entry of a knowledgebase; no text contains one like it. */
+/** The word that marks every entry of a knowledgebase; no text has one like it. */
 const scopeOf = (knowledgebaseId: number): string => `:${knowledgebaseId}`;
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "''").replaceAll("\\", "\\\\")}'`;

@@ -36,11 +36,11 @@ export interface SessionOptions {
   statementMs: number;
   idleMs: number;
   system: System;
-  /** Called for each statement that succeeded. */
+  /** Called for each statement that was done. */
   onAnswer?(): void;
 }
 
-/** SQLSTATEs after which the server hangs up, or no longer takes changes. */
+/** SQLSTATEs after which the server hangs up, or does not take changes any more. */
 const ENDING = new Set(["57P01", "57P02", "57P03", "57P05", "25P03", "25006"]);
 
 /** Serialization failure, deadlock, lock timeout, statement timeout, a lost prepared statement. */

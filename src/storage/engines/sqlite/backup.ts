@@ -16,7 +16,7 @@ import { readerOver } from "./reader.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { createLedgerReader } from "#storage/accounts/ledger.ts";
 
-/** Recomputes every account from its ledger; throws where the schema is another version's. */
+/** Recomputes every account from its ledger; throws where the tables are another program's. */
 export async function auditDatabase(db: Db): ReturnType<typeof auditLedger> {
   assertCurrent(db);
   return auditLedger(createLedgerReader(readerOver(db, db)));

@@ -14,7 +14,7 @@ export interface Departure {
   /** The indexed chunks, in pieces. */
   chunks(): Iterable<IndexedChunk[]>;
   count(table: string): number;
-  /** The highest id ever given; 0: none, or the table gives none. */
+  /** The highest id that was ever given; 0: none, or the table gives none. */
   highestId(table: string): number;
   /** Names of files that are to be removed. */
   unwanted: ReadonlySet<string>;

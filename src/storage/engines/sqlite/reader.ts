@@ -1,13 +1,13 @@
-// Reads of the embedded engine, over two connections: one for single statements on the caller's
-// thread, one for snapshots, so that a transaction held open makes no other read stale. Opened by
-// storage.ts.
+// Reads of the embedded engine, over two connections of their own: one for single statements on the
+// caller's thread, one for snapshots, so that a transaction held open makes no other read stale.
+// Opened by storage.ts.
 import type { Awaitable, Reader, Sql } from "#storage/sql.ts";
 import { openReader, type Db } from "./database.ts";
 import { createThreadReading } from "./reading.ts";
 import { createSql } from "./sql.ts";
 
 export interface SqliteReader extends Reader {
-  /** Waits for snapshots under way; later reads reject. Idempotent. */
+  /** Waits for snapshots under way; reads asked for afterwards reject. Idempotent. */
   close(): Promise<void>;
 }
 

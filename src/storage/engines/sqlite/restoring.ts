@@ -21,7 +21,7 @@ interface Moves {
   coming: string[];
 }
 
-/** True while a restore is under way, and after one that died before it ended. */
+/** True while a restore is under way, and after one that died before its end. */
 export const isRestoring = (dataDir: string): boolean => existsSync(join(dataDir, JOURNAL));
 
 /** A database kept under a new name still matches its WAL files. */
@@ -65,7 +65,7 @@ function moveAside(place: string, kept: string): void {
   }
 }
 
-/** An empty folder on the data folder's own disk, to unpack in; the caller holds the lock. */
+/** An empty folder on the data folder's own disk, to unpack in; the caller has the lock. */
 export function stageRestore(dataDir: string): string {
   makeFolder(dataDir);
   return mkdtempSync(join(dataDir, STAGING));

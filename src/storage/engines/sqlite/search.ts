@@ -9,7 +9,7 @@ import { indexable, termsOf } from "#storage/search/words.ts";
 /** The token that marks every entry of a knowledgebase. */
 const scopeOf = (knowledgebaseId: number): string => `k${knowledgebaseId}`;
 
-/** Uses quoted terms only, so that user input is never read as query syntax; null: no words. */
+/** Quoted terms only, so that nothing people type is read as query syntax; null: no words. */
 function matchOf(knowledgebaseId: number, query: string): string | null {
   const terms = termsOf(query);
   if (terms.length === 0) return null;

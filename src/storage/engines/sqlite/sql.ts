@@ -51,7 +51,7 @@ export function createSql(db: Db): Sql {
   };
 }
 
-/** All commands, prepared over this connection. */
+/** Every command over this connection. */
 export function commandsOver(db: Db): AllCommands {
   const sql = createSql(db);
   return createCommands(sql, createSearchCommands(sql));

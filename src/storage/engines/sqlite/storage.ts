@@ -22,7 +22,7 @@ export async function openStorage(
   try {
     return storageOver(createThreadReader(dataDir), writer);
   } catch (error) {
-    // The writer's thread would keep the process alive.
+    // Its thread would keep the process alive.
     await writer.close();
     throw error;
   }
