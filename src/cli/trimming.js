@@ -1,6 +1,7 @@
 // Deletes from node_modules what this machine cannot load: packages bring their binaries for every
-// platform, and sources to compile them from. Used by `parley trim`, where the package is installed,
-// and by scripts/trim.js in a clone. Plain JavaScript, because there it runs before everything else.
+// platform, and sources to compile them from. Used by `parley trim`, where the package is
+// installed, and by scripts/trim.js in a clone. Plain JavaScript, because there it runs before
+// everything else.
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
