@@ -1,9 +1,15 @@
-// Requests larger than most: what proxies send on, and what browsers bring along.
+// Requests larger than most: what proxies send on, and what browsers bring along; and answers that
+// nobody takes.
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { Agent, get, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
+import { buffer } from "node:stream/consumers";
 import { after, test } from "node:test";
 import { WebSocket } from "ws";
+import { createLogger } from "#core/logger.ts";
+import { createSystem, nextTurn } from "#core/system.ts";
+import { createHttpServer } from "#http/server.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
 const server = await startTestServer();
@@ -69,4 +75,53 @@ test("[ER155] cookies of the page's other programs keep nobody out", async () =>
   const much = `GET /livez HTTP/1.1\r\nCookie: session=${"x".repeat(40_000)}\r\nHost: x\r\n\r\n`;
   const [answer] = await once(connect(server.port, "127.0.0.1").end(much), "data") as [Buffer];
   assert.match(answer.toString(), /^HTTP\/1.1 431 /);
+});
+
+test("[AU346] of answers that nobody reads one waits, and who asks on is closed; who reads late gets all of it", async (context) => {
+  const answers = createHttpServer({
+    tls: null, trustedProxies: [], uploadsMax: 1, log: createLogger("silent"),
+    every: createSystem().every, newRequestId: () => "1",
+    renderError: () => ({ status: 500, json: {} }),
+  });
+  context.after(() => answers.close());
+  let asked = Promise.withResolvers<void>();
+  let count = 0;
+  const addRoute = (pattern: string, bytes: number): void => answers.route({
+    method: "GET", pattern, bodyBytesMax: 0,
+    handle: () => {
+      count += 1;
+      asked.resolve();
+      return { status: 200, contentType: "text/plain", content: "x".repeat(bytes) };
+    },
+  });
+  addRoute("/page", 12 * MB);
+  addRoute("/line", 9_000);
+  const port = await answers.listen("127.0.0.1", 0);
+  /** How many of them are answered until the server closes, where none is read before the first is. */
+  const answered = async (path: string, requests: number): Promise<number> => {
+    count = 0;
+    asked = Promise.withResolvers();
+    const socket = connect(port, "127.0.0.1").on("error", () => null).pause();
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    const head = `GET ${path} HTTP/1.1\r\nHost: x\r\n`;
+    socket.write(`${head}\r\n`.repeat(requests) + `${head}Connection: close\r\n\r\n`);
+    await asked.promise;
+    await nextTurn();
+    socket.resume();
+    await closed;
+    return count;
+  };
+  assert.equal(await answered("/page", 20), 1);
+  const lines = await answered("/line", 4_000);
+  assert.ok(lines < 2_000, `${lines} lines`);
+
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  context.after(() => agent.destroy());
+  for (const isReused of [false, true]) {
+    const request = get({ port, path: "/page", agent });
+    const [answer] = await once(request, "response") as [IncomingMessage];
+    await nextTurn();
+    assert.equal((await buffer(answer)).length, 12 * MB);
+    assert.equal(request.reusedSocket, isReused);
+  }
 });

@@ -40,6 +40,8 @@ export class Exchange {
   #drainCallback: (() => void) | null = null;
   #closeCallbacks: (() => void)[] = [];
   #closed = false;
+  /** True once a whole body was handed over, of which a part may still wait for the client. */
+  #isAnswered = false;
   /** The length of the body that is being written; null: unknown. */
   #bytes: number | null = null;
   /** The part that the connection has not accepted, and its offset in the body. */
@@ -54,9 +56,9 @@ export class Exchange {
     raw.onAborted(() => this.#finish());
   }
 
-  /** True once the client has gone or the response is complete. */
+  /** True once the client has gone or there is nothing left to answer. */
   get finished(): boolean {
-    return this.#raw === null;
+    return this.#raw === null || this.#isAnswered;
   }
 
   /** Called once, when the response is complete or the client has gone. */
@@ -79,7 +81,7 @@ export class Exchange {
   }
 
   reply(reply: Reply, options: { close?: Closing } = {}): void {
-    const raw = this.#raw;
+    const raw = this.finished ? null : this.#raw;
     if (!raw) {
       // The client left while the handler worked: a stream must still be told that it is closed.
       if ("stream" in reply) reply.stream(this.#stream());
@@ -96,11 +98,25 @@ export class Exchange {
     }
     raw.cork(() => {
       this.#writeHead(raw, reply.status, type, headers);
+      if (options.close === undefined && body.length > 0) return this.#writeWhole(raw, body);
       raw.end(
         options.close === "at once" ? Buffer.concat([Buffer.from(body), FLUSH]) : body,
         options.close !== undefined);
+      this.#finish();
     });
-    this.#finish();
+  }
+
+  /**
+   * Not by `end`, which copies what the client does not take and calls the answer complete: then
+   * the next request is read, and one connection that only asks fills the memory. Behind an answer
+   * that still waits uWebSockets.js reads none and closes.
+   */
+  #writeWhole(raw: RawResponse, body: string | Uint8Array): void {
+    const given = typeof body === "string" ? Buffer.from(body) : body;
+    this.#isAnswered = true;
+    this.#bytes = given.length;
+    this.#writePart(raw, given, given.length);
+    if (this.#raw) raw.onWritable((offset) => this.#goOn(raw, offset));
   }
 
   #writeHead(raw: RawResponse, status: number, type: string, headers?: HeaderMap): void {
