@@ -97,7 +97,7 @@ test("[AU346] of answers that nobody reads one waits, and who asks on is closed;
   addRoute("/page", 12 * MB);
   addRoute("/line", 9_000);
   const port = await answers.listen("127.0.0.1", 0);
-  /** How many of them are answered until the server closes, where none is read before the first is. */
+  /** How many are answered until the server closes, where none is read before the first is. */
   const answered = async (path: string, requests: number): Promise<number> => {
     count = 0;
     asked = Promise.withResolvers();

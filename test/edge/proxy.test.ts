@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { request, type IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -118,6 +119,27 @@ async function standsBehind(start: (serverPort: number) => Promise<Proxy>): Prom
   proxy.close();
   await Promise.all([server.close(), model.close()]);
 }
+
+test("[AU347] after a body in chunks, behind which trailers would be read as a request, a proxy does not use the connection again", async () => {
+  const server = await startTestServer();
+  const headers = { Authorization: `Bearer ${server.key}` };
+  const connectionAfter = async (method: string, path: string, sent: object) => {
+    const asked = request(`${server.url}${path}`, { method, headers: { ...headers, ...sent } });
+    asked.end();
+    const [answer] = await once(asked, "response") as [IncomingMessage];
+    answer.destroy();
+    return [answer.statusCode, answer.headers.connection];
+  };
+  const chunked = { "Transfer-Encoding": "chunked" };
+  for (const [method, path, status] of [
+    ["GET", "/livez", 200], ["HEAD", "/widget.js", 200], ["OPTIONS", "/api/conversations", 403],
+    ["POST", "/api/conversations", 422], ["GET", "/api/user/stream", 200], ["GET", "/none", 404],
+  ] as const) {
+    assert.deepEqual(await connectionAfter(method, path, chunked), [status, "close"], path);
+    assert.deepEqual(await connectionAfter(method, path, {}), [status, undefined], path);
+  }
+  await server.close();
+});
 
 test("[OP148] behind nginx as documented: streams as written, WebSocket, the visitor's address", { skip: noNginx }, async () => {
   await standsBehind(startNginx);

@@ -97,11 +97,12 @@ export class Exchange {
       });
     }
     raw.cork(() => {
-      this.#writeHead(raw, reply.status, type, headers);
-      if (options.close === undefined && body.length > 0) return this.#writeWhole(raw, body);
+      const isClosing = options.close !== undefined;
+      this.#writeHead(raw, reply.status, type, headers, isClosing);
+      if (!isClosing && body.length > 0) return this.#writeWhole(raw, body);
       raw.end(
         options.close === "at once" ? Buffer.concat([Buffer.from(body), FLUSH]) : body,
-        options.close !== undefined);
+        isClosing);
       this.#finish();
     });
   }
@@ -119,10 +120,19 @@ export class Exchange {
     if (this.#raw) raw.onWritable((offset) => this.#goOn(raw, offset));
   }
 
-  #writeHead(raw: RawResponse, status: number, type: string, headers?: HeaderMap): void {
+  /**
+   * uWebSockets.js takes what trails a chunked body for the next request and answers it. A proxy
+   * that passes trailers on would have one answer too many and give it to its next visitor, and
+   * that one's to another: it must not use the connection again.
+   */
+  #writeHead(
+    raw: RawResponse, status: number, type: string, headers?: HeaderMap, isClosing = false,
+  ): void {
     raw.writeStatus(`${status} ${STATUS_CODES[status] ?? "Unknown"}`);
     raw.writeHeader("Content-Type", type);
     if (this.request) raw.writeHeader("X-Request-Id", this.request.id);
+    const isChunked = this.request?.headers["transfer-encoding"] !== undefined;
+    if (isChunked && !isClosing) raw.writeHeader("Connection", "close");
     for (const name in headers) {
       raw.writeHeader(name, (headers[name] ?? "").replace(UNSAFE_IN_HEADER, ""));
     }
