@@ -1,5 +1,5 @@
-// Calls that another node has, for those who steer them or listen in from here: what is asked
-// finds the node that has the call, its sound comes frame by frame. Made in app/calls.ts.
+// Lets clients of this node control, or listen in on, calls that another node has: requests are
+// routed to that node, its sound comes back frame by frame. Made in app/calls.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
@@ -24,19 +24,19 @@ interface OwnCalls {
 
 interface SharedCallsOptions {
   own: OwnCalls;
-  /** Another node has the call: only then is it asked, for it may be out of reach. */
+  /** Whether another node has the call. Only then is it asked: it may be out of reach. */
   isElsewhere(callId: number): Promise<boolean>;
   wire: Wire;
   system: System;
   log: Logger;
 }
 
-/** Asked of the node that has a call; false, or null, where it is not live. */
+/** Questions to the node that has a call; answered with false or null when it is not live. */
 type CallFamily = PersonFamily & {
   say: { body: { text: string }; answer: boolean };
   mute: { body: { on: boolean }; answer: boolean };
   end: { body: object; answer: boolean };
-  /** Its sound is sent for a while. */
+  /** Has the call's sound sent for a while; asking again extends it. */
   listen: { body: object; answer: { rate: number } | null };
 };
 
@@ -48,7 +48,7 @@ const WAIT_MS = {
 const subjectOf = (callId: number): string => `pcm.${callId}`;
 const HAS = "has the call";
 
-/** Where there are no other nodes. */
+/** The implementation for a server without other nodes. */
 export const ownCallsAlone = ({ control, listen, persons }: OwnCalls): SharedCalls => ({
   persons: ownPersonsAlone(persons),
   say: async (callId, text) => control.say(callId, text),
@@ -106,7 +106,7 @@ export function shareCalls(
   };
 }
 
-/** The sound of a call that this node has, for others, for a while after each asking. */
+/** Sends the sound of a call that this node has to other nodes, for a while after each request. */
 function createSound({ own, wire, system }: SharedCallsOptions, callId: number) {
   let sending: { stop(): void; timer: Timer; rate: Promise<number> } | null = null;
   const end = (): void => {

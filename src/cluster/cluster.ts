@@ -1,10 +1,9 @@
-// The port to the nodes that serve one database together, this one among them. Over SQLite there is
-// one node, by the same code. Features take of a Cluster what
-// they need; app/ joins it together.
+// The port to the nodes that serve one database together, this one among them. Over SQLite the same
+// code runs with one node. Features take the parts of a Cluster that they need; app/ composes it.
 import type { Instant } from "#core/system.ts";
 import type { Author, DeskReason, DeskState } from "#events/events.ts";
 
-/** Things of one kind that a node has to itself. */
+/** How many things of one kind a node owns. */
 export interface Owned {
   nodeId: number;
   what: string;
@@ -12,9 +11,9 @@ export interface Owned {
 }
 
 export interface Waiting {
-  /** Being read, or to be. */
+  /** Documents being read, or waiting to be. */
   documents: number;
-  /** Webhooks that are to be sent, or sent again. */
+  /** Webhooks waiting to be sent or retried. */
   deliveries: number;
 }
 
@@ -28,15 +27,15 @@ export interface NodeAtAGlance {
   leaseUntil: Instant | null;
   calls: number;
   streams: number;
-  /** `dead`: nobody has heard of it for a lease; others take up what it had. */
+  /** `dead`: its lease has run out, or it is gone; other nodes recover what it owned. */
   state: "live" | "draining" | "dead";
   owned: Record<string, number>;
-  /** What it alone does for all. */
+  /** Names of the work that this node alone does for all nodes. */
   leases: string[];
 }
 
 export interface ClusterAtAGlance {
-  /** The database's time of it. */
+  /** When the view was taken, by the database's clock. */
   now: Instant;
   nodes: NodeAtAGlance[];
   waiting: Waiting;
@@ -45,22 +44,22 @@ export interface ClusterAtAGlance {
 /** Another node, as the store has it. */
 export interface NodeView {
   id: number;
-  /** Leads to this node alone; null: it has none. */
+  /** An address that leads to this node alone; null: it has none. */
   url: string | null;
   draining: boolean;
 }
 
 export interface Cluster {
-  /** This process among all that ever served the database, never used again: its fencing token. */
+  /** This process among all that ever served the database; never reused (fencing token). */
   readonly nodeId: number;
-  /** Those that are not given up, this one included, as of the last beat. */
+  /** Nodes that have not been given up, this one included, as of the last beat. */
   alive(): NodeView[];
   /**
-   * Whether what this node owns is still its own: asked before every effect outside (a dial, a
-   * webhook, a tool call, an order of a number), by a monotonic and by the wall clock.
+   * Whether this node still owns what it owned, by a monotonic and by the wall clock. Checked
+   * before every external effect (a dial, a webhook, a tool call, an order of a number).
    */
   holds(): boolean;
-  /** This node was given up: all work it owns ends now, nothing of it can be stored. */
+  /** Called when this node was given up: its work ends now, none of it can be stored any more. */
   onLost(handler: () => void): void;
 }
 
@@ -83,39 +82,39 @@ export interface Speaking {
   close(): void;
 }
 
-/** People who take part in calls, whichever node has them. */
+/** People who take part in calls, whichever node has the call. */
 export interface SharedPersons {
   /** False: the call is not live. */
   whisper(callId: number, by: Author, text: string): Promise<boolean>;
   takeOver(callId: number, by: Author, isAlone: boolean): Promise<CallDeskOutcome>;
   handBack(callId: number, by: Author): Promise<CallDeskOutcome>;
-  /** Null: the call is not live. `over` is called when it ends otherwise than by `close`. */
+  /** Null: the call is not live. `over` is called when the talk ends by anything but `close`. */
   speak(
     callId: number, authorId: string, onAudio: (pcm: Int16Array) => void, over: () => void,
   ): Promise<Speaking | "not_theirs" | null>;
 }
 
-/** The calls of all nodes; each answers false, or null, where the call is not live. */
+/** The calls of all nodes; every method resolves to false or null when the call is not live. */
 export interface SharedCalls {
   say(callId: number, text: string): Promise<boolean>;
   mute(callId: number, on: boolean): Promise<boolean>;
   end(callId: number): Promise<boolean>;
-  /** Frames that do not come in time are left out. */
+  /** Frames that do not arrive in time are dropped. */
   listen(callId: number, onAudio: OnAudio, over: () => void): Promise<(() => void) | null>;
   persons: SharedPersons;
 }
 
-/** What a carrier is answered that asks what to do with a call. */
+/** The answer to a carrier that asks what to do with a call. */
 export interface OfferReply {
   status: number;
   contentType: string;
   body: string;
 }
 
-/** Calls that carriers bring, of all nodes, by what is the same whenever a call is brought. */
+/** Calls that carriers deliver to any node, by a key that stays the same on every redelivery. */
 export interface SharedOffers {
-  /** What another node answers, or has answered; null: none has it, or none is reached. */
+  /** The reply another node gives or gave; null: no node has the call, or none is reachable. */
   find(key: string): Promise<OfferReply | null>;
-  /** This node answers it, until the result is called. */
+  /** This node answers for the call until the result is called. */
   take(key: string, reply: Promise<OfferReply>): () => void;
 }

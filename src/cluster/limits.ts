@@ -1,6 +1,6 @@
 // Rate limits of all nodes together: one node holds the window of a key, by rendezvous hashing over
-// those that live, and the others ask it. Where it does not answer at once a node counts for
-// itself. What a limit protects is the server's time, never money. Used by app/admission.ts.
+// the living nodes, and the others ask it. When it does not answer at once, a node counts on its
+// own: a limit protects the server's time, never money. Used by app/admission.ts.
 import { hash } from "node:crypto";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -20,7 +20,7 @@ type LimitFamily = {
   take: { body: { limiter: string; key: string }; answer: RateDecision };
 };
 
-/** Who holds the window: the same node wherever it is asked, and most stay when one goes. */
+/** The node that holds a window: all nodes compute the same; most windows stay when one goes. */
 function holderOf(key: string, nodeIds: readonly number[]): number | null {
   let best: { id: number; rank: string } | null = null;
   for (const id of nodeIds) {
@@ -30,7 +30,7 @@ function holderOf(key: string, nodeIds: readonly number[]): number | null {
   return best?.id ?? null;
 }
 
-/** Each limiter has a name that is its own; those of other nodes are called alike. */
+/** Each limiter has a unique name, which is the same on every node. */
 export function shareLimits<Name extends string>(
   { cluster: { nodeId, alive }, wire, log }: ShareOptions, limiters: Record<Name, RateLimiter>,
 ): Record<Name, SharedRateLimiter> {
@@ -48,7 +48,7 @@ export function shareLimits<Name extends string>(
   const take = (name: string, limiter: RateLimiter, key: string) => {
     const holder = holderOf(`${name} ${key}`, alive().map(({ id }) => id));
     if (holder === null || holder === nodeId) return limiter.take(key);
-    // One of another version may not have this limiter.
+    // A node of another version may not have this limiter.
     return questions.ask(String(holder), "take", { limiter: name, key })
       .catch(() => limiter.take(key));
   };

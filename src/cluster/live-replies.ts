@@ -1,4 +1,4 @@
-// What nodes say to one another of a reply that is being written. Shared by both halves:
+// What nodes tell one another about a reply that is being written. Shared by both halves:
 // live-sender.ts and remote-reply.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -6,8 +6,8 @@ import type { LiveCall, LiveReplyView } from "#events/live.ts";
 import { createQuestions, type Questions } from "./questions.ts";
 import type { Wire } from "./wire.ts";
 
-/** How far somebody has a reply: units of its text, and function calls. A turn that is tried again
- * writes another reply, which begins at a later event. */
+/** How much of a reply a node has: UTF-16 units of its text, and function calls. A turn that is
+ * retried writes another reply, which begins at a later event. */
 export interface LiveHave {
   turnId: number;
   baseSequence: number;
@@ -27,11 +27,11 @@ export interface LivePart {
   failure: LiveReplyView["failure"];
 }
 
-/** Asked of whoever writes a conversation's reply. */
+/** Questions to the node that writes a conversation's reply. */
 type ReplyFamily = {
-  /** The reply from where the asker has it; from now on it is sent for a while. */
+  /** Returns the reply from where the asking node has it; the rest is published for a while. */
   live: { body: { have: LiveHave | null }; answer: LivePart };
-  /** False: it is over, or another turn is meant. */
+  /** False: the reply is over, or it is another turn's. */
   stop: { body: { turnId: number | null }; answer: boolean };
 };
 export type ReplyQuestions = Questions<ReplyFamily>;

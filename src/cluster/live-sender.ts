@@ -1,6 +1,6 @@
-// Replies that this node writes, for watchers at others: the first words of each are published, the
-// rest for as long as somebody asks; once more all of it when the wire is back. The other half is
-// remote-reply.ts; made in app/cluster.ts.
+// Publishes replies that this node writes, for watchers at other nodes: the first words of each
+// always, the rest while somebody keeps asking, and all of it again when the wire is back up. The
+// other half is remote-reply.ts; made in app/cluster.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -29,7 +29,7 @@ interface LiveSender {
 /** A reply, and how far it was published. */
 interface Offered {
   live: LiveReplyView;
-  /** Null: not even its first words. */
+  /** Null: not even the first words were published. */
   sent: LiveHave | null;
   untilMs: number;
 }
@@ -63,7 +63,7 @@ export function createLiveSender({ questions, wire, bus, system }: LiveSenderOpt
     if (!offered || (offered.sent && offered.untilMs <= system.monotonicMs())) return;
     publish(uuid, offered);
   });
-  // Who watches may have asked while nobody heard it here, and would not ask again.
+  // A watching node's request may have been lost while the wire was down, and is not repeated.
   const untold = wire.onState((state) => {
     if (state === "down") return;
     for (const [uuid, offered] of offers) {

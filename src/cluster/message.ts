@@ -1,5 +1,5 @@
-// How messages look on the wire: JSON with the version of what they say. One that another version
-// of the program wrote is nobody's: who reads it hears nothing.
+// The format of messages on the wire: JSON with the protocol's version. A message of another
+// protocol version is ignored.
 import type { Static, TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { PROTOCOL } from "./wire.ts";

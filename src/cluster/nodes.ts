@@ -1,6 +1,6 @@
-// Who serves the database: this process' row among the others', its beat, and what becomes of those
-// that do not beat any more. Over SQLite nobody else can serve it, so nothing beats and nothing
-// runs out; what an earlier process left is recovered by the same code. Started by app.ts.
+// Which nodes serve the database: this process' row among the others', its heartbeat, and what
+// becomes of nodes that no longer beat. Over SQLite there is only one, so nothing beats and no
+// lease runs out; what an earlier process left is recovered by the same code. Started by app.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { aheadMs, wait, type Instant, type System } from "#core/system.ts";
@@ -13,9 +13,9 @@ export type NodeState = "live" | "draining" | "gone";
 export interface NewNode {
   name: string;
   url: string | null;
-  /** The version of what travels between nodes. */
+  /** The version of the protocol between nodes. */
   protocol: number;
-  /** One that is known to be gone: it ran in the data folder that is this one's now. */
+  /** A node known to be gone: it ran in the data folder that this process has now. */
   before?: number;
 }
 
@@ -24,23 +24,23 @@ export interface NodeRecord extends Pick<NewNode, "name" | "url"> {
   state: NodeState;
   startedAt: Instant;
   beatAt: Instant;
-  /** Null: it holds the folder's lock for as long as it lives. */
+  /** Null: it needs no lease, because it holds the folder's lock for as long as it lives. */
   leaseUntil: Instant | null;
   version: string;
-  /** Live ones, as of the last beat; so of open streams. */
+  /** Live calls as of the last beat; `streams` counts the open ones as of then. */
   calls: number;
   streams: number;
   goneAt: Instant | null;
 }
 
-/** Instants are of the database's clock. Writes are one transaction each, made as this node. */
+/** Instants are by the database's clock. Each write is one transaction, made as this node. */
 export interface NodeStore {
   clock(): Promise<Instant>;
-  /** Over SQLite every other node is gone: this one has the folder's lock. Resolves to its id. */
+  /** Resolves to this node's id. Over SQLite every other node is gone: this one has the lock. */
   join(self: NewNode): Promise<number>;
   /** Whether no other node can serve the database. */
   readonly isAlone: boolean;
-  /** Those whose work nobody has taken up to the end, the living among them; by id. */
+  /** Nodes whose work has not been fully recovered, living ones included; ordered by id. */
   list(): Promise<NodeRecord[]>;
   leases(): Promise<{ name: string; nodeId: number }[]>;
   owned(): Promise<Owned[]>;
@@ -49,67 +49,67 @@ export interface NodeStore {
   beat(args: {
     leaseUntil: Instant | null; state: NodeState; calls: number; streams: number; now: Instant;
   }): Promise<boolean>;
-  /** True: it is this node's, now or before. */
+  /** True: this node has the lease, since now or before. */
   takeLease(name: LeaseName): Promise<boolean>;
   giveLeaseBack(name: LeaseName): Promise<void>;
-  /** Gives a node up unless it has beaten since; false: it has, or somebody else was first. */
+  /** Marks a node as gone unless it has beaten since; false: it has, or another node was first. */
   bury(args: { deadId: number; beatAt: Instant; now: Instant }): Promise<boolean>;
   leave(args: { now: Instant }): Promise<void>;
   recovered(args: { deadIds: number[]; now: Instant }): Promise<void>;
 }
 
-/** `clock`: the work that comes round by itself. */
+/** `clock`: the periodic work that one node does for all. */
 export type LeaseName = "clock";
 
 interface NodesOptions {
   nodeId: number;
   store: NodeStore;
-  /** Null: others cannot be asked, so a node is given up when its lease is over. */
+  /** Null: other nodes cannot be asked, so each is given up when its lease has run out. */
   wire: Wire | null;
   self: Pick<NewNode, "url">;
   system: System;
   log: Logger;
 }
 
-/** What this node has under way, and does for those that are gone. */
+/** What this node has under way, and what it does for nodes that are gone. */
 export interface NodeWork {
-  /** Live ones. */
+  /** Live calls. */
   calls(): number;
-  /** Open ones. */
+  /** Open streams. */
   streams(): number;
-  /** Ends what nodes that are gone have left; may run again over the same. */
+  /** Ends the work that gone nodes left behind; may run again over the same work. */
   recover(): Promise<void>;
 }
 
 export interface Nodes extends Cluster {
-  /** Whether this node does the work that comes round by itself. */
+  /** Whether this node does the periodic work for all. */
   hasClock(): boolean;
-  /** Over a file for ever: nobody else can take it. */
+  /** How long the lease still holds. Infinity over SQLite, where no other node can take over. */
   holdsForSeconds(): number;
-  /** The first look: takes up what is left behind. From here on this node beats. */
+  /** Recovers what others left behind; from here on this node beats. */
   start(work: NodeWork): Promise<void>;
-  /** Nothing new is begun here; others know with the next beat. */
+  /** This node starts nothing new; other nodes learn it from its next beat. */
   drain(): Promise<void>;
-  /** Others may have the clock: after `drain`, once what it began here is over. */
+  /** Lets others take the clock. Called after `drain`, once what the clock began here is over. */
   giveClock(): Promise<void>;
-  /** Nothing is owned any more. Idempotent. */
+  /** Called when this node owns nothing any more. Idempotent. */
   leave(): Promise<void>;
 }
 
 const subjectOf = (nodeId: number): string => `there.${nodeId}`;
 const EMPTY = new Uint8Array();
-/** The answer of who cannot give anybody up before a lease after it reaches the database again. */
+/** The answer of a node cut off from the database: once back, it waits a lease before it buries. */
 const AWAY = Uint8Array.of(1);
 
-/** What is remembered between one beat and the next. */
+/** The state this node keeps between one beat and the next. */
 interface Life {
   state: NodeState;
-  /** When the last beat that was stored had been begun, by both clocks. */
+  /** When the last stored beat began, by both clocks. */
   beatMs: number;
   beatAt: Instant;
-  /** Since when every beat was stored; null: the last was not. */
+  /** Since when every beat was stored; null: the last one was not. */
   steadyMs: number | null;
-  /** Whether it was ever out of touch with the database, or stood still itself. */
+  /** Whether this node was ever cut off from the database, or was itself paused. */
   wasAway: boolean;
   others: NodeRecord[];
   hasClock: boolean;
@@ -187,15 +187,15 @@ const viewOf = ({ id, url, state }: NodeRecord): NodeView =>
   ({ id, url, draining: state === "draining" });
 
 const sinceBeatMs = ({ beatMs }: Life, system: System): number => system.monotonicMs() - beatMs;
-/** The faster of two clocks says it: one may have stood still. */
+/** The clock that advanced more counts: the other may have stood still. */
 const silentMs = (life: Life, system: System): number =>
   Math.max(sinceBeatMs(life, system), (system.now() - life.beatAt) / 1000);
-/** Sooner than its lease is over. */
+/** How long this node still holds; it runs out sooner than the lease in the database. */
 const leftMs = (life: Life, system: System): number =>
   LIMITS.nodeHoldMs - silentMs(life, system);
-/** Then it is looked at whether a node still answers. */
+/** A node whose beat is this late is asked whether it still answers. */
 const LATE_MS = LIMITS.nodeBeatsMissed * LIMITS.nodeBeatMs;
-/** Long enough for nothing it asked of the database before to be under way any more. */
+/** Cut off for so long that none of its earlier statements can still be running in the database. */
 const isAway = (life: Life, system: System): boolean =>
   life.steadyMs === null && sinceBeatMs(life, system) >= LIMITS.nodeAwayMs;
 const isFresh = (life: Life, system: System): boolean => leftMs(life, system) > 0;
@@ -203,8 +203,8 @@ const isFresh = (life: Life, system: System): boolean => leftMs(life, system) > 
 type Round = ReturnType<typeof createRound>;
 
 /**
- * Whether somebody may give this node up while it cannot beat. Not where everybody answers to be
- * away as well: who reaches the database first waits for a lease, and is asked until then.
+ * Whether another node may give this one up while it cannot beat. Not if all answer that they are
+ * cut off too: the first to reach the database again waits for a lease, and is asked until then.
  */
 async function mayBeGivenUp({ wire }: NodesOptions, { others }: Life): Promise<boolean> {
   const living = others.filter(isLiving);
@@ -215,8 +215,8 @@ async function mayBeGivenUp({ wire }: NodesOptions, { others }: Life): Promise<b
 }
 
 /**
- * One beat at a time, and one look at the others after it, which beats do not wait for: what a dead
- * node left may be much. Whether this node still holds is asked at every one that is due.
+ * Runs one beat at a time, then one look at the others. Beats do not wait for a look: what a dead
+ * node left may be much. Every due beat also checks whether this node still holds its lease.
  */
 function createRound({ options, life, holds, lose, look }: {
   options: NodesOptions; life: Life; holds(): boolean; lose(): void; look: Look;
@@ -234,9 +234,9 @@ function createRound({ options, life, holds, lose, look }: {
     seeing ??= look.see(now).catch(failed).finally(() => (seeing = null));
   };
   const endIfOthersMay = async (): Promise<void> => {
-    // Who stood still learns from its beat, and not from others who may be as late.
+    // A process that was paused learns from its own beat, not from others that may be as late.
     await Promise.race([beating, wait(options.system, LIMITS.nodeAnswerMs)]);
-    // The wall clock alone says so: it was set, or the machine slept. The beat tells which.
+    // Only the wall clock says it is late: it was set, or the machine slept. The beat tells which.
     if (life.steadyMs !== null && sinceBeatMs(life, options.system) < LIMITS.nodeHoldMs) return;
     if (await mayBeGivenUp(options, life) && !holds()) lose();
   };
@@ -254,9 +254,9 @@ function createRound({ options, life, holds, lose, look }: {
 }
 
 interface Look {
-  /** The database's time of it; null: this node was given up. */
+  /** Resolves to the database's time of the beat; null: this node was given up. */
   beat(): Promise<Instant | null>;
-  /** Sees to the others: gives up who is dead, takes up what they left. */
+  /** Looks at the other nodes: marks dead ones as gone, and recovers what they left. */
   see(now: Instant): Promise<void>;
 }
 
@@ -280,7 +280,7 @@ function createLook(options: NodesOptions & NodeWork, life: Life, lose: () => vo
         lose();
         return null;
       }
-      // Others may have stood still with it, on the same machine, and come back a moment later.
+      // Nodes on the same machine may have been paused with it, and come back a moment later.
       if (stoodStill) Object.assign(life, { wasAway: true, steadyMs: null });
       Object.assign(life, { beatMs: startedMs, beatAt: startedAt });
       life.steadyMs ??= startedMs;
@@ -295,7 +295,7 @@ function createLook(options: NodesOptions & NodeWork, life: Life, lose: () => vo
   };
 }
 
-/** Says that this machine's clock and the database's are apart, once until they are together. */
+/** Warns when this machine's clock and the database's differ, and not again until they agreed. */
 function createClockWatch({ log, system }: NodesOptions) {
   let isApart = false;
   return (before: Instant, theirs: Instant): void => {
@@ -308,7 +308,7 @@ function createClockWatch({ log, system }: NodesOptions) {
   };
 }
 
-/** Taken where nobody who lives has it. */
+/** Takes the lease unless a living node has it. */
 async function hasLease(
   { nodeId, store }: NodesOptions, { others }: Life, name: LeaseName,
 ): Promise<boolean> {
@@ -319,8 +319,8 @@ async function hasLease(
 }
 
 /**
- * Whatever is owned by who is gone is ended, again and again until nobody who was given up can
- * still be writing: such a one knows within a lease.
+ * Ends whatever gone nodes own, at every look until none of them can still be writing: a node that
+ * was given up knows it within a lease.
  */
 async function takeUp(
   { store, recover }: NodesOptions & NodeWork, { others }: Life, now: Instant,
@@ -341,14 +341,14 @@ function createBurial({ store, wire, system, log }: NodesOptions, life: Life) {
       await wire.request(subjectOf(id), EMPTY, LIMITS.nodeAnswerMs);
       return true;
     } catch (error) {
-      // What this node cannot know is no proof that another is dead.
+      // That this node's own wire is down is no proof that another node is dead.
       if (error instanceof WireFault) return error.reason === "down";
       throw error;
     }
   };
   const isSilent = async (other: NodeRecord): Promise<boolean> =>
     !await answers(other) && !await answers(other);
-  /** At how many looks each has shown the same beat. */
+  /** At how many looks in a row each node has shown the same beat. */
   const stale = new Map<number, Pick<NodeRecord, "beatAt"> & { looks: number }>();
   const looksAt = ({ id, beatAt }: NodeRecord): number => {
     const before = stale.get(id);
@@ -357,14 +357,14 @@ function createBurial({ store, wire, system, log }: NodesOptions, life: Life) {
     return looks;
   };
   /**
-   * After it was away from the database, everybody has a lease's time to come back to that; or as
-   * many looks as are in one, where this node is late again and again.
+   * After this node was cut off from the database, it gives the others one lease to come back, or
+   * as many looks as fit into a lease if its own beats keep failing.
    */
   const mayJudge = (looks: number): boolean => !life.wasAway
     || (life.steadyMs !== null && system.monotonicMs() - life.steadyMs >= LIMITS.nodeLeaseMs)
     || looks * LIMITS.nodeBeatMs > LIMITS.nodeLeaseMs;
   const startedMs = system.monotonicMs();
-  /** Who has just come cannot tell whether the database was away. */
+  /** A node that has just started cannot tell whether the database was out of reach. */
   const isNew = (): boolean => system.monotonicMs() - startedMs < LIMITS.nodeLeaseMs;
 
   return async (other: NodeRecord, now: Instant): Promise<void> => {

@@ -1,7 +1,7 @@
 // Joins the bus of this process to those of other nodes and processes of the database. What is
 // committed here is published on the wire; what others commit is published here, for the accounts
-// somebody here watches. Numbers have no holes: where one is missing the log is read, and a look at
-// the newest numbers finds what no notice came of. Made in app/app.ts; every node has one.
+// somebody here watches. Sequences have no holes: a missing one makes this read the log; polling
+// for the newest finds events whose notice was lost. Made in app/app.ts; every node has one.
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -16,14 +16,14 @@ import type { Wire } from "./wire.ts";
 interface NoticesOptions {
   bus: EventBus;
   events: Pick<EventLog, "heads" | "newestOfAccount" | "ofAccount">;
-  /** Null: no other node; what the command line commits is found by looking. */
+  /** Null: there is no other node; commits of the command line are found by polling. */
   wire: Wire | null;
   system: System;
   log: Logger;
 }
 
 export interface Notices {
-  /** Resolves once nothing is read any more. Idempotent. */
+  /** Resolves once no read of the log is in flight. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ const Committed = Type.Object({
     json: Type.String(),
     createdAt: Type.Number(),
   }))),
-  /** In place of events that are too large together: the last of their numbers. */
+  /** Sent in place of events that are too large together: the highest of their sequences. */
   newest: Type.Optional(Type.Number()),
 });
 const Passing = Type.Object({
@@ -51,25 +51,25 @@ const decodeCommitted = decoderOf(Committed);
 const decodePassing = decoderOf(Passing);
 
 /**
- * How far one account was published here. It is followed until a look finds nobody watching: whose
- * replies are streamed one after the other is not begun with anew for each.
+ * How far one account's events were published here. The account is followed until a poll finds
+ * nobody watching, so that clients which stream one reply after another do not start it anew.
  */
 class Followed {
   readonly topics = new Set<Topic>();
-  /** Everything up to here was published; null: not known yet. */
+  /** All events up to this sequence were published; null: not known yet. */
   through: number | null = null;
-  /** The newest number anybody has named. */
+  /** The highest sequence heard of. */
   newest = 0;
   timer: Timer | null = null;
   isReading = false;
   unsubscribe = (): void => undefined;
-  /** Published beyond a gap. */
+  /** Sequences that were published beyond a gap. */
   readonly #beyond = new Set<number>();
 
   published(sequence: number): void {
     this.newest = Math.max(this.newest, sequence);
     if (this.through !== null && sequence <= this.through) return;
-    // Mostly they come in order, and are no business of the set.
+    // Events mostly come in order, and then never enter the set.
     if (sequence - 1 === this.through) this.through = sequence;
     else this.#beyond.add(sequence);
     this.#join();
@@ -102,7 +102,7 @@ class Followed {
 export function createNotices(options: NoticesOptions): Notices {
   const { bus, wire } = options;
   const following = new Map<number, Followed>();
-  /** Notices of other nodes, which do not go back to them. */
+  /** Notices that came from other nodes, and must not be sent back to them. */
   const foreign = new WeakSet<object>();
   const reader = createCatchUp(options);
   const ends = [
@@ -159,7 +159,7 @@ export function createNotices(options: NoticesOptions): Notices {
 
 type Reader = ReturnType<typeof createCatchUp>;
 
-/** Publishes here, in order, what the log has and nobody was notified of. */
+/** Publishes here, in order, events of the log that no notice brought. */
 function createCatchUp({ bus, events, system, log }: NoticesOptions) {
   const working = new Set<Promise<void>>();
   const keep = (work: Promise<void>): void => {
@@ -175,7 +175,7 @@ function createCatchUp({ bus, events, system, log }: NoticesOptions) {
       if (through === null || newest <= through) return;
       const found = await events.ofAccount(accountId, through, rows);
       const missed = found.filter(({ accountSequence }) => !followed.knows(accountSequence));
-      // What is past its retention is in no log.
+      // Events past their retention are in no log: a short page closes the gap all the same.
       followed.reached(found.length < rows ? newest : through);
       for (const { accountSequence } of found) followed.published(accountSequence);
       followed.reached(found.at(-1)?.accountSequence ?? 0);
@@ -183,7 +183,7 @@ function createCatchUp({ bus, events, system, log }: NoticesOptions) {
     }
   };
   return {
-    /** The gap may close by itself: notices of two nodes overtake one another. */
+    /** Waits before it reads: notices of two nodes overtake one another, so the gap may close. */
     ask: (accountId: number, followed: Followed): void => {
       if (followed.isReading) return;
       followed.timer ??= system.after(LIMITS.noticeGapMs, () => {
@@ -193,7 +193,7 @@ function createCatchUp({ bus, events, system, log }: NoticesOptions) {
         keep(read(accountId, followed).finally(() => (followed.isReading = false)));
       });
     },
-    /** `isShared`: others commit too, also between the reading of a watcher and this one. */
+    /** `isShared`: others commit too, perhaps between a watcher's read and this one. */
     begin: (accountId: number, followed: Followed, isShared: boolean): void =>
       keep(events.newestOfAccount(accountId).then((newest) => {
         followed.reached(newest);
@@ -203,7 +203,7 @@ function createCatchUp({ bus, events, system, log }: NoticesOptions) {
   };
 }
 
-/** Asks for the newest numbers of all accounts that are watched, again and again. */
+/** Polls for the newest sequences of all followed accounts. */
 function createLook(
   { wire, events, system, log }: NoticesOptions,
   following: Map<number, Followed>,
@@ -257,7 +257,7 @@ function publish(wire: Wire, events: readonly CommittedEvent[]): void {
   }
 }
 
-/** What is in no log goes to whoever watches just now. */
+/** Passing notices are in no log: only those who watch at the moment receive them. */
 function sendPassing(bus: EventBus, wire: Wire, foreign: WeakSet<object>): () => void {
   return bus.tap((topic, notice) => {
     if (notice.kind !== "passing" || foreign.has(notice)) return;

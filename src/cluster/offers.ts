@@ -1,5 +1,5 @@
-// Calls that hosted carriers bring, while a node answers or has them: a carrier that asks again
-// reaches any node, and is answered there as it was first. Made in app/hosted-carriers.ts.
+// Calls that hosted carriers deliver, while a node answers or has them: a carrier's retry may reach
+// any node, and gets the first answer there too. Made in app/hosted-carriers.ts.
 import { hash } from "node:crypto";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -10,7 +10,7 @@ import { WireFault, type Wire } from "./wire.ts";
 /** Asked of the node that answers the call. */
 type OfferFamily = { reply: { body: object; answer: OfferReply } };
 
-/** The carrier's ids hold whatever it likes. */
+/** Hashed, because a carrier's ids may hold any characters. */
 const subjectOf = (key: string): string => hash("sha256", key);
 
 export function shareOffers({ wire, log }: { wire: Wire; log: Logger }): SharedOffers {
@@ -22,7 +22,7 @@ export function shareOffers({ wire, log }: { wire: Wire; log: Logger }): SharedO
       try {
         return await questions.ask(subjectOf(key), "reply", {});
       } catch (error) {
-        // The record of the call decides then.
+        // The call's record decides then.
         if (error instanceof WireFault) return null;
         throw error;
       }

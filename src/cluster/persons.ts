@@ -1,5 +1,5 @@
-// People who take part in calls of another node: what they do is asked of the node that has the
-// call, their sound and what they hear go frame by frame. Part of calls.ts.
+// People who take part in calls of another node: their actions are requested from the node that has
+// the call; what they say and what they hear is sent frame by frame. Part of calls.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
@@ -12,12 +12,12 @@ export interface OwnPersons extends Pick<SharedPersons, "whisper" | "takeOver" |
   speak(...args: Parameters<SharedPersons["speak"]>): Awaited<ReturnType<SharedPersons["speak"]>>;
 }
 
-/** What the node that has a call answers; null, or false, where it is not live. */
+/** Questions to the node that has a call; answered with null or false when it is not live. */
 export type PersonFamily = {
   whisper: { body: { by: Author; text: string }; answer: boolean };
   take_over: { body: { by: Author; isAlone: boolean }; answer: CallDeskOutcome };
   hand_back: { body: { by: Author }; answer: CallDeskOutcome };
-  /** A microphone is there, and is for a while: `session` is its own. */
+  /** Opens the microphone that `session` identifies, or keeps it open, for a while. */
   speak: {
     body: { authorId: string; session: string }; answer: "speaking" | "not_theirs" | null;
   };
@@ -31,7 +31,7 @@ const NOT_LIVE: CallDeskOutcome = { kind: "not_live" };
 const saidOn = (session: string): string => `mic.said.${session}`;
 const heardOn = (session: string): string => `mic.heard.${session}`;
 
-/** Where there are no other nodes. */
+/** The implementation for a server without other nodes. */
 export const ownPersonsAlone = (own: OwnPersons): SharedPersons => ({
   ...own,
   speak: async (...args) => own.speak(...args),
@@ -62,7 +62,7 @@ export function sharePersons(
   };
 }
 
-/** The microphone is here, the call there. */
+/** Speaks from a microphone at this node in a call of another node. */
 function speakThere(
   { wire, system, session, again }: {
     wire: Wire; system: System; session: string; again(): Promise<string | null>;

@@ -1,5 +1,5 @@
-// Calls that one node alone can place: telephone systems take those of an extension from whoever
-// is registered for it. Asked of that node, refused in its words. Made in app/mount.ts.
+// Calls that only one node can place: telephone systems accept an extension's calls only from the
+// node registered for it. That node is asked, and refuses in its own words. Made in app/mount.ts.
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -12,11 +12,11 @@ type PlaceFamily<Asked extends object, Placed extends object> = {
 };
 
 interface SharedPlacing<Asked, Placed> {
-  /** Throws what the other node refuses with, or Fault 503 where it is out of reach. */
+  /** Throws the Fault the other node refuses with, or Fault 503 when it is out of reach. */
   at(nodeId: number, asked: Asked): Promise<Placed>;
 }
 
-/** `place`: does it here; what it throws as a Fault is thrown where it was asked for. */
+/** `place` places the call at this node; a Fault it throws is thrown at the node that asked. */
 export function sharePlacing<Asked extends object, Placed extends object>(
   { nodeId, wire, log }: { nodeId: number; wire: Wire; log: Logger },
   place: (asked: Asked) => Promise<Placed>,

@@ -1,19 +1,19 @@
-// Questions between nodes. What is asked has a subject of its own while somebody owns it (a reply
-// being written, a live call), so it finds its owner without anybody looking up who that is, and
-// nobody there is known at once.
+// Questions between nodes. Each thing that a node owns (a reply being written, a live call) has a
+// subject of its own, so that a question reaches the owner without a lookup, and the lack of an
+// owner is known at once.
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { decoderOf, encode } from "./message.ts";
 import { WireFault, type Wire } from "./wire.ts";
 
-/** What may be asked of one sort of thing; values are what JSON carries. */
+/** What may be asked about one sort of thing; values must survive JSON. */
 type Family = Record<string, { body: object; answer: unknown }>;
 
 interface QuestionsOptions<F extends Family> {
   /** The sort of thing; subjects are `<of>.<which>`. */
   of: string;
-  /** Until an owner that does not answer is taken for one that does not reply. */
+  /** How long an answer is waited for until the question fails as `late`. */
   waitMs: { [Kind in keyof F]: number };
   wire: Wire;
   log: Logger;
@@ -24,7 +24,7 @@ export interface Questions<F extends Family> {
   ask<Kind extends keyof F & string>(
     which: string, kind: Kind, body: F[Kind]["body"],
   ): Promise<F[Kind]["answer"]>;
-  /** From now on it is this node's; the result ends that. */
+  /** This node owns the thing from now on, until the result is called. */
   answer(
     which: string,
     give: { [Kind in keyof F]: (body: F[Kind]["body"]) => Promise<F[Kind]["answer"]> },
@@ -34,7 +34,7 @@ export interface Questions<F extends Family> {
 const decodeAsked = decoderOf(Type.Object({ kind: Type.String(), body: Type.Unknown() }));
 const decodeAnswer = decoderOf(Type.Union([
   Type.Object({ is: Type.Literal("answer"), answer: Type.Unknown() }),
-  /** A newer node asked an older one. */
+  /** The answer of an older node to a newer one's question. */
   Type.Object({ is: Type.Literal("unknown") }),
   Type.Object({ is: Type.Literal("failed"), message: Type.String() }),
 ]));
@@ -70,7 +70,7 @@ export function createQuestions<F extends Family>(
   };
 }
 
-/** Null: nobody has it. Throws 503 where whoever `does`, as in "has the call", is not reached. */
+/** Null: no node has it. Throws Fault 503, worded with `does` ("has the call"), if out of reach. */
 export async function reaching<T>(does: string, asked: Promise<T>): Promise<T | null> {
   try {
     return await asked;

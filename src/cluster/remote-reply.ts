@@ -1,7 +1,6 @@
-// Replies that other nodes are writing, for the watchers that are here: asked for at their owner,
-// then heard piece by piece. What is lost on the way is asked for again; where the owner cannot be
-// asked, watchers have what is committed. The owner's half is live-sender.ts; made in
-// app/cluster.ts.
+// Replies that other nodes are writing, for watchers at this node: requested from their owner, then
+// received piece by piece. Lost pieces are requested again; while the owner is out of reach,
+// watchers have only what is committed. The owner's half is live-sender.ts; made in app/cluster.ts.
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -19,7 +18,7 @@ interface RemoteRepliesOptions {
   questions: ReplyQuestions;
   wire: Wire;
   bus: EventBus;
-  /** This node writes there: nobody else is asked. */
+  /** Whether this node writes the conversation's reply: then no other node is asked. */
   isOwn(conversationUuid: string): boolean;
   system: System;
   log: Logger;
@@ -72,7 +71,7 @@ class RemoteReply implements LiveReplyView {
     return { turnId, baseSequence, chars, calls: calls.length };
   }
 
-  /** `gap`: something before it has not come. `known`: all of it had come already. */
+  /** `gap`: an earlier piece has not arrived. `known`: all of this one had arrived already. */
   take({ from, text, callsFrom, calls, failure }: LivePart): "grown" | "known" | "gap" {
     if (from > this.shown || callsFrom > this.calls.length) return "gap";
     const before = [this.shown, this.calls.length, this.failure !== null];
@@ -105,17 +104,17 @@ class Watched {
     void this.ask();
   }
 
-  /** The reply once there is something of it. */
+  /** The reply; null while it is empty. */
   get shown(): RemoteReply | null {
     return this.reply && !this.reply.isEmpty ? this.reply : null;
   }
 
-  /** A turn has begun: its first words are to come by themselves, else they are asked for. */
+  /** A turn has begun: its first words come unasked; if they do not come, they are requested. */
   begun(): void {
     this.#askIn(LIMITS.liveAskMs);
   }
 
-  /** The end of a turn is committed at `sequence`; a reply that begins there is its next try. */
+  /** The end of a turn is committed at `sequence`; a reply that begins there is its retry. */
   ended(turnId: number, sequence: number): void {
     const isOver = this.reply?.turnId === turnId && this.reply.baseSequence < sequence;
     if (isOver || this.reply === null) this.#forget();
@@ -140,7 +139,7 @@ class Watched {
         // Another turn may have begun meanwhile.
         if (this.reply === reply) this.#forget();
         return;
-      // Where the wire is down it is asked for once it is up.
+      // The wire is down: the reply is requested again once it is up.
       } else if (error.reason === "down") return;
     }
     this.#askAgain();
@@ -155,7 +154,7 @@ class Watched {
   #hear(part: LivePart): void {
     const isNew = !isSameReply(this.reply, part);
     this.#take(part);
-    // Nothing more is sent to those who do not ask.
+    // The owner sends no more than the first words unless it is asked.
     if (isNew) void this.ask();
   }
 
@@ -176,7 +175,7 @@ class Watched {
     this.#askAgain();
   }
 
-  /** After silence, in which the last words may have been lost; again and again, less often. */
+  /** Asks after a silence, in which the last words may have been lost, with exponential backoff. */
   #askAgain(): void {
     this.#askIn(this.#waitMs);
     this.#waitMs = Math.min(2 * this.#waitMs, LIMITS.liveAskMsMax);
@@ -227,7 +226,7 @@ export function createRemoteReplies(options: RemoteRepliesOptions): RemoteReplie
   };
 }
 
-/** Which turn an event of the log begins, or ends. */
+/** Which turn an event of the log begins or ends; null: none. */
 function turnMoved(
   { type, json }: CommittedEvent,
 ): { turnId: number; to: "begun" | "ended" } | null {

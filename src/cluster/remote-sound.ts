@@ -1,11 +1,11 @@
-// Sound of calls between nodes, frame by frame. Whoever wants it asks for it again and again: a
-// node that does not ask any more is gone, and so is one that does not answer. Used by calls.ts
-// and persons.ts.
+// Sound of calls between nodes, frame by frame. The receiving node keeps asking for it: the sender
+// stops when nobody asks any more, the receiver when no node has the call any more. Used by
+// calls.ts and persons.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import type { Wire } from "./wire.ts";
 
-/** In place of a frame: it is over. */
+/** Sent in place of a frame when the sound is over. */
 const OVER = new Uint8Array();
 
 export const sendFrame = (wire: Wire, subject: string, pcm: Int16Array): void =>
@@ -13,27 +13,27 @@ export const sendFrame = (wire: Wire, subject: string, pcm: Int16Array): void =>
 
 export const sendOver = (wire: Wire, subject: string): void => wire.publish(subject, OVER);
 
-/** The result ends it. */
+/** The result unsubscribes. */
 export const hearFrames = (
   wire: Wire, subject: string, onFrame: (pcm: Int16Array) => void, over: () => void,
 ): () => void => wire.subscribe(subject, (data) => {
   if (data.byteLength === 0) over();
-  // A copy: samples lie at even places, bytes of a message anywhere.
+  // Copied: samples must lie at an even offset, the bytes of a message may lie at any.
   else onFrame(new Int16Array(data.slice().buffer));
 });
 
 interface Remote {
-  /** Once it is over nothing is heard any more, and nothing is to be sent. */
+  /** Once true, no more frames are received, and none may be sent. */
   isOver(): boolean;
   /** Idempotent. */
   end(): void;
 }
 
-/** What the node sends that has the call; `over` is called when it says so, or has it no more. */
+/** Receives sound from the node that has the call; `over`: it ended it, or no longer has it. */
 export function hearThere(
   { wire, system, subject, again }: {
     wire: Wire; system: System; subject: string;
-    /** Resolves to whether it is there still. */
+    /** Asks for the sound again; resolves to whether there still is any. */
     again(): Promise<boolean>;
   },
   onFrame: (pcm: Int16Array) => void, over: () => void,
@@ -51,7 +51,7 @@ export function hearThere(
   };
   const timer = system.every(LIMITS.liveAskMsMax, () => void again().then(
     (isThere) => isThere ? undefined : finish(),
-    // Out of reach for the moment: the next asking tells.
+    // The node is out of reach for the moment: the next request decides.
     () => undefined));
   const unsubscribe = hearFrames(wire, subject, (pcm) => {
     if (!isOver) onFrame(pcm);

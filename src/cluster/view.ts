@@ -1,5 +1,5 @@
-// All nodes at a glance: who lives, who drains, who died, what each has under way and what waits.
-// Asked by people: by `parley doctor` and the dashboard's page of the server.
+// All nodes at a glance: which are live, draining or dead, what each has under way and what waits.
+// Called by `parley doctor` and for the dashboard's page of the server.
 import type { ClusterAtAGlance } from "./cluster.ts";
 import type { NodeRecord, NodeStore } from "./nodes.ts";
 

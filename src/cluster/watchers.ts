@@ -1,6 +1,6 @@
-// How many watch a topic at other nodes, for the bound on streams. A node asks only once it has its
-// share: as long as nobody has more than that, all together are within the bound. Of two that are
-// opened at the same moment at two nodes both may pass. Used by app/features.ts.
+// Counts a topic's watchers at other nodes, for the bound on streams. A node asks only once it has
+// its share: as long as no node has more, all together are within the bound. Two streams opened at
+// the same moment at two nodes may both pass. Used by app/features.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Topic } from "#events/events.ts";
@@ -12,14 +12,14 @@ interface WatchersOptions {
   cluster: Pick<Cluster, "nodeId" | "alive">;
   wire: Wire;
   log: Logger;
-  /** At this node. */
+  /** Watchers at this node. */
   count(topic: Topic): number;
 }
 
 /** Asked of each other node. */
 type WatcherFamily = { count: { body: { topic: Topic }; answer: number } };
 
-/** At other nodes; 0 while this node has less than its share of `most`, and from who is silent. */
+/** 0 while this node has less than its share of `most`; a node that does not answer counts 0. */
 type CountElsewhere = (topic: Topic, most: number) => Promise<number>;
 
 export function countWatchers(

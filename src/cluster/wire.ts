@@ -1,27 +1,27 @@
-// The port between nodes: what may be lost travels here, and nothing else; truth is in the store.
-// Implemented in wires/, used by what the cluster is made of.
+// The message port between nodes. It carries only what may be lost; the truth is in the store.
+// Implemented in wires/, used by the other files of this folder.
 
-/** The version of what travels between nodes. */
+/** The version of the protocol between nodes. */
 export const PROTOCOL = 1;
 
-/** Messages arrive once or never. Subjects lie below the cluster's name, put before by the wire. */
+/** Messages arrive at most once. The wire prefixes every subject with the cluster's name. */
 export interface Wire {
   publish(subject: string, data: Uint8Array): void;
-  /** `reply` is null where nobody waits for one. The result ends it; idempotent. */
+  /** `reply` is null when nobody waits for one. The result unsubscribes; idempotent. */
   subscribe(
     subject: string,
     hear: (data: Uint8Array, reply: ((data: Uint8Array) => void) | null) => void,
   ): () => void;
-  /** The first answer. Rejects with a WireFault. */
+  /** Resolves to the first answer. Rejects with a WireFault. */
   request(subject: string, data: Uint8Array, timeoutMs: number): Promise<Uint8Array>;
   state(): "up" | "down";
-  /** The result ends it; idempotent. */
+  /** The result unsubscribes; idempotent. */
   onState(changed: (state: "up" | "down") => void): () => void;
   /** Idempotent. */
   close(): Promise<void>;
 }
 
-/** Why nobody answered on a Wire: `nobody` is known at once, `late` after the time given. */
+/** Why a request got no answer: `nobody` subscribes (known at once), `late` (timed out), `down`. */
 export class WireFault extends Error {
   readonly reason: "nobody" | "late" | "down";
 

@@ -1,6 +1,6 @@
-// The wire over NATS. It is there at once and down until a server answers; what breaks is connected
-// anew for ever, by Link and not by the library, whose own way of doing so was seen to stand still.
-// What is published while it is down is gone: nothing gathers. Loaded where PARLEY_NATS_URL is set.
+// The wire over NATS. It exists at once, and is down until a server answers. Link reconnects it for
+// ever, not the library, whose own reconnecting was seen to hang. Messages published while it is
+// down are dropped, not queued. Loaded when PARLEY_NATS_URL is set.
 import {
   connect, errors, type NatsConnection, type Subscription,
 } from "@nats-io/transport-node";
@@ -10,9 +10,9 @@ import type { System, Timer } from "#core/system.ts";
 import { WireFault, type Wire } from "#cluster/wire.ts";
 
 interface NatsWireOptions {
-  /** `nats://` or `tls://` addresses, separated by commas; names and passwords may stand in them. */
+  /** `nats://` or `tls://` addresses, separated by commas; they may hold names and passwords. */
   url: string;
-  /** The name of the cluster: what all subjects begin with. */
+  /** The name of the cluster, with which all subjects begin. */
   cluster: string;
   system: System;
   log: Logger;
@@ -23,17 +23,17 @@ type Hear = Parameters<Wire["subscribe"]>[1];
 interface Heard {
   subject: string;
   hear: Hear;
-  /** Null until there was a connection. */
+  /** Null until there is a connection. */
   subscription: Subscription | null;
 }
 
-/** The connection as far as it is there, with what is told when it comes and goes. */
+/** The connection while there is one, and the listeners notified when it comes and goes. */
 class Link {
   connection: NatsConnection | null = null;
   state: "up" | "down" = "down";
   isClosed = false;
   readonly told = new Set<(state: "up" | "down") => void>();
-  /** Ends what waits for an answer. */
+  /** Reject the requests that wait for an answer. */
   readonly waiting = new Set<(fault: WireFault) => void>();
   readonly #options: NatsWireOptions;
   readonly #onConnection: (connection: NatsConnection) => void;
@@ -51,7 +51,7 @@ class Link {
     try {
       const connection = await connect({
         ...optionsOf(url), name: `parley ${cluster}`,
-        // Who publishes knows; and a node asks itself by a function call.
+        // A publisher knows its own messages, and a node asks itself by a function call.
         noEcho: true,
         reconnect: false,
         pingInterval: LIMITS.wirePingMs, timeout: LIMITS.wireConnectMs, noAsyncTraces: true,
@@ -78,7 +78,7 @@ class Link {
     await this.connection?.close();
   }
 
-  /** A connection that breaks is given up: another one is made, and all is subscribed anew. */
+  /** Abandons a broken connection: a new one is made, and all subjects are subscribed anew. */
   async #follow(connection: NatsConnection): Promise<void> {
     for await (const { type } of connection.status()) {
       if (type === "disconnect" || type === "close") break;
@@ -122,7 +122,7 @@ export function openNatsWire(options: NatsWireOptions): Wire {
   const { cluster, log } = options;
   const all = new Set<Heard>();
   const subjectOf = (subject: string): string => `${cluster}.${subject}`;
-  /** NATS ends the connection of whoever sends more than it takes. */
+  /** NATS closes the connection of a client that sends too large a message. */
   const fits = (subject: string, data: Uint8Array): boolean => {
     if (data.byteLength <= LIMITS.wireMessageBytesMax) return true;
     log.warn({ subject, bytes: data.byteLength }, "a message is too large for the wire");
@@ -155,7 +155,7 @@ export function openNatsWire(options: NatsWireOptions): Wire {
       if (link.connection && !link.isClosed) begin(link.connection, heard);
       return () => {
         if (!all.delete(heard) || link.isClosed) return;
-        // A question on its way is still answered: whoever asks would wait for nothing.
+        // Drained, so that a request in flight is still answered: its sender would wait in vain.
         if (link.connection) heard.subscription?.drain().catch(() => undefined);
       };
     },

@@ -1,4 +1,4 @@
-// The wire of nodes that no server joins: always down. They find one another's work in the store.
+// The wire of nodes without a NATS server: always down. They find one another's work in the store.
 import { WireFault, type Wire } from "#cluster/wire.ts";
 
 export const noWire: Wire = {
