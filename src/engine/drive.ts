@@ -1,6 +1,6 @@
-// Drives one turn to its end: gathers what it is answered from, asks the model under the turn's
-// deadline and hands on what happens. Text conversations and calls are answered through this; what
-// they do with the events, and with a failure, is theirs.
+// Drives one turn to its end: gathers its material, asks the model under the turn's deadline and
+// passes the events on. Text conversations and calls are answered through this; what they do with
+// the events, and with a failure, is up to them.
 import type { System } from "#core/system.ts";
 import type { LanguageModel } from "#providers/models/port.ts";
 import type { TurnFunctions } from "./functions.ts";
@@ -13,7 +13,7 @@ export interface TurnLimits {
   historyTokensMax: number;
 }
 
-/** All that one turn is answered from. */
+/** Everything one turn is answered from. */
 export interface TurnMaterial
   extends Omit<Parameters<typeof buildMessages>[0], "historyTokensMax"> {
   model: LanguageModel;
@@ -26,14 +26,14 @@ export interface TurnMaterial
 type Receive = (event: TurnEvent) => void;
 
 interface DrivenTurn {
-  /** The time it takes is the turn's. */
+  /** Its time counts against the turn's deadline. */
   gather(): Promise<TurnMaterial>;
   /**
-   * Receives what happens, in order and at once; a promise of it where the model is asked before
-   * anything may come of it. Until it is there nothing is shown and no function is called.
+   * Receives the events, in order and at once. A promise of it when the model is asked before its
+   * reply may take effect: until it resolves, nothing is shown and no function is called.
    */
   receiver: Receive | Promise<Receive>;
-  /** Aborted by the deadline, and by whoever does not want the reply any more. */
+  /** Aborted by the deadline, or by a caller that no longer wants the reply. */
   abort: AbortController;
   limits: TurnLimits;
   system: System;

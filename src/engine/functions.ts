@@ -16,7 +16,7 @@ export interface FunctionSource {
   readonly offered: readonly ModelFunction[];
   /**
    * Resolves to what the model and the client read; failures of an endpoint are results too. Takes
-   * only names that are offered. What has an effect outside is journaled before it is sent.
+   * only names that are offered. A call with an external effect is journaled before it is sent.
    */
   call(request: FunctionRequest): Promise<FunctionCall["result"]>;
 }
@@ -37,7 +37,7 @@ const aborted = (signal: AbortSignal): Promise<never> =>
     else signal.addEventListener("abort", stop, { once: true });
   });
 
-/** Where two functions have one name, the first source's counts. */
+/** When two functions share a name, the first source's wins. */
 export function joinFunctions(sources: readonly FunctionSource[]): TurnFunctions {
   const owners = new Map<string, FunctionSource>();
   const offered: ModelFunction[] = [];

@@ -1,11 +1,11 @@
-// The part of a conversation a model sees: the newest messages that fit the token budget, and in
-// the room that is left the results of their functions, the newest first.
+// The part of a conversation a model sees: the newest messages that fit the token budget and, as
+// far as room is left, the results of their functions, the newest first.
 import { LIMITS } from "#core/limits.ts";
 import { wholeStart } from "#core/values.ts";
 import type { FunctionCall } from "#events/events.ts";
 import type { ModelFile, ModelMessage } from "#providers/models/port.ts";
 
-/** One stored message; what its functions said came before its words. */
+/** One stored message; the results of its functions came before its content. */
 export interface HistoryMessage {
   role: "user" | "assistant";
   content: string;
@@ -21,8 +21,8 @@ export function estimateTokens(text: string): number {
 /**
  * `newestFirst`: messages of the conversation. Keeps whole messages from the newest back while they
  * fit; the newest is always kept. The oldest message kept is a user's where there is one, because
- * many models refuse a history that begins with their own words. The rest of the room is for what
- * functions said.
+ * many models refuse a history that begins with their own words. The rest of the room is for
+ * functions' results.
  */
 export function trimHistory(newestFirst: HistoryMessage[], tokensMax: number): ModelMessage[] {
   const kept: HistoryMessage[] = [];
@@ -47,7 +47,7 @@ function withCalls(newestFirst: HistoryMessage[], tokensMax: number): ModelMessa
   return newestFirst.map(({ role, content, functionCalls, files = [] }, at) => {
     const message = files.length > 0 ? { role, content, files } : { role, content };
     const said: ModelMessage[] = content === "" && files.length === 0 ? [] : [message];
-    // The newest is the question.
+    // The newest message is the question.
     if (at === 0) return [message];
     if (functionCalls.length === 0 || functionCalls.length > calls) return said;
     const messages = callMessages(functionCalls, () => {
@@ -57,7 +57,7 @@ function withCalls(newestFirst: HistoryMessage[], tokensMax: number): ModelMessa
     const cost = messages.reduce((sum, { content: text, functionCalls = [] }) =>
       sum + estimateTokens(text + functionCalls.map((call) => call.argumentsJson).join("")), 0);
     if (cost > tokens) {
-      // What is older is not let in before it: results would stand there out of their order.
+      // Older results are left out as well: without these they would stand out of order.
       tokens = 0;
       return said;
     }

@@ -30,7 +30,7 @@ export interface Languages {
   current?: string;
 }
 
-/** What the model receives about the language, behind the assistant's own prompt. */
+/** What the model is told about the language, after the assistant's own prompt. */
 export function languageNote({ main, others, current }: Languages): string {
   const note = `The language of this conversation is ${main}, unless these instructions say otherwise.`;
   if (others.length === 0) return note;
@@ -70,11 +70,11 @@ export function buildMessages(args: {
   persona: Persona;
   /** As `allVariables` gives them. */
   variables: Record<string, string>;
-  /** Said behind the prompt, as they are; some models take no second system message. */
+  /** Appended to the prompt verbatim, since some models take no second system message. */
   instructions?: string;
   historyNewestFirst: HistoryMessage[];
   historyTokensMax: number;
-  /** Text of documents; goes in front of the question, as data, never into the instructions. */
+  /** Text of documents; placed before the question as data, never in the instructions. */
   reference: string | null;
   languages: Languages;
 }): ModelMessage[] {

@@ -6,7 +6,7 @@ import { wholeStart } from "#core/values.ts";
 // One bounded repetition without a brace in it: linear on any input.
 const PLACEHOLDER = /\{\{([^{}\r\n]{1,160})\}\}/g;
 
-/** `fill` is given each name without the blanks around it, and what it stands as in the text. */
+/** `fill` receives each name without the blanks around it, and the placeholder as written. */
 export const fillNames = (
   text: string, fill: (name: string, placeholder: string) => string,
 ): string =>

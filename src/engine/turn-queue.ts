@@ -1,4 +1,5 @@
-// One turn at a time per conversation: later ones wait in line, boundedly, then are refused.
+// One turn at a time per conversation: a bounded number of later ones wait in line, the rest is
+// refused.
 import { Fault } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
 
@@ -8,7 +9,7 @@ export interface TurnQueue {
    * wait already, Fault 409 when the wait was too long.
    */
   enter(key: string): Promise<() => void>;
-  /** How many hold or await a turn, over all keys. */
+  /** How many callers hold or await a turn, over all keys. */
   size(): number;
   /** Resolves when nobody holds or awaits a turn. */
   empty(): Promise<void>;
@@ -22,7 +23,7 @@ interface TurnQueueLimits {
 type Waiter = (() => void)[];
 
 export function createTurnQueue(system: System, limits: TurnQueueLimits): TurnQueue {
-  // A key is present while its turn is taken; its list holds who waits.
+  // A key is present while its turn is taken; its list holds the waiting callers.
   const lines = new Map<string, Waiter>();
   let count = 0;
   let awaitingEmpty: (() => void)[] = [];

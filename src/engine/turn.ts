@@ -34,9 +34,9 @@ interface TurnRequest {
 interface Step {
   text: string;
   calls: ModelFunctionCall[];
-  /** The model had more to say than its tokens. */
+  /** The model had more to say than its token limit allowed. */
   isCut: boolean;
-  /** It has said more than a reply may hold. */
+  /** The reply exceeded the characters it may hold. */
   isFull: boolean;
 }
 
