@@ -1,6 +1,6 @@
 // The work after a call that is over: its recording is kept and it is evaluated, then it is
-// finished. What is due is in the database, so that whatever kept it from being done, a crash or a
-// database that was away, keeps it only for a while. Called by calling.ts and ending.ts.
+// finished. What is due is in the database, so that a crash or a database that is out of reach only
+// delays it. Called by calling.ts and ending.ts.
 import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLooks } from "#core/looks.ts";
@@ -10,9 +10,9 @@ import type { CallingOptions } from "./live-call.ts";
 import type { Call } from "./records/records.ts";
 
 export interface AfterCall {
-  /** Joins whoever is at it. */
+  /** Finishes the call; joins the work that is already under way for it. */
   finish(callId: number): Promise<void>;
-  /** Looks for calls that nobody is at, and finishes them one after another. */
+  /** Looks for calls that are due and not being finished, and finishes them one after another. */
   look(): void;
   /** Breaks off evaluations under way, for the next start or another node to make. */
   leave(): void;
@@ -28,7 +28,7 @@ export function createAfterCall(options: CallingOptions): AfterCall {
     const work = finishCall(options, callId, leaving.signal).then(
       () => void working.delete(callId),
       (error: unknown) => {
-        // Whatever else it is would be so again, at the price of another evaluation.
+        // Any other failure would repeat, at the price of another evaluation.
         if (error instanceof StorageFailure) working.delete(callId);
         throw error;
       });
@@ -45,27 +45,27 @@ export function createAfterCall(options: CallingOptions): AfterCall {
   return { finish, look: looks.ask, leave: () => leaving.abort() };
 }
 
-/** What fails is noted, the call is finished all the same. */
+/** A failed evaluation is recorded, and the call is finished all the same. */
 async function finishCall(
   options: CallingOptions, callId: number, signal: AbortSignal,
 ): Promise<void> {
   const { calls, findAssistant, evaluate, system } = options;
   const call = await calls.findById(callId);
-  // Others may have come first.
+  // It may have been finished meanwhile.
   if (call?.status !== "ended") return;
-  // Whoever hears that the call is over can hear it, at any node.
+  // A client told that the call is over can play the recording, at any node.
   const kept = Promise.race([keepAll(options, call), wait(system, LIMITS.recordingPutMs)]);
   const assistant = await findAssistant(call.accountId, call.assistantId);
   const { values, error } = assistant
     ? await evaluate(assistant, await calls.transcript(callId), signal)
     : { values: {}, error: "The assistant was deleted." };
-  // What was cut short is due still.
+  // An aborted evaluation is still due.
   if (signal.aborted) return;
   await kept;
   await calls.finish(call, { evaluation: values, evaluationError: error });
 }
 
-/** Its legs, too; one that was not closed has its sound all the same. */
+/** Keeps its recording and those of its legs; a leg's that was not closed is repaired first. */
 export async function keepAll({ recordings }: CallingOptions, call: Call): Promise<void> {
   const [own, ...legs] = recordingsOf(call);
   if (own !== undefined) await recordings.keep(own);

@@ -1,4 +1,4 @@
-// What a colleague is told of a call before taking it: the model sums up what was said. Made by
+// What a colleague is told about a call before taking it: the model's summary. Made by
 // app/calls.ts, called by warm.ts while the colleague's telephone rings.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -17,13 +17,13 @@ interface Briefing {
   assistant: Assistant;
   instructions: string;
   history: readonly HistoryMessage[];
-  /** English name of the language it is to be in. */
+  /** English name of the language the summary is to be in. */
   language: string;
-  /** What the clock says where the colleague is. */
+  /** The time where the colleague is. */
   localTime: string;
 }
 
-/** Empty: there is nothing to sum up, or the model does not answer in time. Never rejects. */
+/** Empty: there is nothing to summarise, or the model did not answer in time. Never rejects. */
 export type Summarise = (briefing: Briefing) => Promise<string>;
 
 const TRANSCRIPT_CHARS_MAX = 20_000;

@@ -1,6 +1,6 @@
-// Calls while they last, in the main thread: how each comes to be, and how all of them end. One is
-// opened by opening.ts; what becomes of all its media says is in from-media.ts. The sound itself
-// is in voice/, in a thread of its own; the records are in calls.ts.
+// Live calls in the main thread: how each begins, and how all of them end. opening.ts opens a call;
+// from-media.ts handles what the media thread reports of it. The sound itself is in voice/, in a
+// thread of its own; the records are in calls.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -25,17 +25,17 @@ import { mindsVoicemail } from "./voice/settings.ts";
 import type { PeerRequest } from "./voice/protocol.ts";
 
 export interface Calling {
-  /** Places a call whose record has begun; what cannot be placed has failed. Never rejects. */
+  /** Places a call whose record has begun; one that cannot be placed fails. Never rejects. */
   dial(call: Call, assistant: Assistant, secondsMax: number): Promise<void>;
-  /** Has the loopback caller ring; the record of the call has begun. */
+  /** Has the loopback caller ring for a call whose record has begun. */
   receive(call: Call, assistant: Assistant, secondsMax: number, lines: string[]): Promise<void>;
-  /** Begins a call over a socket that is open; the events of its leg go to what is returned. */
+  /** Begins a call over an open socket; the result's `leg` takes the events of its leg. */
   openWeb(args: {
     assistant: Assistant;
     conversationUuid: string;
     variables: Record<string, string>;
     face: Face;
-    /** What the page offers where this server cannot hear. */
+    /** What the page offers in place of sound where this server has no recogniser. */
     words: GivenWords | null;
   }): Promise<{
     callId: number;
@@ -47,21 +47,21 @@ export interface Calling {
   hold: Capacity["hold"];
   refusal: Capacity["refusal"];
   onFreed: Capacity["onFreed"];
-  /** Takes a call that a hosted carrier brings; resolves once it may be answered. */
+  /** Takes a call that a hosted carrier delivers; resolves once it may be answered. */
   receiveHosted(hosted: Hosted, ...offered: Parameters<Receive>): ReturnType<Receive>;
   control: {
     say(callId: number, text: string): boolean;
     mute(callId: number, on: boolean): boolean;
     end(callId: number): Promise<boolean>;
   };
-  /** People who take part themselves. */
+  /** People of the account who take part in a call. */
   persons: Persons;
   /** Both sides mixed, frame by frame; null when the call is not live. */
   listen(callId: number, onAudio: Listener["onAudio"], over: () => void): (() => void) | null;
-  /** Looks for calls that are over and have the work after them to come. */
+  /** Looks for ended calls whose work after the call is still due. */
   lookForEnded: AfterCall["look"];
   live(): number;
-  /** Takes no more calls; ends every call that has not ended by itself in that time. */
+  /** Takes no more calls; ends every call that has not ended by itself within `waitMs`. */
   drain(waitMs: number): Promise<void>;
 }
 
@@ -95,7 +95,7 @@ export function createCalling(options: CallingOptions): Calling {
   };
   const surely = (call: Call, work: () => Promise<void>): Promise<void> =>
     preparing(call, work).catch((error: unknown) => neverPlaced(call, error));
-  /** Never throws: its record has begun, so what cannot be opened has failed. */
+  /** Never throws: the record has begun, so a call that cannot be opened fails. */
   const place: Place = (call, assistant, args) => {
     try {
       open(call, assistant, args);
@@ -142,7 +142,7 @@ export function createCalling(options: CallingOptions): Calling {
 
 type Preparing = <T>(call: Call, work: () => Promise<T>) => Promise<T>;
 
-/** Calls that are open, and those whose record has begun and which are about to be. */
+/** Calls that are open, and calls with a record that are about to be opened. */
 function createOpening(options: CallingOptions) {
   const { offer } = options;
   const live = new Map<number, LiveCall>();
@@ -194,7 +194,7 @@ function createOpenWeb(
 /** False: it could not be opened. */
 type Place = (call: Call, assistant: Assistant, args: OpenArgs) => boolean;
 
-/** `admit`, where the variables are known by the time `open` is called. */
+/** `admit`, with the inbound webhook's variables known by the time `open` is called. */
 const admitPrepared = (
   options: CallingOptions, preparing: Preparing, arrival: Arrival,
   open: (admitted: Admitted) => RefusalCause | null,
@@ -202,7 +202,7 @@ const admitPrepared = (
   preparing(begun, async () =>
     open({ call: await withInboundVariables(options, begun, rest.assistant), ...rest })));
 
-/** Answers a call that came in, or has it refused. */
+/** Answers an inbound call, or has the carrier refuse it. */
 async function answerOffer(
   options: CallingOptions,
   { carrier, offer, preparing }: { carrier: CarrierName; offer: Offer; preparing: Preparing },
@@ -227,12 +227,12 @@ const partyOf = (
   callId: call.id,
   callerId: call.assistantPhone,
   publish: (event) => media.send({ kind: "leg", callId: call.id, event }),
-  // The media thread does not know the call any more.
+  // The media thread no longer knows the call.
   transferFailed: () => void calls.failTransfer(call, NOBODY_TOOK_IT).catch((error: unknown) =>
     log.error({ err: error, call_id: call.id }, "a transfer could not be noted")),
 });
 
-/** Why there is no way out; null: there is one. */
+/** Resolves to why the call cannot be placed; null: it is being placed. */
 async function dial(
   options: CallingOptions, begun: Admitted, place: Place,
 ): Promise<string | null> {

@@ -1,5 +1,5 @@
-// Calls as records: begins them within money and plan, takes their transitions, keeps what was
-// said, publishes every committed event. What happens while people talk is in calling.ts.
+// Calls as records: begins them within the limits of balance and plan, applies their transitions,
+// stores what was said, publishes every committed event. calling.ts handles them while live.
 import type { CallDeskOutcome } from "#cluster/cluster.ts";
 import { publishNoted, type By } from "#features/accounts/audit.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
@@ -28,7 +28,7 @@ interface CallsOptions {
   /** Calls of the account that may be live at a time. */
   parallelMax(accountId: number): Promise<number>;
   priceMicrosPerMinute: Micros;
-  /** What bounds calls to telephones, of every account. */
+  /** The rules for calls to telephones, for every account. */
   dialling: DialRules;
   recordings: Pick<Recordings, "mend" | "remove">;
 }
@@ -38,15 +38,15 @@ interface NewCallArgs
     NewCall, "type" | "conversationUuid" | "assistantPhone" | "customerPhone" | "variables"
   > {
   assistant: Assistant;
-  /** Absent: each time it is asked for is another call. */
+  /** Absent: every request makes another call. */
   idempotencyKey?: string | null;
 }
 
 interface BegunCall {
   call: Call;
-  /** How long what is set aside lasts. */
+  /** How long the reserved money lasts. */
   secondsMax: number;
-  /** It was asked for before, under the same key: nothing is to be done. */
+  /** An earlier request with the same key made the call: nothing is to be done. */
   replayed: boolean;
 }
 
@@ -79,7 +79,7 @@ function createReads(store: CallStore) {
   };
 }
 
-/** What a call of the assistant is made under, whoever makes it. */
+/** The price and limits of a call of the assistant, for every way to place one. */
 const termsOf = async (options: CallsOptions, { accountId, settings }: Assistant) => ({
   priceMicrosPerMinute: options.priceMicrosPerMinute,
   reserveMinMicros: costOf(0, options.priceMicrosPerMinute),
@@ -89,7 +89,7 @@ const termsOf = async (options: CallsOptions, { accountId, settings }: Assistant
 });
 export type CallTerms = Awaited<ReturnType<typeof termsOf>>;
 
-/** How long what is set aside lasts. */
+/** How long the reserved money lasts. */
 const secondsFor = (reservedMicros: Micros, perMinute: Micros): number =>
   perMinute === 0 ? FOREVER_SECONDS : Math.floor((reservedMicros * 60) / perMinute);
 
@@ -99,7 +99,7 @@ function tooFast(waitMicros: number): Fault {
   return new Fault(429, message, { retryAfterS, extra: { retry_after: retryAfterS } });
 }
 
-/** The call of an earlier request. Throws Fault 422 where that asked for another one. */
+/** The call of an earlier request. Throws Fault 422 when that request was for another call. */
 function repeated(call: Call, { assistant, customerPhone }: NewCallArgs): BegunCall {
   const isSame = call.assistantId === assistant.id && call.customerPhone === customerPhone;
   if (isSame) return { call, secondsMax: 0, replayed: true };
@@ -144,7 +144,7 @@ type Named = keyof ReturnType<typeof named>;
 
 type TransferStep = Parameters<CallStore["stepTransfer"]>[0];
 
-/** Warm transfers, from the money they may cost to what becomes of them. */
+/** Warm transfers, from reserving what they may cost to their outcome. */
 function createWarmTransfers({ store, bus, dialling, system }: CallsOptions) {
   return {
     beginTransfer: async (
@@ -168,7 +168,7 @@ function createWarmTransfers({ store, bus, dialling, system }: CallsOptions) {
   };
 }
 
-/** Who has a call, and what its assistant is whispered. */
+/** Who has a call (assistant or person), and what is whispered to its assistant. */
 function createDesk({ store, bus, system }: CallsOptions) {
   return {
     moveDesk: async (
@@ -179,7 +179,7 @@ function createDesk({ store, bus, system }: CallsOptions) {
       bus.publishCommitted(outcome.events);
       return { kind: "moved", desk: outcome.desk };
     },
-    /** False: the call is not talked on. */
+    /** False: the call is not in progress. */
     whisper: async (call: CallRef, by: Author, text: string): Promise<boolean> => {
       const events = await store.whisper({ ...named(call), by, text, now: system.now() });
       if (events) bus.publishCommitted(events);
@@ -188,7 +188,7 @@ function createDesk({ store, bus, system }: CallsOptions) {
   };
 }
 
-/** What is kept of a call and published in no event. */
+/** Changes of the record that publish no event. */
 function createNotes({ store, system }: CallsOptions) {
   return {
     setVariables: (call: CallRef, variables: Record<string, string>): Promise<void> =>
@@ -216,7 +216,7 @@ export function createCalls(options: CallsOptions) {
     ...createDesk(options),
     terms: (assistant: Assistant): Promise<CallTerms> => termsOf(options, assistant),
     secondsFor: (micros: Micros): number => secondsFor(micros, options.priceMicrosPerMinute),
-    /** Why nobody may be put through to it, as a sentence; null: it may be dialled. */
+    /** Why a call may not be transferred to the number, as a sentence; null: it may. */
     whyBarred: (to: string): string | null =>
       to.startsWith("+") ? barredReason(to, options.dialling.countries) : null,
     change: async (call: CallRef, to: CallStatus, known: {
@@ -230,7 +230,7 @@ export function createCalls(options: CallsOptions) {
       const now = system.now();
       bus.publishCommitted(await store.addTranscript({ ...named(call), entry, now }));
     },
-    /** What is being said just now; in no log. */
+    /** Publishes what is being said at the moment; not stored in the event log. */
     transcriptDelta: (
       { id, accountId }: CallRef,
       { speaker, text }: Pick<TranscriptEntry, "speaker" | "text">,
@@ -254,7 +254,7 @@ export function createCalls(options: CallsOptions) {
       bus.publishCommitted(await store.finish({ ...named(call), ...result, now: system.now() }));
     },
     beat: (calls: readonly CallBeat[]): Promise<void> => store.beat({ calls, now: system.now() }),
-    /** Closes what processes that are gone have left; calls that are over are this node's then. */
+    /** Closes calls that gone processes left; ended ones become this node's to finish. */
     recover: async (): Promise<void> => {
       const cut = await store.cutRecordings();
       const haveSound = await Promise.all(cut.map(recordings.mend));
@@ -277,7 +277,7 @@ function createRemovals({ store, bus, system, recordings }: CallsOptions) {
       bus.publishCommitted(outcome.events);
       for (const file of outcome.recordings) await recordings.remove(file);
     },
-    /** What became of them, each as if it were deleted alone. */
+    /** Deletes several, each as `remove` would, and resolves to what became of them. */
     removeMany: async (
       accountId: number, callIds: number[], by: By,
     ): Promise<Pick<DeletedCalls, "deleted" | "live">> => {

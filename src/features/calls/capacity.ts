@@ -1,6 +1,6 @@
-// How many calls this server takes: as many as its recogniser follows, and as many as it was told
-// to, or, where it was not, until sound comes late. Asked before a call has a record or is
-// answered, by everything that begins one.
+// How many calls this server takes: as many as its recogniser can follow, and as many as configured
+// or, without that setting, until sound comes late. Checked by everything that begins a call,
+// before the call has a record or is answered.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, restarting } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -11,19 +11,19 @@ import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 const LATE_MS = 40;
 /** This share of late ticks is too much: 99 % have to be in time. */
 const LATE_SHARE = 0.01;
-/** The seconds looked at, each of which has to be late: a single stall is no load. */
+/** How many seconds in a row must be late: a single stall does not mean overload. */
 const SECONDS = 5;
 const TICKS_MIN = 20;
-/** Fewer calls than this are not what makes a machine late. */
+/** With fewer calls than this, it is not the calls that make the machine late. */
 const CALLS_MIN = 8;
 
 interface Lateness {
   observe(lateMs: number): void;
-  /** For some seconds, up to now, sound has come late. */
+  /** Whether sound has been late for some seconds up to now. */
   isLate(): boolean;
 }
 
-/** From how late each tick of the media clock came. */
+/** Judges lateness by how late each tick of the media clock came. */
 export function createLateness(system: System): Lateness {
   let seconds: { second: number; ticks: number; late: number }[] = [];
   const secondNow = (): number => Math.floor(system.monotonicMs() / 1000);
@@ -51,34 +51,34 @@ interface CapacityOptions extends Pick<VoiceChoice, "recogniserOf"> {
   /** Null: as many as lateness permits. */
   callsMax: number | null;
   isLate: Lateness["isLate"];
-  /** Speakers the recogniser of that code follows at a time. */
+  /** How many speakers the recogniser with that code can follow at a time. */
   speakersMax(recogniser: string): number;
 }
 
-/** What a call takes up; `recogniser`: the code of the one it needs, null: none. */
+/** What a call occupies; `recogniser`: the code of the one it needs; null: none. */
 interface Place {
   recogniser: string | null;
 }
 
 export interface Capacity {
-  /** The calls there are. */
+  /** Sets how live calls are listed. */
   count(live: () => Iterable<Place>): void;
   /**
-   * Keeps a place for a call until it is live or came to nothing: whoever asked says so by the
-   * function. Null: there is none.
+   * Reserves a place for a call. The result releases it: call it once the call is live or has come
+   * to nothing. Null: there is no place.
    */
   hold(assistant: Assistant, words: GivenWords | null): (() => void) | null;
-  /** Why there is none, for whoever was refused. */
+  /** The Fault for a caller that `hold` refused. */
   refusal(): Fault;
-  /** A place may have come free, and whoever waits for one looks again. */
+  /** A place may have become free: notifies those that wait for one. */
   freed(): void;
-  /** The listener is notified of each. */
+  /** The listener is notified whenever a place may have become free. */
   onFreed(listener: () => void): void;
-  /** The listener is notified each time there is a place for calls again, or none any more. */
+  /** The listener is notified when there is room for calls again, and when there is none left. */
   onRoom(listener: (hasRoom: boolean) => void): void;
-  /** Lateness comes and goes without a call: to be called every few seconds. */
+  /** Checks for room; called every few seconds, since lateness changes without a call. */
   look(): void;
-  /** From now on there is no place for anybody. */
+  /** No more places are given from now on. */
   close(): void;
 }
 
@@ -132,7 +132,7 @@ export function createCapacity(options: CapacityOptions): Capacity {
   };
 }
 
-/** Does the work with a place held; throws Fault 503 where there is none. */
+/** Does the work while it holds a place; throws Fault 503 when there is none. */
 export async function holding<Result>(
   { hold, refusal }: Pick<Capacity, "hold" | "refusal">,
   assistant: Assistant, words: GivenWords | null, work: () => Result | Promise<Result>,

@@ -1,5 +1,5 @@
-// What an operator can do to calls that are live: say, mute, end, listen in. What
-// people do who take part is in persons.ts. Part of calling.ts.
+// What an operator can do to a live call: say, mute, end, listen in. persons.ts has what people do
+// who take part themselves. Part of calling.ts.
 import type { Calling } from "./calling.ts";
 import type { CallingOptions, LiveCall } from "./live-call.ts";
 import { createPersons } from "./persons.ts";
@@ -9,7 +9,7 @@ export function createControl(
   options: CallingOptions,
   { live, opening }: {
     live: ReadonlyMap<number, LiveCall>;
-    /** Each resolves once the call is live, or never will be. */
+    /** Each resolves once the call is live, or is known never to be. */
     opening: ReadonlyMap<number, Promise<void>>;
   },
   end: (call: LiveCall, reason: EndReason) => Promise<void>,

@@ -1,6 +1,5 @@
-// What people of the account do in a call beside watching it: whisper to the assistant, take it
-// over with a microphone, hand it back. The rules are persons.ts's and
-// conversations/desk/desk.ts's.
+// What people of the account do in a call besides watching it: whisper to the assistant, take it
+// over with a microphone, hand it back. The rules are in persons.ts and conversations/desk/desk.ts.
 import { Type } from "@sinclair/typebox";
 import type { CallDeskOutcome, SharedPersons } from "#cluster/cluster.ts";
 import { Fault } from "#core/faults.ts";
@@ -22,7 +21,7 @@ interface CallDeskOptions {
   persons: SharedPersons;
   authorOf(caller: Caller): Promise<Author>;
   identify(http: HttpRequest): Promise<Caller>;
-  /** Whether the caller may do more than watch, as the role is now. */
+  /** Whether the caller may do more than watch, by their current role. */
   mayAnswer(caller: Caller): Promise<boolean>;
   /** False once the key is revoked, or the member's session has ended. */
   isInForce(caller: Pick<Caller, "keyId" | "member">): Promise<boolean>;
@@ -108,8 +107,8 @@ export function callDeskRoutes({ calls, persons, authorOf }: CallDeskOptions): R
 }
 
 /**
- * WS /user/calls/{id}/speak: what the person says comes as binary PCM, and what they hear goes the
- * same way, after one JSON frame that names both.
+ * WS /user/calls/{id}/speak: what the person says comes as binary PCM, and what they hear is sent
+ * the same way, after one JSON frame that names the format of both.
  */
 export function speakSocket(options: CallDeskOptions): SocketRoute {
   const { calls, authorOf } = options;

@@ -1,20 +1,20 @@
-// A reply that is asked for while the customer may still go on: until it is heard no function is
-// called for it, and what it cost is counted when it never is. Made by replies.ts.
+// A reply that is requested while the customer may still go on: no function is called for it until
+// it is heard, and its tokens are counted when it is dropped. Made by replies.ts.
 import type { TurnFunctions } from "#engine/functions.ts";
 import type { TurnEvent } from "#engine/turn.ts";
 
-/** For models that do not say what they used of a reply that was broken off. */
+/** An estimate for models that report no usage for an aborted reply. */
 const CHARS_PER_TOKEN = 4;
 
 export interface Early {
-  /** It is being heard. */
+  /** Called when the reply begins to be heard. */
   goAhead(): void;
-  /** Runs once it is heard, in the order it was asked for; never when it is not. */
+  /** Runs each once the reply is heard, in the order of the calls; never if it is dropped. */
   whenHeard(run: () => void): void;
-  /** The same functions, none of which is called before. */
+  /** The same functions; calls wait until the reply is heard. */
   holdBack(functions: TurnFunctions): TurnFunctions;
   count(event: TurnEvent): void;
-  /** Runs once it is known whether it is heard. */
+  /** Runs once it is known whether the reply is heard or dropped. */
   onSettled(run: (outcome: "heard" | "dropped", tokens: number) => void): void;
 }
 
@@ -22,7 +22,7 @@ export function createEarly(signal: AbortSignal): Early {
   const { promise: heard, resolve, reject } = Promise.withResolvers<void>();
   let chars = 0;
   let tokens = 0;
-  // Whoever waits for it has this told by the turn itself.
+  // The turn itself reports the abort to those who wait for it.
   heard.catch(() => undefined);
   signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
   return {

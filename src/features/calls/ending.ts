@@ -1,5 +1,5 @@
-// The end of a call: what it ends as, why and what it costs; and the goodbye of calls that a stop
-// of the server ends. Called by calling.ts and from-media.ts.
+// The end of a call: its final status, why it ended and what it costs; and the goodbye of calls
+// that a stop of the server ends. Called by calling.ts and from-media.ts.
 import { LIMITS } from "#core/limits.ts";
 import { wait } from "#core/system.ts";
 import { keepAll, type AfterCall } from "./after-call.ts";
@@ -10,7 +10,7 @@ import { callNow, type CallingOptions, type LiveCall } from "./live-call.ts";
 import type { FromMedia } from "./voice/protocol.ts";
 import type { CallSummary } from "./voice/brain.ts";
 
-/** What is known of a call whose media never was. */
+/** The end of a call whose media was never opened. */
 export const neverOpened = (reason: EndReason, why: unknown) => ({
   reason,
   failureReason: failureOf({
@@ -19,21 +19,21 @@ export const neverOpened = (reason: EndReason, why: unknown) => ({
   }),
 });
 
-/** The status of a call that never was a talk. */
+/** The final status of a call that was never answered. */
 function unansweredStatus({ cause }: CallSummary): CallStatus {
   if (cause === "busy") return "busy";
-  // A caller who did not wait any longer, too, was not answered.
+  // A caller who hung up before the answer counts as not answered too.
   return cause === "no_answer" || cause === "far_hung_up" ? "no-answer" : "failed";
 }
 
 function answeredStatus(reason: EndReason): AnsweredStatus | "failed" {
   switch (reason) {
     case "customer_hung_up":
-    // Their telephone has gone without a word.
+    // Their side went away without signalling an end.
     case "media_timeout":
       return "ended_by_customer";
     case "transferred":
-    // The server has taken leave of them.
+    // The server said goodbye to them.
     case "server_restarted":
       return "completed";
     case "rejected":
@@ -56,7 +56,7 @@ function answeredStatus(reason: EndReason): AnsweredStatus | "failed" {
 
 function endFactsOf(call: LiveCall, { reason, detail = null }: CallSummary): EndFacts {
   const { given, failure } = call.replies;
-  // The session has given up after failures; whose they were is known here.
+  // The session gave up after failures; only here is it known that they were the model's.
   const isModels = reason === "speech_failed" && detail === null && failure !== null;
   const wasMute = failure !== null && given === 0;
   return {
@@ -68,10 +68,10 @@ function endFactsOf(call: LiveCall, { reason, detail = null }: CallSummary): End
   };
 }
 
-/** From there on nobody is taken to be there, as on the telephone. */
+/** After this much silence nobody is taken to be there, as on the telephone. */
 export const SILENT_MS = 5000;
 
-/** A process that dies bills no time in which nobody was heard to be there. */
+/** Beats for calls with a sign of life only: if the process dies, silent time is not billed. */
 export async function beat(
   options: CallingOptions, live: ReadonlyMap<number, LiveCall>,
 ): Promise<void> {
@@ -96,7 +96,7 @@ export async function conclude(
   if (!call.answered) {
     return calls.change(call, unansweredStatus(over.summary), { reason, failureReason });
   }
-  // Through a silence at its end nobody was there to be talked with.
+  // Silence at the end of the call is not counted: nobody was there.
   const endedAt = callNow(options, call) - Math.round((silentMs ?? 0) * 1000);
   const functionCalls = [...call.functionCalls.values()].flat();
   if (functionCalls.length > 0) {
@@ -117,7 +117,7 @@ export async function conclude(
   if (ended) await keepAll(options, ended);
 }
 
-/** A recording the media thread could not close may have sound all the same. */
+/** Also tries to repair a recording the media thread could not close: it may have sound. */
 function hasRecording(
   { recordings }: CallingOptions, { recordingFile }: LiveCall, recordedMs: number,
 ): boolean | Promise<boolean> {
@@ -125,7 +125,7 @@ function hasRecording(
   return recordings.repair(recordingFile);
 }
 
-/** The server stops: whoever talks hears a goodbye first. */
+/** Ends a call because the server stops; an answered one hears a goodbye first. */
 export function takeLeave(
   { media }: CallingOptions, { id: callId, answered, isOver }: LiveCall,
 ): void {
@@ -142,7 +142,7 @@ export async function sayGoodbye(
   await untilOver(options, live, LIMITS.callGoodbyeMs);
 }
 
-/** On record these are over, and a goodbye takes longer than this process has. */
+/** Hangs up without a goodbye: on record these calls are over, and this process has no time. */
 export function abandon(
   { media }: CallingOptions, live: ReadonlyMap<number, LiveCall>,
 ): void {
@@ -151,7 +151,7 @@ export function abandon(
   }
 }
 
-/** Until nobody is left, also of calls that were being opened; at most so long. */
+/** Waits until no call is left, including those opened meanwhile; for `waitMs` at most. */
 export async function untilOver(
   { system }: Pick<CallingOptions, "system">, live: ReadonlyMap<number, LiveCall>, waitMs: number,
 ): Promise<void> {

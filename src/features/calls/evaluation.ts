@@ -11,13 +11,13 @@ import { transcriptText, type Line } from "./records/transcript.ts";
 
 interface Evaluation {
   values: Record<string, unknown>;
-  /** Why there are none although they were wanted. */
+  /** Why there are no values although they were wanted; null: nothing failed. */
   error: string | null;
 }
 
 interface EvaluateOptions {
   resolveModel(assistant: Assistant): LanguageModel;
-  /** The offline model answers for it, which cannot judge what was said. */
+  /** Whether the offline model answers for the assistant; it cannot judge what was said. */
   isOffline(assistant: Assistant): boolean;
   system: System;
   log: Logger;
@@ -108,7 +108,7 @@ type Read =
   | { kind: "values"; values: Record<string, unknown> }
   | { kind: "invalid"; problem: string };
 
-/** Members of the schema alone, each of its type; models put JSON into fences and prose. */
+/** Reads only members of the schema, each of its type; models put JSON into fences and prose. */
 function readValues(answer: string, fields: Field[]): Read {
   const json = answer.slice(answer.indexOf("{"), answer.lastIndexOf("}") + 1);
   const given = recordOf(jsonOf(json));
@@ -125,7 +125,7 @@ function readValues(answer: string, fields: Field[]): Read {
   return { kind: "values", values };
 }
 
-/** Undefined: not of the type, nor anything that plainly stands for it. */
+/** Undefined: the value is neither of the type nor plainly stands for one that is. */
 function typed(value: unknown, type: Field["type"]): unknown {
   if (value === null) return null;
   switch (type) {

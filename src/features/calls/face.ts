@@ -9,18 +9,18 @@ import type { PeerReport } from "./voice/protocol.ts";
 export interface Face {
   frame(pcm: Pcm): void;
   clear(): void;
-  /** The end of something that was said. */
+  /** Marks the end of an utterance in the sound that is sent. */
   mark(): void;
   transcript(speaker: Said["speaker"], text: string, isFinal: boolean): void;
   state(state: VoiceState): void;
   functionCall(name: string, phase: "start" | "end"): void;
-  /** What becomes of the page's offer of WebRTC. */
+  /** Reports what becomes of the page's WebRTC offer. */
   peer(report: PeerReport): void;
   over(reason: EndReason): void;
-  /** For how long nothing has come from it; absent: nobody has measured it. */
+  /** For how long nothing has come from the far end; absent: it is not measured. */
   silentMs?(): number;
-  /** How the customer's sound came to the socket; absent: nobody has measured it. */
+  /** How well the customer's sound arrived at the socket; absent: it is not measured. */
   quality?(): LegQuality | null;
-  /** Null: no telephone is behind it. */
+  /** Null: there is no telephone line behind it. */
   line: { dtmf(digits: string): void; transfer(to: string): void } | null;
 }

@@ -1,5 +1,5 @@
-// What the thread of sound says of a call: turns are answered through the engine, record and
-// transcript are kept, people who listen are told. Called by calling.ts.
+// Handles what the media thread reports of a call: turns are answered through the engine, record
+// and transcript are stored, listeners are notified. Called by calling.ts.
 import { steadyClock } from "#core/system.ts";
 import type { AfterCall } from "./after-call.ts";
 import { conclude } from "./ending.ts";
@@ -19,7 +19,7 @@ interface Hands extends Pick<AfterCall, "finish"> {
   forget(): void;
 }
 
-/** Handles what the media thread posts. Writes are committed in the order they are asked for. */
+/** Handles one message of the media thread. Writes are committed in the order they are issued. */
 export function handle(
   options: CallingOptions, call: LiveCall, message: FromMedia, { keep, finish, forget }: Hands,
 ): void {
@@ -110,11 +110,11 @@ function said(options: CallingOptions, call: LiveCall, words: Said, keep: Keep):
     keep("transcript", calls.addTranscript(call, entry));
     if (text !== "") call.face?.transcript(speaker, text, true);
   }
-  // A model that hears by itself answers by itself: its turns are seen here alone.
+  // A model that hears by itself also answers by itself: its turns are seen only here.
   if (call.isRealtime && speaker === "customer" && text !== "") {
     keep("language", followLanguage(options, call, { text, detected: null }));
   }
-  // What functions said counts also where the words behind it were never heard.
+  // Results of functions count even when the words that followed them were never heard.
   if ((counts && text !== "") || functionCalls.length > 0) {
     const heard = counts ? text : "";
     remember(call.history, speaker === "customer" ? "user" : "assistant", heard, functionCalls);

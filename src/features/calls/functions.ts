@@ -1,5 +1,5 @@
-// What a model may do with the call itself: end it, hand it on, press keys. Functions of the
-// assistant's built-in tools, joined with its others by replies.ts.
+// What a model may do with the call itself: end it, transfer it, press keys. These are functions of
+// the assistant's built-in tools; replies.ts joins them with its other functions.
 import { isE164 } from "#core/values.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { MUSIC_VOLUME, WARM_TEXTS } from "#features/assistants/built-in-tools.ts";
@@ -7,34 +7,34 @@ import type { FunctionSource } from "#engine/functions.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import type { LineTransfer } from "./records/transfers.ts";
 
-/** What the functions do; each takes effect once what is being said has been said. */
+/** What the functions do; the call ends or is transferred only after the current utterance. */
 export interface CallActions {
   hangUp(): void;
   /** Null when the carrier cannot; else as `handOver`. */
   transfer: ((to: string, type: LineTransfer) => string | null) | null;
-  /** The same with a colleague who is called and briefed first; whatever the caller calls from. */
+  /** Transfers to a colleague who is called and briefed first; works for web calls too. */
   warmTransfer(tool: WarmTool): Promise<string | null>;
   /** Null when the call has no keys. */
   sendDtmf: ((digits: string) => void) | null;
-  /** A sentence says why not; null: it is done. */
+  /** Resolves to a sentence that says why not; null: it is done. */
   handOver(
     assistantId: number, settings: { message: string; greets: boolean },
   ): Promise<string | null>;
 }
 
-/** A colleague who is to be called, and what is said to whom. */
+/** A colleague to be called for a warm transfer, and what is said to whom. */
 export interface WarmTool {
   type: LineTransfer;
   to: string;
-  /** Dialled as it is written, whatever the trunk's spelling of numbers is. */
+  /** Dialled as written, regardless of the trunk's number format. */
   isRaw: boolean;
-  /** The number it is called from; null: the call's own. */
+  /** The number the colleague is called from; null: the call's own. */
   phoneNumberId: number | null;
-  /** What the colleague sees; null: the number it is called from. */
+  /** The caller id the colleague sees; null: the number they are called from. */
   shown: { mode: "customer_number" } | { mode: "custom"; number: string } | null;
   /** How loud the music is, from 0 to 1; null: none is played. */
   musicGain: number | null;
-  /** The time zone the texts have date and time of; null: the assistant's. */
+  /** The time zone of dates and times in the texts; null: the assistant's. */
   timezone: string | null;
   texts: { hold: string; opening: string; connected: string; summary: string };
 }

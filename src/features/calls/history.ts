@@ -1,10 +1,10 @@
-// What the model of a call reads of what was said in it so far. Each speaker's words are joined as
-// they come.
+// The history of a call as its model reads it. Consecutive words of one speaker are joined as they
+// come.
 import { LIMITS } from "#core/limits.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import type { FunctionCall } from "#events/events.ts";
 
-/** Words of one speaker in a row are one message to the model, with what functions said before. */
+/** Consecutive words of one speaker become one message, with the results of its functions. */
 export function remember(
   history: HistoryMessage[], role: "user" | "assistant", text: string,
   functionCalls: FunctionCall[] = [],
@@ -17,7 +17,7 @@ export function remember(
   if (history.length > LIMITS.historyMessagesMax) history.shift();
 }
 
-/** A line of its own beside what the assistant said. */
+/** Adds a colleague's words as a line of their own on the assistant's side. */
 export function rememberColleague(history: HistoryMessage[], line: string): void {
   const last = history.at(-1);
   if (last?.role === "assistant") last.content = `${last.content}\n${line}`.trim();

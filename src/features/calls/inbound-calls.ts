@@ -1,4 +1,4 @@
-// Calls that come in: finds the assistant the number rings at, begins the record, asks the
+// Inbound calls: finds the assistant that the number rings at, begins the record, asks the
 // assistant's webhook who is calling, and has the carrier answer or refuse. Called by calling.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
@@ -18,14 +18,14 @@ interface InboundOptions
   log: Logger;
 }
 
-/** What is known of a call before anybody has answered. */
+/** What is known of an inbound call before it is answered. */
 export interface Arrival {
   to: string;
   from: string | null;
   trunkId: number | null;
-  /** Null: a hosted carrier brings it, its signature checked. */
+  /** Null: a hosted carrier delivered it, whose signature was checked. */
   sourceAddress: string | null;
-  /** Whatever else has it is the same call, which the carrier brings again; absent: each is one. */
+  /** Idempotency key: the same one means a redelivery of the same call; absent: a new call. */
   key?: string;
 }
 
@@ -46,7 +46,7 @@ const REFUSALS: Record<Refused["cause"], RefusalCause> = {
   inactive_assistant: "unavailable",
 };
 
-/** Opens a call that may ring, its record begun; else why not. */
+/** Begins the record of a call and opens it; resolves to why it was refused, or null. */
 export async function admit(
   options: InboundOptions, arrival: Arrival,
   open: (admitted: Admitted) => Promise<RefusalCause | null>,
@@ -68,7 +68,7 @@ export async function admit(
     log.warn({ assistant_id: assistant.id, reason }, "an inbound call was refused");
     return cause;
   };
-  // Before the record: a call nobody can hear is refused, not failed.
+  // Checked before the record: a call that cannot be understood is refused, not failed.
   const why = whyCannotTalk(assistant, null);
   if (why !== null) return refuse("unavailable", why);
   const leave = capacity.hold(assistant, null);
@@ -76,7 +76,7 @@ export async function admit(
   try {
     const begun = await begin(options, arrival, assistant, route.number);
     if (begun instanceof Fault) {
-      // The plan's calls at a time are the lines there are: the next caller hears they are busy.
+      // The plan's limit of parallel calls acts as the number of lines: one caller more hears busy.
       return refuse(begun.status === 429 ? "busy" : "unavailable", begun.message);
     }
     if (!begun.replayed) return await open(begun);
@@ -98,7 +98,7 @@ async function begin(
       customerPhone: from, variables: {}, idempotencyKey: idempotencyKey ?? null,
     });
     const { id, answeredAt, endReason } = begun.call;
-    // Its server died before anybody answered: it rings on, and is taken anew.
+    // Its server died before the answer: the call still rings, and is taken under a new key.
     const isLeft = begun.replayed && answeredAt === null && endReason === "server_restarted";
     return isLeft ? beginAs(`${idempotencyKey} after ${id}`) : begun;
   };

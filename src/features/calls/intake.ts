@@ -1,5 +1,5 @@
-// Sound that a page sends over a socket, and how evenly it comes. Used by web-call.ts for who calls
-// and by desk-routes.ts for a person of the account.
+// Sound that a page sends over a socket, and its jitter. Used by web-call.ts for the caller and by
+// desk-routes.ts for a person of the account.
 import { Jitter } from "#audio/jitter.ts";
 import { steadyClock, type System } from "#core/system.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
@@ -8,7 +8,7 @@ import type { Pcm } from "#providers/speech/port.ts";
 /** Audio further ahead of real time than this is dropped: nobody speaks that fast. */
 const AUDIO_AHEAD_MS = 3000;
 
-/** Nothing is lost on a connection of TCP, and what the page made up is its own to know. */
+/** TCP loses no packets, and how many frames the page conceals is known only to the page. */
 const UNKNOWN: Omit<LegQuality, "jitterMs" | "jitterMaxMs"> = {
   codec: "pcm", packetsReceived: null, packetsLost: null, packetsLate: null,
   packetsDuplicate: null, lossPercent: null, framesConcealed: null, packetsSent: null,
@@ -16,7 +16,7 @@ const UNKNOWN: Omit<LegQuality, "jitterMs" | "jitterMaxMs"> = {
   remoteLossPercent: null, rFactor: null, mos: null,
 };
 
-/** Samples out of binary frames, in real time at the most. */
+/** Turns binary frames into samples, no faster than real time. */
 export function createIntake(system: System, rate: number) {
   let rest: Buffer = Buffer.alloc(0);
   let startedMs = 0;
@@ -24,7 +24,7 @@ export function createIntake(system: System, rate: number) {
   let transitMs = Number.NaN;
   const jitter = new Jitter();
   const callNow = steadyClock(system);
-  /** As RFC 3550 has it of packets. */
+  /** Measures jitter as RFC 3550 does for packets. */
   const measure = (nowMs: number): void => {
     const differenceMs = Math.abs(nowMs - heardMs - transitMs);
     transitMs = nowMs - heardMs;
@@ -45,7 +45,7 @@ export function createIntake(system: System, rate: number) {
       transitMs = Number.NaN;
     },
     receive: (bytes: Buffer): Pcm | null => {
-      // A sample may be cut in two by a sloppy client.
+      // A sloppy client may split a sample between two frames.
       const all = rest.length > 0 ? Buffer.concat([rest, bytes]) : bytes;
       const even = all.length - (all.length % 2);
       rest = all.subarray(even);

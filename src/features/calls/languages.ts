@@ -1,32 +1,32 @@
 // Which language a customer speaks, among those the assistant may follow them into: as the
-// recogniser reports it, or else by the words. Asked by replies.ts for every turn.
+// recogniser reports it, or else judged by the words. Called by replies.ts for every turn.
 
-/** Fewer words may be a name or a greeting: only two turns in a row are believed then. */
+/** Fewer words may be a name or a greeting: then two such turns in a row are needed. */
 const WORDS_MIN = 3;
-/** In scripts that do not part words. */
+/** The same limit for scripts that do not separate words. */
 const UNPARTED_CHARS_MIN = 6;
-/** How much likelier than the present language another must be, of 1. */
+/** How much another language's score (0 to 1) must exceed that of the present one. */
 const MARGIN = 0.12;
 const SCORE_MIN = 0.4;
-/** Languages the detector has under another code. */
+/** Languages that the detector reports under another code. */
 const DETECTED_AS: Readonly<Record<string, string>> = { id: "ms" };
 const UNPARTED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/gu;
 
 export interface SpokenLanguage {
   /** `iso_2`. */
   current: string;
-  /** What the last turn seemed to be in, where it was too short to be believed. */
+  /** The language the last turn seemed to be in, when it was too short to decide; else null. */
   doubt: string | null;
 }
 
-/** Null: not known, or the present one. */
+/** Null: the language is not known, or is the present one. */
 async function otherLanguage(
   text: string, detected: string | null, current: string, among: string[],
 ): Promise<string | null> {
   const base = detected?.slice(0, 2) ?? null;
   if (base !== null && among.includes(base)) return base === current ? null : base;
   if (text.startsWith("[") || !/\p{L}/u.test(text)) return null;
-  // Its tables are only read where somebody may speak several languages.
+  // Loaded here, so that its tables are read only when an assistant has several languages.
   const { eld } = await import("eld/small");
   const scores = eld.detect(text).getScores() as Record<string, number>;
   const scoreOf = (code: string): number => scores[DETECTED_AS[code] ?? code] ?? 0;

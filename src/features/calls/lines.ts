@@ -1,4 +1,4 @@
-// The ways out to a telephone, and which of them a call takes: the one its own number came by.
+// The lines to a telephone, and which of them a call takes: the one that its own number belongs to.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { formatForTrunk } from "#features/phone-numbers/dialled.ts";
 import type { InboundStore } from "#features/phone-numbers/inbound-routing.ts";
@@ -12,7 +12,7 @@ import type { Hosted } from "./hosted/hosted.ts";
 import type { Call } from "./records/records.ts";
 import type { VoiceChoice } from "./voice-choice.ts";
 
-/** `to` is spelt as the carrier wants it. */
+/** `to` is in the format the carrier wants. */
 export type Line =
   | { carrier: "loopback"; rate: 16_000 }
   /** Over the operator's account at a hosted carrier. */
@@ -21,7 +21,7 @@ export type Line =
 
 export const LOOPBACK_LINE = { carrier: "loopback", rate: 16_000 } as const;
 
-/** The way to a colleague, for a leg of the media thread. */
+/** The line to a colleague, for a leg of the media thread. */
 export type ColleagueLine = Exclude<Line, { carrier: "hosted" }>
   & Pick<DialRequest, "to" | "from">;
 
@@ -37,15 +37,15 @@ interface LinesOptions {
 }
 
 export interface Lines {
-  /** A sentence: why there is no way out for the number the call is made from. */
+  /** Resolves to a sentence when there is no line for the number the call is made from. */
   lineOf(call: Call, assistant: Assistant): Promise<Line | string>;
-  /** A sentence: why a colleague cannot be called from the number that is to be shown or used. */
+  /** Resolves to a sentence when a colleague cannot be called from the wanted number. */
   colleagueLineOf(
     call: Call, assistant: Assistant, tool: WarmTool,
   ): Promise<ColleagueLine | string>;
-  /** Whether the far end of a call from that number is a script of the server's. */
+  /** Whether the far end of a call from that number is the loopback carrier's script. */
   isScript(accountId: number, phoneNumber: string | null): Promise<boolean>;
-  /** The same before there is a call, or why nobody could talk in it; null: it can be placed. */
+  /** Why a call could not be placed, or not be talked in, before it begins; null: it can be. */
   whyCannotCall(assistant: Assistant, phoneNumber: string | null): Promise<string | null>;
 }
 
@@ -71,7 +71,7 @@ export function createLines(options: LinesOptions): Lines {
     colleagueLineOf,
     lineOf: async ({ id, accountId, assistantPhone, customerPhone }, { phoneNumberId }) => {
       const known = await trunksOf(accountId, assistantPhone);
-      // A number may be reached over several trunks: the assistant's own goes before the others.
+      // A number may have several trunks: the assistant's own is preferred.
       const trunk = known.find((one) => one.id === phoneNumberId) ?? known[0];
       if (!trunk) {
         const carrier = await carrierOf(accountId, assistantPhone);
@@ -104,7 +104,7 @@ export function createLines(options: LinesOptions): Lines {
   };
 }
 
-/** Beyond digits and a plus, as telephone systems call lines of their own. */
+/** Allows more than digits and a plus, because telephone systems name their own lines so. */
 const SHOWN = /^\+?[\w.-]{1,64}$/;
 
 function createColleagueLine(

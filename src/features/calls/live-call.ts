@@ -1,5 +1,5 @@
-// What the main thread knows of a call while it lasts, and what it needs for it. Shared by the
-// files that bring a call from its beginning (calling.ts) over its replies to its end (ending.ts).
+// What the main thread knows about a live call, and the ports it needs for it. Shared by the files
+// that take a call from its beginning (calling.ts) through its replies to its end (ending.ts).
 import type { Cluster } from "#cluster/cluster.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";
@@ -29,23 +29,23 @@ import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 import type { MediaThread } from "./voice/protocol.ts";
 
 export interface CallingOptions extends VoiceChoice, Pick<Lines, "colleagueLineOf" | "lineOf"> {
-  /** What a colleague is told of a call before taking it. */
+  /** Summarises a call for a colleague before they take it. */
   summarise: Summarise;
-  /** Other nodes may ask for the call, until the result is called. */
+  /** Lets other nodes reach the call until the result is called. */
   offer(callId: number): () => void;
   calls: Calls;
-  /** Calls of this node that have been over for a moment and are not finished. */
+  /** Calls of this node that ended at least a moment ago and are not finished. */
   toFinish(now: Instant): Promise<number[]>;
-  /** Whether calls are still this node's to place. */
+  /** Whether this node may still place calls: it holds its lease. */
   holds: Cluster["holds"];
   onLost: Cluster["onLost"];
   media: MediaThread;
   capacity: Capacity;
   findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
   resolveTurn: ResolveTurn;
-  /** Looked up before a call is opened: opening it is one step. */
+  /** Looked up before a call is opened, because opening it is synchronous. */
   factsOf(assistant: Assistant): Promise<AssistantFacts>;
-  /** Titles of what the assistant knows. */
+  /** Titles of the assistant's documents. */
   titlesOf(assistant: Assistant): Promise<string[]>;
   /** Functions of the assistant, for a model that speaks by itself. */
   sourcesOf(context: TurnContext): Promise<FunctionSource[]>;
@@ -56,11 +56,11 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "colleagueLineO
     customerPhone: string | null; assistantPhone: string | null; variables: Record<string, string>;
   }): Promise<Record<string, string>>;
   routeInbound: RouteInbound;
-  /** What the carrier charges for a minute; 0: not known. */
+  /** What the carrier charges per minute; 0: not known. */
   carrierRateOf(leg: CarrierLeg): Micros;
   evaluate: Evaluate;
   recordings: Pick<Recordings, "folder" | "keep" | "repair">;
-  /** A reply was begun ahead of its time: heard, or dropped with so many tokens of the model's. */
+  /** Counts a reply that was begun early: heard, or dropped after so many of the model's tokens. */
   observeEager(outcome: "heard" | "dropped", tokens: number): void;
   system: System;
   log: Logger;
@@ -68,7 +68,7 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "colleagueLineO
 }
 
 export interface AssistantFacts {
-  /** Titles of what it knows. */
+  /** Titles of its documents. */
   titles: string[];
   /** Its settings that have no effect on this server. */
   warnings: readonly Warning[];
@@ -87,7 +87,7 @@ export interface Listener {
 interface Microphone {
   /** What they hear, frame by frame. */
   onAudio(pcm: Pcm): void;
-  /** They speak here no more. */
+  /** Called when this socket is no longer the person's microphone. */
   over(): void;
 }
 
@@ -97,16 +97,16 @@ export interface Holding {
   isAlone: boolean;
   /** Null: they cannot be heard at the moment. */
   microphone: Microphone | null;
-  /** Ends in the call going back. */
+  /** Runs while they are not connected; when it expires, the call goes back to the assistant. */
   absence: Timer | null;
 }
 
-/** Now, by the clock as it was at the answer: no call lasts longer because it is set meanwhile. */
+/** Now by a clock that is steady since the answer: setting the clock makes no call longer. */
 export const callNow = (
   { system }: Pick<CallingOptions, "system">, { answered }: Pick<LiveCall, "answered">,
 ): Instant => answered === null ? system.now() : answered();
 
-/** What the main thread knows of a call while it lasts. */
+/** What the main thread knows about a live call. */
 export interface LiveCall {
   id: number;
   assistant: Assistant;
@@ -115,27 +115,27 @@ export interface LiveCall {
   given: Record<string, string>;
   face: Face | null;
   isOutbound: boolean;
-  /** There is a telephone line: calls can be handed on and keys be pressed. */
+  /** There is a telephone line: the call can be transferred and keys can be pressed. */
   hasLine: boolean;
   carrierMicrosPerMinute: Micros;
-  /** The operator's, or nobody's: not a trunk that an account brings along. */
+  /** True: the line is the operator's, or there is none; false: it is an account's own trunk. */
   isOwnLine: boolean;
   isRealtime: boolean;
   hearing: Hearing;
-  /** Its code; null: none is needed. */
+  /** The recogniser's code; null: none is needed. */
   recogniser: string | null;
   warnings: readonly Warning[];
   words: GivenWords | null;
   spoken: SpokenLanguage;
-  /** The English name of the one spoken now, and the codes of all the call may change into. */
+  /** English name of the language spoken now, and the codes of all the call may change into. */
   language: { name: string; among: string[] };
   rate: number;
-  /** Its clock since then, which nobody sets: what it costs is measured by it. Null: not yet. */
+  /** A steady clock since the answer, by which the call is billed. Null: not answered yet. */
   answered: (() => Instant) | null;
   /** Nothing has been heard of the customer's side for some seconds. */
   isSilent: boolean;
   history: HistoryMessage[];
-  /** `goAhead`: the reply is being heard; until then nothing of it has an effect. */
+  /** The turn being answered. `goAhead`: its reply is heard now, and may take effect. */
   turn: { number: number; abort: AbortController; goAhead(): void } | null;
   /** What the newest turn of a model that speaks by itself may call. */
   resolved: { turn: number; assistant: Assistant; functions: Promise<TurnFunctions> } | null;
@@ -145,14 +145,14 @@ export interface LiveCall {
   /** When the last entry of the transcript ended. */
   saidMs: number;
   listeners: Set<Listener>;
-  /** Who of the account takes part; null: nobody. */
+  /** The person of the account who takes part; null: nobody. */
   person: Holding | null;
   /** Somebody of the account has said or whispered something in it. */
   hasColleagues: boolean;
-  /** What a model that hears by itself has not heard: colleagues' words. */
+  /** Colleagues' words that a model which hears by itself has not been told yet. */
   untold: string[];
   isOver: boolean;
-  /** Replies of the model that came, and what the newest failure said. */
+  /** How many replies the model gave, and the message of its newest failure. */
   replies: { given: number; failure: string | null };
   done: PromiseWithResolvers<void>;
 }

@@ -1,5 +1,5 @@
-// Watching and steering calls while they last: the stream of one call, the live calls of an
-// account, say, mute, end, and listening in.
+// Routes to watch and control live calls: the stream of one call, the live calls of an account,
+// say, mute, end, and listening in.
 import { Type, type Static } from "@sinclair/typebox";
 import type { SharedCalls } from "#cluster/cluster.ts";
 import { Fault } from "#core/faults.ts";
@@ -26,7 +26,7 @@ import { CLOSE_ELSEWHERE, CLOSE_OVER, createSoundSocket } from "./sound-socket.t
 import { CallSchema, EntrySchema, wireCall } from "./records/wire.ts";
 
 interface LiveCallOptions {
-  /** Open on one call at a time. */
+  /** How many streams may be open on one call at a time. */
   streamsMax: number;
   calls: Calls;
   /** Calls of this node and of others. */
@@ -36,10 +36,10 @@ interface LiveCallOptions {
   recordingLink: Recordings["linkOf"];
   /** False once the key is revoked. */
   isInForce(caller: Pick<Caller, "keyId" | "member">): Promise<boolean>;
-  /** Whether the caller may do more than watch, as the role is now. */
+  /** Whether the caller may do more than watch, by their current role. */
   mayAnswer(caller: Caller): Promise<boolean>;
   identify(http: HttpRequest): Promise<Caller>;
-  /** The API as who asks sees it. */
+  /** The API's address as the client reaches it. */
   baseUrlOf(http: HttpRequest): string;
   log: Logger;
 }
@@ -68,7 +68,7 @@ const Command = Type.Object({
 });
 const validateCommand = compileValidation(Command);
 
-/** A record whose transcript is what was said, entry by entry, as in the stream. */
+/** A call whose transcript is a list of entries, as in the stream. */
 const LiveCallSchema = Type.Composite([
   Type.Omit(CallSchema, ["transcript", "transcript_entries"]),
   Type.Object({
@@ -79,7 +79,7 @@ const LiveCallSchema = Type.Composite([
   }),
 ], named("LiveCall", "A call under way with what was said so far."));
 
-/** The members of a snapshot, as clients keep it. */
+/** The members of a snapshot as clients keep them. */
 const stateOf = ({ call, entries }: CallSnapshot, linkOf: (file: string) => string) => {
   const { transcript_entries: list, ...record } = wireCall(call, entries, linkOf);
   return {
@@ -223,7 +223,7 @@ export function callSocket(options: LiveCallOptions): SocketRoute {
       const open = await streams.openSocket({ ...stream, position });
       return (socket) => {
         const session = open(socket);
-        // One after another: the key is looked up for each.
+        // One command after another, since each waits for its key to be looked up.
         let last = Promise.resolve();
         return {
           message: (text) => {

@@ -1,5 +1,5 @@
-// Starts the media thread with the first call, or at once where calls come in by themselves, and
-// passes messages. When the thread dies its calls end as failed, and a new one is started.
+// Starts the media thread with the first call, or at once when calls can come in, and passes its
+// messages. When the thread dies, its calls end as failed and a new thread is started.
 import { Worker } from "node:worker_threads";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -12,7 +12,7 @@ import type { SpeechConfig } from "#providers/speech/engines.ts";
 import type { FromCarrier, FromMedia, MediaThread, ToCarrier, ToMedia } from "./voice/protocol.ts";
 
 const MEDIA_FILE = workerFile("media");
-/** Frames die young. With V8's 48 MiB so many lie about that the old are collected with them. */
+/** Frames are short-lived. With V8's 48 MiB so many pile up that old objects are collected too. */
 const YOUNG_MIB = 12;
 
 export interface MediaWorkerData {
@@ -20,13 +20,13 @@ export interface MediaWorkerData {
   logLevel: string;
   /** Null: no calls over SIP. */
   sip: SipListener | null;
-  /** Private networks trunks may be in. */
+  /** Private networks in which trunks may be. */
   reachableNetworks: string[];
-  /** Null: the sound of web calls goes over their sockets alone. */
+  /** Null: no WebRTC; the sound of web calls goes only over their sockets. */
   peers: PeersConfig | null;
 }
 
-/** How late ticks of the clock were; of no call. */
+/** How late ticks of the media clock were; belongs to no call. */
 export interface Lateness {
   kind: "lateness";
   ms: number[];
@@ -34,9 +34,9 @@ export interface Lateness {
 
 interface MediaThreadOptions {
   data: MediaWorkerData;
-  /** Their calls come in by themselves, too, and none waits for a thread to start. */
+  /** With them calls can come in too, and none is to wait for the thread to start. */
   hasHostedCarriers: boolean;
-  /** All there are, with their passwords. */
+  /** All SIP trunks, with their passwords. */
   trunks(): Promise<TrunkSetup[]>;
   onLateness(ms: number): void;
   system: System;
@@ -77,7 +77,7 @@ export function createMediaThread(options: MediaThreadOptions): MediaThread {
   };
 }
 
-/** What is handed over and not copied. */
+/** The buffers that are transferred to the thread instead of copied. */
 function soundOf(message: ToMedia): ArrayBuffer[] {
   if (message.kind === "person_audio") return [message.pcm.buffer as ArrayBuffer];
   return message.kind === "leg" && message.event.kind === "audio"
@@ -90,20 +90,20 @@ class RunningThread {
   readonly closed = Promise.withResolvers<void>();
   onMessage: (message: FromMedia) => void = () => undefined;
   onOffer: (carrier: CarrierName, offer: Offer) => void = () => undefined;
-  /** Started again when it ends. */
+  /** True: the thread is started again when it ends. */
   isKept = false;
   readonly #options: MediaThreadOptions;
-  /** Calls it has been given and has not ended. */
+  /** Calls that were opened in the thread and are not over. */
   readonly #open = new Set<number>();
   #worker: Worker | null = null;
-  /** As last read; null: not yet. */
+  /** The trunks as last read; null: not read yet. */
   #trunks: TrunkSetup[] | null = null;
   #loading = Promise.resolve();
   #hasRoom = true;
 
   constructor(options: MediaThreadOptions) {
     this.#options = options;
-    // Nobody waits for it where no calls come in.
+    // Nobody awaits it when no calls can come in.
     this.listening.promise.catch(() => undefined);
   }
 
@@ -140,7 +140,7 @@ class RunningThread {
     this.start().postMessage(message, soundOf(message));
   }
 
-  /** What waits for nobody: without a thread there are no carriers. */
+  /** Dropped when no thread runs: without a thread there are no carriers. */
   sendToCarrier(message: ToCarrier): void {
     this.#worker?.postMessage(message);
   }
@@ -153,7 +153,7 @@ class RunningThread {
   /** Resolves once the thread has the trunks as they are now; never rejects. */
   loadTrunks(): Promise<void> {
     if (!this.#options.data.sip) return Promise.resolve();
-    // One reading after another: an older one may not arrive last.
+    // Reads are serialised, so that an older result never arrives last.
     this.#loading = this.#loading.then(async () => {
       try {
         this.#trunks = await this.#options.trunks();

@@ -1,5 +1,5 @@
-// Opens a call in the thread of sound: with what voices, words, rate and recording, and what the
-// main thread remembers of it while it lasts. Called by calling.ts.
+// Opens a call in the media thread: decides its voices, words, rate and recording, and what the
+// main thread keeps about it while it lasts. Called by calling.ts.
 import { join } from "node:path";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { personaOf } from "#features/assistants/turn-context.ts";
@@ -16,7 +16,7 @@ import type { LegSetup } from "./voice/protocol.ts";
 
 export interface OpenArgs {
   leg: LegSetup;
-  /** Absent: as the leg says. */
+  /** Absent: the leg's own carrier. */
   carrier?: HostedAccount;
   face: Face | null;
   secondsMax: number;
@@ -24,7 +24,7 @@ export interface OpenArgs {
   facts: AssistantFacts;
 }
 
-/** The loopback caller's lines are known: nothing has to recognise them. */
+/** The loopback caller's lines are known, so nothing has to recognise them. */
 const wordsOf = ({ leg, words = null }: OpenArgs): GivenWords | null =>
   leg.kind === "dialled" && leg.carrier === "loopback" ? "script" : words;
 

@@ -1,6 +1,6 @@
-// What people of the account do in calls of this node while they last: whisper to the assistant,
-// take the call over, speak in it, hand it back. Who has a call is the store's to say; the sound is
-// the media thread's. Part of calling.ts.
+// What people of the account do in live calls of this node: whisper to the assistant, take the call
+// over, speak in it, hand it back. The store decides who has a call, the media thread has the
+// sound. Part of calling.ts.
 import type { CallDeskOutcome, SharedPersons } from "#cluster/cluster.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Author, DeskReason } from "#events/events.ts";
@@ -14,7 +14,7 @@ export interface Persons extends Pick<SharedPersons, "whisper" | "takeOver" | "h
   speak(...args: Parameters<SharedPersons["speak"]>): Awaited<ReturnType<SharedPersons["speak"]>>;
 }
 
-/** The person leaves with the call. */
+/** Removes the person from a call, when it ends or goes back to the assistant. */
 export function dismiss(call: LiveCall): void {
   const { person } = call;
   call.person = null;
@@ -22,7 +22,7 @@ export function dismiss(call: LiveCall): void {
   person?.microphone?.over();
 }
 
-/** What they said goes on record, and before the model. */
+/** Records what a person said, and adds it to what the model reads. */
 export function operatorSaid(
   calls: CallingOptions["calls"], call: LiveCall,
   { author = { id: "", name: "" }, text, startMs, endMs, interrupted }: Said,
@@ -105,7 +105,7 @@ export function createPersons(
       const { person } = call;
       if (person?.author.id !== authorId) return "not_theirs";
       const microphone = { onAudio, over };
-      // They may have come again before the end of their old connection was noticed.
+      // They may have reconnected before the loss of their old connection was noticed.
       person.microphone?.over();
       person.microphone = microphone;
       person.absence?.cancel();

@@ -1,5 +1,4 @@
-// Places a call that somebody asks for; the campaigns' dialler has rules of its own. Used by
-// routes.ts.
+// Places a call on request; the campaigns' dialler has rules of its own. Used by routes.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import type { Calling } from "./calling.ts";
@@ -15,12 +14,12 @@ export interface AskedCall {
   /** E.164. */
   number: string;
   variables: Record<string, string>;
-  /** Asked for again with the same one, no second call is placed. */
+  /** A repeated request with the same key places no second call. */
   idempotencyKey: string | null;
 }
 
 export interface PlacedCall extends Pick<Call, "id" | "status"> {
-  /** It was placed by an earlier request. */
+  /** True: an earlier request placed it. */
   replayed: boolean;
 }
 
@@ -31,7 +30,7 @@ export interface PlacingOptions extends Pick<Lines, "isScript" | "whyCannotCall"
   findAssistantByUuid(uuid: string): Promise<Assistant | null>;
   /** The number an assistant calls from; null: the carrier's own. */
   numberOf(assistant: Assistant): Promise<string | null>;
-  /** The other node that places the calls of a number; null: this one does. */
+  /** The other node that places calls from the number; null: this one does. */
   placedBy(accountId: number, number: string | null): Promise<number | null>;
 }
 
@@ -52,7 +51,7 @@ export async function activeAssistant(
 
 export function createPlacing(options: PlacingOptions) {
   const { calls, calling } = options;
-  /** This node does it, whoever is registered. Throws Fault. */
+  /** Places the call at this node, whichever node is registered. Throws Fault. */
   const here = async (
     { accountId, assistantId, number, variables, idempotencyKey }: AskedCall,
   ): Promise<PlacedCall> => {
@@ -72,7 +71,7 @@ export function createPlacing(options: PlacingOptions) {
   };
   return {
     here,
-    /** `at` asks another node; null: there is none. */
+    /** `at` asks another node to place it; null: there are no other nodes. */
     anywhere: async (
       asked: AskedCall, at: ((nodeId: number, asked: AskedCall) => Promise<PlacedCall>) | null,
     ): Promise<PlacedCall> => {

@@ -1,8 +1,8 @@
-// What a watcher of calls holds: a snapshot, changed by numbered events. Pure; clients and tests
-// use the same function, so that what they hold at n is what the server has at n.
+// The replica that a watcher of a call holds: a snapshot, changed by numbered events. Pure; clients
+// and tests use the same function, so that their state at n is the server's state at n.
 import type { TransferBody } from "#events/events.ts";
 
-/** A call as watchers keep it; the members are the wire's. */
+/** A call as watchers keep it; the members are named as on the wire. */
 export interface CallState {
   id: number;
   status: string;
@@ -18,7 +18,7 @@ export interface CallState {
   transfers: TransferState[];
 }
 
-/** A transfer as its steps are told; a snapshot has more of it. */
+/** A transfer as its events report it; a snapshot has more members. */
 interface TransferState {
   id: number;
   type: string;

@@ -1,5 +1,5 @@
-// Answering one turn of a call: the engine that answers text turns, over what was said so far, its
-// text going to the media thread as it comes. Called by from-media.ts.
+// Answers one turn of a call: runs the engine that answers text turns on what was said so far, and
+// sends its text to the media thread as it comes. Called by from-media.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { personaOf, type TurnContext } from "#features/assistants/turn-context.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -23,7 +23,7 @@ import type { SpeakUp } from "./voice/turns/taking-part.ts";
 import { callNow, type CallingOptions, type LiveCall } from "./live-call.ts";
 import type { ChosenVoice } from "./voice-choice.ts";
 
-/** The reason with which a reply is broken off that nobody waits for any more. */
+/** The reason a reply is aborted with when it is no longer wanted. */
 export const UNWANTED = new Error("the reply is not wanted");
 const REALTIME_SILENCE_MS = 500;
 const REALTIME_THRESHOLD = 0.5;
@@ -31,10 +31,10 @@ const REENGAGE = "Ask briefly whether they are still there.";
 
 interface Question {
   question: string | null;
-  /** Why the model is asked where nobody has asked it. */
+  /** Why the model is asked when there is no question. */
   unasked?: SpeakUp | "silence";
   detected: string | null;
-  /** The part of the question the history does not have, as it may go on; null: it is over. */
+  /** The part of the question that is not in the history, while it may go on; null: it is over. */
   ahead: string | null;
 }
 
@@ -47,7 +47,7 @@ export async function reply(
   const abort = new AbortController();
   const early = ahead === null ? null : createEarly(abort.signal);
   call.turn = { number, abort, goAhead: early?.goAhead ?? (() => undefined) };
-  // What became of one that nobody hears says nothing of the call, nor of what it costs.
+  // The outcome of a reply that is never heard counts neither for the call nor for its charge.
   const note = (failure: string | null): void => {
     const count = (): void => {
       if (failure === null) call.replies.given += 1;
@@ -84,7 +84,7 @@ export async function reply(
   if (!call.isOver) media.send({ kind: "reply_end", callId: call.id, turn: number, failed });
 }
 
-/** Answers something else than words of the customer. */
+/** Answers something other than words of the customer. */
 export async function replyTo(
   options: CallingOptions, call: LiveCall, turn: number, unasked: SpeakUp | "silence",
 ): Promise<void> {
@@ -107,7 +107,7 @@ async function gather(
 ): Promise<TurnMaterial> {
   const { assistant, variables } = call;
   const history = [...call.history];
-  // On record only once it is the customer's turn no more.
+  // Added to a copy: it goes on record only once the customer's turn is over.
   if (ahead !== null && ahead !== "") {
     const last = history.pop();
     if (last) history.push({ ...last, functionCalls: [...last.functionCalls] });
@@ -135,7 +135,7 @@ async function gather(
 const contextOf = ({ id, assistant, variables }: LiveCall, turn: number): TurnContext =>
   ({ assistant, scope: `call:${id}.${turn}`, variables, endConversation: () => undefined });
 
-/** Those of a model that speaks by itself, resolved once for a turn. */
+/** The functions of a model that speaks by itself, resolved once per turn. */
 function functionsOf(
   options: CallingOptions, call: LiveCall, turn: number,
 ): Promise<TurnFunctions> {
@@ -148,7 +148,7 @@ function functionsOf(
   return functions;
 }
 
-/** A function called by a model that speaks by itself. */
+/** Runs a function for a model that speaks by itself. */
 export async function answerFunctionCall(
   options: CallingOptions, call: LiveCall, message: Extract<FromMedia, { kind: "function_call" }>,
 ): Promise<void> {
@@ -166,7 +166,7 @@ export async function answerFunctionCall(
   options.media.send({ kind: "function_result", callId: call.id, functionCallId, json });
 }
 
-/** What a model that hears by itself receives before the call. */
+/** The setup that a model which hears by itself receives before the call. */
 export function realtimeOf(
   options: CallingOptions, call: LiveCall, chosen: NonNullable<ChosenVoice["realtime"]>,
   functions: readonly ModelFunction[],
@@ -197,7 +197,7 @@ function instructionsOf(options: CallingOptions, call: LiveCall): string {
   return `${prompt}\n\n${languageNote(languagesOf(options, call))}${feeling}`;
 }
 
-/** Recogniser, voice, fixed sentences and prompt change into the language the customer speaks. */
+/** Changes recogniser, voice, fixed sentences and prompt to the language the customer speaks. */
 export async function followLanguage(
   options: CallingOptions, call: LiveCall, turn: { text: string; detected: string | null },
 ): Promise<void> {
@@ -216,7 +216,7 @@ export async function followLanguage(
   await become(options, call, chosen, "");
 }
 
-/** The call goes on with this voice, under the instructions of its assistant. */
+/** Continues the call with this voice, and with the instructions of its assistant. */
 async function become(
   options: CallingOptions, call: LiveCall, chosen: ChosenVoice, greeting: string,
 ): Promise<void> {
@@ -255,13 +255,13 @@ async function chosenOrWhyNot(
   { titlesOf, voiceOf }: CallingOptions, call: LiveCall, assistant: Assistant, language: string,
 ): Promise<ChosenVoice | string> {
   const { isRealtime, isOutbound } = call;
-  // A page that sends sound is not asked for words in the middle of the call.
+  // A page that sends sound is not asked to send words in the middle of the call.
   const words = call.hearing === "server" ? null : call.words;
   const titles = await titlesOf(assistant);
   return voiceOf(assistant, { isOutbound, isRealtime, language, words, titles });
 }
 
-/** On record before the call goes on: writes are committed in the order they are asked for. */
+/** Not awaited: writes are committed in the order they are issued, so it precedes what follows. */
 function noteTransfer(
   options: CallingOptions, call: LiveCall,
   transfer: Pick<Transfer, "type" | "to" | "assistantUuid" | "status">, failureReason: string | null,
@@ -282,7 +282,7 @@ function actionsOf(options: CallingOptions, call: LiveCall): CallActions {
     }),
     transfer: call.hasLine
       ? (to, type) => {
-          // Whoever talks to the model may have had it choose the number.
+          // The caller may have talked the model into the number.
           const barred = options.calls.whyBarred(to);
           const status = "in-progress";
           noteTransfer(options, call, { type, to, assistantUuid: null, status }, barred);

@@ -1,4 +1,4 @@
-// The wire of call records: list, read, delete, and placing a call. Live streams and control are in
+// Routes of call records: list, read, delete, and placing a call. Live streams and control are in
 // live-routes.ts, web calls in web-call.ts.
 import { Type } from "@sinclair/typebox";
 import type { By } from "#features/accounts/audit.ts";
@@ -26,7 +26,7 @@ interface CallRouteOptions {
   calls: Calls;
   calling: Calling;
   recordingLink: Recordings["linkOf"];
-  /** Whichever node can does it. */
+  /** Places it at whichever node can. */
   place(asked: AskedCall): Promise<PlacedCall>;
   findAssistant: PlacingOptions["findAssistant"];
   findAssistantByUuid: PlacingOptions["findAssistantByUuid"];

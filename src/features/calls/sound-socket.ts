@@ -1,18 +1,17 @@
-// Sockets that send a call's sound to people of the account: its format, then its frames, of which
-// a slow connection misses some. Who opened one is looked at again every few seconds of it, so that
-// a revoked key or a removed member hears and says no more. Used by live-routes.ts and
-// desk-routes.ts.
+// Sockets that send a call's sound to people of the account: its format, then its frames, some of
+// which a slow connection misses. Access is checked again every few seconds, so that a revoked key
+// or a removed member no longer hears or speaks. Used by live-routes.ts and desk-routes.ts.
 import type { Socket } from "#http/exchange.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 
 export const CLOSE_OVER = 1000;
 /** The server that has the call cannot be asked at the moment. */
 export const CLOSE_ELSEWHERE = 4000;
-/** As streams are closed (edge/realtime/streams.ts). */
+/** The code with which streams are closed too (edge/realtime/streams.ts). */
 const CLOSE_DENIED = 4501;
-/** Frames are 20 ms long, so this is five seconds. */
+/** How many frames lie between two checks; at 20 ms each this is five seconds. */
 const FRAMES_BETWEEN = 250;
-/** Frames that may wait for a slow connection; those after them are left out. */
+/** How many frames may queue for a slow connection; those after them are dropped. */
 const CONGESTED = 25;
 
 export function createSoundSocket(socket: Socket, isAllowed: () => Promise<boolean>) {
@@ -21,7 +20,7 @@ export function createSoundSocket(socket: Socket, isAllowed: () => Promise<boole
   let isAsking = false;
   const ask = async (): Promise<void> => {
     isAsking = true;
-    // Where it cannot be known now it is asked again after as many frames.
+    // A check that throws counts as passed, and is repeated after as many frames.
     const isOver = await isAllowed().then((is) => !is, () => false);
     isAsking = false;
     if (isOver) socket.end(CLOSE_DENIED, "denied");

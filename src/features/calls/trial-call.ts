@@ -1,5 +1,5 @@
 // A call without a telephone: a caller of the server's own rings an assistant and says its lines.
-// Asked for by routes.ts and, through the composition root, by templates.
+// Called by routes.ts and, through the composition root, by templates.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
@@ -23,7 +23,7 @@ interface Trial {
   number?: string;
   lines?: readonly string[];
   variables?: Record<string, string>;
-  /** Asked for again with the same one, it does not ring again. */
+  /** A repeated request with the same key does not ring again. */
   idempotencyKey?: string | null;
 }
 
@@ -31,8 +31,8 @@ const LINES = ["Hello. When are you open?", "Thank you, goodbye."];
 const CALLER = "+15550100000";
 
 /**
- * Resolves once it rings. Rejects with Fault 422 where the assistant cannot talk, 503 where there
- * is no place.
+ * Resolves once it rings. Rejects with Fault 422 when the assistant cannot talk, 503 when there is
+ * no place.
  */
 export type TrialCall = (assistant: Assistant, trial: Trial) => Promise<PlacedCall>;
 

@@ -1,5 +1,5 @@
 // Which engines hear and speak on a call: what the assistant's settings ask for, as far as this
-// server can. Asked before a call begins, when it opens, and when it goes on in another language.
+// server can. Called before a call begins, when it opens, and when it changes the language.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Capabilities } from "#features/assistants/capabilities.ts";
 import { voiceCodeOf, type Catalogs, type Language, type Voice } from "#features/assistants/catalogs.ts";
@@ -23,26 +23,26 @@ export interface ChosenVoice {
   } | null;
 }
 
-/** How the far end can send its words where this server understands none; a script always does. */
+/** How the far end can send words when this server has no recogniser; a script always does. */
 export type GivenWords = Extract<Hearing, "browser" | "typed" | "script">;
 
 interface Wanted {
-  /** As the call is already; absent: as the assistant's mode says and this server can. */
+  /** Set where it is already decided; absent: as the assistant's mode says and this server can. */
   isRealtime?: boolean;
-  /** `iso_2` of the one spoken now; absent: the assistant's. */
+  /** `iso_2` of the language spoken now; absent: the assistant's. */
   language?: string;
-  /** What the far end offers; null: sound alone. */
+  /** What the far end offers; null: only sound. */
   words: GivenWords | null;
 }
 
 interface Call extends Wanted {
   isOutbound: boolean;
-  /** Titles of what the assistant knows. */
+  /** Titles of the assistant's documents. */
   titles: string[];
 }
 
 export interface VoiceChoice {
-  /** A sentence: why nothing can speak or understand the assistant's language. */
+  /** Returns a sentence when nothing can speak or understand the assistant's language. */
   voiceOf(assistant: Assistant, call: Call): ChosenVoice | string;
   /** The code of the recogniser a call would take; null: none. */
   recogniserOf(assistant: Assistant, words: GivenWords | null): string | null;
@@ -59,13 +59,13 @@ export interface VoiceChoiceOptions {
     | "synthesizerFor" | "transcriberFor" | "transcriberAbilities" | "whyNothingHears"
     | "whyRealtimeMissing"
   >;
-  /** Replies are begun before the customer's turn is over. */
+  /** Whether replies are begun before the customer's turn is over. */
   eagerReplies: boolean;
-  /** Which vendor's model hears by itself for that of the catalog; null: none does. */
+  /** The model that hears by itself for that entry of the catalog; null: none does. */
   realtimeOf(modelId: number | null): { vendor: RealtimeVendor; model: string | null } | null;
 }
 
-/** Throws Fault 422 with the sentence. */
+/** The voice; throws Fault 422 with the sentence when there is none. */
 export function demanded(chosen: ChosenVoice | string): ChosenVoice {
   if (typeof chosen === "string") throw new Fault(422, chosen);
   return chosen;
@@ -91,14 +91,14 @@ export function createVoiceChoice(options: VoiceChoiceOptions): VoiceChoice {
 }
 
 interface Chosen extends EngineCodes {
-  /** All the assistant knows; the one spoken is `language`. */
+  /** All languages of the assistant; the one spoken is `language`. */
   known: Language[];
   language: Language;
   voice: Voice;
   hearing: Hearing;
 }
 
-/** What speaks and what understands, or why nothing does. */
+/** The engines that speak and understand, or why there are none. */
 function enginesFor(
   { catalogs, can }: VoiceChoiceOptions,
   { mode, settings }: Assistant,
@@ -109,7 +109,7 @@ function enginesFor(
   const language = known.find(({ iso_2: code }) => code === spoken) ?? known[0];
   const voice = catalogs.findVoice(settings.voice_id);
   if (!language || !voice) return "The assistant's language or voice is not there any more.";
-  // Whoever types has chosen to: there is no sound for anybody to understand.
+  // A caller who types has chosen to: there is no sound to understand.
   const isTyped = words === "typed";
   const hearsItself = !isTyped
     && (isRealtime ?? (mode !== "pipeline" && can.whyRealtimeMissing() === null));
@@ -144,7 +144,7 @@ function voiceWith(
   { known, language, voice, hearing, synthesizer, transcriber }: Chosen,
   { isOutbound, titles }: Call,
 ): ChosenVoice {
-  // A browser listens in one language; who gives the words in writing may change it.
+  // A browser listens in one language; a caller who types may change it.
   const follows = transcriber === null
     ? hearing !== "browser"
     : can.transcriberAbilities(transcriber).severalLanguages;

@@ -1,5 +1,5 @@
-// Warm transfers in the main thread: whom a function of the assistant wants to have called, over
-// which line and with which words; the money and the record of it; and what its model learns of it.
+// Warm transfers in the main thread: which colleague the assistant's function calls, over which
+// line and with which words; the money and record; and what the model is told of the outcome.
 // Called by replies.ts, and by from-media.ts with what the media thread reports.
 import { join } from "node:path";
 import { personaOf } from "#features/assistants/turn-context.ts";
@@ -20,7 +20,7 @@ type Begun = Extract<
 
 const TAKEN_OVER = "Somebody else has taken the call over.";
 
-/** A sentence: why the colleague is not called; null: it is being done. */
+/** Resolves to a sentence when the colleague is not called; null: they are being called. */
 export async function beginWarm(
   options: Options, call: LiveCall, tool: WarmTool,
 ): Promise<string | null> {
@@ -46,7 +46,7 @@ export async function beginWarm(
   });
   if (begun.kind !== "begun") return begun.kind === "over" ? "The call is over." : begun.reason;
   if (call.person?.isAlone) {
-    // Taken over meanwhile: whoever talks with the caller does not want it put on hold.
+    // Taken over meanwhile: the person who talks with the caller does not want them put on hold.
     await calls.stepTransfer(call, {
       number: begun.number, stage: "over", outcome: "failed", failureReason: TAKEN_OVER,
       at: callNow(options, call),
@@ -60,17 +60,17 @@ export async function beginWarm(
   return null;
 }
 
-/** With a voice, also where the model speaks by itself; with ears as far as there are any. */
+/** A synthesizer, even when the model speaks by itself, and a recogniser if there is one. */
 function voiceOf(options: Options, call: LiveCall): ChosenVoice | string {
   const { isOutbound, spoken: { current: language }, words } = call;
   const base = { isOutbound, isRealtime: false, language, titles: [] };
   const chosen = options.voiceOf(call.assistant, { ...base, words });
-  // Somebody who is not understood has keys.
+  // A colleague who cannot be understood can press keys.
   return typeof chosen === "string"
     ? options.voiceOf(call.assistant, { ...base, words: "script" }) : chosen;
 }
 
-/** Fills in variables, by the colleague's clock. */
+/** Fills in variables, with the time in the colleague's time zone. */
 function fillerOf(
   { system }: Options, call: LiveCall, { timezone }: WarmTool,
 ): (text: string) => string {
@@ -109,7 +109,7 @@ function setupOf(
   };
 }
 
-/** Meanwhile it rings. */
+/** Runs while the colleague's telephone rings. */
 async function brief(options: Options, call: LiveCall, tool: WarmTool): Promise<void> {
   const fill = fillerOf(options, call, tool);
   const text = await options.summarise({
@@ -120,7 +120,7 @@ async function brief(options: Options, call: LiveCall, tool: WarmTool): Promise<
   if (!call.isOver) options.media.send({ kind: "summary", callId: call.id, text });
 }
 
-/** What the media thread reports of it. */
+/** Records what the media thread reports of a warm transfer. */
 export async function warmReported(
   options: Options, call: LiveCall, report: WarmReport,
 ): Promise<void> {

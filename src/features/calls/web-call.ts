@@ -1,4 +1,4 @@
-// Web calls: a ticket for a conversation, then a WebSocket with PCM both ways and JSON beside it.
+// Web calls: a ticket for a conversation, then a WebSocket that carries PCM both ways and JSON.
 // The messages are listed in docs/calls.md.
 import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
@@ -32,7 +32,7 @@ import { createWebPath, SDP_CHARS_MAX, type IceServer } from "./web-path.ts";
 interface WebCallOptions {
   calling: Calling;
   conversations: Conversations;
-  /** Who may talk, as in the conversation's own routes. */
+  /** Access checks, as in the conversation's own routes. */
   access: {
     originAllowedFor(conversationUuid: string, http: HttpRequest): Promise<boolean>;
     assertMaySend(conversationUuid: string): Promise<void>;
@@ -40,9 +40,9 @@ interface WebCallOptions {
   newTickets: NewTickets;
   getAssistant: Assistants["getById"];
   whyCannotTalk: VoiceChoice["whyCannotTalk"];
-  /** STUN and TURN servers for a page; null: sound goes over the socket alone. */
+  /** STUN and TURN servers for a page; null: sound goes only over the socket. */
   iceServers: (() => IceServer[]) | null;
-  /** Seconds from the last sound sent to its being heard. */
+  /** Seconds from sending the last sound until it is heard. */
   observePlayout(seconds: number): void;
   system: System;
   log: Logger;
@@ -56,7 +56,7 @@ const LEFT: LegEvent = { kind: "ended", cause: "far_hung_up" };
 
 const Message = Type.Object({
   type: OneOf(["start", "words", "cleared", "mark", "dtmf", "offer", "path", "end", "ping"]),
-  /** The page understands where this server does not; or whoever calls types. */
+  /** Offered in place of sound: the page recognises speech, or the caller types. */
   hearing: Type.Optional(OneOf(["browser", "typed"])),
   text: Type.Optional(Type.String({ maxLength: LIMITS.givenWordsCharsMax })),
   final: Type.Optional(Type.Boolean()),
@@ -76,7 +76,7 @@ const TicketReply = Type.Object({
   ticket: Type.String(about("Opens one call, once.", "q8Zr1x0V5mB2nK7c")),
   expires_in: Type.Integer(about("For how many seconds it is good.", 60)),
 });
-/** What to whoever calls is said in place of what is missing on the server: that is its owner's. */
+/** Told to callers instead of what is missing on the server, which is its owner's business. */
 const CANNOT_CALL = "Calls with this assistant are not possible at the moment.";
 
 export function webCall(options: WebCallOptions): { routes: Route[]; socket: SocketRoute } {
@@ -104,7 +104,7 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
       if (!await access.originAllowedFor(uuid, http)) throw originFault();
       await access.assertMaySend(uuid);
       assertCanTalk(options, assistant, "browser");
-      // Whoever finds no place now is not to wait for the socket to say so.
+      // Without a place the request is refused here, before a socket is opened.
       return holding(options.calling, assistant, "browser", () => {
         const { ticket } = tickets.issue({ accountId: assistant.accountId, uuid });
         return json(200, { ticket, expires_in: LIMITS.streamTicketMs / 1000 });
@@ -129,7 +129,7 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
   return { routes: [ticketRoute], socket };
 }
 
-/** Throws Fault 422 in words for strangers; what is missing is for the log. */
+/** Throws Fault 422 in words for strangers; what is missing goes to the log. */
 function assertCanTalk(
   { whyCannotTalk, log }: WebCallOptions, assistant: Assistant, words: GivenWords | null,
 ): void {
@@ -183,13 +183,13 @@ function createFace(
         return path.offer(message.sdp ?? "");
       case "path":
         path.change(message.path ?? "socket");
-        // What came another way has been heard in its time.
+        // Time in which sound came over the other path is no credit: the limit begins anew.
         return intake.start();
       case "mark":
         return marks.heard(message.name ?? "", options.observePlayout);
       default: {
         const event = message.type === "words" ? words.receive(message) : legEventOf(message);
-        // A call may be given up while it is being opened.
+        // The caller may hang up while the call is being opened.
         isGone ||= event === LEFT;
         if (event) leg?.(event);
       }
@@ -211,7 +211,7 @@ function createFace(
   });
 }
 
-/** When something came of the page last: one whose network is gone says nothing of its end. */
+/** When the page was last heard from: one whose network is gone cannot say that it leaves. */
 function createLife(system: System) {
   let cameMs = system.monotonicMs();
   const came = (): void => void (cameMs = system.monotonicMs());
@@ -219,7 +219,7 @@ function createLife(system: System) {
   return {
     came,
     silentMs,
-    /** Whatever its socket brings is a sign of it. */
+    /** Anything its socket brings is a sign of life. */
     seenBy: ({ message, bytes, ...rest }: SocketHandlers): SocketHandlers => ({
       ...rest,
       message: (text) => {
@@ -247,18 +247,18 @@ function attempt(work: () => void, failed: (error: unknown) => void): void {
   }
 }
 
-/** What a message says of the leg; null: nothing. */
+/** The leg's event in a message; null: there is none. */
 function legEventOf({ type, dropped_ms: ms = 0, digit }: Static<typeof Message>): LegEvent | null {
   if (type === "cleared") return { kind: "cleared", droppedMs: ms };
   if (type === "end") return LEFT;
   return type === "dtmf" && digit !== undefined ? { kind: "dtmf", digit } : null;
 }
 
-/** As a recogniser would give it: no line, no control character. */
+/** Text as a recogniser would give it: without line breaks and control characters. */
 const oneLine = (text: string): string =>
   text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
 
-/** Words of a page that is to send them; beyond so many in a second they are ignored, as noise. */
+/** Words from a page that was asked for them; beyond so many per second they are ignored. */
 function createWordIntake(system: System) {
   let isAsked = false;
   let sinceMs = -Infinity;
@@ -312,7 +312,7 @@ function faceOf(
 
 const MARKS_MAX = 16;
 
-/** How long what is sent takes until the page has played it, as its answers to marks show. */
+/** Measures how long sent sound takes until the page has played it, by its answers to marks. */
 function createMarks(system: System) {
   const sentMs = new Map<string, number>();
   let newest = 0;
@@ -323,7 +323,7 @@ function createMarks(system: System) {
       sentMs.delete(String(newest - MARKS_MAX));
       return name;
     },
-    /** Nothing is observed for a name that is not waited for. */
+    /** Ignores a mark that is not awaited. */
     heard: (name: string, observe: (seconds: number) => void): void => {
       const fromMs = sentMs.get(name);
       sentMs.delete(name);

@@ -1,11 +1,11 @@
-// What a page and the server tell each other about WebRTC, beside a web call's sound: the offer,
-// its answer, and which way either sends from now on. The way itself is in voice/remote-leg.ts.
+// WebRTC signalling between a page and the server, beside a web call's sound: the offer, its
+// answer, and over which path each side sends from now on. The path is in voice/remote-leg.ts.
 import { Fault } from "#core/faults.ts";
 import type { PeerReport, PeerRequest, SoundPath } from "./voice/protocol.ts";
 
-/** An offer of sound alone has a third of it. */
+/** An offer of only sound has a third of this. */
 export const SDP_CHARS_MAX = 16_384;
-/** One, and again after its way was lost. */
+/** One offer, and further ones after the path was lost. */
 const OFFERS_PER_CALL_MAX = 3;
 
 /** A STUN or TURN server, as browsers take it. */
@@ -16,16 +16,16 @@ export interface IceServer {
 }
 
 interface WebPath {
-  /** The page's sound comes as packets: what its socket brings is noise. */
+  /** The page's sound comes over WebRTC: sound from its socket is ignored. */
   readonly isPeer: boolean;
-  /** The call has begun; what the page has to know of it. */
+  /** The call has begun; returns what the page has to know for WebRTC. */
   start(toLeg: (request: PeerRequest) => void): { webrtc?: { ice_servers: IceServer[] } };
   offer(sdp: string): void;
   change(path: SoundPath): void;
   report(report: Exclude<PeerReport, { kind: "heard" }>): void;
 }
 
-/** `iceServers` null: there is no way but the socket. */
+/** `iceServers` null: there is no path but the socket. */
 export function createWebPath(
   iceServers: (() => IceServer[]) | null, post: (message: object) => void,
 ): WebPath {
