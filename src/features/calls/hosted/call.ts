@@ -1,6 +1,6 @@
-// One call over a hosted carrier while it lasts, in the main thread: what the carrier reports, what
-// its stream says and what we ask of it over REST, as events of one leg. It stays known for a while
-// after its end: a call that goes on at the carrier without us is hung up. Made by hosted.ts.
+// One live call over a hosted carrier, in the main thread: turns the carrier's reports, its stream
+// and our REST requests into the events of one leg. It is remembered for a while after its end, so
+// that a call that goes on at the carrier without us is hung up. Made by hosted.ts.
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { wait, type System, type Timer } from "#core/system.ts";
@@ -13,16 +13,16 @@ import {
 import type { Face } from "#features/calls/face.ts";
 
 export const HOSTED_CALL_LIMITS = {
-  /** Beyond the time a call may ring: until one that nobody reports of is given up. */
+  /** Added to the ringing time: how long a call without any report is waited for. */
   reportMs: 15_000,
-  /** From the end of a stream without a stop to the end of its call: a report may say why. */
+  /** From the close of a stream without a stop to the end of its call; a report may say why. */
   graceMs: 1000,
-  /** For the far end to hear what was said last, before we hang up or hand the call on. */
+  /** How long the far end has to hear the last words before we hang up or transfer the call. */
   lastWordsMs: 1000,
-  /** From a hang-up the carrier could not take to the next, then twice as long each time. */
+  /** Delay before a failed hang-up is retried; it doubles with every retry. */
   hangUpAgainMs: 2000,
   hangUpsMax: 8,
-  /** How long a call that is over is known. */
+  /** How long a call is remembered after its end. */
   memoryMs: 10 * 60_000,
 } as const;
 
@@ -31,16 +31,16 @@ export interface HostedCallOptions {
   /** Ours, for the log. */
   callId: number;
   type: "inbound" | "outbound";
-  /** Our number, which those a call is handed on to see. */
+  /** Our number, shown to the party that a call is transferred to. */
   callerId: string | null;
-  /** Where the carrier reports it. */
+  /** Where the carrier reports on the call. */
   statusUrl: string;
   publish(event: LegEvent): void;
-  /** Nobody took the call that was handed on, which is over here. */
+  /** Called when nobody took a transferred call, which is already over here. */
   transferFailed(): void;
-  /** Nothing more is to be expected of it. */
+  /** Called when nothing more is expected of the call. */
   forget(): void;
-  /** What is to be waited for when the server stops. */
+  /** Registers work that a stop of the server waits for. */
   underWay(work: Promise<void>): void;
   system: System;
   log: Logger;
@@ -48,7 +48,7 @@ export interface HostedCallOptions {
 
 const UNDER_WAY: LegEvent["kind"][] = ["ringing", "answered", "transfer_failed"];
 
-/** It rings, is answered or is left over by a transfer, and has not ended. */
+/** Whether the call rings, is answered or was left by a failed transfer, and has not ended. */
 export const isUnderWay = ({ events }: CallReport): boolean =>
   events.some(({ kind }) => UNDER_WAY.includes(kind))
   && !events.some(({ kind }) => kind === "ended");
@@ -68,13 +68,13 @@ export class HostedCall {
   #hasRung = false;
   #isPickedUp = false;
   #hasStarted = false;
-  /** What the carrier found out before the call was ours to talk in. */
+  /** The carrier's report of who answered, when it came before the stream started. */
   #answeredBy: LegEvent | null = null;
-  /** For the leg. What is left is to have it over at the carrier too. */
+  /** The leg is over. What remains is to end the call at the carrier too. */
   #isOver = false;
-  /** At the carrier. */
+  /** The call is over at the carrier. */
   #isGone = false;
-  /** Or about to be: asked for, and not refused. */
+  /** A hang-up was requested, and was not refused. */
   #isHungUp = false;
   #hangUps = 0;
   #isHandingOn = false;
@@ -103,7 +103,7 @@ export class HostedCall {
     };
   }
 
-  /** Places it. */
+  /** Places the call. */
   dial(request: HostedDial): void {
     this.#giveUpAfter(request.ringingMs + HOSTED_CALL_LIMITS.reportMs);
     this.#options.underWay(this.#dial(request));
@@ -117,29 +117,29 @@ export class HostedCall {
       return;
     }
     log.warn({ err: dialled.error, call_id: callId }, "a call could not be placed");
-    // It may ring all the same: a report or its stream brings the id, or its time passes.
+    // It may ring all the same: a report or its stream brings the id, or the deadline ends it.
     if (dialled.kind === "unknown") return;
     this.#isGone = true;
     this.#end("failed", `the carrier refused it: ${messageOf(dialled.error)}`);
   }
 
-  /** It has come in and is being answered. */
+  /** The call came in and is being answered. */
   answering(carrierId: string): void {
     this.#know(carrierId);
     this.#giveUpAfter(HOSTED_MEDIA_LIMITS.startMs);
   }
 
-  /** The carrier does not take the answer. */
+  /** The carrier did not accept the answer. */
   lost(): void {
     this.#end("failed");
   }
 
-  /** What the carrier says of it, in whatever order. */
+  /** Handles a report of the carrier; reports may come in any order. */
   report(report: CallReport): void {
     const hasEnded = report.events.some(({ kind }) => kind === "ended");
     if (!this.#know(report.callId, hasEnded)) return;
     if (this.#isOver) {
-      // Nobody took it: it is ours again.
+      // Nobody took the transferred call: it is ours again.
       if (report.events.some(({ kind }) => kind === "transfer_failed")) {
         this.#isHandedOn = false;
         this.#options.transferFailed();
@@ -149,7 +149,7 @@ export class HostedCall {
       return;
     }
     const { events } = report;
-    // Whoever has picked up is heard when the stream starts, and not before.
+    // A callee who has picked up cannot be heard before the stream starts.
     if (!this.#isPickedUp && events.some(({ kind }) => kind === "answered")) {
       this.#isPickedUp = true;
       if (!this.#hasStarted) this.#giveUpAfter(HOSTED_MEDIA_LIMITS.startMs);
@@ -159,7 +159,7 @@ export class HostedCall {
     }
   }
 
-  /** Its stream has started; null: it is another call's, or comes too late. */
+  /** The call's stream has started; null: the stream is another call's, or comes too late. */
   join(carrierId: string | null, stream: HostedStream): StreamOwner | null {
     if (carrierId !== null && !this.#know(carrierId)) return null;
     if (this.#isOver || this.#hasStarted) return null;
@@ -175,15 +175,15 @@ export class HostedCall {
     };
   }
 
-  // What becomes of it
+  // Progress and end
 
-  /** False: the id is another call's. */
+  /** Learns the carrier's id; false: the id is another call's. */
   #know(carrierId: string, hasEnded = false): boolean {
     const isNew = this.#carrierId === null;
     this.#carrierId ??= carrierId;
     if (this.#carrierId !== carrierId) return false;
     this.#isGone ||= hasEnded;
-    // It was over before anybody knew what to hang up.
+    // The call was over before its id was known, so it could not be hung up then.
     if (isNew && this.#isOver && !this.#isGone) this.#hangUp();
     return true;
   }
@@ -218,7 +218,7 @@ export class HostedCall {
 
   #streamOver(end: StreamEnd): void {
     this.#stream = null;
-    // The carrier takes the stream away from a call that is handed on.
+    // The carrier closes the stream of a call that it transfers.
     if (this.#isOver || this.#isHandingOn) return;
     if (end === "failed") return this.#end("failed");
     if (end === "stopped") {
@@ -229,7 +229,7 @@ export class HostedCall {
       HOSTED_CALL_LIMITS.graceMs, () => this.#end("far_hung_up"));
   }
 
-  /** The leg has ended, by itself or by what the carrier said. */
+  /** Ends the leg, because of its stream, a deadline or a report. */
   #end(cause: LegEndCause, detail?: string): void {
     if (this.#isOver) return;
     this.#options.publish({ kind: "ended", cause, ...(detail === undefined ? {} : { detail }) });
@@ -266,14 +266,14 @@ export class HostedCall {
 
   async #hangUpNow(): Promise<void> {
     const { carrier, callId, system, log } = this.#options;
-    // Nobody knows its id: whoever brings it has it hung up then.
+    // Without the carrier's id it cannot be hung up: `#know` does so when the id comes.
     if (this.#carrierId === null || this.#isHungUp || this.#isGone) return;
     this.#isHungUp = true;
     this.#hangUps += 1;
     try {
       await carrier.hangUp(this.#carrierId);
     } catch (error) {
-      // Should it be reported to go on, it is tried again at once; nobody may report it, though.
+      // A report that the call goes on retries at once; the timer retries if no report comes.
       this.#isHungUp = false;
       log.warn({ err: error, call_id: callId }, "a call could not be hung up");
       const { hangUpAgainMs, hangUpsMax } = HOSTED_CALL_LIMITS;
@@ -289,7 +289,7 @@ export class HostedCall {
       log.warn({ err: error, call_id: callId }, "keys could not be sent"));
   }
 
-  /** The leg ends either way: it has said goodbye. */
+  /** Transfers the call. The leg ends either way, since it has said goodbye. */
   async #handOn(to: string): Promise<void> {
     const { carrier, callerId, callId, statusUrl, log } = this.#options;
     if (this.#isOver || this.#isHandingOn || this.#carrierId === null) return;
@@ -303,7 +303,7 @@ export class HostedCall {
       if (this.#stream) {
         return this.#end("failed", `the carrier refused the transfer: ${messageOf(error)}`);
       }
-      // Its sound is gone: taken by a transfer whose answer is lost, or whoever called hung up.
+      // The stream is gone: a transfer whose answer was lost took it, or the caller hung up.
       if (!isPassing(error)) return this.#end("far_hung_up");
     }
     this.#isHandedOn = true;

@@ -1,6 +1,6 @@
-// Calls over an account at a hosted carrier: which call a report, a stream or an offer is about,
-// and what becomes of those nobody here knows. One call is in call.ts, its sound in
-// media.ts, the carrier's way in in routes.ts. Made by app/hosted-carriers.ts.
+// Calls over an account at a hosted carrier: finds the call that a report, a stream or an offer is
+// about, and handles those of unknown calls. call.ts has one call, media.ts its sound, routes.ts
+// the routes that the carrier requests. Made by app/hosted-carriers.ts.
 import { Fault } from "#core/faults.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -17,7 +17,7 @@ import { serveStream, TOKEN_PARAMETER } from "./media.ts";
 import type { Face } from "#features/calls/face.ts";
 import type { LegSetup } from "#features/calls/voice/protocol.ts";
 
-/** The carrier's way in, below PARLEY_PUBLIC_URL or, for calls there are, PARLEY_NODE_URL. */
+/** Paths the carrier requests, below PARLEY_PUBLIC_URL or, for existing calls, PARLEY_NODE_URL. */
 export const hostedPaths = (account: HostedAccount) => ({
   voice: `/carriers/${account}/voice`,
   status: `/carriers/${account}/status`,
@@ -26,9 +26,9 @@ export const hostedPaths = (account: HostedAccount) => ({
 
 interface HostedOptions {
   carrier: HostedCalls;
-  /** As people and carriers reach any node, without a slash at its end. */
+  /** The URL at which people and carriers reach any node, without a trailing slash. */
   publicUrl: string;
-  /** As a carrier reaches this node, where its calls are; absent: by `publicUrl`. */
+  /** The URL at which a carrier reaches this node, for calls it has; absent: `publicUrl`. */
   nodeUrl?: string | null;
   /** Absent: there are no other nodes. */
   offers?: SharedOffers | undefined;
@@ -45,11 +45,11 @@ export interface HostedArrival {
   to: string;
   /** Null: withheld, or no telephone. */
   from: string | null;
-  /** Whatever else has it is the same call. */
+  /** Idempotency key: a delivery with the same key is the same call. */
   key: string;
 }
 
-/** Answers a call that came in by `join`, or says why not. */
+/** Answers an inbound call by calling `join`, or resolves to why it is refused. */
 export type Receive = (
   arrival: HostedArrival, join: (party: HostedParty) => Face,
 ) => Promise<RefusalCause | null>;
@@ -58,23 +58,23 @@ export interface Hosted {
   readonly carrier: Pick<
     HostedCalls, "account" | "connect" | "isGenuine" | "read" | "signsSockets"
   >;
-  /** Those the carrier may have asked for, and signed: this server's, and any node's. */
+  /** Base URLs the carrier may have requested and signed: this node's, and the public one. */
   readonly addresses: readonly string[];
   readonly leg: LegSetup;
-  /** `dial` when whoever is to talk is ready. */
+  /** Begins an outbound call; `dial` is called once our side is ready to talk. */
   call(party: HostedParty): {
     face: Face;
     dial(request: { to: string; from: string; ringingMs: number; detectMachine: boolean }): void;
   };
-  /** `token` is of the address it came to. */
+  /** `token`: from the address that the report came to. */
   report(token: string, report: CallReport): void;
-  /** What to answer an offer with; asked again, the same. */
+  /** The answer to an offer; a redelivery gets the same one. */
   offer(report: CallReport, receive: Receive): Promise<WebhookReply>;
-  /** From now on a carrier without webhooks reports its calls; does nothing at any other. */
+  /** Lets a carrier without webhooks report its calls from now on; does nothing for others. */
   connect(receive: Receive): void;
-  /** A stream the carrier has opened. */
+  /** Serves a stream that the carrier has opened. */
   serve(socket: Socket): SocketHandlers;
-  /** Waits a little for what is asked of the carrier. Idempotent. */
+  /** Waits a little for requests to the carrier that are in flight. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -95,14 +95,14 @@ interface Entry {
   join: Join;
 }
 
-/** The calls there are, by what the carrier shows of them, and what is under way at the carrier. */
+/** The calls of the account, by the tokens the carrier presents, and the requests in flight. */
 function createRegistry(options: HostedOptions) {
   const { carrier, log, system } = options;
   const address = options.nodeUrl ?? options.publicUrl;
   const paths = hostedPaths(carrier.account);
-  /** Keyed by the token of the address they are reported to; kept a while after their end. */
+  /** Keyed by the token in their status URL; kept for a while after their end. */
   const reported = new Map<string, HostedCall>();
-  /** Keyed by the token their stream has to show, until it has. */
+  /** Keyed by the token that their stream must present, until it has. */
   const awaited = new Map<string, HostedCall>();
   const pending = new Set<Promise<void>>();
   const underWay = (work: Promise<void>): void => {
@@ -120,7 +120,7 @@ function createRegistry(options: HostedOptions) {
       party: HostedParty, type: HostedCallOptions["type"], forget: () => void,
     ): Entry => {
       const statusToken = system.uuid();
-      // Plivo takes letters and digits alone.
+      // Plivo accepts only letters and digits.
       const token = system.uuid().replaceAll("-", "");
       const statusUrl = `${address}${paths.status}/${statusToken}`;
       const call = new HostedCall({
@@ -179,7 +179,7 @@ export function createHosted(options: HostedOptions): Hosted {
       dialect: carrier.dialect, system, log,
       claim: ({ token, callId }, stream) => {
         const call = registry.awaited.get(token);
-        // Used up, whoever shows it.
+        // A token is good once, even if the call then rejects the stream.
         registry.awaited.delete(token);
         return call?.join(callId, stream) ?? null;
       },
@@ -211,13 +211,13 @@ function createOffers({ carrier, log, offers }: HostedOptions, registry: Registr
       forget();
       return carrier.refuse(id, REASONS[cause ?? "unavailable"]).catch((error: unknown) => {
         log.warn({ err: error, carrier_call_id: id }, "a call could not be refused");
-        // Asks to be asked again.
+        // Makes the carrier retry.
         throw new Fault(503, "The carrier cannot be reached.");
       });
     }
     entry.call.answering(id);
     return carrier.answer(id, entry.join).catch((error: unknown) => {
-      // The caller has given up, most likely.
+      // Most likely the caller has hung up.
       log.warn({ err: error, carrier_call_id: id }, "a call could not be answered");
       entry.call.lost();
       return NO_REPLY;

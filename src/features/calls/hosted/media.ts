@@ -1,5 +1,5 @@
-// The socket over which a hosted carrier sends and takes the sound of one call: from its opening
-// over the message that says which call it is to its end. Made by hosted.ts for every socket.
+// The socket over which a hosted carrier exchanges the sound of one call: from its opening, through
+// the start message that names the call, to its end. Made by hosted.ts for every socket.
 import { assertNever } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
@@ -11,30 +11,30 @@ import { dtmfTone, DtmfSender } from "#providers/carriers/sip/media/telephone-ev
 import type { Pcm } from "#providers/speech/port.ts";
 
 export const HOSTED_MEDIA_LIMITS = {
-  /** From the opening of a socket to its start. */
+  /** From the opening of a socket to its start message. */
   startMs: 10_000,
-  /** Until a socket that takes nothing is given up; what it should have taken is dropped. */
+  /** How long a congested socket is kept; its frames are dropped meanwhile. */
   stallMs: 5000,
-  /** Carriers send silence too: where nothing comes for so long, nobody is there. */
+  /** Carriers send silence too: a socket on which nothing comes for so long is dead. */
   silenceMs: 20_000,
   /** Sound further ahead of real time than this is dropped: nobody speaks that fast. */
   aheadMs: 3000,
   marksMax: 16,
 } as const;
 
-/** How often a socket is looked at. */
+/** How often the timeouts of a socket are checked. */
 const WATCH_MS = 1000;
-/** Below 4500: the carrier may come again; from there on it is of no use. */
+/** Codes below 4500: the carrier may reconnect; from 4500 on that is of no use. */
 const CLOSE = { over: 1000, refused: 4500, late: 4408, slow: 4508 } as const;
 
-/** Sound of one call as it goes out. Nothing happens once the socket is closed. */
+/** The outgoing sound of one call. Its methods do nothing once the socket is closed. */
 export interface HostedStream {
   readonly rate: number;
   /** A frame of 20 ms, in real time. */
   send(frame: Pcm): void;
   /** Drops what was sent and is not heard yet. */
   clear(): void;
-  /** Asks for an event when what was sent before is heard. */
+  /** Asks the carrier to confirm when everything sent before has been heard. */
   mark(): void;
   dtmf(digits: string): void;
   /** Resolves when everything marked is heard, or cannot be any more. */
@@ -42,20 +42,20 @@ export interface HostedStream {
   close(): void;
 }
 
-/** `stopped`: the carrier said so. Else it is only the socket that has ended. */
+/** `stopped`: the carrier announced the end; otherwise only the socket has ended. */
 export type StreamEnd = "stopped" | "closed" | "failed";
 
-/** The call a stream is of. */
+/** The call that a stream belongs to. */
 export interface StreamOwner {
   publish(event: LegEvent): void;
-  /** Once. */
+  /** Called once. */
   over(end: StreamEnd): void;
 }
 
 interface StreamStart {
-  /** The token among the parameters we gave along; empty: none came back. */
+  /** The token from the parameters we passed to the carrier; empty: none came back. */
   token: string;
-  /** The carrier's; null where the dialect does not say. */
+  /** The carrier's id of the call; null when the dialect does not send it. */
   callId: string | null;
 }
 
@@ -67,7 +67,7 @@ interface StreamOptions {
   log: Logger;
 }
 
-/** The parameter that says which call a stream is of. */
+/** The parameter that says which call a stream belongs to. */
 export const TOKEN_PARAMETER = "token";
 
 export function serveStream(options: StreamOptions, socket: Socket): SocketHandlers {
@@ -89,7 +89,7 @@ class Stream implements HostedStream {
   readonly #watch: { cancel(): void };
   readonly #keys = new DtmfSender();
   readonly #pause: Pcm;
-  /** Names of marks on their way. */
+  /** Names of marks that are not confirmed yet. */
   readonly #marks = new Set<string>();
   #markNumber = 0;
   #waitsForMarks: (() => void)[] = [];
@@ -97,7 +97,7 @@ class Stream implements HostedStream {
   #isOver = false;
   #cameMs: number;
   #startedMs = 0;
-  /** How much sound has come. */
+  /** How much sound was received. */
   #soundMs = 0;
   #congestedMs: number | null = null;
 

@@ -1,6 +1,6 @@
-// How a hosted carrier reaches this server: a call that comes in asks here what to do, calls are
-// reported here, and their sound comes over a WebSocket. Each of them only with the carrier's
-// signature over the address below PARLEY_PUBLIC_URL, or this node's own.
+// The routes of a hosted carrier: it asks here what to do with an inbound call, reports on calls,
+// and opens the WebSocket of their sound. Each needs the carrier's signature (a socket only if it
+// signs sockets) over the address below PARLEY_PUBLIC_URL, or this node's own.
 import { Fault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { isUuid } from "#core/values.ts";
@@ -12,7 +12,7 @@ import { hostedPaths, NO_REPLY, socketUrlOf, type Hosted, type Receive } from ".
 interface HostedRouteOptions {
   hosted: Hosted;
   calling: Pick<Calling, "receiveHosted">;
-  /** The server stops: no more calls are taken. */
+  /** True: the server is stopping and takes no more calls. */
   draining(): boolean;
   log: Logger;
 }
@@ -63,7 +63,7 @@ export function hostedRoutes(
   });
   return {
     connect: () => hosted.connect(receive),
-    // There are none where the carrier reports calls over a connection of its own.
+    // A carrier that reports its calls over a connection of its own needs no webhooks.
     routes: carrier.connect ? [] : [
       webhook(paths.voice, (report) => {
         if (!report?.isOffer) return report?.reply ?? NO_REPLY;
