@@ -1,4 +1,4 @@
-// Makes Opus of recordings after their calls, one at a time and in a thread of its own: nobody
+// Compresses recordings to Opus after their calls, one at a time in a thread of its own: nobody
 // waits for it. Used by recordings.ts.
 import { Worker } from "node:worker_threads";
 import type { Logger } from "#core/logger.ts";
@@ -11,15 +11,15 @@ export interface CompressionTask {
 }
 
 interface Compressor {
-  /** Once more is the same as once. */
+  /** Does nothing more for a file that already waits or is being compressed. */
   add(file: string, task: CompressionTask): void;
-  /** Gives up what is under way. */
+  /** Aborts the compression under way. */
   close(): Promise<void>;
 }
 
 const COMPRESSOR = workerFile("compress-recording");
 
-/** `done`: the thread has ended, whatever became of the file. */
+/** `done` is called when the thread of a file has ended, whether it succeeded or not. */
 export function createCompressor(log: Logger, done: (file: string) => Promise<void>): Compressor {
   const waiting = new Map<string, CompressionTask>();
   let running: { file: string; worker: Worker } | null = null;

@@ -1,4 +1,4 @@
-// The desk of a call in the contract's JSON: who has it while it is talked on.
+// The desk of a call in the contract's JSON: who has the call while it is in progress.
 import { Type } from "@sinclair/typebox";
 import type { Desk } from "#features/conversations/desk/desk.ts";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";

@@ -1,10 +1,10 @@
-// Why a call came to nothing, in words for its owner and with what to do about it, and what a call
-// that ended so costs. Pure; ending.ts puts it on the record.
+// Why a call came to nothing, in words for its owner and with what to do about it, and how a call
+// with that end is charged. Pure; ending.ts puts it on the record.
 import type { EndReason } from "./records.ts";
 
 /**
- * What is billed of a call: `full` by the rules of its price; `lasted`: its time and no more, since
- * the server ended it or the customer was lost; `nothing`: what the server is for did not work.
+ * How a call is billed. `full`: by the rules of its price; `lasted`: only its time, since the
+ * server ended it or the customer was lost; `nothing`: the server's own part of it did not work.
  */
 const CHARGES = ["full", "lasted", "nothing"] as const;
 export type Charge = (typeof CHARGES)[number];
@@ -14,9 +14,9 @@ export interface EndFacts {
   isAnswered: boolean;
   /** The line is the operator's, not one an account brings along. */
   isOwnLine: boolean;
-  /** What failed, as the engine, the model or the carrier says it. */
+  /** What failed, in the words of the engine, the model or the carrier. */
   detail: string | null;
-  /** The model failed, and gave no reply in all of the call. */
+  /** The model failed, and gave no reply during the whole call. */
   wasMute: boolean;
 }
 

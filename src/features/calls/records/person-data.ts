@@ -1,6 +1,6 @@
-// Deletes all that is kept of one person: conversations, calls with their recordings, leads. Who it
-// is, a conversation or a telephone number says. The ledger, the audit log and the do-not-call list
-// stay. Records → store port → factory.
+// Deletes everything stored about one person: conversations, calls with their recordings, leads. A
+// conversation or a telephone number identifies the person. The ledger, the audit log and the
+// do-not-call list stay. Records → store port → factory.
 import { publishNoted, type By } from "#features/accounts/audit.ts";
 import type { Attachments } from "#features/conversations/attachments.ts";
 import { conversationNotFound } from "#features/conversations/outcomes.ts";
@@ -11,15 +11,16 @@ import type { CommittedEvent } from "#events/events.ts";
 import type { Recordings } from "./recordings.ts";
 
 /**
- * Whoever had the conversation: its other conversations with the same assistant under the same id,
- * and the number where that id is one. Or whoever has the number, in all of the account.
+ * With a conversation: the person who had it, with their other conversations with the same
+ * assistant under the same id, and with the number if that id is one. With a number: whoever has
+ * it, in the whole account.
  */
 export type Person = { conversationId: string } | { phoneNumber: string };
 
 interface PersonRecords {
   /** Without the one that was named. */
   conversations: string[];
-  /** The conversation that leads to all; null: a number does. */
+  /** The conversation that identifies the person; null: a number does. */
   named: string | null;
   calls: number[];
   /** Without secondary contacts, which go with their leads. */
@@ -30,14 +31,15 @@ export interface PersonStore {
   /** Null: there is no such conversation. */
   find(accountId: number, person: Person): Promise<PersonRecords | null>;
   /**
-   * One transaction, noted with how many there were of each. What was named stays, and counts as
-   * busy, where any other is or `busyBefore` were: whoever asks again finds those by it.
+   * One transaction, recorded in the audit log with the number of each. The named conversation
+   * stays, and counts as busy, if any other record is or `busyBefore` were: a repeated request
+   * finds those by it.
    */
   delete(args: PersonRecords & {
     accountId: number; by: By; now: Instant; busyBefore: number;
   }): Promise<{
     deleted: PersonCounts;
-    /** Files of calls, which nothing names any more. */
+    /** Files of calls that no record refers to any more. */
     recordings: string[];
     events: CommittedEvent[];
   }>;
@@ -47,7 +49,7 @@ export interface PersonCounts {
   conversations: number;
   calls: number;
   leads: number;
-  /** In them, or elsewhere where they lead to, somebody is spoken or written with: they stay. */
+  /** Records that stay, since a call or reply is in progress in them or in what they lead to. */
   busy: number;
 }
 
@@ -70,7 +72,7 @@ export function createPersonData({
     return found;
   };
   return {
-    /** What would go; throws Fault 404, like `remove`. */
+    /** Counts what would be deleted; throws Fault 404, like `remove`. */
     count: async (accountId: number, person: Person): Promise<PersonCounts> => {
       const { conversations, named, calls, leads } = await find(accountId, person);
       return {
@@ -92,7 +94,7 @@ export function createPersonData({
         for (const file of done.recordings) await recordings.remove(file);
       }
       publishNoted(bus, accountId);
-      // Their files are in no conversation any more.
+      // The files of deleted conversations belong to none any more.
       await attachments.sweep();
       return counts;
     },
@@ -100,8 +102,9 @@ export function createPersonData({
 }
 
 /**
- * So that no charge waits behind a regular customer. Leads and conversations lead to calls, and the
- * conversation that was named to all: who asks again after a crash in between finds the rest.
+ * Splits the deletion, so that no charge waits behind that of a regular customer. Leads and
+ * conversations lead to calls, and the named conversation leads to all, so it goes last: a request
+ * repeated after a crash finds the rest.
  */
 function* partsOf({ conversations, named, calls, leads }: PersonRecords): Generator<PersonRecords> {
   const most = LIMITS.recordsGonePerWrite;

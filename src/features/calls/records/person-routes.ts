@@ -1,4 +1,4 @@
-// The wire of deleting all that is kept of one person.
+// The route that deletes everything stored about one person.
 import { Type, type Static } from "@sinclair/typebox";
 import type { By } from "#features/accounts/audit.ts";
 import { fieldFault } from "#core/faults.ts";

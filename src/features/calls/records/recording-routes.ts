@@ -1,4 +1,4 @@
-// Plays recordings to whoever has a link: the whole, or the ranges players ask for.
+// Serves recordings to anybody with a link: the whole file, or the range a player requests.
 import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { Type } from "@sinclair/typebox";
@@ -66,18 +66,18 @@ export function recordingRoutes(recordings: Pick<Recordings, "read">): Route[] {
 
 /** Past the end of every file. */
 const END = Number.MAX_SAFE_INTEGER;
-/** Elements of a page that play, as browsers say of their requests. */
+/** Media elements of a page, as browsers name them in Sec-Fetch-Dest. */
 const PLAYERS = new Set(["audio", "video"]);
 
 /**
- * The range asked for; null: the whole. A player in a page keeps its connection for as long as it
- * stands still and asks for more by itself: it gets the beginning of the range. Programs that go on
- * with half a download take what comes for the rest of it.
+ * The requested range; null: the whole. A player in a page keeps its connection while it is paused
+ * and requests more by itself, so it gets only the beginning of the range. Programs that resume a
+ * download take whatever comes for all of the rest, so they get it.
  */
 function rangeIn({ method, headers }: HttpRequest): ByteRange | null {
   const [, from, to] = /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(headers.range ?? "") ?? [];
   if (method === "HEAD" || from === undefined || to === undefined || from + to === "") return null;
-  // The last so many bytes; of none, what is past every end.
+  // A suffix range; the last 0 bytes lie past every end.
   if (from === "") return { first: -Number(to) || END, last: END };
   const first = Number(from);
   const last = to === "" ? END : Number(to);
@@ -86,10 +86,10 @@ function rangeIn({ method, headers }: HttpRequest): ByteRange | null {
     : { first, last };
 }
 
-/** A recording is never changed once it is whole: format and length tell its files apart. */
+/** A finished recording never changes, so that format and length tell its files apart. */
 const tagOf = ({ contentType, bytes }: Sound): string => `"${contentType.slice(6)}-${bytes}"`;
 
-/** What is short leaves at once, the rest as fast as its reader takes it. */
+/** Sends a short body at once, a longer one as fast as the client reads it. */
 async function bodyOf(body: Readable, bytes: number): Promise<
   { content: Buffer } | { bytes: number; stream: (stream: ByteStream) => void }
 > {

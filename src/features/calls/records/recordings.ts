@@ -1,7 +1,7 @@
-// Recordings: links that are signed and expire, and what becomes of the files. The media thread
+// Recordings: links that are signed and expire, and where the files are kept. The media thread
 // writes them as WAV into this server's scratch folder: one per call, named by a uuid, and one per
-// leg to a colleague, named after it. After the call they go where all nodes reach them, as Opus
-// where that is wanted; until then they are played from scratch. recording-routes.ts plays them.
+// leg to a colleague, named after it. After the call they are moved to where all nodes reach them,
+// as Opus if configured; until then they are played from scratch. recording-routes.ts plays them.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { access, rm } from "node:fs/promises";
@@ -20,11 +20,11 @@ export interface Recordings {
   readonly folder: string;
   /** A link that works for `recordingLinkMs`; `apiUrl`: the API as its reader reaches it. */
   linkOf(file: string, apiUrl: string): string;
-  /** One that could not be closed. False: nothing was recorded, and the file is gone. */
+  /** Repairs one that could not be closed. False: nothing was recorded, and the file is gone. */
   repair(file: string): Promise<boolean>;
   /**
-   * The same after a crash, wherever it is; `takeUp` puts it in its place. One that cannot be
-   * reached may have sound. Never rejects.
+   * Repairs one after a crash, wherever it is; `takeUp` moves it to its place. True also for one
+   * that cannot be reached, since it may have sound. Never rejects.
    */
   mend(file: string): Promise<boolean>;
   /**
@@ -32,16 +32,16 @@ export interface Recordings {
    * never rejects: one that failed waits in scratch for `retry`.
    */
   keep(file: string): Promise<void>;
-  /** Keeps what an earlier process left in scratch; before the first call. */
+  /** Keeps what an earlier process left in scratch; to be called before the first call. */
   takeUp(): Promise<void>;
   retry(): Promise<void>;
   /** Absent files are no error; never rejects. */
   remove(file: string): Promise<void>;
-  /** The sound of a link; null: the link is not good, or the sound is gone. */
+  /** The sound of a link; null: the link is not valid, or the sound is gone. */
   read(
     uuid: string, link: { expires: string; signature: string; leg?: number }, range?: ByteRange,
   ): Promise<Sound | null>;
-  /** Gives up what is being compressed: its WAV is still there. */
+  /** Aborts the compression under way: the WAV is still there. */
   close(): Promise<void>;
 }
 
@@ -51,14 +51,14 @@ export interface Sound extends FileContent {
 
 interface RecordingOptions {
   files: Files;
-  /** The data folder, as files. */
+  /** Reads files below the data folder. */
   local: Pick<Files, "read">;
-  /** The scratch folder in it. */
+  /** The scratch folder in the data folder. */
   folder: string;
   removals: Pick<Removals, "remove" | "removeTwice">;
   secret: string;
   format: "wav" | "opus";
-  /** Other nodes may have in their scratch what is neither here nor in its place. */
+  /** A recording that is neither here nor in its place may be in another node's scratch. */
   mayBeElsewhere: boolean;
   /** False: no call has this recording any more. */
   isNamed(file: string): Promise<boolean>;
@@ -101,7 +101,7 @@ function createKeeper(options: RecordingOptions) {
   const waiting = new Set<string>();
   const put = async (file: string, kept = file): Promise<void> => {
     await files.put(nameOf(kept), join(folder, kept));
-    // A call may be deleted anywhere while its recording is under way or waits.
+    // Any node may delete a call while its recording is being put or waits.
     if (!await isNamed(file)) await removals.remove(nameOf(kept));
   };
   const leave = async (file: string): Promise<void> => {
@@ -131,7 +131,7 @@ function createKeeper(options: RecordingOptions) {
     const isHere = await isThere(path);
     if (isHere) await put(file);
     if (format === "wav") return leave(file);
-    // What has its place already may still be compressed.
+    // A file that is in its place already may still have to be compressed.
     if (isHere || await files.fetch(nameOf(file), path)) {
       compressor.add(file, { from: path, to: join(folder, opusOf(file)) });
     }
@@ -165,21 +165,21 @@ export function createRecordings(options: RecordingOptions): Recordings {
     },
     keep: keeper.keep,
     takeUp: async () => {
-      // Read at once: what comes later is of calls in progress.
+      // Listed synchronously: files that come later belong to calls in progress.
       const left = readdirSync(folder).filter((name) => name.endsWith(SUFFIX));
       for (const file of left) if (await repair(file)) await keeper.keep(file);
     },
     retry: async () => {
       for (const file of [...keeper.waiting]) {
         await keeper.keep(file);
-        // Nobody is there yet: the others would wait as long for the same.
+        // The place is still out of reach: the others would only wait as long and fail too.
         if (keeper.waiting.has(file)) return;
       }
     },
     remove: async (file) => {
       await keeper.leave(file);
-      // Who puts it may die before it asks whether it is named, or hear of a failure where there
-      // was none.
+      // The node that puts the file may die before it checks `isNamed`, or be told of a failure
+      // although the put succeeded.
       await removals.removeTwice(...placesOf(file));
     },
     read: async (uuid, { expires, signature, leg }, range) => {

@@ -19,7 +19,7 @@ export type AnsweredBy = "human" | "machine" | "unknown";
 
 /**
  * Who understands the customer: a recogniser of this server, a realtime model, the caller's own
- * browser; nobody has to where they type or are a script.
+ * browser; nobody has to when they type or are a script.
  */
 export const HEARINGS = ["server", "model", "browser", "typed", "script"] as const;
 export type Hearing = (typeof HEARINGS)[number];
@@ -40,7 +40,7 @@ export interface Call {
   assistantName: string;
   type: CallType;
   status: CallStatus;
-  /** Null: no campaign's, or one that was deleted; so is the lead. */
+  /** Null: no campaign made the call, or it was deleted; the same holds for the lead. */
   campaignId: number | null;
   campaignName: string | null;
   leadId: number | null;
@@ -53,7 +53,7 @@ export interface Call {
   answeredBy: AnsweredBy;
   /** Null until it is answered. */
   hearing: Hearing | null;
-  /** Settings of the assistant that did not act; empty until the call is answered. */
+  /** Settings of the assistant that had no effect; empty until the call is answered. */
   warnings: readonly Warning[];
   answeredAt: Instant | null;
   /** When the media ended. */
@@ -63,7 +63,7 @@ export interface Call {
   failureReason: string | null;
   /** Whole seconds from answer to end; while live, 0. */
   durationS: number;
-  /** Whole minutes begun, at the rate known when it was answered. */
+  /** Charged per started minute, at the rate known when the call was answered. */
   carrierCostMicros: Micros;
   /** The carrier's cost and the account's charge together; the ledger has the charge alone. */
   totalCostMicros: Micros;
@@ -79,7 +79,7 @@ export interface Call {
   quality: LegQuality | null;
   /** In the order they were asked for. */
   transfers: readonly Transfer[];
-  /** Who has it while it is talked on. */
+  /** Who has the call while it is in progress. */
   desk: Desk;
   /** Sequence of the newest event of topic `call:<id>`. */
   eventSequence: number;
@@ -95,9 +95,9 @@ export interface TranscriptEntry {
   /** 1, 2, 3 … per call. */
   number: number;
   speaker: Speaker;
-  /** Who of the account it was; only of operators. */
+  /** The person of the account who said it; only for operators. */
   author?: Author;
-  /** Empty with the speaker operator: a voice that nothing here could understand. */
+  /** Empty for an operator whose voice nothing here could understand. */
   text: string;
   startMs: number;
   endMs: number;
@@ -137,16 +137,16 @@ export interface NewCall {
   priceMicrosPerMinute: Micros;
   /** Least that must be free: the shortest billed call. */
   reserveMinMicros: Micros;
-  /** Worst case; as much of it as is free is set aside. */
+  /** The most the call may cost; as much of it as is free is reserved. */
   reserveMaxMicros: Micros;
   /** Most calls of the account live at a time. */
   parallelMax: number;
-  /** What bounds it when it is outbound. */
+  /** The rules for an outbound call. */
   dialling: DialRules;
   now: Instant;
 }
 
-/** A call somebody asks for; under a key of theirs it is made once. */
+/** A requested call; with an idempotency key it is made only once. */
 export type AskedNewCall = NewCall & { idempotencyKey: string | null };
 
 export type CreateCallOutcome =
@@ -156,7 +156,7 @@ export type CreateCallOutcome =
   | { kind: "too_many_calls" }
   /** The account has dialled as often as it may in a minute. */
   | { kind: "too_fast"; until: Instant }
-  /** The number of an outbound call is one that nobody may dial: why, for people. */
+  /** Nobody may dial the number of the outbound call; `reason` says why, for people. */
   | { kind: "barred"; reason: string }
   /** The number of an outbound call is on the account's do-not-call list. */
   | { kind: "blocked" };
@@ -171,15 +171,15 @@ export interface BeginTransfer {
   dialling: DialRules;
   /** The longest the two may talk. */
   secondsMax: number;
-  /** The call's own clock has it so. */
+  /** The time of the request, by the call's own steady clock. */
   at: Instant;
   now: Instant;
 }
 
 export type BeginTransferOutcome =
   /**
-   * `secondsMax`: how long what is set aside lasts for both legs; `afterwardsS`: for the call from
-   * its answer, when nobody takes it.
+   * `secondsMax`: how long the reserved money lasts for both legs; `afterwardsS`: how long the call
+   * may last from its answer when nobody takes it.
    */
   | {
       kind: "begun"; number: number; secondsMax: number; afterwardsS: number;
@@ -187,21 +187,21 @@ export type BeginTransferOutcome =
     }
   /** Why not, as a sentence; it is on the call's record. */
   | { kind: "refused"; reason: string; events: CommittedEvent[] }
-  /** It talks no more. */
+  /** The call is no longer in progress. */
   | { kind: "over" };
 
 type DeleteCallOutcome =
-  /** `recordings`: files, which nothing names any more. */
+  /** `recordings`: files that no record refers to any more. */
   | { kind: "deleted"; recordings: string[]; events: CommittedEvent[] }
   | { kind: "not_found" }
-  /** It has not ended, or the work after it runs. */
+  /** It has not ended, or the work after it is still running. */
   | { kind: "live" };
 
 export interface DeletedCalls {
   deleted: number[];
   /** Those that have not ended: they stay. */
   live: number[];
-  /** Files, which nothing names any more. */
+  /** Files that no record refers to any more. */
   recordings: string[];
   events: CommittedEvent[];
 }
@@ -215,7 +215,7 @@ export interface CallFilter {
   /** Instants; `to` is exclusive. */
   from?: Instant;
   to?: Instant;
-  /** In what was said, numbers and variables. */
+  /** Text to find in what was said, in numbers and in variables. */
   search?: string;
 }
 
@@ -224,27 +224,27 @@ export interface CallSnapshot {
   entries: TranscriptEntry[];
 }
 
-/** A call and whose it is: the calls of others are not changed. */
+/** A call and its account: calls of other accounts are never changed. */
 export type CallRef = Pick<Call, "id" | "accountId">;
 
-/** `at`: until when it is known to last, by the clock of its answer; absent: now. */
+/** `at`: until when the call is known to have lasted, by its own steady clock; absent: now. */
 export type CallBeat = CallRef & { at?: Instant };
 
 export type CallDeskOutcome =
   | { kind: "moved"; desk: Desk; events: CommittedEvent[] }
   | { kind: "held"; holder: Author }
-  /** Nobody is being talked with. */
+  /** The call is not in progress. */
   | { kind: "not_live" };
 
 export interface CallStore {
   create(call: AskedNewCall): Promise<CreateCallOutcome | { kind: "repeated"; call: Call }>;
   find(accountId: number, callId: number): Promise<Call | null>;
   findById(callId: number): Promise<Call | null>;
-  /** Whether another node than this one has the call, which is not over. */
+  /** Whether a node other than `nodeId` has the call, and the call is not over. */
   isElsewhere(callId: number, nodeId: number): Promise<boolean>;
   /**
-   * Calls of that node that are `ended` and were not a moment ago, nor in the moment to come: the
-   * clock may have been set back since.
+   * Calls of that node that are `ended`, unless they changed within a moment before or after `now`.
+   * Changes further in the future count, because the clock may have been set back since.
    */
   toFinish(nodeId: number, now: Instant): Promise<number[]>;
   list(accountId: number, filter: CallFilter, offset: number, rows: number): Promise<Call[]>;
@@ -252,15 +252,15 @@ export interface CallStore {
   /** Live calls of the account, oldest first. */
   live(accountId: number): Promise<Call[]>;
   transcript(callId: number): Promise<TranscriptEntry[]>;
-  /** Those of at most a page of calls, by call; a call nothing was said in is missing. */
+  /** Transcripts of up to a page of calls, by call; calls in which nothing was said are missing. */
   transcripts(callIds: readonly number[]): Promise<Map<number, TranscriptEntry[]>>;
   /** Call and transcript as of one moment. */
   snapshot(callId: number): Promise<CallSnapshot | null>;
   /** Live calls of the account as of one moment, with the account's newest event number. */
   liveSnapshot(accountId: number): Promise<{ sequence: number; calls: CallSnapshot[] }>;
   /**
-   * One transition; no events when the table of status.ts has none from where the call is. A call
-   * that ends unanswered gives its reservation back in the same transaction.
+   * One transition; no events when the table of status.ts does not allow it. A call that ends
+   * unanswered gives its reservation back in the same transaction.
    */
   change(args: {
     accountId: number;
@@ -280,9 +280,9 @@ export interface CallStore {
     accountId: number; callId: number; variables: Record<string, string>;
   }): Promise<void>;
   addTransfer(args: { accountId: number; callId: number; transfer: Transfer }): Promise<void>;
-  /** The beginning of a warm transfer: what two legs may cost is set aside. */
+  /** Begins a warm transfer, and reserves what two legs may cost. */
   beginTransfer(args: BeginTransfer): Promise<BeginTransferOutcome>;
-  /** One step of a warm transfer; no events where the table of warm-stages.ts has none. */
+  /** One step of a warm transfer; no events when the table of warm-stages.ts does not allow it. */
   stepTransfer(args: {
     accountId: number;
     callId: number;
@@ -293,16 +293,16 @@ export interface CallStore {
     failureReason: string | null;
     now: Instant;
   }): Promise<CommittedEvent[]>;
-  /** The newest transfer to a line has failed; done also after the end of the call. */
+  /** Marks the newest transfer to a line as failed, also after the end of the call. */
   failTransfer(args: {
     accountId: number; callId: number; failureReason: string; now: Instant;
   }): Promise<void>;
-  /** One change of the table in conversations/desk/desk.ts, while the call is talked on. */
+  /** One transition of the table in conversations/desk/desk.ts, while the call is in progress. */
   moveDesk(args: {
     accountId: number; callId: number; move: "take" | "hand_back"; by: DeskActor;
     reason: DeskReason; holder: Author | null; now: Instant;
   }): Promise<CallDeskOutcome>;
-  /** Null: the call is not talked on. */
+  /** Null: the call is not in progress. */
   whisper(args: {
     accountId: number; callId: number; by: Author; text: string; now: Instant;
   }): Promise<CommittedEvent[] | null>;
@@ -321,7 +321,7 @@ export interface CallStore {
     finalStatus: AnsweredStatus | "failed";
     reason: EndReason;
     failureReason?: string | null;
-    /** Absent: all of it. */
+    /** Absent: `full`. */
     charge?: Charge;
     /** When it was over for the customer, who pays until then; absent: now. */
     endedAt?: Instant;
@@ -330,7 +330,7 @@ export interface CallStore {
     quality?: LegQuality | null;
     /** False: nothing was recorded after all. */
     hasRecording: boolean;
-    /** Files of legs in which nothing is either; absent: none. */
+    /** Recordings of legs that are empty as well; absent: none. */
     silent?: readonly string[];
     now: Instant;
   }): Promise<CommittedEvent[]>;
@@ -342,24 +342,24 @@ export interface CallStore {
     evaluationError: string | null;
     now: Instant;
   }): Promise<CommittedEvent[]>;
-  /** These calls are still in progress: what a crash would cost them is counted up to then. */
+  /** Records that the calls are still in progress: after a crash they are charged up to then. */
   beat(args: { calls: readonly CallBeat[]; now: Instant }): Promise<void>;
   /**
-   * What processes that are gone have left: calls not yet answered and calls in progress become
-   * failed; those that talked are charged up to their last beat. Calls `ended` are this node's to
-   * `finish` from then on.
-   * `silent`: files among `cutRecordings` in which nothing is.
+   * Closes what gone processes left: calls not yet answered and calls in progress become failed;
+   * those in progress are charged up to their last beat. Calls `ended` are this node's to `finish`
+   * from then on.
+   * `silent`: files among `cutRecordings` that are empty.
    */
   recover(args: { silent: readonly string[]; now: Instant }): Promise<CommittedEvent[]>;
-  /** Files of calls that `recover` would close, which were not closed either. */
+  /** Recordings of calls that `recover` would close; nobody closed these files either. */
   cutRecordings(): Promise<string[]>;
-  /** False: no call has this recording, of itself or a leg, or has it any more. */
+  /** False: no call has this recording any more, as its own or as that of a leg. */
   hasRecording(file: string): Promise<boolean>;
-  /** Record, transcript and what its events said go; its ledger entry stays. */
+  /** Deletes record, transcript and the content of the events; the ledger entry stays. */
   delete(args: { accountId: number; callId: number; now: Instant }): Promise<DeleteCallOutcome>;
-  /** Each is noted; calls the account has not are passed over. */
+  /** Each is recorded in the audit log; calls that are not the account's are skipped. */
   deleteMany(args: { accountId: number; callIds: number[]; by: By; now: Instant }):
     Promise<DeletedCalls>;
-  /** Recordings older than `before`: their files' names, forgotten by the records. */
+  /** Takes recordings older than `before` off the records; resolves to the names of their files. */
   expireRecordings(args: { before: Instant; rows: number; now: Instant }): Promise<string[]>;
 }

@@ -1,4 +1,4 @@
-// How what was said in a call reads: the names of its speakers on the wire, and as lines of text.
+// How a transcript is presented: the names of its speakers on the wire, and as lines of text.
 // Pure; the writer's thread uses it too.
 import type { TranscriptEntry } from "./records.ts";
 

@@ -1,4 +1,4 @@
-// Transfers of a call: what its record keeps of each that was tried, what becomes of them, and how
+// Transfers of a call: what its record keeps about each attempt, how each goes on, and how
 // records and webhooks show them. Pure. The schema is in wire.ts, because the writer's thread uses
 // this file and loads no schemas.
 import { LIMITS } from "#core/limits.ts";
@@ -29,7 +29,7 @@ export interface Transfer {
   type: TransferType;
   /** A telephone number or SIP address; for an assistant, its name. */
   to: string;
-  /** Null: to no assistant. */
+  /** Null: the transfer is to a line. */
   assistantUuid: string | null;
   status: (typeof TRANSFER_STATUSES)[number];
   /** A sentence; null: it has not failed. */
@@ -43,14 +43,14 @@ export interface Transfer {
   leg?: WarmLeg;
 }
 
-/** Beside that of its call, which is named by a uuid; legs count from 1. */
+/** The file of a leg, named after that of its call, which is a uuid; legs count from 1. */
 export const legFile = (callFile: string, number: number): string =>
   callFile.replace(/(?=\.\w+$)/, `-${number}`);
 
-/** The other way; a call's own file is its own. */
+/** The file of the call that a leg's file belongs to; a call's own file stays as it is. */
 export const callFileOf = (file: string): string => file.replace(/^(.{36})-\d+/, "$1");
 
-/** All that was recorded of a call: itself, and its legs that somebody answered. */
+/** All recordings of a call: its own, and those of legs that somebody answered. */
 export const recordingsOf = ({ recordingFile, transfers }: {
   recordingFile: string | null; transfers: Transfers;
 }): string[] => recordingFile === null ? [] : [
@@ -70,18 +70,18 @@ type Transfers = readonly Transfer[];
 const failed = (transfer: Transfer, failureReason: string, now: Instant): Transfer =>
   ({ ...transfer, status: "failed", failureReason, finishedAt: now });
 
-/** Whoever asks again is still here, so what was asked for before has come to nothing. */
+/** Adds a transfer. A caller who asks again is still here, so the one before it has failed. */
 export const withTransfer = (transfers: Transfers, added: Transfer): Transfer[] => {
   const before = transfers.map((one) => one.status === "in-progress" && !one.leg
     ? failed(one, "Another transfer was asked for before this one was made.", added.createdAt)
     : one);
-  // Those with a leg of their own are billed at the end of the call; there are few of them.
+  // Those with a leg of their own are kept: they are billed at the end of the call, and are few.
   const isFull = before.length >= LIMITS.callTransfersMax;
   const dropped = isFull ? before.findIndex(({ leg }) => !leg) : -1;
   return [...before.filter((_, at) => at !== dropped), added];
 };
 
-/** The newest that left the call for a line has failed, also where the carrier reports it late. */
+/** Marks the newest cold transfer to a line as failed, even if the carrier reports it late. */
 export function withFailure(
   transfers: Transfers, failureReason: string, now: Instant,
 ): Transfer[] {
@@ -90,7 +90,7 @@ export function withFailure(
     index === at && one.status !== "failed" ? failed(one, failureReason, now) : one);
 }
 
-/** A step of the one with that number (its place, from 1); null: there is none from where it is. */
+/** Steps the transfer with that number (counted from 1); null: the table does not allow it. */
 export function stepped(
   transfers: Transfers, number: number,
   { stage, outcome, failureReason, now }: {
@@ -112,23 +112,23 @@ export function stepped(
   return transfers.with(number - 1, after);
 }
 
-/** How long the leg of one lasted, by the second begun; 0: nobody answered. */
+/** How long a transfer's leg lasted, in started seconds; 0: nobody answered. */
 export function legSeconds({ leg, finishedAt }: Transfer): number {
   if (!leg || leg.answeredAt === null || finishedAt === null) return 0;
   return Math.max(0, Math.ceil((finishedAt - leg.answeredAt) / 1_000_000));
 }
 
-/** What its carrier charges for that: whole minutes. */
+/** What the carrier charges for the leg, per started minute. */
 export const legCarrierCost = (transfer: Transfer): Micros =>
   Math.ceil(legSeconds(transfer) / 60) * (transfer.leg?.carrierMicrosPerMinute ?? 0);
 
-/** Without the recordings among these files, in which nothing is. */
+/** The transfers without the recordings among these files, which are empty. */
 export const withoutSilent = (transfers: Transfers, silent: readonly string[]): Transfer[] =>
   transfers.map((one) => one.leg && silent.includes(one.leg.recordingFile ?? "")
     ? { ...one, leg: { ...one.leg, recordingFile: null } }
     : one);
 
-/** The call is over: what was in progress has an outcome. */
+/** Gives transfers that are in progress when the call ends their outcome. */
 export const settled = (
   transfers: Transfers,
   { reason, failureReason, endedAt }: {
@@ -147,7 +147,7 @@ function settledLeg(
   { failureReason, endedAt }: { failureReason: string | null; endedAt: Instant },
 ): Transfer {
   const leg = { ...last, stage: "over" } as const;
-  // A call that a crash ended is known to have lasted until its last beat, which may be earlier.
+  // A call that a crash ended lasted until its last beat, which may precede the leg's answer.
   const finishedAt = Math.max(endedAt, leg.answeredAt ?? 0);
   if (last.stage === "connected") {
     return { ...transfer, leg, status: "completed", outcome: "completed", finishedAt };
@@ -208,7 +208,7 @@ export const wireTransfers = (
     finished_at: isoOrNull(transfer.finishedAt),
   }));
 
-/** Somebody was there, and the leg is over. */
+/** The link exists once the leg was answered and is over. */
 const legUrl = (
   { leg, finishedAt }: Transfer, urlOf: (file: string) => string | null,
 ): string | null => {

@@ -26,7 +26,7 @@ export const TRANSFER_OUTCOMES = [
 ] as const;
 export type TransferOutcome = (typeof TRANSFER_OUTCOMES)[number];
 
-/** What became of one that nobody took, as a sentence for the owner and for the model. */
+/** Why nobody took a transfer, as a sentence for the owner and for the model. */
 export const WHY_NOT_TAKEN: Record<Exclude<TransferOutcome, "completed" | "refused">, string> = {
   declined: "The colleague did not take the call.",
   busy: "The colleague's line was busy.",

@@ -1,4 +1,4 @@
-// The wire of calls: records as the contract shows them, with what it leaves open beside.
+// Calls on the wire: records as the contract shows them, with members beyond the contract.
 import { Type, type Static } from "@sinclair/typebox";
 import { WarningsSchema } from "#features/assistants/warnings.ts";
 import { dollarsFromMicros } from "#core/money.ts";
