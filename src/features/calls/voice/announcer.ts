@@ -1,6 +1,6 @@
-// A voice of the server's own beside a call: says a text to whoever has joined the channel, once
-// nothing else is being said by it, and puts on record what was heard of it. Used where nobody's
-// turn is taken: on the leg to a colleague, and to a caller who is on hold.
+// A voice of the server's own in a channel: says a text to everybody in it, in place of the text
+// before it, and puts on record what was heard. Used where no turns are taken: on the leg to a
+// colleague, and for a caller who is on hold.
 import type { Pcm, SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { Speech } from "./speech.ts";
 import type { Voice } from "./voices.ts";
@@ -31,7 +31,7 @@ export class Announcer {
     this.#leave = options.channel.join(voice);
   }
 
-  /** In place of what is being said; `then` runs when it was heard, or could not be said. */
+  /** Replaces what is being said; `then` runs when the text was heard, or could not be said. */
   say(text: string, then: () => void): void {
     this.hush();
     const { channel: { rate }, synthesizer, voice } = this.#options;
@@ -53,7 +53,7 @@ export class Announcer {
     speech.end();
   }
 
-  /** Says no more of it; what was heard of it is on record. */
+  /** Stops what is being said, and records what was heard of it. */
   hush(): void {
     const saying = this.#saying;
     this.#saying = null;

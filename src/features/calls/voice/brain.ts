@@ -34,24 +34,24 @@ export interface Brain {
   answered(): void;
   answeredBy(by: AnsweredBy): void;
   /**
-   * The customer has said `text`: answer with `replyText` and `replyEnd`. `language`: what the
-   * recogniser took it for, `iso_2`; null: it does not say. `ahead`: not all may be said yet, so
-   * functions wait for `goAhead`, and `cancel` may come instead; it is what of `text` was not
-   * reported as `said`. Null: nothing is ahead of its time.
+   * The customer has said `text`: answer with `replyText` and `replyEnd`. `language`: as the
+   * recogniser detected it, `iso_2`; null: it reports none. `ahead`: the customer may go on, so
+   * functions wait for `goAhead`, and `cancel` may come instead; it is the part of `text` that was
+   * not reported as `said`. Null: the turn is over.
    */
   reply(turn: number, text: string, language: string | null, ahead: string | null): void;
-  /** The reply that was asked for ahead of its time is being heard; its words were `said`. */
+  /** A reply that was requested early is being heard; the words it answers were `said`. */
   goAhead(turn: number): void;
   /** The customer has been silent: say something, as a reply to nothing. */
   reengage(turn: number): void;
-  /** A colleague has given a hint, or the call back: say something, as a reply to that. */
+  /** A colleague has given a hint, or handed the call back: say something, as a reply to that. */
   speakUp(turn: number, why: SpeakUp): void;
   /** Nothing more of this reply is wanted. */
   cancel(turn: number): void;
-  /** A model that speaks by itself calls a function of the assistant's; answer `toolResult`. */
+  /** A model that speaks by itself calls a function; answer with `functionResult`. */
   functionCall(turn: number, call: { callId: string; name: string; argumentsJson: string }): void;
   said(said: Said): void;
-  /** What is being said just now. */
+  /** What is being said at the moment. */
   delta(speaker: Exclude<Speaker, "operator">, text: string): void;
   state(state: VoiceState): void;
   over(summary: CallSummary): void;
@@ -77,12 +77,12 @@ export interface CallSession {
   say(text: string): boolean;
   /** What a person of the account does beside the assistant or in its place. */
   takePart(event: PersonEvent): void;
-  /** Is silent once what is being said has been heard; `then` runs at that moment. */
+  /** Silences the assistant once its current utterance was heard; `then` runs at that moment. */
   standAside(then: () => void): void;
-  /** Goes on; from its answer the call may last so long. */
+  /** Lets the assistant go on; `durationMaxMs`: how long the call may last from its answer. */
   comeBack(durationMaxMs: number): void;
   become(successor: Successor): void;
-  /** Ends the call once what is being said is over; `to`: by handing it on. */
+  /** Ends the call after the current utterance; `to`: by transferring it there. */
   endAfterSpeech(reason: EndReason, to: string | null): void;
 }
 
@@ -90,9 +90,9 @@ export interface CallSummary {
   reason: EndReason;
   /** Why the leg ended, when it did so by itself. */
   cause: LegEndCause | null;
-  /** How long nothing had been heard of the customer, where that ended it. */
+  /** How long nothing had come from the customer's side, when that ended the call. */
   silentMs?: number;
-  /** What failed, where something did: an engine's or a carrier's words. */
+  /** What failed, if anything, in the words of an engine or a carrier. */
   detail?: string | null;
   turns: readonly TurnLatency[];
   /** How the leg's sound came through. */
@@ -101,7 +101,7 @@ export interface CallSummary {
 
 export interface SessionOptions {
   settings: VoiceSettings;
-  /** The money's bound on the length of the call. */
+  /** How long the reserved money lasts. */
   durationMaxMs: number;
   greeting: string;
   /** Creates the leg; its events go to `publish`. */
@@ -112,7 +112,7 @@ export interface SessionOptions {
   noiseFilter: NoiseFilter | null;
   turnEnds: TurnEndModel | null;
   ambience: { next(samples: number): Pcm; gain: number } | null;
-  /** Frames for where nobody speaks; null: silence. */
+  /** Makes frames of comfort noise for when nobody speaks; null: silence. */
   comfort: (() => Pcm) | null;
   record: ((customer: Pcm, assistant: Pcm) => void) | null;
   /** Calls `onBeep` when the customer's side plays a voicemail's beep; null: it is not detected. */

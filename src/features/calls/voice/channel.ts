@@ -1,6 +1,6 @@
-// The connection of one call while it lasts, whoever takes its turns: the leg, what is played over
-// it, the frames of the clock, the transcript, and the end. Each kind of session holds one and
-// decides everything else (voice-session.ts, realtime-session.ts).
+// The connection of one live call, whatever takes its turns: the leg, what is played over it, the
+// frames of the clock, the transcript, and the end. Each kind of session holds one and decides
+// everything else (voice-session.ts, realtime-session.ts).
 import type { Timer } from "#core/system.ts";
 import { FRAME_MS, type Leg, type LegEvent } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
@@ -23,18 +23,18 @@ interface ChannelHandlers {
   answered(): void;
   /** Audio of the customer, any number of samples. */
   audio(pcm: Pcm): void;
-  /** Whether a beep at the customer's end would mean something. */
+  /** Whether a machine may have answered, so that beeps have to be listened for. */
   mayBeMachine(): boolean;
   beep(): void;
   dtmf(digit: string): void;
   answeredBy(by: AnsweredBy): void;
-  /** The customer has put the call on hold, or taken it up again. */
+  /** The customer has put the call on hold, or resumed it. */
   held(isHeld: boolean): void;
   transferFailed(): void;
   /** The frame of this tick has been sent. */
   frame(): void;
   playedOut(utterance: Utterance): void;
-  /** The last words go on record, and engines are closed. */
+  /** The session records the last words and closes its engines. */
   ended(): void;
 }
 
@@ -47,7 +47,7 @@ export class Channel<Said extends Spoken = Spoken> {
   #beeps: { push(pcm: Pcm): void } | null = null;
   #tick: Timer | null = null;
   #isOver = false;
-  /** The carrier was asked then what it dropped, and has not answered. */
+  /** When the carrier was asked what it dropped; null: no answer is due. */
   #clearSinceMs: number | null = null;
   #state: VoiceState | null = null;
 
@@ -93,12 +93,12 @@ export class Channel<Said extends Spoken = Spoken> {
     this.mixer.muted = on;
   }
 
-  /** Both sides of every frame; null: nobody listens any more. */
+  /** `tap` receives both sides of every frame; null: nobody listens any more. */
   listen(tap: Mixer["tap"]): void {
     this.mixer.tap = tap;
   }
 
-  /** Somebody speaks and hears beside the assistant, until the result is called. */
+  /** Adds a voice that speaks and hears beside the assistant, until the result is called. */
   join(voice: Voice): () => void {
     return this.mixer.voices.join(voice);
   }
@@ -113,14 +113,14 @@ export class Channel<Said extends Spoken = Spoken> {
     this.mixer.hold(then);
   }
 
-  /** Once per change, however often it is called. */
+  /** Publishes every change once, however often it is called. */
   publishState(state: VoiceState): void {
     if (this.#isOver || state === this.#state) return;
     this.#state = state;
     this.#options.brain.state(state);
   }
 
-  /** Hands the call on to that number where the carrier can, else ends it. */
+  /** Transfers the call to that number if the carrier can, else ends it. */
   leave(reason: EndReason, to: string | null): void {
     if (this.#isOver) return;
     if (to !== null && this.#leg.transfer) return this.#leg.transfer(to);
@@ -134,8 +134,8 @@ export class Channel<Said extends Spoken = Spoken> {
   }
 
   /**
-   * How long what the customer says waits before it is heard here: what the line takes, less the
-   * packet it is sent in, whose end the times of a turn count from.
+   * How late the customer's sound is heard here: the delay of the line, less the length of a
+   * packet, because the times of a turn count from the end of the packet.
    */
   #waitedMs(): number {
     const delayMs = this.#leg.quality?.()?.delayMs ?? 0;

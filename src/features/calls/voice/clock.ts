@@ -11,14 +11,14 @@ const PHASES = 4;
 type Tick = (dropped: number) => void;
 
 export interface MediaClock {
-  /** Runs at each tick until cancelled; `dropped`: so many ticks before this one were left out. */
+  /** Runs at each tick until cancelled; `dropped`: how many ticks before this one were skipped. */
   subscribe(tick: Tick): Timer;
 }
 
 interface Phase {
-  /** Within a frame. */
+  /** The offset of its ticks within a frame. */
   offsetMs: number;
-  /** Each with the time since when. */
+  /** Each with the time at which it was subscribed. */
   ticks: Map<Tick, number>;
   dueMs: number;
 }
@@ -41,7 +41,7 @@ export function createMediaClock(
     for (; phase.dueMs <= nowMs; phase.dueMs += FRAME_MS) {
       onTick(nowMs - phase.dueMs);
       for (const [tick, sinceMs] of phase.ticks) {
-        // Who came in the middle of a stall has missed less of it.
+        // A tick that was subscribed during a stall has missed less of it.
         const missed = Math.ceil((phase.dueMs - sinceMs) / FRAME_MS) - 1;
         if (missed >= 0) tick(Math.min(dropped, missed));
       }
@@ -64,7 +64,7 @@ export function createMediaClock(
     }
     schedule();
   };
-  /** The next time that is in the phase's place within a frame. */
+  /** Makes the phase due at the next time that has its offset within a frame. */
   const begin = (phase: Phase): void => {
     const nowMs = system.monotonicMs();
     startedMs ??= nowMs;

@@ -1,4 +1,4 @@
-// What the end of a leg says about the end of its call.
+// Maps the cause of a leg's end to the reason of its call's end. Used by channel.ts.
 import type { LegEndCause } from "#providers/carriers/port.ts";
 import type { EndReason } from "#features/calls/records/records.ts";
 

@@ -10,7 +10,7 @@ export interface Faults {
   /** Null: nothing has failed. */
   readonly newest: string | null;
   record(text: string): void;
-  /** The same engine; what of it fails is noted. */
+  /** Wraps the engine, so that its failures are recorded. */
   watch<Options, Event extends { kind: string; error?: Error }, Stream,
     Kind extends Engine<Options, Event, Stream>>(
     engine: Kind & Engine<Options, Event, Stream>,
@@ -26,7 +26,7 @@ export function createFaults(): Faults {
     },
     record: (text) => void (newest = text),
     watch: (engine) => {
-      // One of a kind: a call that goes on with the same engine keeps its stream.
+      // One wrapper per engine: a call that goes on with the same engine keeps its stream.
       const known = watched.get(engine);
       if (known) return known as typeof engine;
       const watching = {

@@ -1,8 +1,8 @@
-// Sound that comes in pieces of any size and unevenly, as frames. Pure; used by mixer.ts for what
-// the customer says, and by person.ts.
+// Turns sound that comes unevenly and in pieces of any size into frames. Pure; used by mixer.ts for
+// what the customer says, by person.ts and by warm/bridge.ts.
 import type { Pcm } from "#providers/speech/port.ts";
 
-/** Calls `onFrame` with every frame that is full; arrays that are a frame already are passed on. */
+/** Calls `onFrame` with every full frame; an array that is a frame already is passed on as is. */
 export function createFraming(samples: number, onFrame: (frame: Pcm) => void): (pcm: Pcm) => void {
   let partial = new Int16Array(samples);
   let filled = 0;
@@ -22,8 +22,8 @@ export function createFraming(samples: number, onFrame: (frame: Pcm) => void): (
 }
 
 /**
- * A voice from a network, frame by frame. `leadFrames` are waited for at its beginning and after
- * every gap, so that what is uneven is heard evenly; above `framesMax` the oldest are left out.
+ * A jitter buffer for a voice from a network. It waits for `leadFrames` at the beginning and after
+ * every gap, so that playout is even; above `framesMax` it drops the oldest.
  */
 export function createVoiceQueue(
   samples: number, { leadFrames, framesMax }: { leadFrames: number; framesMax: number },

@@ -24,7 +24,7 @@ import { openPerson, type Person } from "./person.ts";
 /** Writes one recording; errors are its own to report. */
 interface Recorder {
   write(customer: Pcm, assistant: Pcm): void;
-  /** Resolves to its length. */
+  /** Resolves to its length in milliseconds. */
   close(): Promise<number>;
 }
 
@@ -35,7 +35,7 @@ export interface HostOptions extends CallEngines {
   /** Brings a voice to the loudness of all voices; `key`: whose it is. */
   level(key: string, rate: number): (pcm: Pcm) => Pcm;
   carriers: readonly Carrier[];
-  /** Null: web calls have their sockets alone. */
+  /** Null: web calls have only their sockets. */
   peers: WebPeers | null;
   clock: MediaClock;
   system: System;
@@ -54,9 +54,9 @@ interface Entry {
   /** The `remote` leg itself. */
   remote: RemoteLeg | null;
   settings: VoiceSettings;
-  /** Who takes part with a microphone. */
+  /** The person who takes part with a microphone. */
   person: Person | null;
-  /** The newest, also when it is over. */
+  /** The newest warm transfer, even when it is over. */
   warm: WarmCall | null;
 }
 
@@ -88,7 +88,7 @@ export function createHost(options: HostOptions): Host {
     receive: (message) => {
       if (message.kind === "open") return open(message.callId, message.setup);
       const entry = calls.get(message.callId);
-      // What was on its way when the call ended.
+      // Messages that were in flight when the call ended are dropped.
       if (entry) handle(options, entry, message);
     },
   };
@@ -143,7 +143,7 @@ function handle(
       const { person } = entry;
       entry.person = null;
       return person?.leave(() => {
-        // Somebody else may have come meanwhile.
+        // Somebody else may have joined meanwhile.
         if (entry.person) return;
         session.takePart({ kind: "person_left", wasLost: message.wasLost });
       });
@@ -256,7 +256,7 @@ function createEntry(
       return forget();
     }),
   };
-  // A session connects its leg when it is made.
+  // A function, since the session connects its leg, which sets these, when it is constructed.
   const kept = () => ({ faults, receiveLeg, remote, settings, person: null, warm: null });
   const { synthesizer, transcriber } = openEngines(options, setup.engines, faults);
   const beeps = settings.voicemail.detects ? options.beeps : null;
@@ -274,7 +274,7 @@ function createEntry(
     transcriber: recogniser,
     vad: words ? words.watch(options.vad) : options.vad,
     noiseFilter: isNoiseFiltered(settings, rate) ? options.noiseFilter : null,
-    // Words that are told have no sound of their own.
+    // Words that come with the leg have no sound to judge.
     turnEnds: words ? null : options.turnEnds,
     beeps,
   });
@@ -296,11 +296,11 @@ function openLeg(
   }
 }
 
-/** Pages and the far ends of our own have no line that might be dead. */
+/** Pages and our own far ends have no line that could seem dead: they need no comfort noise. */
 const isTelephone = (leg: LegSetup): boolean =>
   leg.kind === "remote" ? leg.hasLine : leg.carrier === "sip";
 
-/** The session does not have to know why something failed: the record does. */
+/** Keeps the cause of a failure for the record; the session does not need to know it. */
 function recordFailure(
   post: HostOptions["post"], callId: number, faults: Faults, event: LegEvent,
 ): void {

@@ -1,12 +1,12 @@
-// A recogniser for calls whose words come with their leg, sent by the carrier that knows the lines
-// of its caller, or by a page whose browser hears or whose visitor types. Made by host.ts and
-// warm-host.ts for a call that has no other.
+// A recogniser for calls whose words come with their leg: from a carrier that knows the lines of
+// its caller, or from a page whose browser recognises speech or whose visitor types. Made by
+// host.ts and warm-host.ts for a call that has no other.
 import type { System, Timer } from "#core/system.ts";
 import { wordsIn } from "#core/values.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
 import type { Transcriber, TranscriptEvent, Vad } from "#providers/speech/port.ts";
 
-/** A word is still being said: the turn taker, too, waits as long. */
+/** In a gap shorter than this a word is still being said; the turn taker waits as long. */
 const VOICE_GAP_MS = 200;
 const VOICED = 0.5;
 /** Browsers say a final word up to a second after the last sound. */
@@ -14,7 +14,7 @@ const FINAL_WAIT_MS = 1200;
 
 interface LegTranscriber {
   transcriber: Transcriber;
-  /** The same, watched: a part that comes after the voice has ended waits for its whole. */
+  /** The same VAD, observed: a partial that comes after the voice has ended waits for its final. */
   watch(vad: Vad): Vad;
   receive(words: Extract<LegEvent, { kind: "words" }>): void;
 }
@@ -22,7 +22,7 @@ interface LegTranscriber {
 export function createLegTranscriber(system: System): LegTranscriber {
   let publish: (event: TranscriptEvent) => void = () => undefined;
   let partial = "";
-  /** Words of the piece under way that were given as final before it was closed. */
+  /** How many words of the current piece were published as final before it was closed. */
   let given = 0;
   let due: Timer | null = null;
   let voicedMs = -Infinity;
@@ -40,7 +40,7 @@ export function createLegTranscriber(system: System): LegTranscriber {
   };
   return {
     receive: ({ text, isFinal }) => {
-      // Whoever hears may think better of a word, but not of how many came before it.
+      // A recogniser may revise a word, but not how many words came before it.
       const rest = wordsIn(text).slice(given).join(" ");
       if (isFinal) {
         given = 0;

@@ -1,6 +1,6 @@
 // What the caller hears, frame by frame: the utterance being played, the ambience under it, the
 // voices of others who have joined. Owns the position of playout, the recording of both sides and
-// the tap of whoever listens in. One per leg, driven by clock.ts.
+// the tap for listeners. One per leg, driven by clock.ts.
 import { soundBeginsMs } from "#audio/audible.ts";
 import { mixInto } from "#audio/mix.ts";
 import { FRAME_MS, type Leg } from "#providers/carriers/port.ts";
@@ -9,13 +9,13 @@ import { createFraming } from "./frames.ts";
 import type { Utterance } from "./utterance.ts";
 import { Voices } from "./voices.ts";
 
-/** A carrier that does not say what it dropped is waited for this long. */
+/** How long a carrier is waited for that does not say what it dropped. */
 export const CLEARED_WAIT_MS = 300;
-/** What arrives is kept this long for the recording when it comes early. */
+/** How many frames of the customer's sound are kept when they arrive early. */
 const INPUT_FRAMES_MAX = 15;
-/** At most so much of a stall is recorded as silence: it is written at once. */
+/** At most this much of a stall is recorded as silence, since it is written in one go. */
 const STALL_FRAMES_MAX = 500;
-/** What is broken off dies away over so long, as a hard cut clicks. */
+/** An interrupted utterance fades out over this time, because a hard cut clicks. */
 const FADE_MS = 8;
 /** Ambience under the assistant's voice. */
 const DUCKED = 0.5;
@@ -23,13 +23,13 @@ const DUCKED = 0.5;
 interface MixerOptions {
   leg: Leg;
   ambience: { next(samples: number): Pcm; gain: number } | null;
-  /** What is sent where nothing is to be heard; it is on no recording. Null: silence is. */
+  /** Comfort noise, sent when there is nothing to hear, and not recorded. Null: silence is sent. */
   comfort: (() => Pcm) | null;
   /** Both sides of one frame; the arrays are not kept. */
   record: ((customer: Pcm, assistant: Pcm) => void) | null;
   /** An utterance is at its end: everything was handed to the carrier. */
   onPlayedOut(utterance: Utterance): void;
-  /** The frame goes out with which an utterance becomes audible, so far into it. */
+  /** The frame now being sent makes an utterance audible, `intoFrameMs` after its beginning. */
   onHeard(utterance: Utterance, intoFrameMs: number): void;
 }
 
@@ -38,16 +38,16 @@ export class Mixer {
   muted = false;
   /** Set while somebody listens in. */
   tap: ((customer: Pcm, assistant: Pcm) => void) | null = null;
-  /** Who speaks beside the assistant: recorded on its side. */
+  /** The voices beside the assistant; they are recorded on its side. */
   readonly voices = new Voices();
   readonly #options: MixerOptions;
   readonly #silence: Pcm;
   readonly #samples: number;
   #speaking: Utterance | null = null;
   #held = false;
-  /** The end of what was broken off: goes out with the next frame, and is counted as played. */
+  /** The fading end of an interrupted utterance: sent with the next frame, counted as played. */
   #tail: Pcm | null = null;
-  /** Nobody hears what is sent: it waits. */
+  /** Nobody hears what is sent, so speech waits. */
   #isOnHold = false;
   #input: Pcm[] = [];
   readonly #cut: (pcm: Pcm) => void;
@@ -80,7 +80,7 @@ export class Mixer {
     if (this.#awaitsCleared.length > 1) return;
     this.#options.leg.clear();
     if (!this.awaitsCleared) return;
-    // The far end breaks off by itself what waits there, and before where we have got to.
+    // The far end itself cuts what is queued there, at a point before the one we have reached.
     this.#tail = null;
     utterance?.rewind(tailMs);
   }
@@ -101,7 +101,7 @@ export class Mixer {
     this.#held = false;
   }
 
-  /** The other end has put the call on hold, or taken it up again. */
+  /** The other end has put the call on hold, or resumed it. */
   onHold(isHeld: boolean): void {
     if (this.#isOnHold && !isHeld && this.#speaking?.wasHeard) this.#speaking.rewindToWord();
     this.#isOnHold = isHeld;
@@ -121,8 +121,8 @@ export class Mixer {
   }
 
   /**
-   * Frames the clock dropped are silence on record, so that it keeps the transcript's time. A
-   * leg may bring audio before this returns, so that `receiveAudio` is called within.
+   * Frames that the clock dropped are recorded as silence, so that the recording keeps the
+   * transcript's time. A leg may bring audio before this returns: it calls `receiveAudio` within.
    */
   tick(dropped: number): void {
     const { comfort, leg, record } = this.#options;
@@ -140,7 +140,7 @@ export class Mixer {
     this.voices.deliver(heard, own);
   }
 
-  /** Somebody is given what the customer says, or it is recorded. */
+  /** Whether anybody receives the customer's sound, or it is recorded. */
   #isHeard(): boolean {
     return this.#options.record !== null || this.tap !== null || this.voices.areListening;
   }
@@ -150,7 +150,7 @@ export class Mixer {
     if (this.#input.length > INPUT_FRAMES_MAX) this.#input.shift();
   }
 
-  /** Takes what is still to be heard of what is being said; says how much that is. */
+  /** Takes the fading end of the current utterance; returns its length in milliseconds. */
   #breakOff(): number {
     const utterance = this.#speaking;
     if (!utterance?.wasHeard || this.#held || this.muted) return 0;

@@ -14,18 +14,18 @@ import type { VoiceSettings } from "./settings.ts";
 import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
 import type { TurnEvent } from "./turns/turn-events.ts";
 
-/** What a browser's network delays unevenly is waited for so long; more than that is left out. */
+/** The jitter buffer of a browser's sound: frames waited for, and frames kept at most. */
 const LEAD_FRAMES = 3;
 const FRAMES_MAX = 25;
 const VOICED = 0.5;
 const CONFIRM_MS = 60;
 const WORD_GAP_MS = 100;
 const FINALIZE_AFTER_MS = 200;
-/** One entry of the record ends with such a silence. */
+/** A silence this long ends an entry of the record. */
 const ENTRY_GAP_MS = 700;
-/** For the final words of what was said. */
+/** How long the final words of what was said are waited for. */
 const FINAL_WAIT_MS = 2000;
-/** Below it is no voice, and nothing is made louder; about -50 dBFS. */
+/** Below this, sound is no voice and is not made louder; about -50 dBFS. */
 const QUIET_RMS = 100;
 
 interface PersonOptions {
@@ -37,7 +37,7 @@ interface PersonOptions {
   transcriber: Transcriber | null;
   /** Brings what is given to it to the loudness of all voices. */
   level(key: string, rate: number): (pcm: Pcm) => Pcm;
-  /** What they hear, at PERSON_RATE; theirs to keep. */
+  /** Receives what they hear, at PERSON_RATE; the array may be kept. */
   onHears(pcm: Pcm): void;
   onSaid(said: Said): void;
   onTalking(isTalking: boolean): void;
@@ -47,9 +47,9 @@ interface PersonOptions {
 export interface Person {
   /** At PERSON_RATE, any number of samples. */
   write(pcm: Pcm): void;
-  /** They are heard no more; `then` runs once their last words are on record. */
+  /** They are no longer heard; `then` runs once their last words are on record. */
   leave(then: () => void): void;
-  /** The same at once, with the words that are there. */
+  /** The same at once, with the words recognised so far. */
   close(): void;
 }
 
@@ -206,7 +206,7 @@ class PersonsWords {
     }
   }
 
-  /** Words go on record as they are; a voice nothing understood does once, when it is over. */
+  /** Records the words; a voice that nothing understood is recorded once, when they stop. */
   #note(): void {
     const text = `${this.#finals} ${this.#partial}`.trim();
     const startMs = this.#startMs;

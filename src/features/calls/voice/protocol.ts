@@ -19,18 +19,18 @@ export const PERSON_RATE = 16_000;
 /** As catalogs name them; null: none is needed. */
 export interface EngineCodes {
   synthesizer: string | null;
-  /** Null, too: the words come with the leg. */
+  /** Null also when the words come with the leg. */
   transcriber: string | null;
 }
 
 export interface CallSetup {
   settings: VoiceSettings;
-  /** How long what is reserved lasts. */
+  /** How long the reserved money lasts. */
   durationMaxMs: number;
   greeting: string;
   leg: LegSetup;
   engines: EngineCodes;
-  /** The model hears by itself, and speaks where no synthesizer is named; null: the parts do. */
+  /** A model that hears by itself, and speaks if no synthesizer is named; null: pipeline mode. */
   realtime: (Omit<SpeechToSpeechOptions, "rate" | "speaks"> & { vendor: RealtimeVendor }) | null;
   /** Absolute path; null: nothing is recorded. */
   recordingPath: string | null;
@@ -42,34 +42,34 @@ export type LegSetup =
   | ({ kind: "dialled"; carrier: CarrierName } & DialRequest)
   | { kind: "offered"; carrier: CarrierName; offerId: string; rate: Leg["rate"] };
 
-/** To a carrier of the media thread; of no call yet. */
+/** Messages to a carrier of the media thread that belong to no call yet. */
 export type ToCarrier =
   | { kind: "refuse"; carrier: CarrierName; offerId: string; cause: RefusalCause }
-  /** All there are; those not among them are no more. */
+  /** All trunks; those that are missing were removed. */
   | { kind: "trunks"; trunks: TrunkSetup[] }
-  /** Whether one more call would be taken, for whoever asks before bringing it. */
+  /** Whether one more call would be taken, for a far end that asks first (SIP OPTIONS). */
   | { kind: "room"; hasRoom: boolean }
-  /** Takes leave of registrars; answered by `closed`. */
+  /** Unregisters from the registrars; answered by `closed`. */
   | { kind: "close" };
 
 export type FromCarrier =
-  /** Calls may come in over SIP, and at which ports. */
+  /** Calls can come in over SIP, at these ports. */
   | { kind: "listening"; port: number; tlsPort: number | null }
   | { kind: "offer"; carrier: CarrierName; offer: Offer }
   | { kind: "closed" };
 
-/** Which way the sound of a web call goes: as PCM over its socket, or as packets to its peer. */
+/** The path of a web call's sound: as PCM over its socket, or as packets to its WebRTC peer. */
 export type SoundPath = "socket" | "peer";
 
-/** A page's end of WebRTC: what it offers, and by which way it sends from now on. */
+/** From a page's end of WebRTC: its offer, and over which path it sends from now on. */
 export type PeerRequest = { kind: "offer"; sdp: string } | { kind: "path"; path: SoundPath };
 
-/** This end of it: the answer, or why there is none, and by which way it sends from now on. */
+/** From this end: the answer, or why there is none, and over which path it sends from now on. */
 export type PeerReport =
   | { kind: "answer"; sdp: string }
   | { kind: "refused"; reason: string }
   | { kind: "path"; path: SoundPath }
-  /** The page's sound comes this way; once a second. */
+  /** The page's sound arrives over WebRTC; reported once a second. */
   | { kind: "heard" };
 
 export type ToMedia =
@@ -86,7 +86,7 @@ export type ToMedia =
   | { kind: "mute"; callId: number; on: boolean }
   | { kind: "listen"; callId: number; on: boolean }
   | { kind: "send_dtmf"; callId: number; digits: string }
-  /** A person joins, or is alone or not from now on. `ears`: the code of a recogniser. */
+  /** A person joins, or changes whether they are alone. `ears`: the code of a recogniser. */
   | {
       kind: "person_joined"; callId: number; author: Author; isAlone: boolean; ears: string | null;
     }
@@ -110,7 +110,7 @@ export type ToMedia =
 export type FromMedia =
   | { kind: "ringing"; callId: number }
   | { kind: "answered"; callId: number }
-  /** Whether the customer's sound comes; it does until it has not for some seconds. */
+  /** Whether the customer's sound arrives; false once nothing has come for some seconds. */
   | { kind: "sound"; callId: number; isComing: boolean }
   | { kind: "answered_by"; callId: number; by: AnsweredBy }
   | {
@@ -137,11 +137,11 @@ export type FromMedia =
   | { kind: "transfer"; callId: number; to: string }
   | { kind: "warm"; callId: number; report: WarmReport }
   | { kind: "transfer_failed"; callId: number; detail: string | null }
-  /** The call without themselves, at PERSON_RATE, while a person takes part. */
+  /** What a person who takes part hears: the call without their own voice, at PERSON_RATE. */
   | { kind: "person_hears"; callId: number; pcm: Pcm }
   /** Both sides mixed, while somebody listens in. */
   | { kind: "tap"; callId: number; pcm: Pcm }
-  /** Nothing follows. `recorded`: milliseconds in the recording; 0: there is none. */
+  /** Nothing follows. `recordedMs`: the length of the recording; 0: there is none. */
   | { kind: "over"; callId: number; summary: CallSummary; recordedMs: number };
 
 /** The media thread, as the main thread sees it. */
@@ -149,15 +149,15 @@ export interface MediaThread {
   send(message: ToMedia): void;
   /** One handler; set before the first `send`. */
   onMessage(handler: (message: FromMedia) => void): void;
-  /** Calls that come in; one handler. */
+  /** Receives inbound calls; one handler. */
   onOffer(handler: (carrier: CarrierName, offer: Offer) => void): void;
   refuse(carrier: CarrierName, offerId: string, cause: RefusalCause): void;
   /**
-   * Starts the thread where a carrier waits for calls, and keeps it going. Resolves to the ports of
-   * SIP, null without it; rejects when they cannot be had.
+   * Starts the thread if a carrier takes inbound calls, and keeps it running. Resolves to the SIP
+   * ports, null without SIP; rejects when they cannot be opened.
    */
   listen(): Promise<{ port: number; tlsPort: number | null } | null>;
-  /** The trunks have changed. */
+  /** Reads the trunks again after a change. */
   trunksChanged(): Promise<void>;
   /** Whether there is a place for one more call. */
   setRoom(hasRoom: boolean): void;

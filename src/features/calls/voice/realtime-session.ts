@@ -44,20 +44,20 @@ export class RealtimeSession implements CallSession {
   readonly #options: RealtimeOptions;
   #settings: VoiceSettings;
   #synthesizer: Synthesizer | null;
-  /** Null until the call is answered, as the machine. */
+  /** Null until the call is answered, and so is `#machine`. */
   #model: SpeechToSpeechSession | null = null;
   #machine: MachineWatch | null = null;
   #timers = TIMERS_START;
   #turn = 0;
-  /** The first is being played; those after it were ready sooner than it was heard. */
+  /** The first is being played; the others were ready before it was played out. */
   #replies: Reply[] = [];
   #failures = 0;
   #customerTalks = false;
   #says: string[] = [];
-  /** When the customer was last audible, and what finds that out. */
+  /** When the customer was last audible, as `#sound` detects it. */
   #lastSoundMs = 0;
   readonly #sound: ReturnType<typeof createSoundEnd>;
-  /** The same, once the model has heard the end of it. */
+  /** The same, as of the last start or end of speech that the model reported. */
   #lastVoiceMs = 0;
   #functionsRunning = 0;
   #ending: { reason: EndReason; to: string | null } | null = null;
@@ -98,7 +98,7 @@ export class RealtimeSession implements CallSession {
 
   say(text: string): boolean {
     if (this.channel.isOver || !this.#model || this.#says.length >= SAYS_MAX) return false;
-    // Over the customer it would not be heard.
+    // Said while the customer talks, it would not be heard.
     if (this.#customerTalks) this.#says.push(text);
     else this.#model.say(text);
     return true;
@@ -148,7 +148,7 @@ export class RealtimeSession implements CallSession {
     this.#reduceTimers({ kind: "activity" });
   }
 
-  /** What the model is still to say of its own accord has been heard, or never comes. */
+  /** Stands aside once all replies have been heard and no function is running. */
   #watchElsewhere(): void {
     if (this.#elsewhere !== "due" || this.#replies.length > 0 || this.#functionsRunning > 0) return;
     this.#elsewhere = "yes";
@@ -259,7 +259,7 @@ export class RealtimeSession implements CallSession {
     reply.utterance.markEvenly();
   }
 
-  /** The reply an item belongs to; null for what comes late of one that was interrupted. */
+  /** The reply an item belongs to; null for late parts of one that was interrupted. */
   #replyOf(itemId: string): Reply | null {
     const known = this.#replies.find((reply) => reply.itemId === itemId);
     if (known) return known;
@@ -301,10 +301,10 @@ export class RealtimeSession implements CallSession {
     this.channel.mixer.play(reply.utterance);
   }
 
-  /** `then`: once the model knows how much was heard. */
+  /** `then` runs once the model knows how much was heard. */
   #interrupt(then: () => void = () => undefined): void {
     if (this.#ending) return then();
-    // At once: more of it would be another reply, and one not heard yet is not wanted either.
+    // At once: later audio would begin another reply, and replies not heard yet are not wanted.
     this.#model?.interrupt(null);
     const replies = this.#replies.splice(0);
     const [reply] = replies;
@@ -362,7 +362,7 @@ export class RealtimeSession implements CallSession {
     else this.#model?.say(message);
   }
 
-  /** What is said from now on is answered, whoever says it, where the call goes on. */
+  /** If the call goes on, what is said from now on is answered, whoever says it. */
   #messageSaid(): void {
     if (this.#settings.voicemail.ends) return this.channel.hangUp("voicemail");
     if (this.#machine) this.#machine.listener = "human";
@@ -387,7 +387,7 @@ export class RealtimeSession implements CallSession {
   }
 
   #watchTime(): void {
-    // A machine hears no goodbye.
+    // No goodbye is said to a machine.
     const mayLeave = this.#ending === null && this.#machine?.listener !== "machine"
       && !this.#isAside();
     const due = this.#reduceTimers({ kind: "check_duration", mayLeave });
@@ -397,7 +397,7 @@ export class RealtimeSession implements CallSession {
     this.#machine?.tick(nowMs);
     if (this.#machine?.isDue(nowMs, this.#lastVoiceMs)) this.#leaveMessage();
     if (this.channel.isOver) return;
-    // A machine chooses nothing: tones of its own are taken for keys.
+    // A machine presses no keys: its own tones are mistaken for them.
     if (this.#machine?.listener === "machine") this.#reduceTimers({ kind: "forget_keys" });
     else this.#watchKeys();
     this.#watchElsewhere();

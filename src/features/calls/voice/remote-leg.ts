@@ -1,6 +1,6 @@
-// The media thread's end of a call whose socket is in the main thread. Frames go there, or for a
-// page that WebRTC has a way to, to its peer; each of the two takes over from the other within one
-// frame, and the session does not notice. Made by host.ts.
+// The media thread's end of a call whose socket is in the main thread. Frames go to that socket, or
+// over WebRTC to a page that can be reached so; either path takes over from the other within one
+// frame, unnoticed by the session. Made by host.ts.
 import type { System } from "#core/system.ts";
 import type { Leg, LegEvent, LegQuality } from "#providers/carriers/port.ts";
 import type { PeerEvent, WebPeer, WebPeers } from "#providers/carriers/web/port.ts";
@@ -10,7 +10,7 @@ import type { FromMedia, LegSetup, PeerReport, PeerRequest } from "./protocol.ts
 interface RemoteLegOptions {
   callId: number;
   system: System;
-  /** Null: there is no other way than the socket. */
+  /** Null: there is no path but the socket. */
   peers: WebPeers | null;
   post(message: FromMedia, transfer?: ArrayBuffer[]): void;
   publish(event: LegEvent): void;
@@ -22,12 +22,12 @@ export interface RemoteLeg extends Leg {
   close(): void;
 }
 
-/** A frame in which nobody would notice the seam; samples. */
+/** A frame with all samples below this is quiet enough to hide the change of paths. */
 const QUIET = 200;
-/** Longer than somebody speaks without a pause: then the seam is heard. */
+/** Longer than anybody speaks without a pause; after that the change may be heard. */
 const QUIET_WAIT_FRAMES = 250;
 
-/** How often the main thread hears that the page's sound comes. */
+/** How often the main thread is told that the page's sound arrives. */
 const HEARD_MS = 1000;
 
 const isQuiet = (frame: Pcm): boolean => frame.every((sample) => Math.abs(sample) < QUIET);
@@ -46,7 +46,7 @@ export function createRemoteLeg(
       post({ kind: "frame", callId, pcm }, [pcm.buffer]);
     },
     clear: () => {
-      // Packets leave as they come: nothing waits to be dropped.
+      // Packets are sent as they come: nothing is queued that could be dropped.
       if (path.isTaken) publish({ kind: "cleared", droppedMs: 0 });
       else post({ kind: "clear", callId });
     },
@@ -62,15 +62,15 @@ export function createRemoteLeg(
   };
 }
 
-/** The way to a peer, from its offer until it is lost or given up. */
+/** The path to a peer, from its offer until it is lost or closed. */
 class PeerPath {
-  /** The frames go this way. */
+  /** Our frames are sent over this path. */
   isTaken = false;
-  /** The newest there is; null: no sound came or went this way. */
+  /** The newest figures; null: no sound came or went over this path. */
   quality: LegQuality | null = null;
   readonly #options: RemoteLegOptions;
   #peer: WebPeer | null = null;
-  /** The page sends this way. */
+  /** The page sends over this path. */
   #isUsed = false;
   #waitedFrames = 0;
   #toldMs = -Infinity;
@@ -86,7 +86,7 @@ class PeerPath {
     this.#waitedFrames = 0;
   }
 
-  /** Whether the frame is sent this way. Either way one of the page's is published. */
+  /** Whether the frame is sent over this path. In use, it also delivers a frame of the page's. */
   take(frame: Pcm): boolean {
     if (!this.#isUsed) return false;
     this.#waitedFrames += 1;

@@ -1,5 +1,5 @@
-// Keeps what is said in a call: entries in the words really heard, what is being said just now, and
-// how long each stage of each reply took. Held by channel.ts.
+// Records what is said in a call: entries in the words really heard, what is being said at the
+// moment, and how long each stage of each reply took. Held by channel.ts.
 import type { TurnLatency } from "#features/calls/records/records.ts";
 import type { Brain } from "./brain.ts";
 import { pressedKeys, type TimerSettings, type TimerState } from "./turns/call-timers.ts";
@@ -13,7 +13,7 @@ const NO_LATENCY: TurnLatency = {
 
 type Stage = Exclude<keyof TurnLatency, "atMs" | "endpointMs" | "finalTranscriptMs">;
 
-/** What the scribe must know of something that is said. */
+/** What the scribe must know about something that is said. */
 export interface Spoken {
   kind: SpeechKind;
   turn: number | null;
@@ -27,7 +27,7 @@ export class Scribe<Said extends Spoken = Spoken> {
   readonly #nowMs: () => number;
   readonly #answeredAtMs: number;
   readonly #begun = new Map<Utterance, { speech: Said; startMs: number }>();
-  /** Not on record yet: how much of it the far end has dropped is being asked. */
+  /** Interrupted and not on record yet: the far end is asked how much of it was dropped. */
   #brokenOff: Said | null = null;
   #speechStartMs: number | null = null;
   /** The part of the customer's present turn that is on record already. */
@@ -52,7 +52,7 @@ export class Scribe<Said extends Spoken = Spoken> {
     this.#finalAtMs = this.#nowMs();
   }
 
-  /** `lastVoiceMs`: when the customer was last heard. What was recorded of a turn is left out. */
+  /** `lastVoiceMs`: when the customer was last heard. The recorded part of a turn is left out. */
   customerSaid(text: string, lastVoiceMs: number): void {
     const fresh = this.unrecorded(text);
     this.#recorded = text;
@@ -66,7 +66,7 @@ export class Scribe<Said extends Spoken = Spoken> {
     });
   }
 
-  /** At the end of the call: nobody waits any more for what may follow them. */
+  /** Records pressed keys at the end of the call, when no further ones are waited for. */
   keysPressed(keypad: TimerSettings["keypad"], timers: TimerState): void {
     this.#recordBrokenOff();
     const text = pressedKeys(keypad, timers);
@@ -75,7 +75,7 @@ export class Scribe<Said extends Spoken = Spoken> {
     this.customerSaid(text, timers.digitMs);
   }
 
-  /** Less what of the turn is on record. */
+  /** The text without the part of the turn that is on record. */
   unrecorded(text: string): string {
     const isMore = this.#recorded !== "" && text.startsWith(this.#recorded);
     return (isMore ? text.slice(this.#recorded.length) : text).trim();
@@ -90,7 +90,7 @@ export class Scribe<Said extends Spoken = Spoken> {
     this.#begun.set(speech.utterance, { speech, startMs: this.callMs() });
   }
 
-  /** `atMs`: when its first sound is sent; `lineMs`: what the line takes, as far as is known. */
+  /** `atMs`: when its first sound is sent; `lineMs`: the line's delay, as far as it is known. */
   assistantHeard(utterance: Utterance, atMs: number, lineMs: number): void {
     const entry = this.#begun.get(utterance);
     if (!entry) return;
@@ -106,7 +106,7 @@ export class Scribe<Said extends Spoken = Spoken> {
     this.#brokenOff = speech;
   }
 
-  /** What is said next, as keys are at once, comes behind it: for the model too. */
+  /** Called before what is said next (keys: at once), which follows it for the model too. */
   #recordBrokenOff(): void {
     const speech = this.#brokenOff;
     this.#brokenOff = null;
@@ -126,7 +126,7 @@ export class Scribe<Said extends Spoken = Spoken> {
       text,
       startMs: entry.startMs,
       endMs: this.callMs(),
-      // The silence behind the last word may be cut: nothing is missing then.
+      // If only the silence after the last word was cut, nothing is missing.
       interrupted: wasInterrupted && !(utterance.ended && text === utterance.text.trim()),
       turn,
       counts: kind !== "filler",
@@ -147,7 +147,7 @@ export class Scribe<Said extends Spoken = Spoken> {
     this.#brain.delta("assistant", text);
   }
 
-  /** Begins the account of a reply; null: nobody asked, so nothing is measured. */
+  /** Begins to measure a reply; null: nobody asked for it, so nothing is measured. */
   replyBegins(lastVoiceMs: number | null): void {
     this.#latency = null;
     if (lastVoiceMs === null) return;
@@ -162,14 +162,14 @@ export class Scribe<Said extends Spoken = Spoken> {
     this.latencies.push(turn);
   }
 
-  /** The customer had not finished: this was no turn. */
+  /** Drops the measurement: the customer had not finished, so this was no turn. */
   replyIsOff(): void {
     const { turn } = this.#latency ?? {};
     this.#latency = null;
     if (turn && turn.heardMs === null && this.latencies.at(-1) === turn) this.latencies.pop();
   }
 
-  /** The first time counts. */
+  /** Only the first time counts. */
   stage(stage: Stage, atMs = this.#nowMs()): void {
     const latency = this.#latency;
     if (latency?.turn[stage] !== null) return;

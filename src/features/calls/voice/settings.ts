@@ -9,7 +9,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { SynthesisOptions } from "#providers/speech/port.ts";
 import type { EndReason } from "#features/calls/records/records.ts";
 
-/** The few sentences a call says of its own accord, when nobody has written them down. */
+/** The few sentences a call says by itself, for which the owner has written none. */
 interface Phrases {
   stillThere: string;
   again: string;
@@ -27,7 +27,7 @@ export const goodbyeOf = (phrases: Phrases, reason: EndReason): string =>
 export interface VoiceSettings {
   /** `iso_2`. */
   language: string;
-  /** All that may be spoken, this one among them. */
+  /** All languages that may be spoken, including `language`. */
   languages: string[];
   /** What the customer is likely to say. */
   hints: string[];
@@ -80,8 +80,8 @@ export const mindsVoicemail = (settings: AssistantSettings): boolean =>
 const TELEPHONE_RATE = 8000;
 
 /**
- * Whether what is recognised goes through the noise filter. Where nobody has said: not at a
- * telephone's rate, where words of clean speech got lost in it for all voices tried (28 % wrong
+ * Whether sound passes the noise filter before it is recognised. Without a setting: not at a
+ * telephone's rate, where the filter lost words of clean speech for all voices tried (28 % wrong
  * against 22 %).
  */
 export const isNoiseFiltered = ({ filtersNoise }: VoiceSettings, rate: number): boolean =>
@@ -143,7 +143,7 @@ export function voiceSettingsOf(
       confirmMs: CONFIRM_SLOWEST_MS - CONFIRM_RANGE_MS * interrupting,
       wordsMin: settings.min_interrupt_words,
     },
-    // Words may change the language of what answers them: not before they are all said.
+    // Words may change the language of the reply, which is not begun before all are said.
     isEager: known.isEager && known.languages.length < 2,
     waitForCustomer: settings.wait_for_customer,
     greetsAlike: !settings.initial_message.includes("{{"),

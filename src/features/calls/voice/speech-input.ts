@@ -10,12 +10,12 @@ import type { TurnEvent } from "./turns/turn-events.ts";
 
 type VoiceFrame = Omit<Extract<TurnEvent, { kind: "voice" }>, "kind">;
 
-/** Below it nobody may be speaking, and it does not matter how a frame sounds. */
+/** Below this nobody is taken to speak, and the periodicity of a frame does not matter. */
 const MAYBE_VOICE = 0.4;
 
-/** What an end-of-turn model looks back at. */
+/** How far back an end-of-turn model listens. */
 const MEMORY_MS = 8000;
-/** A voice has begun before it was confirmed. */
+/** How long before its confirmation a voice may have begun. */
 const LEAD_MS = 300;
 
 interface SpeechInputOptions {
@@ -35,7 +35,7 @@ interface SpeechInputOptions {
 export interface SpeechInput {
   write(pcm: Pcm): void;
   finalize(): void;
-  /** Asks the end-of-turn model about the pause that began after so much of the turn. */
+  /** Asks the end-of-turn model about the pause that began after `spokenMs` of the turn. */
   judgeEnd(spokenMs: number, publish: (probability: number) => void): void;
   close(): void;
 }
@@ -100,7 +100,7 @@ export function openSpeechInput(options: SpeechInputOptions): SpeechInput {
   };
 }
 
-/** The newest samples. */
+/** A ring buffer of the newest samples. */
 function createSoundMemory(size: number): { write(pcm: Pcm): void; last(samples: number): Pcm } {
   const kept = new Int16Array(size);
   let at = 0;

@@ -1,6 +1,6 @@
-// The speaking half of one thing the assistant says: cuts text into pieces worth speaking as it
-// arrives, has them synthesized, and fills the utterance the mixer plays. Made by both kinds of
-// session.
+// Speaks one thing the assistant says: cuts text into pieces worth speaking as it arrives, has them
+// synthesized, and fills the utterance the mixer plays. Made by both kinds of session and by
+// announcer.ts.
 import type { ProviderError } from "#core/faults.ts";
 import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer,
@@ -8,9 +8,9 @@ import type {
 import { Utterance } from "./utterance.ts";
 import { pieceEnd } from "./turns/wording.ts";
 
-/** After so many failures of synthesis or of the model in a row the call ends. */
+/** The call ends after this many failures in a row of synthesis or of the model. */
 export const FAILURES_MAX = 3;
-/** Words of operators that wait in one call. */
+/** How many texts of operators may be queued in one call. */
 export const SAYS_MAX = 20;
 
 /** Why something is said; decides what happens to it and whether the model gets to see it. */
@@ -19,7 +19,7 @@ export type SpeechKind = "greeting" | "reply" | "filler" | "note";
 interface SpeechHandlers {
   /** The first audio is there. */
   onAudio(): void;
-  /** All of it has been reported; `isEmpty`: there was nothing to say. */
+  /** All audio has been received; `isEmpty`: there was none. */
   onComplete(isEmpty: boolean): void;
   onFailed(error: ProviderError): void;
 }
@@ -42,7 +42,7 @@ export class Speech {
     kind: SpeechKind;
     turn: number | null;
     rate: number;
-    /** Asked for when there is something to say: the language may have changed until then. */
+    /** Called when there is something to say: the language may have changed by then. */
     voice(): { synthesizer: Synthesizer; options: SynthesisOptions };
     handlers: SpeechHandlers;
   }) {
@@ -103,7 +103,7 @@ export class Speech {
     this.#stream?.cancel();
   }
 
-  /** As it was written, so that the record has it so; how it is said is the synthesizer's. */
+  /** Passed on as written, so that the record has it so; the synthesizer decides how to say it. */
   #speak(piece: string): void {
     this.#stream ??= this.#open();
     this.utterance.text += piece;

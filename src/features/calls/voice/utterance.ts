@@ -40,8 +40,8 @@ export class Utterance {
   }
 
   /**
-   * For engines that do not say which words their audio is, while text and audio still grow: what
-   * there is of the one speaks what there is of the other.
+   * For engines that do not report which words their audio speaks, while text and audio still grow:
+   * takes all audio so far to speak all text so far.
    */
   markEvenly(): void {
     this.#marks.splice(0, Infinity, { samples: this.#pushed, chars: this.text.length });
@@ -96,7 +96,7 @@ export class Utterance {
     this.#cursorOffset = left;
   }
 
-  /** Back to where the word began that was cut, so that it is heard whole when speech goes on. */
+  /** Rewinds to the start of the word that was cut, so that it is heard whole on resuming. */
   rewindToWord(): void {
     const last = this.#marks.findLast(({ samples }) => samples <= this.#played)?.samples ?? 0;
     const sinceMs = ((this.#played - last) * 1000) / this.#rate;

@@ -30,10 +30,10 @@ export class VoiceSession implements CallSession {
   #input: SpeechInput | null = null;
   #state: TurnState = START;
   #turn = 0;
-  /** What is being said or about to be; a filler has its own place. */
+  /** What is being said or about to be said; a filler has its own field. */
   #speech: Speech | null = null;
   #filler: Speech | null = null;
-  /** The reply that is asked for and not to be heard yet. */
+  /** The reply that was requested early and may not be heard yet. */
   #prepared: Speech | null = null;
   #says: string[] = [];
   #heardLanguage: string | null = null;
@@ -65,7 +65,7 @@ export class VoiceSession implements CallSession {
       playedOut: (utterance) => this.#playedOut(utterance),
       ended: () => this.#ended(),
     });
-    // What is kept is ready when somebody answers.
+    // Synthesized now, a fixed greeting is in the cache when somebody answers.
     if (options.settings.greetsAlike) this.#speakWhole(this.#newSpeech("greeting"), options.greeting);
   }
 
@@ -94,7 +94,7 @@ export class VoiceSession implements CallSession {
 
   replyEnd(turn: number, failed: boolean): void {
     if (this.channel.isOver || turn !== this.#turn) return;
-    // One that failed unheard is asked for again when its time has come.
+    // A prepared reply that failed is requested again once the turn is over.
     if (this.#prepared?.turn === turn) return failed ? this.#discard() : this.#prepared.end();
     if (this.#speech?.turn !== turn) return;
     this.#failures = failed ? this.#failures + 1 : 0;

@@ -1,6 +1,6 @@
-// Who is heard in a call beside the customer and the assistant, any number of them: a person with a
-// microphone, a colleague on another line, music. Each has a loudness of its own and hears all but
-// itself. Held by mixer.ts, which asks for one frame of everybody at each tick.
+// The voices in a call beside the customer and the assistant, any number of them: a person with a
+// microphone, a colleague on another line, music. Each has a gain of its own and hears all but
+// itself. Held by mixer.ts, which takes one frame of each at every tick.
 import { mixInto } from "#audio/mix.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 
@@ -9,7 +9,7 @@ export interface Voice {
   gain: number;
   /** Its next frame, at the rate of the call; null: it is silent. The array is not kept. */
   next(samples: number): Pcm | null;
-  /** One frame of what it hears: the customer, the assistant, the other voices. For it to keep. */
+  /** Receives a frame of the customer, the assistant and the other voices; it may be kept. */
   hears?(frame: Pcm): void;
 }
 
@@ -18,7 +18,7 @@ export class Voices {
   /** What they say in this frame; silent ones are missing. */
   readonly #saying = new Map<Voice, Pcm>();
 
-  /** Until the result is called. */
+  /** Adds a voice, until the result is called. */
   join(voice: Voice): () => void {
     this.#joined.add(voice);
     return () => {
@@ -27,7 +27,7 @@ export class Voices {
     };
   }
 
-  /** Somebody has to be given what is heard. */
+  /** Whether any of the voices also hears. */
   get areListening(): boolean {
     for (const voice of this.#joined) if (voice.hears) return true;
     return false;
@@ -43,12 +43,12 @@ export class Voices {
     return this.#saying.size > 0;
   }
 
-  /** The frame with what they say, as the customer hears it; the same one where all are silent. */
+  /** The frame mixed with the voices, for the customer; the same array when all are silent. */
   over(frame: Pcm): Pcm {
     return this.#saying.size === 0 ? frame : this.#mixed(frame, null);
   }
 
-  /** Gives everybody what they hear of this frame. */
+  /** Gives every voice that hears its mix of this frame. */
   deliver(customer: Pcm, assistant: Pcm): void {
     for (const voice of [...this.#joined]) {
       if (!voice.hears) continue;

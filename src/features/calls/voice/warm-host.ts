@@ -76,7 +76,7 @@ export function openWarm(options: HostOptions, warm: WarmOptions): WarmCall {
   return { session, closed: () => closing };
 }
 
-/** What the leg is made of, and what closes its recording. */
+/** The options of the leg, and a function that closes its recording. */
 function createLeg(
   options: HostOptions, { setup, openLeg }: WarmOptions,
   { synthesizer, onEnded }: {
