@@ -4,14 +4,14 @@ import { forgetTurn, hangUp, said, think, timers, type Draft } from "./turn-draf
 
 /** A person who answers does not speak as long as this without a breath. */
 export const MACHINE_RUN_MS = 3500;
-/** After the greeting of a machine. */
+/** The silence after a machine's greeting that ends it. */
 export const MACHINE_SILENCE_MS = 1500;
 export const MACHINE_BUDGET_MS = 20_000;
 
 export function judge(draft: Draft, by: "human" | "machine" | null): void {
   const { state, settings, actions, nowMs } = draft;
   if (state.phase === "aside") return;
-  // A machine's greeting may begin like a person's; nobody becomes a machine later on.
+  // A machine's greeting may begin like a person's; later on nobody is judged a machine.
   const isLate = state.messageLeft || nowMs - state.timers.answeredMs > MACHINE_BUDGET_MS;
   if (state.listener === "machine" || (state.listener === "human" && (by !== "machine" || isLate))) {
     return;
@@ -29,7 +29,7 @@ export function judge(draft: Draft, by: "human" | "machine" | null): void {
 /** The message is left when the greeting of the machine has ended. */
 export function settleMachine(draft: Draft): void {
   const { state } = draft;
-  // A machine chooses nothing: tones of its own are taken for keys.
+  // A machine presses no keys: its own tones are mistaken for them.
   timers(draft, { kind: "forget_keys" });
   if (state.messageLeft || state.isTalking) return;
   if (state.unvoicedMs >= MACHINE_SILENCE_MS) leaveMessage(draft);

@@ -1,29 +1,29 @@
-// Whether a sound over the assistant takes the floor. A voice makes it pause, which costs little;
-// what was said decides whether it goes on. Part of the pure reducer in turn-taker.ts.
+// Barge-in: whether a sound over the assistant takes the floor. A voice makes the assistant pause,
+// which costs little; the words decide whether it goes on. Part of the reducer in turn-taker.ts.
 import { forgetTurn, isFinalDue, said, timers, type Draft } from "./turn-draft.ts";
 import { countWords, isBackchannel, isOpenPhrase, saysNothing, soundsLikeStop, stops } from "./wording.ts";
 
-/** A sound shorter than this is a word at most, and easily another than was recognised. */
+/** A sound shorter than this is one word at most, and is easily misrecognised. */
 const SOUND_SHORTEST_MS = 600;
 const SHORT_WORDS = 2;
 /**
- * How much of a voice is vowels that repeat themselves. A caller's was two thirds and more, also
- * under noise, five people's in a television a fifth, a laugh's under noise half.
+ * The share of a voice that must be periodic vowels. A caller's was two thirds and more, even under
+ * noise; that of five people on a television a fifth, of a laugh under noise half.
  */
 const CLEAR_SHARE = 0.35;
-/** Before all words are there: what is doubtful waits for them. */
+/** The same before all words are there: a doubtful sound waits for them. */
 const CLEAR_SHARE_EARLY = 0.55;
-/** Less is not judged. */
+/** Less sound than this is not judged. */
 const JUDGED_MS = 250;
-/** Nobody speaks more slowly: a recogniser that finds fewer words in a voice has not understood. */
+/** Nobody speaks more slowly: if a voice has fewer words, the recogniser has misunderstood it. */
 const WORD_LONGEST_MS = 1000;
 const GO_ON_AFTER_SILENCE_MS = 500;
 const GO_ON_AFTER_FINAL_MS = 300;
 const FALSE_INTERRUPTION_MS = 2000;
-/** Nobody has an answer to what has lasted no longer: they had not finished. */
+/** Nobody answers speech that has lasted no longer than this: they had not finished their turn. */
 const CUT_OFF_MS = 1000;
 
-/** A voice is heard over the assistant: it holds its breath until it is known what is wanted. */
+/** A voice is heard over the assistant, which pauses until it is known what the voice wants. */
 export function voiceOver({ state, settings, actions }: Draft): void {
   const mayPause = settings.interrupt.allowed && settings.interrupt.wordsMin === 0;
   if (state.phase !== "speaking" || state.isPaused || !mayPause) return;
@@ -46,7 +46,7 @@ function interrupt({ state, actions, nowMs }: Draft): void {
   state.answering = "";
 }
 
-/** `mayGoOn`: these are not all the words, and may become others. */
+/** `mayGoOn`: these are not all the words, and they may still change. */
 function takesFloor(draft: Draft, mayGoOn: boolean): boolean {
   const { hasVoice, soundMs } = draft.state;
   const { interrupt: { wordsMin }, wordsAreTold } = draft.settings;
@@ -65,7 +65,7 @@ function takesFloor(draft: Draft, mayGoOn: boolean): boolean {
 const isOneVoice = ({ state: { audibleMs, clearMs } }: Draft, share: number): boolean =>
   audibleMs < JUDGED_MS || clearMs >= share * audibleMs;
 
-/** Was it an interruption? Where its words do not say so, the assistant goes on. */
+/** Decides whether a pause was an interruption; if no words say so, the assistant goes on. */
 export function settlePause(draft: Draft): void {
   const { state, actions, nowMs } = draft;
   if (state.isTalking) return;

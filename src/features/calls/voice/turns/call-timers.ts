@@ -1,16 +1,16 @@
 // What follows in a call from time alone: the question whether somebody is still there, the goodbye
 // before the call's time is up, which keys belong together, and the end. A pure reducer without IO
 // or clock, the same for calls whose turns we take (turn-taker.ts) and for those whose model takes
-// them (realtime-session.ts). A tick asks three things, in this order, because whoever takes the
-// turns decides others between them.
+// them (realtime-session.ts). A tick checks duration, keys and silence in this order and one by
+// one, because the turn taker decides other things in between.
 import type { EndReason } from "#features/calls/records/records.ts";
 import type { VoiceSettings } from "#features/calls/voice/settings.ts";
 
 const REENGAGEMENTS_MAX = 3;
-/** Before the end of a call that runs out of time, for a goodbye. */
+/** How long before its end a call that runs out of time says goodbye. */
 const GOODBYE_MS = 8000;
 const DIGITS_MAX = 64;
-/** So long a call waits on hold; nobody takes it up any more then. */
+/** How long a call may be on hold; after that nobody is expected to resume it. */
 const HOLD_MS_MAX = 10 * 60_000;
 
 export type TimerSettings = Pick<
@@ -20,7 +20,7 @@ export type TimerSettings = Pick<
   durationReason: "max_duration" | "balance";
 };
 
-/** The money may last for less time than the settings allow, to which time elsewhere is added. */
+/** The money may last for less than the settings allow; time elsewhere is added to the latter. */
 export function timerSettingsOf(
   settings: VoiceSettings, durationMaxMs: number, elsewhereMs = 0,
 ): TimerSettings {
@@ -33,10 +33,10 @@ export function timerSettingsOf(
   };
 }
 
-/** The bounds of a call in time: its settings and its money, but for when it is elsewhere. */
+/** The time limits of a call, from its settings and its money; suspended while it is elsewhere. */
 export class TimeBounds {
   #durationMaxMs: number;
-  /** Time elsewhere is none of the assistant's. */
+  /** Time elsewhere (with a colleague) does not count as the assistant's. */
   #elsewhereMs = 0;
   #sinceMs: number | null = null;
 
@@ -46,7 +46,7 @@ export class TimeBounds {
 
   of(settings: VoiceSettings): TimerSettings {
     const bounds = timerSettingsOf(settings, this.#durationMaxMs, this.#elsewhereMs);
-    // Whoever has the call elsewhere has bounds of its own.
+    // The warm transfer that has the call meanwhile has limits of its own.
     return this.#sinceMs === null ? bounds : { ...bounds, maxDurationMs: Infinity };
   }
 
@@ -63,16 +63,16 @@ export class TimeBounds {
 
 export interface TimerState {
   readonly answeredMs: number;
-  /** Nobody speaks since then. */
+  /** Since when nobody speaks. */
   readonly quietMs: number;
   /** The customer has spoken, typed or pressed keys. */
   readonly hasSpoken: boolean;
-  /** How often the customer was asked since then whether somebody is still there. */
+  /** How often the customer was asked, since they last spoke, whether somebody is still there. */
   readonly reengagements: number;
-  /** Keys that may go on. */
+  /** Keys pressed so far, which more may follow. */
   readonly digits: string;
   readonly digitMs: number;
-  /** On hold since then; null: it is not. */
+  /** Since when the call is on hold; null: it is not. */
   readonly heldMs: number | null;
 }
 
@@ -87,18 +87,18 @@ export type TimerEvent =
   /** Somebody speaks, or something else shows that the call goes on. */
   | { kind: "activity" }
   | { kind: "dtmf"; digit: string }
-  /** The customer has put the call on hold, or taken it up again. */
+  /** The customer has put the call on hold, or resumed it. */
   | { kind: "held"; isHeld: boolean }
   /** `mayLeave`: a goodbye makes sense, and none is being said. */
   | { kind: "check_duration"; mayLeave: boolean }
   | { kind: "check_keypad" }
   | { kind: "forget_keys" }
-  /** It is the customer's turn; `isBusy`: all the same, this is no silence. */
+  /** It is the customer's turn to speak; `isBusy`: all the same, this does not count as silence. */
   | { kind: "check_silence"; isBusy: boolean };
 
 export type TimerAction =
   | { kind: "say_goodbye"; reason: EndReason }
-  /** Keys are a turn of the customer's, in these words. */
+  /** The pressed keys are a turn of the customer's, with this text. */
   | { kind: "keys"; text: string }
   /** Ask whether somebody is still there. */
   | { kind: "reengage" }
@@ -126,7 +126,7 @@ export function reduceTimers(
       return only({ ...state, digits, digitMs: nowMs, quietMs: nowMs });
     }
     case "held":
-      // Whoever presses the key of hold is there.
+      // A customer who presses hold is there.
       return only({
         ...state, hasSpoken: true, quietMs: nowMs, heldMs: event.isHeld ? nowMs : null,
       });
@@ -168,7 +168,7 @@ function checkKeypad({ keypad }: TimerSettings, state: TimerState, nowMs: number
   };
 }
 
-/** Those that are no turn yet, in the words of one; null: none are. */
+/** Keys that are no turn yet, as the text of one; null: there are none. */
 export function pressedKeys(
   { stopKey }: TimerSettings["keypad"], { digits }: TimerState,
 ): string | null {

@@ -1,8 +1,8 @@
-// While a colleague is called, and talks with the customer, the assistant stands aside: from the
-// end of what it is saying on it is silent and listens. Part of the pure reducer in turn-taker.ts.
+// While a colleague is called and talks with the customer, the assistant stands aside: it finishes
+// its utterance, then is silent and listens. Part of the pure reducer in turn-taker.ts.
 import { discard, timers, type Draft } from "./turn-draft.ts";
 
-/** `due`: once what is being said has been heard. */
+/** `due`: the assistant stands aside once its current utterance has been heard. */
 export type Elsewhere = "no" | "due" | "yes";
 
 export function standAside({ state }: Draft): void {

@@ -1,6 +1,6 @@
-// Whether an answering machine has answered a call whose model hears by itself, and when the
-// message is left with it. The same signs as in turn-taker.ts, from what the vendor reports of
-// the speech. Used by realtime-session.ts.
+// Detects whether an answering machine has answered a call whose model hears by itself, and when to
+// leave the message. Uses the same signs as turn-taker.ts, from what the vendor reports about the
+// speech. Used by realtime-session.ts.
 import { MACHINE_BUDGET_MS, MACHINE_RUN_MS, MACHINE_SILENCE_MS } from "./answering-machines.ts";
 import { soundsLikeMachine } from "./wording.ts";
 
@@ -51,7 +51,7 @@ export class MachineWatch {
     this.#onJudged(by);
   }
 
-  /** The greeting of the machine has been over for long enough. */
+  /** Whether the message is due: the machine's greeting has been over for long enough. */
   isDue(nowMs: number, lastVoiceMs: number): boolean {
     return this.listener === "machine" && !this.isMessageLeft && this.#speechMs === null
       && nowMs - lastVoiceMs >= MACHINE_SILENCE_MS;

@@ -1,10 +1,10 @@
-// How long a silence ends a turn, by the words before it. Plain rules over text, no model: a
-// question that is whole needs half the patience of a sentence nobody can tell the end of, and one
-// that breaks off half as much again. The questions are English ones; full stops and small words at
-// the end are understood in four languages. They were made against `test/support/pauses.ts`.
+// Endpointing: how long a silence must be to end a turn, by the words before it. Plain rules over
+// text, no model: a complete question needs half the patience of a sentence whose end is unclear,
+// and one that breaks off half as much again. Questions are recognised in English only; full stops
+// and small words at the end in four languages. The rules were tuned on `test/support/pauses.ts`.
 import { isBackchannel, listOf, wordsOf } from "./wording.ts";
 
-/** As a share of the silence that was set. */
+/** The patience, as a share of the configured silence. */
 export const SHARES = { whole: 0.5, likely: 0.6, usual: 1, open: 1.5 } as const;
 
 type Ending = keyof typeof SHARES;
@@ -29,7 +29,7 @@ const OPEN_PHRASES = /(?:^| )(?:(?:tell|give|show|send|let|bring|get) (?:me|us)|
 const QUESTION = listOf(
   "what|what's|when|when's|where|where's|who|who's|why|how|how's|which|whose|can|could|do|does|did"
   + "|is|are|will|would|should|may|have|has|am");
-/** With these people say that they are done. */
+/** People say these when they are done. */
 const CLOSING = /(?:^| )(?:please|thanks|thank you(?: so| very)?(?: much)?|good ?bye|bye(?: bye)?|that is all|that's all|that is it|that's it|bitte|danke|gracias|merci|grazie)$/;
 
 const QUESTION_WORDS_MIN = 4;
@@ -41,7 +41,7 @@ const isDigits = (word: string): boolean => /\d$/.test(word) || SPOKEN_DIGITS.ha
 
 /**
  * A number may go on: a telephone number is read out in groups, and recognisers put a full stop
- * behind any of them.
+ * after any of them.
  */
 function endOfNumber(words: string[]): Ending | null {
   const digits = words.length - 1 - words.findLastIndex((word) => !isDigits(word));
@@ -73,12 +73,12 @@ export function endingOf(text: string): Ending {
   return words.length >= SENTENCE_WORDS_MIN ? "likely" : "usual";
 }
 
-/** Who sounds like going on is waited for, whatever the words are. */
+/** Below this the customer sounds like going on, and is waited for whatever the words are. */
 const GOES_ON = 0.5;
 
 /**
- * Words and the sound they were said with (`judged`: the probability of an end) together: what has
- * ended by both is answered soonest, and where the two disagree, patience is as usual or longer.
+ * Combines the words with how they sounded (`judged`: the probability of an end): a turn that ended
+ * by both is answered soonest; when the two disagree, patience is as usual or longer.
  */
 export function judgedEnding(ending: Ending, judged: number | null): Ending {
   if (judged === null) return ending;

@@ -1,4 +1,4 @@
-// What a person of the account changes in who speaks: one who has the call alone silences the
+// How a person of the account changes who speaks: one who has the call alone silences the
 // assistant, one beside it is not spoken over, and a hint is acted on as soon as the assistant may
 // speak. Part of the pure reducer in turn-taker.ts.
 import {
@@ -9,7 +9,7 @@ import type { TurnState } from "./turn-events.ts";
 export type PersonEvent =
   /** Alone: the assistant is silent and listens. */
   | { kind: "person_joined"; isAlone: boolean }
-  /** `wasLost`: the connection was, and nobody has said that they go. */
+  /** `wasLost`: their connection was lost; they did not hand the call back. */
   | { kind: "person_left"; wasLost: boolean }
   /** The person begins to speak, or has stopped. */
   | { kind: "person_voice"; isTalking: boolean }
@@ -41,19 +41,19 @@ export function receivePerson(draft: Draft, event: PersonEvent): void {
       return holdBreath(draft);
     case "hint":
       state.isHinted = true;
-      // It was asked for without the hint.
+      // The prepared reply was requested without the hint.
       return discard(draft);
   }
 }
 
-/** While nobody reports of a call that was handed on, who takes part is known all the same. */
+/** Keeps track of who takes part while the outcome of a transfer is not reported yet. */
 export function personAfter(state: TurnState, event: PersonEvent): TurnState {
   if (event.kind === "person_left") return { ...state, person: null };
   if (event.kind !== "person_joined") return state;
   return { ...state, person: { isAlone: event.isAlone, isTalking: false } };
 }
 
-/** The reply under way is broken off where it was heard; what was to follow it is not done. */
+/** Interrupts the reply under way, and drops what was to follow it. */
 function stepAside(draft: Draft): void {
   const { state, actions } = draft;
   if (state.phase === "dialling" || state.phase === "aside") return;
@@ -65,7 +65,7 @@ function stepAside(draft: Draft): void {
   state.answering = "";
   state.ending = null;
   state.functionRunning = false;
-  // A person who speaks to it has heard whom it is.
+  // The person who takes the call has heard who answered: no machine has to be detected.
   state.listener = "human";
   timers(draft, { kind: "activity" });
 }
@@ -74,7 +74,7 @@ function comeBack(draft: Draft, why: SpeakUp): void {
   const { state } = draft;
   state.phase = "listening";
   timers(draft, { kind: "activity" });
-  // What the customer is saying is answered, and there is no need for more.
+  // What the customer is saying is answered instead.
   if (!state.hasTurn && !state.isTalking) speakUp(draft, why);
 }
 
@@ -84,7 +84,7 @@ function speakUp(draft: Draft, why: SpeakUp): void {
   draft.actions.push({ kind: "speak_up", why });
 }
 
-/** Nothing is said over a person who speaks; it goes on when they have finished. */
+/** Pauses the assistant while a person speaks; it goes on when they have finished. */
 export function holdBreath({ state, actions }: Draft): void {
   if (!state.person?.isTalking || state.phase !== "speaking" || state.isPaused) return;
   state.isPaused = true;

@@ -8,7 +8,7 @@ import type { TurnAction, TurnSettings, TurnState } from "./turn-events.ts";
 
 /** How long a turn waits for the final text of what was said. */
 const FINAL_WAIT_MS = 2000;
-/** A final that has not come by then will not come. */
+/** A final that has not come by then is not expected any more. */
 export const FINAL_LATEST_MS = 15_000;
 
 /** A draft of the next state with the actions it leads to; lives for one event. */
@@ -31,7 +31,7 @@ export const joined = (one: string, other: string): string =>
 
 export const said = ({ state }: Draft): string => joined(state.finals, state.partial);
 
-/** The recogniser is to close the piece it is in. */
+/** Asks the recogniser to close its current piece with a final. */
 export function askFinal({ state, actions, nowMs }: Draft): void {
   state.finalAskedMs = nowMs;
   actions.push({ kind: "finalize" });
@@ -44,11 +44,11 @@ export function turnGoesOn({ state, nowMs }: Draft): void {
   state.judged = null;
 }
 
-/** Nobody speaks and nothing is to be answered: what is said over the customer is not heard. */
+/** Whether the assistant may speak unasked: nobody speaks and nothing is to be answered. */
 export const isFree = ({ phase, isTalking, hasTurn }: TurnState): boolean =>
   (phase === "listening" || phase === "waiting") && !isTalking && !hasTurn;
 
-/** What was prepared answers something else than what was said. */
+/** Drops the prepared reply, which answers something other than what was said. */
 export function discard({ state, actions }: Draft): void {
   if (state.prepared === null) return;
   state.prepared = null;
@@ -60,8 +60,8 @@ export const isFinalDue = ({ state: { finalAskedMs }, nowMs }: Draft): boolean =
   finalAskedMs !== null && nowMs - finalAskedMs < FINAL_WAIT_MS;
 
 /**
- * Whatever was said is dealt with. Words of a piece that is not closed yet will come again with its
- * final, however late that is, and are not to be answered again then.
+ * Clears the turn, which has been dealt with. Words of a piece that is not closed yet come again
+ * with its final, however late that is, and must not be answered again then.
  */
 export function forgetTurn(draft: Draft): void {
   const { state } = draft;
@@ -85,7 +85,7 @@ export function forgetSound({ state }: Draft): void {
   state.clearMs = 0;
 }
 
-/** Something of the assistant's own is to be said, which is no reply. */
+/** Something other than a reply is to be said by the assistant. */
 export function think(draft: Draft): void {
   const { state, nowMs } = draft;
   discard(draft);

@@ -1,5 +1,5 @@
-// The events the taking of turns receives, the actions it answers with, and what it remembers. The
-// rules are in turn-taker.ts.
+// The events the turn taker receives, the actions it answers with, and its state. The rules are in
+// turn-taker.ts.
 import type { EndReason } from "#features/calls/records/records.ts";
 import type { TimerSettings, TimerState } from "./call-timers.ts";
 import type { VoiceSettings } from "#features/calls/voice/settings.ts";
@@ -14,17 +14,17 @@ export type TurnSettings = TimerSettings & Pick<
   hasGreeting: boolean;
   /** The recogniser reports the end of turns itself. */
   detectsTurns: boolean;
-  /** Its words were not heard by it: they are what was said. */
+  /** Its words come with the leg and not from sound: they are exactly what was said. */
   wordsAreTold: boolean;
-  /** A model is there that tells by the sound of a turn whether it is over. */
+  /** An end-of-turn model judges by the sound of a turn whether it is over. */
   judgesEnds: boolean;
 };
 
 export type TurnEvent =
   | PersonEvent
-  /** Somebody on another line is to go on with the customer, once what is being said is heard. */
+  /** The assistant makes room for somebody on another line once its current utterance is heard. */
   | { kind: "stand_aside" }
-  /** Nobody does any more. */
+  /** The assistant has the call again. */
   | { kind: "come_back" }
   | { kind: "answered" }
   /** Time passes; at least every 20 ms. */
@@ -38,7 +38,7 @@ export type TurnEvent =
   | { kind: "final"; text: string }
   | { kind: "end_of_turn" }
   | { kind: "end_of_turn_likely" }
-  /** The answer to `judge_end`: from 0, the customer goes on, to 1, it has finished. */
+  /** The answer to `judge_end`: from 0, the customer goes on, to 1, they have finished. */
   | { kind: "end_judged"; pause: number; probability: number }
   | { kind: "dtmf"; digit: string }
   /** The first audio of what the assistant says is queued. */
@@ -52,9 +52,9 @@ export type TurnEvent =
   | { kind: "saying" }
   /** End the call once what is being said has been played. */
   | { kind: "end_after_speech"; reason: EndReason }
-  /** The call was to be handed on and was not: the talk goes on. */
+  /** The call could not be transferred: the talk goes on. */
   | { kind: "transfer_failed" }
-  /** The customer has put the call on hold, or taken it up again. */
+  /** The customer has put the call on hold, or resumed it. */
   | { kind: "held"; isHeld: boolean }
   | { kind: "beep" }
   | { kind: "answered_by"; by: "human" | "machine" | "unknown" };
@@ -66,13 +66,13 @@ export type TurnAction =
   /** The end-of-turn model is to judge the pause after `spokenMs` of the turn. */
   | { kind: "judge_end"; pause: number; spokenMs: number }
   /**
-   * The customer has said `text`; answer it. `hasVoice`: heard while nobody else spoke, and so how
-   * long it waits for its answer is known.
+   * The customer has said `text`; answer it. `hasVoice`: a voice said it after the assistant had
+   * finished, so that the latency of the reply can be measured.
    */
   | { kind: "reply"; text: string; hasVoice: boolean }
-  /** Ask for the reply to `text`, unheard: `reply` with the same text may follow, or `discard`. */
+  /** Request a reply to `text` early: `reply` with the same text may follow, or `discard`. */
   | { kind: "prepare"; text: string }
-  /** What was prepared is not wanted. */
+  /** The prepared reply is not wanted. */
   | { kind: "discard" }
   /** The reply under way is not wanted: the customer goes on talking. */
   | { kind: "cancel_reply" }
@@ -127,22 +127,22 @@ export interface TurnState {
   readonly clearMs: number;
   readonly finals: string;
   readonly partial: string;
-  /** When the final text was asked for that has not come; null: none is owed. */
+  /** When the final text that has not come yet was requested; null: none is due. */
   readonly finalAskedMs: number | null;
   /** When the newest final text came. */
   readonly finalMs: number;
-  /** Words of the piece the recogniser has not closed that are dealt with. */
+  /** How many words of the recogniser's open piece have been dealt with. */
   readonly spentWords: number;
-  /** What the reply answers that is asked for and not to be heard yet. */
+  /** The text answered by the reply that was requested early; null: there is none. */
   readonly prepared: string | null;
-  /** How often one was asked for in this turn. */
+  /** How often a reply was requested early in this turn. */
   readonly prepares: number;
   /** What the reply under way answers; joined with what follows when it is cancelled. */
   readonly answering: string;
   readonly isPaused: boolean;
   /** When what is being said was first heard. */
   readonly speakingMs: number;
-  /** A reply has begun that the customer talked on into. */
+  /** A reply began although the customer went on talking. */
   readonly wasCutOff: boolean;
   readonly thinkingMs: number;
   readonly fillerPlayed: boolean;

@@ -1,8 +1,8 @@
 // Who speaks when: a pure reducer over what is heard, recognised, played and counted. It does no
 // IO and reads no clock; the same events at the same times always give the same actions, so a call
-// can be replayed from its events. voice-session.ts feeds it and carries out what it decides. What
-// takes the floor is barge-in.ts's, who has answered answering-machines.ts's, what a person changes
-// taking-part.ts's; silence, keys and the length of the call are call-timers.ts's, which it asks.
+// can be replayed from its events. voice-session.ts feeds it and carries out what it decides.
+// barge-in.ts decides what takes the floor, answering-machines.ts who has answered, taking-part.ts
+// what a person changes; call-timers.ts has silence, keys and the length of the call.
 import { wordsIn } from "#core/values.ts";
 import type { EndReason } from "#features/calls/records/records.ts";
 import {
@@ -37,7 +37,7 @@ export const START: TurnState = {
 };
 
 const LISTEN_THRESHOLD = 0.5;
-/** A vowel of one voice repeats itself at least so well. */
+/** The least periodicity of a vowel that one voice speaks. */
 const CLEAR = 0.7;
 const LISTEN_CONFIRM_MS = 60;
 /** A gap this short is part of a word. */
@@ -47,10 +47,10 @@ const FINALIZE_AFTER_MS = 200;
 const ENDPOINT_SHORTEST_MS = 300;
 const ENDPOINT_LONGEST_MS = 2500;
 const FILLER_AFTER_MS = 700;
-/** So often one turn is answered in advance. */
+/** How often one turn is answered in advance at most. */
 const PREPARES_MAX = 3;
 const HUMAN_SILENCE_MS = 500;
-/** Sound that has not come by then is not waited for, where it is not what brings the words. */
+/** How long sound is waited for when the words do not come from it. */
 const SOUND_LATEST_MS = 200;
 
 const NOTHING: readonly TurnAction[] = [];
@@ -61,7 +61,7 @@ export function reduceTurn(
   event: TurnEvent,
   nowMs: number,
 ): Reduced {
-  // A talk that was handed on, and came back, is not over.
+  // A call that comes back from a failed transfer is not over.
   if (state.phase === "over" && event.kind !== "transfer_failed") {
     return receiveHandedOn(settings, state, event, nowMs);
   }
@@ -146,7 +146,7 @@ function receiveHandedOn(
   return { state: isPersons ? personAfter(state, event) : state, actions: NOTHING };
 }
 
-/** The carrier has not said whether somebody took the call: its time passes all the same. */
+/** While the carrier has not said whether somebody took the call, its time passes all the same. */
 function settleHandedOn(settings: TurnSettings, state: TurnState, nowMs: number): Reduced {
   if (state.ending !== "transferred") return { state, actions: NOTHING };
   const { action } = reduceTimers(
@@ -211,7 +211,7 @@ function receiveFrame(draft: Draft, frame: Extract<TurnEvent, { kind: "voice" }>
   askEnd(draft);
 }
 
-/** Words that are told come without a sound, too: a page's may stand still, or have nowhere to go. */
+/** Counts missing sound as silence: told words need no sound, and a page's may stall or be none. */
 function passSilence(draft: Draft): void {
   const { state, settings, nowMs } = draft;
   const frameMs = nowMs - state.frameMs;
@@ -268,7 +268,7 @@ function receiveFinal(draft: Draft, text: string): void {
   state.spentWords = 0;
 }
 
-/** Less what was answered of the piece already: all of it, where no voice was heard since then. */
+/** The words of the piece not dealt with yet; none if no voice was heard since the others were. */
 function freshWords({ state: { spentWords, hasVoice } }: Draft, text: string): string {
   if (spentWords === 0) return text;
   return hasVoice ? wordsIn(text).slice(spentWords).join(" ") : "";
@@ -297,7 +297,7 @@ function receiveWords(draft: Draft, take: () => void): void {
 function settle(draft: Draft): void {
   const { state, nowMs } = draft;
   if (state.phase === "over") return;
-  // A machine hears no goodbye.
+  // No goodbye is said to a machine.
   const mayLeave = state.ending === null && state.listener !== "machine"
     && state.phase !== "aside";
   const due = timers(draft, { kind: "check_duration", mayLeave });
@@ -319,7 +319,7 @@ function settle(draft: Draft): void {
   if (state.phase === "listening" || state.phase === "waiting") settleSilence(draft);
 }
 
-/** Words nobody was heard saying come without an end of theirs: it is asked for all the same. */
+/** Words without a detected voice have no end that requests their final: it is requested here. */
 function settleFinal(draft: Draft): void {
   const { state, nowMs } = draft;
   if (state.finalAskedMs !== null && nowMs - state.finalAskedMs >= FINAL_LATEST_MS) {
@@ -343,7 +343,7 @@ function patienceMs({ state, settings }: Draft, text: string): number {
   if (detectsTurns) return ENDPOINT_LONGEST_MS;
   const ending = judgedEnding(endingOf(text), state.judged);
   if (endpoint.type === "ai" && ending === "open") return ENDPOINT_LONGEST_MS;
-  // Who was cut off once has pauses where others have none.
+  // A customer who was cut off once pauses where others do not.
   const share = Math.max(SHARES[ending], state.wasCutOff ? SHARES.usual : 0);
   return Math.min(ENDPOINT_LONGEST_MS, Math.max(ENDPOINT_SHORTEST_MS, endpoint.silenceMs * share));
 }
@@ -365,7 +365,7 @@ function settleTurn(draft: Draft): void {
   takeTurn(draft);
 }
 
-/** The answer is begun while patience is still needed: nothing of it is heard before. */
+/** Requests the reply while the turn may still go on; nothing of it is heard before its end. */
 function prepare(draft: Draft, text: string): void {
   const { state, settings, actions } = draft;
   const mayBegin = settings.isEager && state.phase === "listening" && state.ending === null;
@@ -404,7 +404,7 @@ function settleThinking({ state, actions, nowMs }: Draft): void {
 
 function settleDigits(draft: Draft): void {
   const { state, settings, actions } = draft;
-  // They are kept until it may be answered, as words are.
+  // Without interruptions keys wait until the assistant has finished, as words do.
   if (isAssistants(state.phase) && !settings.interrupt.allowed) return;
   const due = timers(draft, { kind: "check_keypad" });
   if (due?.kind !== "keys") return;

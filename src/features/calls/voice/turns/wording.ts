@@ -9,7 +9,7 @@ const BACKCHANNELS = listOf(
   + "|alright|all right|good|great|cool|fine|true|exactly|aha|ja|genau|gut|ach so|achso|klar|stimmt"
   + "|sí|si|claro|vale|bueno|ya|oui|d'accord|bien|ouais|certo|va bene|sim|tá|da|bine|hai");
 
-/** Said to stop somebody, however many words it takes otherwise. */
+/** Said to stop somebody; they interrupt regardless of how many words are required otherwise. */
 const STOPPERS = listOf(
   "stop|wait|no|actually|hold on|hang on|excuse me|sorry|listen|halt|warte|moment|nein"
   + "|espera|para|attends|attendez|non|aspetta|ferma|pare|stai|așteaptă|nu");
@@ -37,7 +37,7 @@ const normal = (text: string): string =>
 export const wordsOf = (text: string): string[] =>
   normal(text) === "" ? [] : normal(text).split(" ");
 
-/** Apart from how they are written. */
+/** Compares words regardless of case and punctuation. */
 export const sameWords = (one: string, other: string): boolean => normal(one) === normal(other);
 
 const countIn = (list: Set<string>, words: string[], at: number): number => {
@@ -62,7 +62,7 @@ const BACKCHANNEL_STARTS = new Set([...BACKCHANNELS]
   .filter((phrase) => phrase.includes(" "))
   .map((phrase) => phrase.slice(0, phrase.indexOf(" "))));
 
-/** "I" may become "I see". */
+/** Whether a further word may make it a backchannel: "I" may become "I see". */
 export function isOpenPhrase(text: string): boolean {
   const words = wordsOf(text);
   return BACKCHANNEL_STARTS.has(words.at(-1) ?? "")
@@ -72,14 +72,14 @@ export function isOpenPhrase(text: string): boolean {
 /** The assistant is told to stop, whatever else is said. */
 export const stops = (text: string): boolean => countIn(STOPPERS, wordsOf(text), 0) > 0;
 
-/** "Stop" as telephone lines bring it, which lose its hiss. */
+/** What "stop" is recognised as over telephone lines, which lose its hiss. */
 const HALF_STOPS = new Set(["top", "op", "stole", "stopped", "stops"]);
 
 export const soundsLikeStop = (text: string): boolean => HALF_STOPS.has(normal(text));
 
 export const countWords = (text: string): number => wordsOf(text).length;
 
-/** Small words alone, or one again and again, as recognisers write for noises of the mouth. */
+/** Only small words, or one word repeated, as recognisers write for noises of the mouth. */
 export function saysNothing(text: string): boolean {
   const words = wordsOf(text);
   const isRepeated = words.length > 1 && new Set(words).size === 1;
