@@ -1,17 +1,17 @@
-// Connects two legs: each is a voice in the other's mixer and hears whatever is heard there but
-// itself. The two clocks tick at different moments of a frame and at rates of their own.
+// Bridges two legs: each is a voice in the other's mixer and hears everything there but itself. The
+// two tick at different offsets within a frame, and at rates of their own. Used by warm-session.ts.
 import { createResampler } from "#audio/resampler.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import { FRAME_MS } from "#providers/carriers/port.ts";
 import type { Channel } from "#features/calls/voice/channel.ts";
 import { createFraming } from "#features/calls/voice/frames.ts";
 
-/** More than this lies behind after a stall: the oldest is let go, nobody wants it that late. */
+/** More frames than this are queued only after a stall: the oldest are dropped, as too late. */
 const FRAMES_MAX = 4;
 
 type End = Pick<Channel, "join" | "rate">;
 
-/** Until the result is called. */
+/** Connects the two until the result is called. */
 export function bridge(one: End, other: End): () => void {
   const there = createPipe(one.rate, other.rate);
   const back = createPipe(other.rate, one.rate);

@@ -1,5 +1,5 @@
-// What a colleague who is asked to take a call means by what it says: yes, no, or neither. Plain
-// words of the languages whose callers are most; keys do in all the others. Asked by
+// What a colleague who is asked to take a call has answered: yes, no, or neither. Plain words of
+// the languages that most callers speak; in all others the colleague can press keys. Called by
 // warm-session.ts.
 import { listOf, wordsOf } from "#features/calls/voice/turns/wording.ts";
 
@@ -10,7 +10,7 @@ const NO = listOf(
   "no|nope|not|don't|can't|cannot|later|busy|decline|never|two|nein|nicht|später|beschäftigt"
   + "|ahora|non|pas|plus|occupé|não|nu|nem|nie|nee|hayır");
 
-/** Null: it may be either. A refusal in many words has a yes in it sooner than the other way. */
+/** Null: it may be either. A no wins: a wordy refusal contains a yes more often than vice versa. */
 export function takesCall(text: string): boolean | null {
   const words = wordsOf(text);
   if (words.some((word) => NO.has(word))) return false;

@@ -1,5 +1,6 @@
-// The leg to the colleague of a warm transfer while it lasts: what is said to it, what it says and
-// the keys it presses, until the two are connected. Made by warm-session.ts, which decides.
+// The live leg to the colleague of a warm transfer: what is said to the colleague, what they say
+// and which keys they press, until the two are connected. Made by warm-host.ts for warm-session.ts,
+// which decides.
 import type {
   NoiseFilter, SynthesisOptions, Synthesizer, Transcriber, TranscriptEvent, Vad,
 } from "#providers/speech/port.ts";
@@ -31,14 +32,14 @@ export interface SecondLegOptions {
   log: Logger;
 }
 
-/** What happens on it. Nothing follows `ended`. */
+/** What happens on the leg. Nothing follows `ended`. */
 export interface SecondLegHandlers {
   ringing(): void;
   answered(): void;
-  /** A beep, or words as machines have them. */
+  /** A beep was heard, or words of an answering machine. */
   machine(): void;
   key(digit: string): void;
-  /** A piece of what the colleague says is understood. */
+  /** A piece of what the colleague says was recognised. */
   words(text: string): void;
   /** On record; times count from the answer of this leg. */
   said(said: Said): void;
@@ -46,9 +47,9 @@ export interface SecondLegHandlers {
 }
 
 const VOICED = 0.5;
-/** Until a voice is one. */
+/** How long a voice must last to count as one. */
 const CONFIRM_MS = 60;
-/** Until what was said is over: a yes waits no longer than it has to. */
+/** The pause that ends what was said: short, so that a yes waits no longer than it has to. */
 const PAUSE_MS = 450;
 
 export class SecondLeg {
@@ -90,12 +91,12 @@ export class SecondLeg {
     });
   }
 
-  /** In place of what is being said to it. */
+  /** Says the text to the colleague, in place of what is being said to them. */
   say(text: string, then: () => void): void {
     if (this.#announcer) this.#announcer.say(text, then);
   }
 
-  /** It hears the caller from now on, and nothing else is said to it. */
+  /** The colleague hears the caller from now on, and nothing else is said to them. */
   connected(): void {
     this.#isConnected = true;
     this.#announcer?.hush();
@@ -108,7 +109,7 @@ export class SecondLeg {
     try {
       this.#input = this.#openInput();
     } catch (error) {
-      // Keys are an answer, too.
+      // The colleague can still answer by keys.
       log.warn({ err: error }, "a colleague is not understood");
     }
     this.#handlers.answered();

@@ -16,25 +16,25 @@ import {
 } from "./warm-transfer.ts";
 
 interface WarmTexts {
-  /** To the caller, before it is put on hold. */
+  /** Said to the caller before they are put on hold. */
   hold: string;
-  /** To the colleague first, and the question at last; the summary comes between. */
+  /** Said to the colleague first, and the question last; the summary comes between. */
   opening: string;
   question: string;
-  /** To both. */
+  /** Said to both. */
   connected: string;
-  /** To the caller, when nobody took the call. */
+  /** Said to the caller when nobody took the call. */
   notConnected: string;
 }
 
 export interface WarmSessionOptions {
   settings: WarmSettings;
   texts: WarmTexts;
-  /** How loud the music is, 1 being as it is made; null: none is played. */
+  /** The gain of the music, 1 being its own loudness; null: none is played. */
   musicGain: number | null;
-  /** When nobody took the call it may last so long from its answer. */
+  /** How long the call may last from its answer when nobody took it. */
   afterwardsMs: number;
-  /** What ends a talk that has lasted as long as it may. */
+  /** The reason for ending a talk that has lasted as long as it may. */
   outOfTime: EndReason;
   caller: CallSession;
   synthesizer: Synthesizer;
@@ -54,7 +54,7 @@ export class WarmSession {
   #announcer: Announcer | null = null;
   #leg: SecondLeg | null = null;
   #summary = "";
-  /** Since the answer of the call, when the colleague answered. */
+  /** When the colleague answered, in milliseconds since the answer of the call. */
   #legAnsweredMs = 0;
   #stopMusic: (() => void) | null = null;
   #disconnect: (() => void) | null = null;
@@ -162,7 +162,7 @@ export class WarmSession {
     const { caller, texts } = this.#options;
     leg.connected();
     this.#disconnect = bridge(caller.channel, leg.channel);
-    // Said to one of them, it is heard by both.
+    // Said on the caller's channel, it is heard by both.
     this.#announcer?.say(texts.connected, () => undefined);
   }
 

@@ -5,30 +5,30 @@ import { mayStep, type TransferOutcome, type WarmStage } from "#features/calls/r
 import type { LegEndCause } from "#providers/carriers/port.ts";
 
 export const WARM_LIMITS = {
-  /** Until the colleague is called although the caller has not heard the whole announcement. */
+  /** After this the colleague is called even if the caller has not heard the announcement. */
   announceMs: 40_000,
-  /** Beyond the time it may ring: until a leg that reports nothing is given up. */
+  /** Added to the ringing time: how long a leg that reports nothing is waited for. */
   reportMs: 5000,
-  /** A summary that is not there when the colleague has heard the opening is waited for so long. */
+  /** How long a summary is waited for once the colleague has heard the opening. */
   summaryMs: 6000,
   briefingMs: 90_000,
-  /** From the end of the question until it is put again, and then until it is given up. */
+  /** From the end of the question until it is repeated, and then until the transfer times out. */
   decideMs: 12_000,
   asksMax: 2,
 } as const;
 
-/** Keys of the colleague's. */
+/** Keys that the colleague presses. */
 const ACCEPT_KEY = "1";
 const DECLINE_KEY = "2";
 
 export interface WarmSettings {
   ringingMs: number;
-  /** What is set aside lasts so long from the beginning. */
+  /** How long the reserved money lasts, from the beginning of the transfer. */
   talkMs: number;
 }
 
 export type WarmEvent =
-  /** The caller has heard that it is put on hold. */
+  /** The caller has heard that they are put on hold. */
   | { kind: "announced" }
   | { kind: "ringing" }
   | { kind: "answered" }
@@ -59,16 +59,16 @@ export type WarmAction =
   /** From now on the two hear each other. */
   | { kind: "connect" }
   | { kind: "hang_up_leg" }
-  /** The assistant goes on with the caller; `says`: why, first. */
+  /** The assistant goes on with the caller; `says`: it first says why. */
   | { kind: "resume"; says: boolean }
-  /** The talk of the two is over: so is the call. `isOutOfTime`: what was set aside is spent. */
+  /** The talk of the two is over: so is the call. `isOutOfTime`: the reserved money is spent. */
   | { kind: "end_call"; isOutOfTime: boolean };
 
 export interface WarmState {
   readonly stage: WarmStage;
   readonly outcome: TransferOutcome | null;
   readonly begunMs: number;
-  /** When the stage began, or in it what is waited for. */
+  /** When the stage began, or the present wait within it. */
   readonly sinceMs: number;
   readonly saying: Spoken | null;
   readonly isSummarised: boolean;
@@ -126,7 +126,7 @@ function receive(draft: Draft, event: WarmEvent): void {
       if (event.digit === ACCEPT_KEY) return decide(draft, true);
       return event.digit === DECLINE_KEY ? decide(draft, false) : undefined;
     case "answer":
-      // "Yes?" is how some pick up: words count once they were asked for.
+      // Some pick up with "Yes?": words count only once the question was asked.
       return stage === "asking" ? decide(draft, event.takes) : undefined;
     case "machine":
       return isTalkedTo(stage) ? finish(draft, "voicemail") : undefined;
@@ -147,7 +147,7 @@ function outcomeOf(cause: LegEndCause): TransferOutcome {
     case "no_answer":
       return cause;
     case "rejected":
-    // Whoever hangs up on the briefing does not want the call.
+    // A colleague who hangs up on the briefing does not want the call.
     case "far_hung_up":
       return "declined";
     case "we_hung_up":
@@ -212,7 +212,7 @@ function decide(draft: Draft, takes: boolean): void {
   draft.actions.push({ kind: "connect" });
 }
 
-/** `gone`: nobody is there to be told; `cancelled`: it is not to be told. */
+/** `gone`: the caller is not there to be told why; `cancelled`: they are not to be told. */
 function finish(
   draft: Draft, outcome: TransferOutcome, why: "gone" | "cancelled" | "out of time" | null = null,
 ): void {
