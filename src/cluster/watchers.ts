@@ -19,7 +19,7 @@ interface WatchersOptions {
 /** Asked of each other node. */
 type WatcherFamily = { count: { body: { topic: Topic }; answer: number } };
 
-/** 0 while this node has less than its share of `most`; a node that does not answer counts 0. */
+/** At other nodes; 0 while this node has less than its share of `most`. Silent nodes count 0. */
 type CountElsewhere = (topic: Topic, most: number) => Promise<number>;
 
 export function countWatchers(

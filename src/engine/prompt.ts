@@ -26,7 +26,7 @@ export interface Languages {
   main: string;
   /** Those it may change into; the main one is not among them. */
   others: string[];
-  /** The one spoken just now, where that is known. */
+  /** The one spoken at the moment, if known. */
   current?: string;
 }
 

@@ -14,7 +14,7 @@ export interface AfterCall {
   finish(callId: number): Promise<void>;
   /** Looks for calls that are due and not being finished, and finishes them one after another. */
   look(): void;
-  /** Breaks off evaluations under way, for the next start or another node to make. */
+  /** Aborts evaluations under way; the next start or another node makes them. */
   leave(): void;
 }
 

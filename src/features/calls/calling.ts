@@ -172,7 +172,7 @@ function createOpenWeb(
 ): Calling["openWeb"] {
   return ({ assistant, conversationUuid, variables, face, words }) =>
     holding(capacity, assistant, words, async () => {
-      // Before the record: a call nobody can hear is refused, not failed.
+      // Checked before the record: a call that cannot be understood is refused, not failed.
       const why = whyCannotTalk(assistant, words);
       if (why !== null) throw new Fault(422, why);
       const facts = await factsOf(assistant);

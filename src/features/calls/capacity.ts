@@ -11,7 +11,7 @@ import type { GivenWords, VoiceChoice } from "./voice-choice.ts";
 const LATE_MS = 40;
 /** This share of late ticks is too much: 99 % have to be in time. */
 const LATE_SHARE = 0.01;
-/** How many seconds in a row must be late: a single stall does not mean overload. */
+/** How many seconds are judged, all of which must be late: a single stall is not overload. */
 const SECONDS = 5;
 const TICKS_MIN = 20;
 /** With fewer calls than this, it is not the calls that make the machine late. */

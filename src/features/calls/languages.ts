@@ -40,7 +40,7 @@ function isLong(text: string): boolean {
   return words >= WORDS_MIN || (text.match(UNPARTED)?.length ?? 0) >= UNPARTED_CHARS_MIN;
 }
 
-/** The language spoken after this turn. `detected`: by the recogniser; null: by none. */
+/** The language spoken after this turn. `detected`: by the recogniser; null: it reports none. */
 export async function languageAfter(
   spoken: SpokenLanguage, turn: { text: string; detected: string | null }, among: string[],
 ): Promise<SpokenLanguage> {

@@ -196,7 +196,7 @@ function controlRoutes({ calls, shared }: LiveCallOptions): Route[] {
   ];
 }
 
-/** Who has opened a socket, and of which call. */
+/** The caller who opened a socket, and the call it is for. */
 interface Opened {
   caller: Caller;
   callId: number;

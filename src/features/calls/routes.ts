@@ -57,7 +57,7 @@ const ListQuery = Type.Object({
   })),
 });
 
-/** Numbers as text and a plus sign a query string has turned into a space. */
+/** Accepts a number in JSON where a telephone number is expected as text. */
 const asText = prepared((value) => (typeof value === "number" ? String(value) : value));
 const VARIABLES = Type.Unknown(about(
   "Values for `{{name}}` in prompt and messages, by name.", { first_name: "Ada" }));

@@ -280,7 +280,7 @@ function createWordIntake(system: System) {
   };
 }
 
-/** What the call shows the page. */
+/** What the page receives from the call. */
 function faceOf(
   socket: Socket, post: (message: object) => void, { marks, path, intake, life }: {
     marks: ReturnType<typeof createMarks>;

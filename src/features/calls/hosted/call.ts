@@ -28,7 +28,7 @@ export const HOSTED_CALL_LIMITS = {
 
 export interface HostedCallOptions {
   carrier: HostedCalls;
-  /** Ours, for the log. */
+  /** Our own id of the call, for the log. */
   callId: number;
   type: "inbound" | "outbound";
   /** Our number, shown to the party that a call is transferred to. */

@@ -78,7 +78,7 @@ export interface Hosted {
   close(): Promise<void>;
 }
 
-/** Twilio spells ANONYMOUS, UNAVAILABLE, RESTRICTED, UNKNOWN and BLOCKED on the keypad. */
+/** ANONYMOUS, UNAVAILABLE, RESTRICTED, UNKNOWN and BLOCKED, as Twilio spells them in digits. */
 const WITHHELD = new Set(["+266696687", "+86282452253", "+7378742833", "+8656696", "+2562533"]);
 
 const telephoneOf = (from: string | null): string | null =>

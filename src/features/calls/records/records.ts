@@ -269,7 +269,7 @@ export interface CallStore {
     answeredBy?: AnsweredBy;
     reason?: EndReason;
     failureReason?: string | null;
-    /** Being written from now on. */
+    /** The file that is being written from now on. */
     recordingFile?: string | null;
     hearing?: Hearing;
     warnings?: readonly Warning[];
@@ -334,7 +334,7 @@ export interface CallStore {
     silent?: readonly string[];
     now: Instant;
   }): Promise<CommittedEvent[]>;
-  /** ended → its final status, with what the work after the call gave. */
+  /** ended → its final status, with the results of the work after the call. */
   finish(args: {
     accountId: number;
     callId: number;

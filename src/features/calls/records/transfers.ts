@@ -39,7 +39,7 @@ export interface Transfer {
   finishedAt: Instant | null;
   /** Absent: as the status says. */
   outcome?: TransferOutcome | null;
-  /** Absent: the carrier hands the caller on, or another assistant takes over. */
+  /** Absent: the carrier transfers the caller, or another assistant takes over. */
   leg?: WarmLeg;
 }
 

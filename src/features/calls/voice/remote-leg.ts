@@ -86,7 +86,7 @@ class PeerPath {
     this.#waitedFrames = 0;
   }
 
-  /** Whether the frame is sent over this path. In use, it also delivers a frame of the page's. */
+  /** Whether the frame is sent over this path. In use, the page's sound is published either way. */
   take(frame: Pcm): boolean {
     if (!this.#isUsed) return false;
     this.#waitedFrames += 1;

@@ -5,7 +5,7 @@ import { mixInto } from "#audio/mix.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 
 export interface Voice {
-  /** How loud it is to everybody else; 1: as it comes. It may change at any time. */
+  /** How loud it is to everybody else; 1: unchanged. It may change at any time. */
   gain: number;
   /** Its next frame, at the rate of the call; null: it is silent. The array is not kept. */
   next(samples: number): Pcm | null;

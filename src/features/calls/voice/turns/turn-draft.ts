@@ -1,6 +1,6 @@
 // What the parts of the turn taker share: the draft of the next state, and what several of them do
-// to it. Part of the pure reducer in turn-taker.ts; barge-in.ts and answering-machines.ts are the
-// others.
+// to it. Part of the pure reducer in turn-taker.ts; barge-in.ts, answering-machines.ts,
+// taking-part.ts and elsewhere.ts are the others.
 import { wordsIn } from "#core/values.ts";
 import type { EndReason } from "#features/calls/records/records.ts";
 import { reduceTimers, type TimerAction, type TimerEvent } from "./call-timers.ts";
@@ -44,7 +44,7 @@ export function turnGoesOn({ state, nowMs }: Draft): void {
   state.judged = null;
 }
 
-/** Whether the assistant may speak unasked: nobody speaks and nothing is to be answered. */
+/** The assistant may speak unasked: nobody speaks over it, and nothing is to be answered. */
 export const isFree = ({ phase, isTalking, hasTurn }: TurnState): boolean =>
   (phase === "listening" || phase === "waiting") && !isTalking && !hasTurn;
 

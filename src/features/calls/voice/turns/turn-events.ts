@@ -70,7 +70,7 @@ export type TurnAction =
    * finished, so that the latency of the reply can be measured.
    */
   | { kind: "reply"; text: string; hasVoice: boolean }
-  /** Request a reply to `text` early: `reply` with the same text may follow, or `discard`. */
+  /** Request a reply early, unheard: `reply` with the same `text` may follow, or `discard`. */
   | { kind: "prepare"; text: string }
   /** The prepared reply is not wanted. */
   | { kind: "discard" }
