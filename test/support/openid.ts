@@ -68,7 +68,10 @@ function createBrowser(): Browser {
   };
 }
 
-export async function startOpenIdProvider() {
+type SecretBy = "client_secret_post" | "client_secret_basic";
+
+/** `secretBy`: the one way in which it says that it reads the client's secret, and does. */
+export async function startOpenIdProvider(secretBy: SecretBy = "client_secret_post") {
   const server = createServer();
   const { url: issuer, close } = await listenLocally(server);
   const [clientId, clientSecret] = ["parley", "a-secret-of-the-client-and-the-provider"];
@@ -80,7 +83,8 @@ export async function startOpenIdProvider() {
     browser: createBrowser,
     /** Where the provider may lead back to. */
     allow: (redirectUri: string): void => {
-      handle = providerOf(issuer, { clientId, clientSecret, redirectUri }, () => started.person);
+      const client = { clientId, clientSecret, redirectUri, secretBy };
+      handle = providerOf(issuer, client, () => started.person);
     },
     close,
   };
@@ -90,15 +94,17 @@ export async function startOpenIdProvider() {
 
 function providerOf(
   issuer: string,
-  { clientId, clientSecret, redirectUri }: Record<"clientId" | "clientSecret" | "redirectUri", string>,
+  { clientId, clientSecret, redirectUri, secretBy }:
+  Record<"clientId" | "clientSecret" | "redirectUri", string> & { secretBy: SecretBy },
   person: () => Person,
 ) {
   const people = new Map<string, Person>();
   const configuration: Configuration = {
     clients: [{
       client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUri],
-      token_endpoint_auth_method: "client_secret_post",
+      token_endpoint_auth_method: secretBy,
     }],
+    clientAuthMethods: [secretBy],
     claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
     cookies: { keys: ["a key of this test"] },
     features: { devInteractions: { enabled: false } },

@@ -20,6 +20,15 @@ interface Loaded {
   config: OpenIdClient.Configuration;
 }
 
+/** In the form where the provider says that it reads it there, else as every provider must. */
+function secretSender(client: typeof OpenIdClient, secret: string): OpenIdClient.ClientAuth {
+  const [inForm, asHeader] = [client.ClientSecretPost(secret), client.ClientSecretBasic(secret)];
+  return (server, ...rest) => {
+    const read = server.token_endpoint_auth_methods_supported ?? [];
+    (read.includes("client_secret_post") ? inForm : asHeader)(server, ...rest);
+  };
+}
+
 export function createOpenId(options: OpenIdOptions): AsksProvider {
   const { issuer, clientId, clientSecret, name } = options;
   let loading: Promise<Loaded> | null = null;
@@ -28,7 +37,7 @@ export function createOpenId(options: OpenIdOptions): AsksProvider {
     // The settings let a provider without TLS be on this machine alone.
     const execute = issuer.startsWith("http:") ? [client.allowInsecureRequests] : [];
     const config = await client.discovery(
-      new URL(issuer), clientId, undefined, client.ClientSecretPost(clientSecret),
+      new URL(issuer), clientId, undefined, secretSender(client, clientSecret),
       { timeout: ANSWER_S, execute });
     return { client, config };
   };

@@ -108,3 +108,23 @@ test("[AU331] a provider that is gone is said so, and one that is not set is not
     await lost.close();
   }
 });
+
+test("[AU350] a provider that reads the client's secret in the header alone lets people in", async () => {
+  const strict = await startOpenIdProvider("client_secret_basic");
+  const other = await startTestServer({
+    env: {
+      PARLEY_OIDC_ISSUER: strict.issuer, PARLEY_OIDC_CLIENT_ID: strict.clientId,
+      PARLEY_OIDC_CLIENT_SECRET: strict.clientSecret,
+    },
+  });
+  try {
+    strict.allow(`${other.url}${SIGN_IN_ROUTES.callback}`);
+    await other.call("POST", "/user/invitations", { body: { email: "ana@example.org", role: "builder" } });
+    strict.person = { sub: "ana-1", email: "ana@example.org", email_verified: true, name: "Ana" };
+    const browser = strict.browser();
+    assert.equal((await browser.go(`${other.url}${SIGN_IN_ROUTES.begin}`)).url, `${other.url}/`);
+  } finally {
+    await other.close();
+    await strict.close();
+  }
+});
