@@ -5,7 +5,7 @@ import { execFile, execFileSync } from "node:child_process";
 import dns from "node:dns";
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, get, type IncomingMessage } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { syncBuiltinESMExports } from "node:module";
 import { connect, type AddressInfo, type Socket } from "node:net";
@@ -121,6 +121,20 @@ test("[OP203] the model and websites are reached through the proxy of the enviro
   assert.match(said, /ok +model +http:\/\/model\.invalid\/v1 answers/);
   assert.match(said, /ok +proxy +http:\/\/127\.0\.0\.1:\d+ \(HTTPS_PROXY\)/);
   assert.ok(!said.includes("p%40ss"));
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+test("[AU351] the OpenID provider is reached through the proxy of the environment", async (t) => {
+  const dataDir = testDataDir();
+  const proxy = await startProxy(t, {});
+  const server = await startProcess(dataDir, {
+    HTTPS_PROXY: proxy.url, PARLEY_OIDC_ISSUER: "https://accounts.invalid",
+    PARLEY_OIDC_CLIENT_ID: "x", PARLEY_OIDC_CLIENT_SECRET: "y",
+  });
+  t.after(() => server.process.kill("SIGKILL"));
+  const [answer] = await once(get(`${server.url}/api/auth/oidc`), "response") as [IncomingMessage];
+  assert.equal(answer.resume().headers.location, "/#/sign-in/oidc_failed", "the proxy refuses");
+  assert.deepEqual(proxy.asked.map(({ place }) => place), ["accounts.invalid:443"]);
   rmSync(dataDir, { recursive: true, force: true });
 });
 

@@ -1,6 +1,9 @@
 // Sign-in at an OpenID provider: authorization code with PKCE, state and nonce, over openid-client,
 // which is loaded when the first person signs in that way. Made in app/people.ts.
+import type { Dispatcher } from "undici";
 import { ProviderError } from "#core/faults.ts";
+import { connecting } from "#outbound/connect.ts";
+import { Agent, request } from "#outbound/undici.ts";
 import type { AsksProvider } from "./port.ts";
 import type * as OpenIdClient from "openid-client";
 
@@ -14,6 +17,7 @@ interface OpenIdOptions {
 
 /** Until the provider has answered one request. */
 const ANSWER_S = 10;
+const ANSWER_BYTES_MAX = 1024 * 1024;
 
 interface Loaded {
   client: typeof OpenIdClient;
@@ -29,6 +33,22 @@ function secretSender(client: typeof OpenIdClient, secret: string): OpenIdClient
   };
 }
 
+/** Node's own `fetch` knows nothing of the proxy of the environment. */
+function createFetch(): OpenIdClient.CustomFetch {
+  const dispatcher = new Agent({ connect: connecting(), maxResponseSize: ANSWER_BYTES_MAX });
+  return async (address, { method, headers, body: sent, signal }) => {
+    const { statusCode, headers: fields, body } = await request(address, {
+      dispatcher, method: method as Dispatcher.HttpMethod, headers,
+      body: sent instanceof URLSearchParams ? sent.toString() : null, signal: signal ?? null,
+    });
+    const text = await body.text();
+    return new Response(text === "" ? null : text, {
+      status: statusCode,
+      headers: Object.entries(fields).map(([name, value]) => [name, String(value)]),
+    });
+  };
+}
+
 export function createOpenId(options: OpenIdOptions): AsksProvider {
   const { issuer, clientId, clientSecret, name } = options;
   let loading: Promise<Loaded> | null = null;
@@ -38,7 +58,7 @@ export function createOpenId(options: OpenIdOptions): AsksProvider {
     const execute = issuer.startsWith("http:") ? [client.allowInsecureRequests] : [];
     const config = await client.discovery(
       new URL(issuer), clientId, undefined, secretSender(client, clientSecret),
-      { timeout: ANSWER_S, execute });
+      { timeout: ANSWER_S, execute, [client.customFetch]: createFetch() });
     return { client, config };
   };
   /** A provider that could not be reached is asked again the next time. */
