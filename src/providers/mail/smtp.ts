@@ -38,6 +38,12 @@ function optionsOf(text: string): SMTPPoolOptions & { pool: true } {
   };
 }
 
+/** One address, its name before it: a text would be read as a list, of two where it has a comma. */
+function addressOf(text: string): { name: string; address: string } {
+  const [, name = "", address = text] = /^\s*"?(.*?)"?\s*<([^<>]+)>$/.exec(text) ?? [];
+  return { name, address };
+}
+
 interface SmtpError extends Error {
   code?: string;
   /** What was being said to the server. */
@@ -68,11 +74,14 @@ export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
   const open = async (): Promise<Transport> =>
     (await import("nodemailer")).createTransport(optionsOf(url));
 
-  const attempt = async ({ id, ...mail }: Mail): Promise<void> => {
+  const attempt = async ({ id, to, replyTo, ...mail }: Mail): Promise<void> => {
     try {
       const transport = await (opening ??= open());
-      const named = id === undefined ? {} : { messageId: `<${id}>` };
-      await transport.sendMail({ ...mail, ...named, from });
+      await transport.sendMail({
+        ...mail, from: addressOf(from), to: addressOf(to),
+        ...id === undefined ? {} : { messageId: `<${id}>` },
+        ...replyTo === undefined ? {} : { replyTo: addressOf(replyTo) },
+      });
     } catch (error) {
       throw mailError(error as SmtpError);
     }

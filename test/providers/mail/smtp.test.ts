@@ -41,6 +41,23 @@ test("[ML1] a mail arrives as it was written, with its sender, and nothing of it
   assert.match(second?.raw ?? "", /^Reply-To: bo@example\.com/m);
 });
 
+test("[AU352] a mail goes to one address, whatever commas it has, and a sender's name is one", async (context) => {
+  const server = await startMailServer();
+  const mailer = createSmtpMailer({
+    url: server.url, from: "Team: Help <help@example.com>", system: createSystem(),
+  });
+  context.after(() => Promise.all([mailer.close(), server.close()]));
+  await mailer.send(MAIL);
+  assert.match(server.taken[0]?.raw ?? "", /^From: "Team: Help" <help@example\.com>\r$/m);
+  // A server may refuse such an address: nobody else has the mail then either.
+  await Promise.allSettled(["zoe@example.com,root", "zoe,bo@example.com"].map((to) =>
+    mailer.send({ ...MAIL, to })));
+  const recipients = server.taken.flatMap(({ to }) => to);
+  for (const other of ["root", "zoe@example.com", "bo@example.com"]) {
+    assert.ok(!recipients.includes(other), other);
+  }
+});
+
 test("[ML2] what the server refuses for now is tried again, what it refuses for good is not", async (context) => {
   const server = await startMailServer();
   const system = hasty();
