@@ -1,6 +1,9 @@
 // Mail over SMTP, against a real server.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { ProviderError } from "#core/faults.ts";
 import { createSystem, type System } from "#core/system.ts";
 import { createSmtpMailer } from "#providers/mail/smtp.ts";
@@ -8,6 +11,11 @@ import { startMailServer } from "#support/mail-server.ts";
 
 const FROM = "Parley <parley@example.com>";
 const MAIL = { to: "ana@example.com", subject: "Jemand wartet: grüß dich", text: "Größe\n.\nEnde" };
+
+const TAKES_ALL: SMTPServerOptions = {
+  authOptional: true, disableReverseLookup: true,
+  onData: (stream, _, done) => void stream.resume().once("end", () => done()),
+};
 
 /** Waits are over at once. */
 const hasty = (): System & { waits: number[] } => {
@@ -56,6 +64,29 @@ test("[AU352] a mail goes to one address, whatever commas it has, and a sender's
   for (const other of ["root", "zoe@example.com", "bo@example.com"]) {
     assert.ok(!recipients.includes(other), other);
   }
+});
+
+test("[AU353] a mail server of this machine is spoken with whoever made its certificate", async (context) => {
+  // smtp-server comes with a certificate that nobody vouches for.
+  const servers = [new SMTPServer({ ...TAKES_ALL }), new SMTPServer({ ...TAKES_ALL, secure: true })];
+  context.after(() => servers.forEach((server) => void server.close()));
+  for (const [at, server] of servers.entries()) {
+    const listening = server.listen(0, "127.0.0.1");
+    await once(listening, "listening");
+    const { port } = listening.address() as AddressInfo;
+    const url = `${at === 0 ? "smtp" : "smtps"}://127.0.0.1:${port}`;
+    const mailer = createSmtpMailer({ url, from: FROM, system: hasty() });
+    await mailer.send(MAIL);
+    await mailer.close();
+  }
+});
+
+test("[AU354] a mail says that a program wrote it, so that no program answers it", async (context) => {
+  const server = await startMailServer();
+  const mailer = createSmtpMailer({ url: server.url, from: FROM, system: createSystem() });
+  context.after(() => Promise.all([mailer.close(), server.close()]));
+  await mailer.send(MAIL);
+  assert.match(server.taken[0]?.raw ?? "", /^Auto-Submitted: auto-generated\r$/m);
 });
 
 test("[ML2] what the server refuses for now is tried again, what it refuses for good is not", async (context) => {
