@@ -46,6 +46,19 @@ test("[CF3] unknown PARLEY_ names are warned about, with the name that was meant
   assert.deepEqual(readConfig({ PARLEY_ZZZ: "x" }).warnings, ["unknown setting PARLEY_ZZZ"]);
 });
 
+test("[AU355] a mail server's password with a bare % is refused at the start", () => {
+  const read = (password: string) => readConfig({
+    PARLEY_SMTP_URL: `smtp://me:${password}@mail.example.com`, PARLEY_SMTP_FROM: "me@example.com",
+  });
+  assert.equal(read("50%25off").kind, "ok");
+  for (const bare of ["50%off", "50%ff"]) {
+    const outcome = read(bare);
+    assert.ok(outcome.kind === "invalid", bare);
+    assert.equal(outcome.problems[0],
+      "PARLEY_SMTP_URL has a % in its user or password, which is written as %25");
+  }
+});
+
 test("[CF4] a secret may come from a file, but not from both", () => {
   const dir = testDataDir();
   const file = join(dir, "key");

@@ -4,9 +4,15 @@ import { problem, type Parse } from "./values.ts";
 
 const smtpUrl: Parse<string | null> = (value) => {
   const url = URL.canParse(value) ? new URL(value) : null;
-  return url && /^smtps?:$/.test(url.protocol) && url.hostname !== "" && url.search === ""
-    ? value
-    : problem("must be a URL such as smtps://user:password@mail.example.com");
+  if (!url || !/^smtps?:$/.test(url.protocol) || url.hostname === "" || url.search !== "") {
+    return problem("must be a URL such as smtps://user:password@mail.example.com");
+  }
+  try {
+    decodeURIComponent(url.username + url.password);
+    return value;
+  } catch {
+    return problem("has a % in its user or password, which is written as %25");
+  }
 };
 
 const ADDRESS = /^[^\s@<>"]+@[^\s@<>"]+$/;
