@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
+import { StorageFailure } from "#core/faults.ts";
 import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -126,6 +127,25 @@ test("[SO62] the end of what has begun is taken however much waits to be written
     "calls.failTransfer", { accountId: 1, callId: 1, failureReason: "x", now: 1 })]);
   assert.deepEqual(asked.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled"]);
   assert.equal(await plan(1), false, "what was answered leaves room");
+  await writer.close();
+  rmSync(place, { recursive: true });
+});
+
+test("[CL190] while another program holds the database locked what ends waits and the rest is refused as by a full disk", async () => {
+  const place = testDataDir();
+  const writer = await startThreadWriter(place);
+  const other = openWriter(place, { migrate: false });
+  other.exec("BEGIN IMMEDIATE");
+  const end = writer.write(
+    "calls.failTransfer", { accountId: 1, callId: 1, failureReason: "x", now: 1 });
+  const plan = () => writer.write("accounts.setPlan", { accountId: 1, plan: "p" });
+  await assert.rejects(plan(), StorageFailure);
+  assert.ok(writer.isRefusing() && writer.failure() === null);
+  other.exec("ROLLBACK");
+  await end;
+  assert.equal(await plan(), false);
+  assert.ok(!writer.isRefusing());
+  other.close();
   await writer.close();
   rmSync(place, { recursive: true });
 });

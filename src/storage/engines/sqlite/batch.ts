@@ -1,7 +1,7 @@
 // Group commit: runs many commands in one transaction and answers each on its own. Used by the
 // writer thread (workers/write.ts), by the CLI and by benchmarks, on their own connection.
 import { StorageFailure } from "#core/faults.ts";
-import { isDiskFailure, isDiskFull, type Db } from "./database.ts";
+import { isBusy, isDiskFailure, isDiskFull, type Db } from "./database.ts";
 
 /**
  * One use case: reads and writes, returns plain data, touches nothing but the database. It awaits
@@ -17,7 +17,8 @@ export interface Request {
 
 /**
  * `failure`: the disk failed and nothing in the batch happened; the writer must stop. `full`:
- * nothing in it happened for lack of room; the writer continues.
+ * nothing in it happened for lack of room, or because another program has locked the database; the
+ * writer continues.
  */
 export type Outcome =
   | { kind: "done"; value: unknown }
@@ -99,7 +100,7 @@ export function createBatchRunner(
     try {
       return await inTransaction(requests, "guarded");
     } catch (error) {
-      if (isOfDisk(error)) return asFailures(requests, error);
+      if (isOfDisk(error) || isBusy(error)) return asFailures(requests, error);
       return requests.map(() => ({ kind: "threw", error }));
     }
   };
@@ -107,6 +108,6 @@ export function createBatchRunner(
 
 function failuresOf(requests: Request[], cause: unknown): Outcome[] {
   const error = new StorageFailure("the database could not be written", cause);
-  const kind = isDiskFull(cause) ? "full" : "failure";
+  const kind = isDiskFull(cause) || isBusy(cause) ? "full" : "failure";
   return requests.map(() => ({ kind, error }));
 }

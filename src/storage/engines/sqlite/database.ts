@@ -258,7 +258,8 @@ function sqliteCode(error: unknown): string {
   return error instanceof Database.SqliteError ? error.code : "";
 }
 
-function isBusy(error: unknown): boolean {
+/** True when another connection had the lock for longer than one waits for it. */
+export function isBusy(error: unknown): boolean {
   return sqliteCode(error).startsWith("SQLITE_BUSY");
 }
 
