@@ -95,7 +95,7 @@ export function createOpenId(options: OpenIdOptions): AsksProvider {
         return {
           issuer: claims.iss, subject: claims.sub,
           email: typeof more.email === "string" ? more.email : null,
-          isVerified: more.email_verified === true,
+          isVerified: isVerified(more),
           name: typeof more.name === "string" ? more.name : null,
         };
       } catch (error) {
@@ -104,6 +104,10 @@ export function createOpenId(options: OpenIdOptions): AsksProvider {
     },
   };
 }
+
+/** Microsoft's has a claim of its own in the other's place, as a number or text at times. */
+const isVerified = ({ email_verified: verified, xms_edov: ofMicrosoft }: OpenIdClient.JsonObject) =>
+  verified === undefined ? /^(?:true|1)$/.test(String(ofMicrosoft)) : verified === true;
 
 const failure = (error: unknown): ProviderError =>
   new ProviderError("the OpenID provider did not let anybody in", { retryable: false, cause: error });

@@ -73,6 +73,19 @@ test("[AU331] an address that is not verified is nobody's", async () => {
   }
 });
 
+test("[AU356] an address is verified where Microsoft's claim says so, unless the common one denies it", async () => {
+  const ask = async (claims: { email_verified?: unknown; xms_edov?: unknown }) => {
+    const sub = JSON.stringify(claims);
+    const email = `m${Buffer.from(sub).toString("hex")}@staff.example`;
+    provider.person = { sub, email, name: "Mia", ...claims };
+    return (await enter(provider.browser())).url.slice(server.url.length);
+  };
+  for (const says of [true, 1, "1"]) assert.equal(await ask({ xms_edov: says }), "/", String(says));
+  for (const claims of [
+    { xms_edov: false }, { xms_edov: "0" }, { xms_edov: true, email_verified: false },
+  ]) assert.equal(await ask(claims), "/#/sign-in/oidc_unverified", JSON.stringify(claims));
+});
+
 test("[AU331] only the browser that began finishes, once, and with its own state", async () => {
   provider.person = { sub: "new-9", email: "dora@staff.example", email_verified: true, name: "Dora" };
   const victim = provider.browser();
