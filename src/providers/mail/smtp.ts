@@ -14,7 +14,8 @@ interface SmtpOptions {
 }
 
 const CONNECT_MS = 10_000;
-const SILENCE_MS = 30_000;
+/** Servers look a mail through before they answer that they have it. */
+const SILENCE_MS = 90_000;
 const CONNECTIONS_MAX = 2;
 /** Mails that are sent or wait to be tried again; one more is refused. */
 const MAILS_MAX = 500;
@@ -51,18 +52,16 @@ function addressOf(text: string): { name: string; address: string } {
 
 interface SmtpError extends Error {
   code?: string;
-  /** What was being said to the server. */
-  command?: string;
   responseCode?: number;
 }
 
-/** Before the mail itself was handed over, and where the server says it is for now only. */
 const PASSING = new Set(["ECONNECTION", "ETIMEDOUT", "ESOCKET", "EDNS", "ECONNRESET", "EPROTOCOL"]);
 
-function mailError(error: SmtpError): ProviderError {
-  const { code = "", command, responseCode } = error;
+/** Before the mail itself was handed over, and where the server says it is for now only. */
+function mailError(error: SmtpError, isHandedOver: boolean): ProviderError {
+  const { code = "", responseCode } = error;
   const retryable = responseCode === undefined
-    ? PASSING.has(code) && command !== "DATA"
+    ? PASSING.has(code) && !isHandedOver
     : responseCode >= 400 && responseCode < 500;
   const said = responseCode === undefined ? code : String(responseCode);
   return new ProviderError(`the mail server did not take a mail (${said})`, {
@@ -76,22 +75,32 @@ export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
   const ending = new AbortController();
   let underWay = 0;
   let opening: Promise<Transport> | null = null;
-  const open = async (): Promise<Transport> =>
-    (await import("nodemailer")).createTransport(optionsOf(url));
+  /** Ids of mails whose last byte the server has been given. */
+  const handedOver = new Set<string>();
+  const open = async (): Promise<Transport> => {
+    const transport = (await import("nodemailer")).createTransport(optionsOf(url));
+    return transport.use("stream", ({ data: { messageId }, message }, done) => {
+      message.processFunc((read) => read.once("end", () => handedOver.add(String(messageId))));
+      done();
+    });
+  };
 
-  const attempt = async ({ id, to, replyTo, ...mail }: Mail): Promise<void> => {
+  const attempt = async ({ id, to, replyTo, ...mail }: Mail & { id: string }): Promise<void> => {
+    const messageId = `<${id}>`;
     try {
       const transport = await (opening ??= open());
       await transport.sendMail({
-        ...mail, headers: { "Auto-Submitted": "auto-generated" }, from: addressOf(from), to: addressOf(to),
-        ...id === undefined ? {} : { messageId: `<${id}>` },
+        ...mail, messageId, from: addressOf(from), to: addressOf(to),
+        headers: { "Auto-Submitted": "auto-generated" },
         ...replyTo === undefined ? {} : { replyTo: addressOf(replyTo) },
       });
     } catch (error) {
-      throw mailError(error as SmtpError);
+      throw mailError(error as SmtpError, handedOver.has(messageId));
+    } finally {
+      handedOver.delete(messageId);
     }
   };
-  const persist = async (mail: Mail): Promise<void> => {
+  const persist = async (mail: Mail & { id: string }): Promise<void> => {
     for (const delayMs of RETRY_MS) {
       try {
         return await attempt(mail);
@@ -111,7 +120,8 @@ export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
       }
       underWay += 1;
       try {
-        await persist(mail);
+        const domain = addressOf(from).address.split("@").at(-1) ?? "";
+        await persist({ id: `${system.uuid()}@${domain}`, ...mail });
       } finally {
         underWay -= 1;
       }

@@ -1,8 +1,8 @@
 // Mail over SMTP, against a real server.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import { test } from "node:test";
+import { createServer, type AddressInfo } from "node:net";
+import { test, type TestContext } from "node:test";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { ProviderError } from "#core/faults.ts";
 import { createSystem, type System } from "#core/system.ts";
@@ -109,6 +109,49 @@ test("[ML2] what the server refuses for now is tried again, what it refuses for 
   });
   await assert.rejects(stranger.send(MAIL), codeIs(false, "535"));
   await stranger.close();
+});
+
+/** Closes connections where the test says, or is not ready for a mail. */
+async function startRudeServer(context: TestContext) {
+  const given = { mails: [] as string[], closesAt: null as string | null, isReady: true };
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined).write("220 rude\r\n");
+    let [isMail, rest] = [false, ""];
+    socket.setEncoding("utf8").on("data", (text: string) => {
+      rest += text;
+      const isWhole = rest.endsWith(isMail ? "\r\n.\r\n" : "\r\n");
+      if (!isWhole) return;
+      const said = isMail ? "." : rest.slice(0, 4);
+      if (isMail) given.mails.push(rest);
+      [isMail, rest] = [said === "DATA", ""];
+      const answer = said === "." && !given.isReady ? "451 later" : isMail ? "354 go" : "250 ok";
+      if (said === ".") given.isReady = true;
+      if (said !== given.closesAt) return void socket.write(`${answer}\r\n`);
+      given.closesAt = null;
+      socket.destroy();
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  context.after(() => server.close());
+  return { given, url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+test("[AU357] a mail that the server may have is not sent again, and one that is sent again is the same", async (context) => {
+  const { given, url } = await startRudeServer(context);
+  const mailer = createSmtpMailer({ url, from: FROM, system: hasty() });
+  context.after(() => mailer.close());
+  for (const place of ["RCPT", "DATA"]) {
+    given.closesAt = place;
+    await mailer.send(MAIL);
+  }
+  assert.equal(given.mails.length, 2);
+  given.closesAt = ".";
+  await assert.rejects(mailer.send(MAIL), codeIs(false, "ECONNECTION"));
+  assert.equal(given.mails.length, 3);
+  given.isReady = false;
+  await mailer.send(MAIL);
+  const ids = given.mails.map((mail) => /^Message-ID: (<.+@example\.com>)\r$/m.exec(mail)?.[1]);
+  assert.deepEqual([ids.length, new Set(ids).size, ids[3]], [5, 4, ids[4]]);
 });
 
 test("[ML3] a mailer that is closed gives up what waits", async (context) => {
