@@ -11,7 +11,7 @@ import { programFile } from "#core/program.ts";
 import { createSecretBox, findSecret } from "#core/secrets.ts";
 import { createSystem } from "#core/system.ts";
 import { canBeAudited, inspectDatabase } from "#storage/engines/sqlite/backup.ts";
-import { databaseExists, databasePath, isServed } from "#storage/engines/sqlite/database.ts";
+import { databaseExists, databasePath, isServed, overgrownLog } from "#storage/engines/sqlite/database.ts";
 import { measureCommits } from "#storage/engines/sqlite/probe.ts";
 import { namesOf, trySealed } from "#storage/engines/sqlite/sealed.ts";
 import { table, type Command } from "./command.ts";
@@ -105,7 +105,11 @@ async function examineDatabase(config: Config): Promise<Finding[]> {
   const sound = canBeAudited(databasePath(dataDir))
     ? "sound, ledger right"
     : "sound; the ledger is not looked at before a start has brought it up to date";
-  const detail = problems.length > 0 ? problems.join("; ") : sound;
+  const log = overgrownLog(dataDir);
+  const note = log === null
+    ? ""
+    : `; its log has grown to ${Math.round(log / 2 ** 20)} MiB: a program that goes on reading keeps it`;
+  const detail = `${problems.length > 0 ? problems.join("; ") : sound}${note}`;
   return [{ check: "database", ok: problems.length === 0, detail }, examineSecret(config)];
 }
 

@@ -1,7 +1,7 @@
 // Opens the database file: pragmas, migrations, the lock that keeps two servers off one folder.
 // better-sqlite3 is imported here and nowhere else; siblings take its types from this file.
 import Database from "better-sqlite3";
-import { chmodSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { load as loadVectors } from "sqlite-vec";
 import { isOurs, isOwned, makeFolder } from "#core/disk.ts";
@@ -20,9 +20,17 @@ const MIGRATION_PATIENCE_MS = 2000;
 /** A page written many times is checkpointed once, so checkpoints are rare (every 16 MiB). */
 const WAL_PAGES_MAX = 4000;
 const WRITER_CACHE_KIB = 16_384;
+/** The log is cut back to this whenever it begins anew, which it cannot while a read goes on. */
+const LOG_BYTES_MAX = 64 * 2 ** 20;
 
 export function databasePath(dataDir: string): string {
   return join(dataDir, "parley.db");
+}
+
+/** Bytes of a log that has outgrown its bound; null: it has not. */
+export function overgrownLog(dataDir: string): number | null {
+  const bytes = statSync(`${databasePath(dataDir)}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  return bytes > LOG_BYTES_MAX ? bytes : null;
 }
 
 function setPragmas(db: Db): void {
@@ -46,7 +54,7 @@ export function openWriter(
   setPragmas(db);
   db.pragma("journal_mode = WAL");
   db.pragma("synchronous = FULL");
-  db.pragma("journal_size_limit = 67108864");
+  db.pragma(`journal_size_limit = ${LOG_BYTES_MAX}`);
   db.pragma(`wal_autocheckpoint = ${WAL_PAGES_MAX}`);
   db.pragma(`cache_size = -${WRITER_CACHE_KIB}`);
   if (options.migrate === "unserved") migrateUnserved(db, dataDir, options.onMigration);
