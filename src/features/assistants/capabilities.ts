@@ -36,9 +36,9 @@ export interface VoiceAvailability {
 }
 
 const ENGLISH = "en";
-const UNSPOKEN = "Nothing on this server speaks it.";
-const UNHEARD = "Nothing on this server understands it.";
-const NOTHING_SPEAKS = "Nothing on this server speaks the language of the voice.";
+const UNSPOKEN = "No voice on this server speaks it.";
+const UNHEARD = "No recogniser on this server understands it.";
+const NOTHING_SPEAKS = "No engine on this server speaks the language of the voice.";
 
 export function createVoiceAvailability(
   catalogs: Pick<Catalogs, "findLanguage" | "findSynthesizer">, can: Capabilities,

@@ -47,7 +47,7 @@ const LanguageItem = Type.Object({
       + "realtime models and callers' browsers may know more.", true)),
   missing: Nullable(Type.String(about(
     "What calls in it lack, in one sentence; null when it is available.",
-    "Nothing on this server understands it."))),
+    "No recogniser on this server understands it."))),
 });
 const ModelItem = Type.Object({
   id: Type.Integer(about("For `llm_model_id` or `multimodal_model_id` of an assistant.", 1)),

@@ -14,7 +14,7 @@ export const WarningsSchema = Type.Array(
     }),
     message: Type.String({
       description: "What happens instead, and what is missing.",
-      examples: ["Calls are spoken by another engine. The setting PARLEY_ELEVENLABS_KEY is not set on this server."],
+      examples: ["Another engine speaks in calls. The setting PARLEY_ELEVENLABS_KEY is not set on this server."],
     }),
   }),
   {
@@ -36,12 +36,12 @@ type Rule = (
   judged: Case, warn: (field: string, message: string) => void,
 ) => void | Promise<void>;
 
-const GONE = "It is not in the catalog of this server any more.";
+const GONE = "It is no longer in this server's catalog.";
 
 const models: Rule = ({ assistant: { mode, settings }, can }, warn) => {
   const check = (field: string, id: number | null): void => {
     const reason = id === null ? null : can.whyModelMissing(id);
-    if (reason !== null) warn(field, `Another model answers in place of this one. ${reason}`);
+    if (reason !== null) warn(field, `Another model answers instead of this one. ${reason}`);
   };
   if (mode === "pipeline") return check("llm_model_id", settings.llm_model_id);
   check("chat_llm_fallback_id", settings.chat_llm_fallback_id);
@@ -54,7 +54,7 @@ const ownTools: Rule = ({ assistant: { mode, settings }, can }, warn) => {
   const { llm_model_id: id, tool_ids: { length } } = settings;
   if (length === 0 || mode !== "pipeline" || id === null || !can.isOffline(id)) return;
   const why = can.whyModelMissing(id) ?? "Choose another model.";
-  warn("tool_ids", `No tool is called: the offline model answers, which calls none. ${why}`);
+  warn("tool_ids", `No tool is called, because the offline model answers and does not call tools. ${why}`);
 };
 
 const hearsItself = (mode: Mode, can: Capabilities): boolean =>
@@ -70,13 +70,13 @@ const voice: Rule = ({ assistant: { mode, settings }, catalogs, can, iso }, warn
   const provider = chosen ?? (own === null ? null : catalogs.findSynthesizer(own));
   const code = can.synthesizerFor(iso, provider?.code ?? null);
   if (code === null) {
-    return warn("language_id", "Calls are refused: nothing on this server speaks the language.");
+    return warn("language_id", "Calls are refused: no voice on this server speaks the language.");
   }
   if (chosenId !== null && !chosen) warn("synthesizer_provider_id", GONE);
   if (provider) {
     const reason = can.whySynthesizerMissing(provider.code, iso);
     const field = chosen ? "synthesizer_provider_id" : "voice_id";
-    if (reason !== null) warn(field, `Calls are spoken by another engine. ${reason}`);
+    if (reason !== null) warn(field, `Another engine speaks in calls. ${reason}`);
   }
 };
 
@@ -86,17 +86,17 @@ const ears: Rule = ({ assistant: { mode, settings }, catalogs, can, iso }, warn)
   const chosen = chosenId === null ? null : catalogs.findTranscriber(chosenId);
   if (chosenId !== null && !chosen) warn("transcriber_provider_id", GONE);
   const reason = chosen && can.whyTranscriberMissing(chosen.code, iso);
-  if (reason) warn("transcriber_provider_id", `Calls are heard by another engine. ${reason}`);
+  if (reason) warn("transcriber_provider_id", `Another engine recognises speech in calls. ${reason}`);
 };
 
-const EVEN_VOICE = "The voice that speaks on this server takes no emotion: ElevenLabs' and OpenAI's "
-  + "newer ones do.";
-const FIXED_VOICE = "The voice that speaks on this server does not take it: only ElevenLabs' do.";
-const NO_HINTS = "Nothing that hears the calls on this server takes hints: the recognisers of "
-  + "Deepgram, AssemblyAI, Soniox, Gladia, Cartesia, Azure and OpenAI do.";
-const ONE_LANGUAGE = "Calls are heard in the first language alone: this server has no recogniser "
-  + "that distinguishes several, as Deepgram's nova-3 and multilingual Flux, AssemblyAI's multilingual "
-  + "ones, Soniox', Gladia's and OpenAI's do.";
+const EVEN_VOICE = "The voice engine of this server does not support emotion: ElevenLabs and "
+  + "OpenAI's newer models do.";
+const FIXED_VOICE = "The voice engine of this server does not support it: only ElevenLabs does.";
+const NO_HINTS = "No recogniser of this server takes hints: those of Deepgram, AssemblyAI, Soniox, "
+  + "Gladia, Cartesia, Azure and OpenAI do.";
+const ONE_LANGUAGE = "Calls are understood in the first language only: this server has no recogniser "
+  + "for several languages, such as Deepgram's nova-3 and multilingual Flux, AssemblyAI's "
+  + "multilingual models, Soniox, Gladia or OpenAI.";
 
 /** Settings that the engines of this server have no use for. Defaults were not asked for. */
 const unused: Rule = ({ assistant: { mode, settings }, catalogs, can, iso }, warn) => {
@@ -127,7 +127,7 @@ const unused: Rule = ({ assistant: { mode, settings }, catalogs, can, iso }, war
   }
 };
 
-const TO_NOBODY = "The caller is not handed over: that assistant is not there any more.";
+const TO_NOBODY = "The caller is not handed over: that assistant no longer exists.";
 
 const builtInTools: Rule = async ({ assistant, can }, warn) => {
   for (const [index, tool] of assistant.settings.tools.entries()) {

@@ -131,7 +131,7 @@ function createBegin(options: CallsOptions) {
     if (outcome.kind === "barred") throw new Fault(422, outcome.reason);
     if (outcome.kind === "too_fast") throw tooFast(outcome.until - system.now());
     if (outcome.kind === "too_many_calls") {
-      throw new Fault(429, "Too many calls of the account are live.", { retryAfterS: 10 });
+      throw new Fault(429, "The account has too many live calls.", { retryAfterS: 10 });
     }
     bus.publishCommitted(outcome.events);
     const secondsMax = secondsFor(outcome.reservedMicros, perMinute);

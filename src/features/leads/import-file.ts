@@ -96,7 +96,7 @@ export function createImportFiles(extractor: Pick<Extractor, "writeSheet">) {
       if (signature.equals(ZIP)) return withSheet(path, rowsMax, use);
       if (signature.equals(OLE)) {
         throw fieldFault("file",
-          "The workbook is encrypted or of an old Excel: save it as XLSX or CSV.");
+          "The workbook is encrypted or in an old Excel format: save it as XLSX or CSV.");
       }
       if (bytes > csvBytesMax) {
         throw fieldFault("file",

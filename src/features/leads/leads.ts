@@ -206,7 +206,7 @@ function refusalOf(kind: Exclude<UpdateLeadOutcome["kind"], "updated">): Fault {
     case "blocked":
       return invalid("status", "The phone number is on the do-not-call list");
     case "processing":
-      return new Fault(409, "The lead is being called at the moment.");
+      return new Fault(409, "The lead is being called right now.");
   }
 }
 

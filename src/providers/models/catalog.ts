@@ -147,7 +147,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
         }),
     whyMissing: (id) => {
       const entry = byId.get(id);
-      return entry ? missingOf(entry) : "This server has no such model any more.";
+      return entry ? missingOf(entry) : "This server no longer has this model.";
     },
     isOffline: (id) => {
       const entry = (id === null ? undefined : byId.get(id)) ?? first;

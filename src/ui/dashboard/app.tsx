@@ -143,7 +143,7 @@ function useOpened(
       if (apiKey === null) {
         // The cookie is the server's to take back: without it, a reload would be signed in.
         await askPage("POST", "/auth/logout").catch(() => {
-          throw new Error(t("You are still signed in: the server could not be told. Try again."));
+          throw new Error(t("You are still signed in: the server could not be reached. Try again."));
         });
       }
       leave();
@@ -306,7 +306,8 @@ function Waiting() {
   return (
     <div role="status">
       <Notice tone="warn">
-        The server was asked very often. This page waits and goes on by itself in {seconds} s.
+        The server received too many requests. This page waits and continues by itself
+        in {seconds} s.
       </Notice>
     </div>
   );

@@ -87,8 +87,8 @@ export const later = (name: keyof Pages): FunctionComponent<PageProps> => functi
 /** Asked for and not done: what is typed on the page before and not sent yet would be lost. */
 const Updated = () => (
   <Notice tone="warn">
-    <span>The server was updated. Load the page again to go on.</span>
-    <Button onClick={() => location.reload()}>Load again</Button>
+    <span>The server was updated. Reload the page to continue.</span>
+    <Button onClick={() => location.reload()}>Reload</Button>
   </Notice>
 );
 

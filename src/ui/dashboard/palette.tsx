@@ -52,13 +52,13 @@ export function Shortcuts({ pages }: Pick<PaletteProps, "pages">) {
 
 const KEYS: [keys: string, what: string][] = [
   ["Ctrl K or ⌘ K", "Go to a page, an assistant, a number or a person"],
-  ["?", "These keys"],
-  ["Ctrl Z or ⌘ Z", "Press “Undo” of the newest note"],
+  ["?", "Show these shortcuts"],
+  ["Ctrl Z or ⌘ Z", "Press “Undo” on the newest notification"],
   ["Tab, then Enter, on a page’s start", "Skip to its content"],
   ["j and k", "In the inbox: the next conversation and the one before"],
   ["r", "In the inbox: reply"],
   ["/", "In the inbox: search"],
-  ["Escape", "Close what is open"],
+  ["Escape", "Close the open dialog or menu"],
 ];
 
 function Help({ onClose }: { onClose(): void }) {
@@ -149,7 +149,7 @@ function Palette({ pages, onClose }: PaletteProps) {
           </li>
         ))}
       </ul>
-      {found.length === 0 && <p class="soft" role="status">Nothing is called that.</p>}
+      {found.length === 0 && <p class="soft" role="status">Nothing has that name.</p>}
     </Dialog>
   );
 }

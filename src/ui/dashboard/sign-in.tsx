@@ -85,7 +85,7 @@ export function SignIn({ onKey, onMember, isAgain = false }: Props) {
         {kind === "sign-in" && <Notice tone="bad">{REFUSALS[rest] ?? "Sign in again."}</Notice>}
         {isAgain && (
           <Notice tone="warn">
-            Your session is over. Sign in again and go on: what you have typed is still there.
+            Your session is over. Sign in again to continue: what you have typed is still there.
           </Notice>
         )}
         {state === null
@@ -196,7 +196,7 @@ function Join({ token, onMember }: { token: string } & Entered) {
   if (!invited) {
     if (!error) return <Skeleton lines={3} />;
     return isGone(error)
-      ? <Notice tone="bad">This link was used, taken back, or has expired.</Notice>
+      ? <Notice tone="bad">This link was used, withdrawn or has expired.</Notice>
       : <Failure error={error} retry={look} />;
   }
   const submit = async (): Promise<void> => {
@@ -227,7 +227,7 @@ function Join({ token, onMember }: { token: string } & Entered) {
       )}
       <TextField
         label="Password" type="password" value={password} onInput={setPassword} required
-        maxLength={256} autoComplete="new-password" hint="10 characters or more."
+        maxLength={256} autoComplete="new-password" hint="At least 10 characters."
         error={errors.password}
       />
     </Form>

@@ -22,7 +22,7 @@ const WORDS: Record<string, { text: string; link: string; href?: string }> = {
     link: "Assistants", href: "#/assistants",
   },
   reply_failed: {
-    text: "A visitor was not answered: the reply failed. Its conversation says why.",
+    text: "A visitor was not answered because the reply failed. The conversation says why.",
     link: "Conversation",
   },
 };

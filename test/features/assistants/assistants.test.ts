@@ -19,7 +19,7 @@ const NOT_YOURS = {
 /** The server of these tests has no model; assistants of assistantBody name the default one. */
 const NO_MODEL = [{
   field: "llm_model_id",
-  message: "Another model answers in place of this one. "
+  message: "Another model answers instead of this one. "
     + "The setting PARLEY_MODEL_URL is not set on this server.",
 }];
 

@@ -110,7 +110,7 @@ test("[AS204] tools that the offline model never calls are told, with what a mod
       .flatMap(({ field, message }: { field: string; message: string }) =>
         field === "tool_ids" ? [message] : []);
   };
-  const none = "No tool is called: the offline model answers, which calls none. ";
+  const none = "No tool is called, because the offline model answers and does not call tools. ";
   const unset = (setting: string) => `${none}The setting ${setting} is not set on this server.`;
   try {
     assert.deepEqual(await told(bare, { llm_model_id: 1 }), [unset("PARLEY_MODEL_URL")]);
@@ -138,7 +138,7 @@ test("[AS201] a transfer to an assistant that was deleted is told with the one t
   assert.equal((await bare.call("DELETE", `/user/assistant/${other.id}`)).status, 200);
   assert.deepEqual(await warnings(), [{
     field: "tools.1.assistant_id",
-    message: "The caller is not handed over: that assistant is not there any more.",
+    message: "The caller is not handed over: that assistant no longer exists.",
   }]);
 });
 

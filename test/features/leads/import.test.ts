@@ -161,7 +161,7 @@ test("[LD136] what is no workbook, or a hostile one, is refused with why, and le
     "The workbook has no sheet that is shown.");
   assert.equal(await refused(makeXlsx([{ name: "A", rows: [] }])), "The file field is required.");
   assert.equal(await refused(Buffer.from("d0cf11e0a1b11ae1", "hex")),
-    "The workbook is encrypted or of an old Excel: save it as XLSX or CSV.");
+    "The workbook is encrypted or in an old Excel format: save it as XLSX or CSV.");
   assert.equal(await refused(xlsxAround(" ".repeat(60 * 1024 * 1024))),
     "The document is too large to read once it is unpacked.");
   const long = "y".repeat(30_000);

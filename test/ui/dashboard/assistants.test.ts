@@ -140,7 +140,7 @@ test("[DB573] what somebody else has saved meanwhile is not replaced unseen, and
     await page.getByLabel("Prompt", { exact: true }).fill("Mine");
     await bySomebodyElse({ system_prompt: "Theirs", initial_message: "Their greeting" });
     await page.keyboard.press("Control+s");
-    await page.getByRole("alert").getByText("Prompt: Somebody else has changed this meanwhile.").waitFor();
+    await page.getByRole("alert").getByText("Prompt: Somebody else has changed this in the meantime.").waitFor();
     assert.equal((await read(id)).system_prompt, "Theirs");
     assert.equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "Mine");
     assert.equal(await page.getByLabel("Greeting").inputValue(), "Their greeting");
@@ -156,23 +156,23 @@ test("[DB23] a complaint opens the section it is about and takes people to the f
   await withDashboard(async ({ page, go }) => {
     await go(`/assistants/${id}`);
     const limits = await openSection(page, "Spend limit");
-    await limits.getByLabel("Most it may spend").fill("-1");
+    await limits.getByLabel("Daily spending limit").fill("-1");
     const voice = await openSection(page, "Voice and speech");
     await voice.getByLabel("Stability").fill("0.3");
     await limits.getByRole("heading").click();
-    await limits.getByLabel("Most it may spend").waitFor({ state: "detached" });
+    await limits.getByLabel("Daily spending limit").waitFor({ state: "detached" });
     await page.getByRole("link", { name: "Embed" }).click();
     await page.getByText("On your website").waitFor();
     await save(page);
-    const field = limits.getByLabel("Most it may spend");
+    const field = limits.getByLabel("Daily spending limit");
     await field.and(page.locator(":focus")).waitFor();
     const said = await limits.locator("small").textContent();
-    assert.match(said ?? "", /^“Most it may spend a day \(USD\)” must be at least 0/);
+    assert.match(said ?? "", /^“Daily spending limit \(USD\)” must be at least 0/);
     await page.getByRole("alert").getByText(said ?? "").waitFor();
-    await limits.getByText("1 to correct").waitFor();
+    await limits.getByText("1 to fix").waitFor();
     assert.equal((await read(id)).voice_stability, "0.70", "nothing of it was saved");
     await field.fill("2.5");
-    await limits.getByText("1 to correct").waitFor({ state: "detached" });
+    await limits.getByText("1 to fix").waitFor({ state: "detached" });
     await save(page);
     await saved(page);
     const { daily_spend_cap, voice_stability } = await read(id);
@@ -196,7 +196,7 @@ test("[DB24] nobody loses unsaved changes without being asked", { skip }, async 
     assert.equal(new URL(page.url()).hash, `#/assistants/${id}`);
     // Tabs of the page are no leaving.
     await page.getByRole("link", { name: "Test chat" }).click();
-    await page.getByText("with your changes, which are not saved").waitFor();
+    await page.getByText("uses your changes, which are not saved").waitFor();
     await page.getByRole("link", { name: "Settings" }).click();
     assert.equal(await name.inputValue(), "Changed");
     let asked = "";
@@ -346,9 +346,9 @@ test("[DB322] a reply that was cut says so in the test chat, also when the page 
   await withDashboard(async ({ page, go }) => {
     await go(`/assistants/${id}/test`);
     await say(page, "All of it?");
-    await log(page).getByText("Cut at the longest a reply may be").waitFor();
+    await log(page).getByText("Cut off at the maximum length of a reply").waitFor();
     await page.reload();
-    await log(page).getByText("Cut at the longest a reply may be").waitFor();
+    await log(page).getByText("Cut off at the maximum length of a reply").waitFor();
     await log(page).getByText("Half a", { exact: true }).waitFor();
   });
 });

@@ -91,7 +91,7 @@ test("[DB760] an invitation's link that could not be looked up is not called use
   await page.getByRole("button", { name: "Join" }).waitFor();
   await page.goto(`${body.link}x`);
   await page.reload();
-  await page.getByText("This link was used, taken back, or has expired.").waitFor();
+  await page.getByText("This link was used, withdrawn or has expired.").waitFor();
   await page.close();
 });
 
@@ -132,7 +132,7 @@ test("[DB762] a page from before an update of the server says so where it would 
     await go("/tools");
     await updated.waitFor();
     await page.unroute("**/dashboard/dashboard.js");
-    await page.getByRole("button", { name: "Load again" }).click();
+    await page.getByRole("button", { name: "Reload" }).click();
     await page.getByRole("heading", { level: 1, name: "Tools" }).waitFor();
   });
 });

@@ -63,9 +63,9 @@ test("[DB44] [DB682] one that is over: recording and transcript go together, fun
     await go(`/calls/${id}`);
     await page.getByText("booked", { exact: true }).waitFor();
     await page.getByText("Customer hung up").waitFor();
-    await page.getByText("Time line", { exact: true }).click();
+    await page.getByText("Timeline", { exact: true }).click();
     await page.getByRole("list", { name: "What happened" }).getByText("Ended: Customer hung up").waitFor();
-    await page.getByText("Time line", { exact: true }).click();
+    await page.getByText("Timeline", { exact: true }).click();
     // It goes a task after it is closed, and has the same words.
     await page.locator(".calls-time-line li").first().waitFor({ state: "detached" });
     await page.getByText("560 ms").first().waitFor();
@@ -86,12 +86,12 @@ test("[DB44] [DB682] one that is over: recording and transcript go together, fun
     await current.getByText("I have booked it.").waitFor();
     await until(page, "document.querySelector('audio').currentTime > 2.2");
     await page.getByRole("button", { name: "Pause" }).click();
-    await page.getByLabel("Place in the recording").fill("0.5");
+    await page.getByLabel("Position in the recording").fill("0.5");
     await current.getByText("Good morning.").waitFor();
     assert.ok(Number(await page.evaluate("document.querySelector('audio').currentTime")) < 1);
     await page.getByLabel("Speed").selectOption("2");
     // Standing still: a busy machine may look later than the words last.
-    await page.getByLabel("Place in the recording").fill("1.4");
+    await page.getByLabel("Position in the recording").fill("1.4");
     await current.getByText("<img src=x").waitFor();
     await look();
     await page.getByRole("button", { name: "Delete" }).click();
@@ -126,11 +126,11 @@ test("[DB520] latency of each reply and jitter over the call are charts whose po
   await withDashboard(async ({ page, go, look }) => {
     await go(`/calls/${recorded}`);
     const waits = page.getByRole("figure", { name: "Latency of each reply" });
-    const jitter = page.getByRole("figure", { name: "Jitter of the caller’s sound" });
+    const jitter = page.getByRole("figure", { name: "Jitter of the caller’s audio" });
     await page.getByText("0:00 / 0:06").waitFor();
     await waits.getByText("Figures").click();
     assert.deepEqual(await waits.getByRole("row").allTextContents(), [
-      "TimeUntil the model’s first wordFrom there until heard",
+      "TimeUntil the model’s first wordFrom the first word until heard",
       "Reply 1, 0:01420 ms140 ms", "Reply 2, 0:04420 ms480 ms",
     ]);
     await jitter.getByText("Figures").click();
@@ -147,9 +147,9 @@ test("[DB520] latency of each reply and jitter over the call are charts whose po
     await waits.getByText("Figures").click();
     await waits.getByRole("rowheader", { name: "Reply 1" }).waitFor();
     assert.equal(await waits.getByRole("button").count(), 0);
-    await jitter.getByText("The sound was not measured.").waitFor();
+    await jitter.getByText("The audio was not measured.").waitFor();
     await go(`/calls/${silent}`);
-    await page.getByText("No reply was waited for, and the sound was not measured.").waitFor();
+    await page.getByText("There was no reply to wait for, and the audio was not measured.").waitFor();
     assert.equal(await page.getByRole("figure").count(), 0);
   });
 });
@@ -173,9 +173,9 @@ test("[DB323] each transfer that was tried: to whom, how, its outcome and why it
     const rows = page.getByRole("list", { name: "Transfers" }).getByRole("listitem");
     await rows.nth(2).waitFor();
     const [first, second, third] = await rows.allTextContents();
-    assert.match(first ?? "", /^\+1 5550177FailedPut through, .+The far end answered 603\.$/);
+    assert.match(first ?? "", /^\+1 5550177FailedTransferred, .+The far end answered 603\.$/);
     assert.match(second ?? "", /^Front deskCompletedHanded over to an assistant, /);
-    assert.match(third ?? "", /^sip:.+FailedPut through with a briefing, .+The call ended before/);
+    assert.match(third ?? "", /^sip:.+FailedTransferred with a briefing, .+The call ended before/);
     await look();
     await rows.nth(1).getByRole("link", { name: "Front desk" }).click();
     await page.getByRole("heading", { name: "Front desk" }).waitFor();

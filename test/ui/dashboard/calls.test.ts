@@ -106,7 +106,7 @@ test("[DB41] the list narrows by status, number and day, and is there again on c
     await table.getByText("+1 555 021 0013").waitFor();
     assert.equal(await page.getByLabel("Status").inputValue(), "busy");
     await page.getByLabel("To day").fill("2020-01-01");
-    await page.getByText("No call fits these filters.").waitFor();
+    await page.getByText("No calls match these filters.").waitFor();
     await page.getByRole("button", { name: "Clear filters" }).click();
     await table.getByText("+1 555 021 0129").waitFor();
   });
@@ -245,7 +245,7 @@ test("[DB45] a lost network is told; what was missed follows once, on the page a
     await card.getByText("Three.").waitFor();
     await page.context().setOffline(true);
     server.app.features.streams.closeAll();
-    await page.getByText("It goes on when the connection is back.").waitFor();
+    await page.getByText("Updates resume when the connection is back.").waitFor();
     await said(id, "customer", "Four.");
     await page.context().setOffline(false);
     await card.getByText("Four.").waitFor();

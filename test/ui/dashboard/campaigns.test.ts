@@ -38,7 +38,7 @@ test("[DB70] a campaign is made and changed by its form; faults stand beside the
     await page.getByLabel("From", { exact: true }).fill("17:00");
     await page.getByLabel("To", { exact: true }).fill("09:00");
     await page.getByLabel("Saturday").check();
-    await page.getByLabel("Goal of a call").selectOption("booked");
+    await page.getByLabel("Call goal").selectOption("booked");
     await page.getByLabel("Try again until the goal is reached").check();
     await page.getByRole("button", { name: "Create" }).click();
     await page.getByText("The allowed hours end time must be after the start time.").waitFor();
@@ -55,7 +55,7 @@ test("[DB70] a campaign is made and changed by its form; faults stand beside the
     assert.deepEqual([made.goal_completion_variable, made.retry_on_goal_incomplete], ["booked", true]);
     await page.getByRole("link", { name: "Edit" }).click();
     await page.getByLabel("Name").fill(LONG);
-    await page.getByLabel("Minutes in between").fill("15");
+    await page.getByLabel("Minutes between attempts").fill("15");
     const asked = page.waitForRequest((request) => request.method() === "PATCH");
     await page.getByRole("button", { name: "Save" }).click();
     assert.deepEqual((await asked).postDataJSON(), { name: LONG, retry_interval: 15 });
@@ -108,7 +108,7 @@ test("[DB650] [DB71] starting asks first and says why not; calling shows lead by
     await server.call("POST", `/user/calls/${String(lead?.last_call_id)}/end`, { key });
     await page.getByRole("button", { name: "Completed 1" }).waitFor();
     await page.getByText("1 of 2 leads completed").waitFor();
-    await page.getByText("Nobody is being called just now.").waitFor();
+    await page.getByText("Nobody is being called right now.").waitFor();
     await page.getByRole("figure", { name: "How calls ended" }).waitFor();
     await look();
     // One that is through in vain is found by its reason and called once more.
@@ -161,7 +161,7 @@ test("[DB573] what somebody else has saved of a campaign meanwhile is not replac
     await page.getByLabel("Name").fill("Mine");
     await call("PATCH", { name: "Theirs", max_calls_in_parallel: 7 });
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByRole("alert").getByText("Somebody else has changed this meanwhile.").waitFor();
+    await page.getByRole("alert").getByText("Somebody else has changed this in the meantime.").waitFor();
     assert.equal(await page.getByLabel("Name").inputValue(), "Mine");
     assert.equal((await call("GET")).name, "Theirs");
     await page.getByRole("button", { name: "Save" }).click();

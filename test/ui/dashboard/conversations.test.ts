@@ -70,7 +70,7 @@ test("[DB50] [DB654] the list: filters, what is new by itself, and told to whoev
     await row(night).waitFor();
     await look();
     await page.getByLabel("Type").selectOption("test");
-    await page.getByText("No conversation fits these filters.").waitFor();
+    await page.getByText("No conversations match these filters.").waitFor();
     await page.getByRole("button", { name: "Clear filters" }).click();
     // Narrowed by words, kept in the address, saved under a name, and found again by it.
     answer("Of course.");
@@ -86,7 +86,7 @@ test("[DB50] [DB654] the list: filters, what is new by itself, and told to whoev
     await row(night).waitFor();
     // Nothing is narrowed now.
     await page.getByLabel("Save this view as").fill("All");
-    await page.getByText("First narrow the list or choose columns: a view keeps those.").waitFor();
+    await page.getByText("Filter the list or choose columns first: a view keeps those.").waitFor();
     await page.keyboard.press("Enter");
     assert.ok(await page.getByRole("button", { name: "Save view" }).isDisabled());
     await page.getByRole("button", { name: "Greetings", exact: true }).click();
@@ -119,7 +119,7 @@ test("[DB510] the chosen are exported, labelled and deleted together, those that
     for (const name of ["Olga", "Boris", "Carla"]) {
       await page.getByRole("checkbox", { name: `Choose ${name}` }).check();
     }
-    const bar = page.getByRole("group", { name: "Chosen conversations" });
+    const bar = page.getByRole("group", { name: "Selected conversations" });
     await bar.getByText("3 chosen").waitFor();
     const [file] = await Promise.all([
       page.waitForEvent("download"), bar.getByRole("button", { name: "Export as CSV" }).click(),
@@ -254,7 +254,7 @@ test("[DB594] a log that grows before the browser tells that it was scrolled sta
     await go(`/conversations/${uuid}`);
     const log = page.locator(".conversations-messages > ol");
     await log.getByText("At nine.").last().waitFor();
-    const newest = page.getByRole("button", { name: "To the newest" });
+    const newest = page.getByRole("button", { name: "Jump to the newest" });
     // As where more is drawn between the scrolling and the word of it.
     await log.evaluate((list) => {
       (list.lastElementChild as HTMLElement).style.minHeight = "3000px";
@@ -352,10 +352,10 @@ test("[DB322] a reply that was cut says so, and each says what the model counted
     await go(`/conversations/${uuid}`);
     const [cut, whole] = [messages(page).nth(2), messages(page).nth(4)];
     await cut.getByText("Half a", { exact: true }).waitFor();
-    await cut.getByText("Cut at the longest a reply may be").waitFor();
+    await cut.getByText("Cut off at the maximum length of a reply").waitFor();
     await cut.getByText("7 tokens read, 2 written").waitFor();
     await whole.getByText("7 tokens read, 3 written").waitFor();
-    assert.equal(await page.getByText("Cut at the longest").count(), 1);
+    assert.equal(await page.getByText("Cut off at the maximum").count(), 1);
     assert.equal(await messages(page).getByText("tokens read").count(), 2);
     await look();
   });

@@ -35,16 +35,16 @@ test("[DB512] the calls chosen in the list are deleted together, those that have
     for (const number of ["0102", "0103", "0104"]) {
       await table.getByRole("checkbox", { name: new RegExp(`Choose .*${number}`) }).check();
     }
-    const bar = page.getByRole("group", { name: "Chosen calls" });
+    const bar = page.getByRole("group", { name: "Selected calls" });
     await bar.getByText("3 chosen").waitFor();
     await look();
     await bar.getByRole("button", { name: "Delete" }).click();
     const dialog = page.getByRole("dialog", { name: "Delete 3 calls?" });
-    await dialog.getByText("their transcripts and recordings go too and cannot be had back.").waitFor();
+    await dialog.getByText("their transcripts and recordings are deleted too and cannot be recovered.").waitFor();
     await dialog.getByText("What they cost stays in the ledger.").waitFor();
     await dialog.getByRole("button", { name: "Delete" }).click();
     await page.getByText("2 calls are deleted.").waitFor();
-    await page.getByText(/These have not ended, so they stay: .*0104/).waitFor();
+    await page.getByText(/These have not ended, so they were not deleted: .*0104/).waitFor();
     await table.getByRole("row", { name: "0102" }).waitFor({ state: "detached" });
     await bar.getByText("1 chosen").waitFor();
     assert.deepEqual(
@@ -83,7 +83,7 @@ test("[DB513] all that is kept of a person is erased from a page of theirs, afte
     await go(`/leads/${lead.data.id}`);
     await page.getByRole("button", { name: "Erase this person" }).click();
     const dialog = page.getByRole("dialog", { name: "Erase all of this person’s data?" });
-    await dialog.getByText("0 conversations, 2 calls, 1 lead go for good").waitFor();
+    await dialog.getByText("0 conversations, 2 calls, 1 lead are deleted for good").waitFor();
     await dialog.getByText("What they cost stays in the ledger").waitFor();
     await look();
     await dialog.getByRole("button", { name: "Cancel" }).click();

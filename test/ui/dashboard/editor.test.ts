@@ -59,7 +59,7 @@ test("[DB259] what has no effect is said at its field, what is not available is 
       models.map((model, at) => ({ ...model, available: at === 1, missing: at === 1 ? null : "A_KEY" })));
     await answered<Item[]>(page, "**/api/user/assistants/languages", (languages) =>
       languages.map((one) => one.name === "Danish"
-        ? { ...one, available: false, missing: "Nothing on this server speaks it." }
+        ? { ...one, available: false, missing: "No voice on this server speaks it." }
         : { ...one, available: true, missing: null }));
     await go(`/assistants/${id}`);
     await section(page, "Voice and speech").getByText("2 without effect").waitFor();
@@ -86,7 +86,7 @@ test("[DB259] what has no effect is said at its field, what is not available is 
     await modes.getByText("GEMINI_API_KEY").waitFor({ state: "attached" });
     const danish = section(page, "Voice and speech").getByLabel("Language", { exact: true })
       .locator("option").filter({ hasText: "Danish" });
-    assert.equal(await danish.textContent(), "Danish (chats only: Nothing on this server speaks it.)");
+    assert.equal(await danish.textContent(), "Danish (chats only: No voice on this server speaks it.)");
     assert.deepEqual([await danish.isDisabled(), await danish.getAttribute("class")], [false, "soft"]);
     await page.getByText("Other languages it understands").click();
     await section(page, "Voice and speech").getByLabel("Danish (chats only:").waitFor();
@@ -216,11 +216,11 @@ test("[DB324] the questions of an event at Cal.com are written, changed and remo
     const question = (at: number): Locator =>
       functions.getByRole("group", { name: `Question ${at}`, exact: true });
     assert.equal(await question(1).getByLabel("Name at Cal.com").inputValue(), "company");
-    await question(1).getByLabel("What is asked for").fill("Which company?");
-    await question(1).getByLabel("A booking needs it").uncheck();
+    await question(1).getByLabel("What to ask for").fill("Which company?");
+    await question(1).getByLabel("Required for bookings").uncheck();
     await functions.getByRole("button", { name: "Remove question old" }).click();
     await functions.getByRole("button", { name: "Add question" }).click();
-    await question(2).getByLabel("What is asked for").fill("Which colour?");
+    await question(2).getByLabel("What to ask for").fill("Which colour?");
     await question(2).getByLabel("Type").selectOption("select");
     await question(2).getByLabel("Choices").fill("Red\nBlue\n");
     await save.click();
@@ -249,7 +249,7 @@ test("[DB261] the two settings of silence say what they do", { skip, timeout }, 
   await withDashboard(async ({ page, go }) => {
     await go(`/assistants/${id}`);
     await page.getByRole("button", { name: "Open all sections" }).click();
-    assert.equal(await page.getByLabel("Ask who is silent after (s)").inputValue(), "12");
+    assert.equal(await page.getByLabel("Ask a silent caller after (s)").inputValue(), "12");
     assert.equal(await page.getByLabel("Ask again every (s)").inputValue(), "34");
   });
 });
@@ -269,7 +269,7 @@ test("[DB432] a setting is found by its label, the API's name or its hint, and o
     await found.waitFor({ state: "detached" });
     await search.fill("daily_spend");
     await page.keyboard.press("Enter");
-    await focused(page.getByLabel("Most it may spend a day (USD)"));
+    await focused(page.getByLabel("Daily spending limit (USD)"));
     await search.fill("1.2 s of silence");
     await page.keyboard.press("Enter");
     await focused(page.getByLabel("How soon it answers"));
@@ -286,7 +286,7 @@ test("[DB432] a setting is found by its label, the API's name or its hint, and o
     await page.keyboard.press("Enter");
     await focused(section(page, "People").locator("summary").first());
     await search.fill("no such thing");
-    await found.getByText("No setting is called so.").waitFor();
+    await found.getByText("No setting has that name.").waitFor();
     await search.press("Escape");
     await found.waitFor({ state: "detached" });
   });
@@ -301,22 +301,22 @@ test("[DB265] [DB662] office hours, the questions before a chat, words and pictu
     await go(`/assistants/${id}`);
     await page.getByRole("button", { name: "Open all sections" }).click();
     const people = section(page, "People");
-    await people.getByRole("switch", { name: "People are there at certain hours" }).click();
+    await people.getByRole("switch", { name: "People are available at certain hours" }).click();
     await people.getByLabel("Monday").fill("09:00-12:00, 13:00-25:00");
     await people.getByLabel("Saturday").fill("10:00-12:00");
     await people.getByLabel("Time zone").selectOption("Asia/Tokyo"); // [DB662]
-    await people.getByLabel("What visitors read outside of them").fill("Back soon.");
+    await people.getByLabel("What visitors see outside these hours").fill("Back soon.");
     const widget = section(page, "Widget");
-    await widget.getByRole("switch", { name: "Asks something before the chat" }).click();
+    await widget.getByRole("switch", { name: "Asks questions before the chat" }).click();
     await widget.getByRole("button", { name: "Another question" }).click();
     await widget.getByLabel("Question 2", { exact: true }).fill("Your order");
     await widget.getByLabel("Variable 2").fill("order");
-    await widget.getByLabel("Words of your own").fill("person = Ask our shop\nno word");
+    await widget.getByLabel("Your own texts").fill("person = Ask our shop\nno word");
     await widget.getByRole("switch", { name: "Visitors can attach images and PDF" }).click();
     await widget.locator("input[type=file]").setInputFiles({
       name: "face.png", mimeType: "image/png", buffer: Buffer.from(PICTURE, "base64"),
     });
-    await widget.getByAltText("picture of the assistant").waitFor();
+    await widget.getByAltText("assistant’s picture").waitFor();
     await look();
     const save = page.getByRole("button", { name: "Save", exact: true });
     await save.click();
@@ -341,7 +341,7 @@ test("[DB265] [DB662] office hours, the questions before a chat, words and pictu
     assert.equal(stored.attachments, true);
     assert.match(stored.avatar as string, /^data:image\/png;base64,/);
     await go(`/assistants/${id}/embed`);
-    await page.getByRole("button", { name: "Make a secret" }).click();
+    await page.getByRole("button", { name: "Create a secret" }).click();
     const secret = await page.getByRole("group", { name: "Identity secret" }).textContent();
     assert.match(secret ?? "", /^[0-9a-f]{64}$/);
     await look();
@@ -417,13 +417,13 @@ test("[DB434] the widget's look, words and form are edited beside the widget its
     await go(`/assistants/${id}`);
     await page.getByLabel("Greeting").fill("Hello from the draft");
     await page.getByRole("link", { name: "Widget", exact: true }).click();
-    const inner = page.frameLocator("iframe[title='Preview of the widget']");
+    const inner = page.frameLocator("iframe[title='Widget preview']");
     await inner.getByText("Hello from the draft").first().waitFor();
     await page.getByLabel("Colour", { exact: true }).fill("#aa0000");
-    await page.getByLabel("Words of your own").fill("send = Off it goes");
+    await page.getByLabel("Your own texts").fill("send = Off it goes");
     await inner.getByRole("button", { name: "Off it goes" }).waitFor();
     // Drawn anew, it leaves the focus where people write.
-    await page.getByLabel("Words of your own").and(page.locator(":focus")).waitFor();
+    await page.getByLabel("Your own texts").and(page.locator(":focus")).waitFor();
     const prompts: string[] = [];
     model.script(({ messages }) => {
       prompts.push(String(messages[0]?.content));
@@ -435,7 +435,7 @@ test("[DB434] the widget's look, words and form are edited beside the widget its
     await look();
     const { body } = await server.call("GET", `/user/conversations?assistant_id=${id}`);
     assert.deepEqual(body.data.map(({ type }: { type: string }) => type), ["test"]);
-    await page.getByRole("switch", { name: "Asks something before the chat" }).click();
+    await page.getByRole("switch", { name: "Asks questions before the chat" }).click();
     await inner.getByLabel("Your e-mail").waitFor();
     await page.getByLabel("Colour", { exact: true }).fill("red");
     await page.getByRole("alert").getByText("Colour").waitFor();

@@ -47,9 +47,9 @@ test("[DB355] a browser that is to notify subscribes, shows who waits while no p
     await page.getByText("Notifications", { exact: true }).click();
     await page.getByText("While a page of the dashboard is open").waitFor();
     const isStored = page.waitForResponse(/\/user\/push\/subscriptions$/);
-    await page.getByLabel("Notification of the browser").click();
+    await page.getByLabel("Browser notification").click();
     assert.equal((await isStored).status(), 201);
-    await page.getByText("Also while no page of the dashboard is open").waitFor();
+    await page.getByText("Even when no dashboard page is open").waitFor();
     const uuid = await begin("Yu");
     await ask(uuid);
     const [message] = await pushed.until(1);
@@ -119,8 +119,8 @@ test("[DB523] sound and notification when somebody begins to wait are off until 
     };
     const title = await page.getByRole("heading", { name: /^Inbox \(/ }).textContent();
     waiting = Number(/\((\d+)\)/.exec(title ?? "")?.[1]);
-    const sound = page.getByRole("switch", { name: "Sound when somebody waits" });
-    const notice = page.getByRole("switch", { name: "Notification of the browser" });
+    const sound = page.getByRole("switch", { name: "Sound when somebody is waiting" });
+    const notice = page.getByRole("switch", { name: "Browser notification" });
     await page.getByText("Notifications", { exact: true }).click();
     assert.deepEqual([await sound.isChecked(), await notice.isChecked()], [false, false]);
     assert.deepEqual(await more(), [0, 0]);

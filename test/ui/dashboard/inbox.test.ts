@@ -36,7 +36,7 @@ const button = (page: Page, name: string): Locator => page.getByRole("button", {
 test("[DB350] two people and their visitors: queues count by themselves, one conversation is one person's, and what they write arrives in order", { skip }, async () => {
   await withDashboard(async ({ page, go, look }) => {
     await go("/inbox");
-    await page.getByText("Nobody waits for a person.").waitFor();
+    await page.getByText("Nobody is waiting for a person.").waitFor();
     const zoe = await begin("Zoë");
     const max = await begin("Max");
     await ask(zoe);
@@ -66,7 +66,7 @@ test("[DB350] two people and their visitors: queues count by themselves, one con
     await said(page).getByText("Ana here").waitFor();
     await until(page, `document.querySelector(".inbox-composer textarea").value === ""`);
     await page.getByLabel("New note").fill("Wants a refund");
-    await button(page, "Note it").click();
+    await button(page, "Add note").click();
     await page.getByRole("list", { name: "Notes" }).getByText("Wants a refund").waitFor();
     await look();
     await button(page, "Hand back").click();
@@ -97,9 +97,9 @@ test("[DB351] the inbox by keys alone, with a draft of the assistant and answers
     await page.keyboard.type("tjh are letters here");
     assert.equal(await page.getByLabel("Your reply").inputValue(), "tjh are letters here");
     model.script(() => ({ tokens: ["From nine ", "to five."] }));
-    await button(page, "Draft by the AI").click();
+    await button(page, "AI draft").click();
     await until(page, `document.querySelector(".inbox-composer textarea").value === "From nine to five."`);
-    await button(page, "Keep as canned reply").click();
+    await button(page, "Save as canned reply").click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Shortcut").fill("hours");
     await dialog.getByLabel("Text").fill("Hello {{customer_name}}, from nine to five.");
@@ -124,7 +124,7 @@ test("[DB533] an answer kept as a canned reply is not sent; what is written and 
     await go(`/inbox/${mia}`);
     await button(page, "Take over").click();
     await reply.fill("Not finished yet");
-    await button(page, "Keep as canned reply").click();
+    await button(page, "Save as canned reply").click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Text").press("Enter");
     await dialog.getByLabel("Shortcut").fill("later");
@@ -133,7 +133,7 @@ test("[DB533] an answer kept as a canned reply is not sent; what is written and 
     await dialog.waitFor({ state: "detached" });
     await page.getByLabel("Canned reply").selectOption("later");
     assert.equal(await reply.inputValue(), "We come back to you.");
-    const note = page.locator(".toasts p", { hasText: "What you had written is replaced." });
+    const note = page.locator(".toasts p", { hasText: "It replaces what you had written." });
     await note.getByRole("button", { name: "Undo" }).click();
     await until(page, `document.querySelector(".inbox-composer textarea").value === "Not finished yet"`);
     await go(`/inbox/${tom}`);
@@ -228,7 +228,7 @@ test("[DB352] filters stay in the address over a reload; labels, read marks and 
     await server.call("POST", `/conversations/${kim}/read`);
     await page.getByText("Read by the visitor").waitFor();
     await button(page, "Reached").click();
-    await page.getByText("Callback, done").waitFor();
+    await page.getByText("Callback done").waitFor();
   }, { key: ana });
 });
 
@@ -294,12 +294,12 @@ test("[DB353] beside a conversation: its files and ratings, who signed in on whi
     await page.getByText("https://shop.example/bikes").waitFor();
     await page.getByText("user-42").waitFor();
     await button(page, "Take over").click();
-    await page.getByText("Look it up in the knowledge").click();
+    await page.getByText("Search the knowledgebases").click();
     await button(page, "Look it up").click();
-    await button(page, "Put into the reply").first().click();
+    await button(page, "Insert into the reply").first().click();
     assert.equal(await page.getByLabel("Your reply").inputValue(), "A tandem costs thirty euros a day.");
     await look();
-    await page.getByLabel("Give to").selectOption({ label: carl.name });
+    await page.getByLabel("Assign to").selectOption({ label: carl.name });
     await page.getByText(`${carl.name} has this conversation.`).waitFor();
     await go("/keys");
     await page.getByRole("heading", { name: "API keys" }).waitFor();

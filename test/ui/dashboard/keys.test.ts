@@ -92,15 +92,15 @@ test("[DB610] [DB617] [DB657] [DB663] the focus is not lost when a row goes, a d
     await until(page, `document.activeElement.textContent === "Save"`);
     // [DB663]
     await go("/templates");
-    await press("Remove all of it");
-    await page.getByRole("heading", { name: "Remove all that" }).waitFor();
+    await press("Remove everything");
+    await page.getByRole("heading", { name: "Remove everything that" }).waitFor();
     await page.locator("dialog dialog .dialog-body").evaluate((body) => {
       const part = document.createElement("button");
       body.append(part);
       part.focus();
       requestAnimationFrame(() => part.remove());
     });
-    await page.getByRole("heading", { name: "Remove all that" }).and(page.locator(":focus")).waitFor();
+    await page.getByRole("heading", { name: "Remove everything that" }).and(page.locator(":focus")).waitFor();
   }, { key });
 });
 

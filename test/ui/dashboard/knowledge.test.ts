@@ -62,7 +62,7 @@ test("[DB60] a knowledgebase is made, renamed and deleted, each as the server co
     await look();
     await rowOf(page, LONG).getByRole("link").click();
     await page.getByRole("button", { name: "Delete" }).click();
-    await page.getByText("Assistants that use it go on without.").waitFor();
+    await page.getByText("Assistants that use it continue without it.").waitFor();
     assert.equal((await server.call("GET", "/user/knowledgebases")).body.data.length, 1);
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await page.getByText("No knowledge yet").waitFor();
@@ -189,7 +189,7 @@ test("[DB64] a website is added by its address or page by page; assistants that 
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Add a website" }).click();
     await page.getByLabel("The pages of a sitemap").check();
-    await page.getByLabel("Address of the sitemap").fill(`${server.url}/sitemap.xml`);
+    await page.getByLabel("Sitemap address").fill(`${server.url}/sitemap.xml`);
     await look();
     await page.getByRole("dialog").getByRole("button", { name: "Add" }).click();
     await rowOf(page, `${server.url}/sitemap.xml`).getByText(/Active|Failed/).waitFor();
@@ -229,15 +229,15 @@ test("[DB360] a question is tried on the page, and assistants are given the know
     await look();
     await question.fill("zeppelins");
     await question.press("Enter");
-    await page.getByText("Nothing is found for that").waitFor();
-    await page.getByLabel("Give it to an assistant").selectOption({ label: "Harbour master" });
-    await page.getByText("It takes the place of the one it uses now.").waitFor();
+    await page.getByText("Nothing found").waitFor();
+    await page.getByLabel("Add it to an assistant").selectOption({ label: "Harbour master" });
+    await page.getByText("It replaces the one it uses now.").waitFor();
     await look();
     await page.getByRole("button", { name: "Add", exact: true }).click();
     await page.getByRole("link", { name: "Harbour master" }).waitFor();
     assert.equal(await usedBy(), id);
     await look();
-    await page.getByRole("button", { name: "Take it away from Harbour master" }).click();
+    await page.getByRole("button", { name: "Remove it from Harbour master" }).click();
     await page.getByText("No assistant uses it.").waitFor();
     assert.equal(await usedBy(), null);
   });

@@ -51,7 +51,7 @@ test("[DB73] thousands of leads scroll and are narrowed, with few of them in the
     await page.getByLabel("Phone number").fill("55501");
     await page.getByText("100 leads", { exact: true }).waitFor();
     await page.getByLabel("Campaign").selectOption("Winter");
-    await page.getByText("No lead fits these filters").waitFor();
+    await page.getByText("No leads match these filters").waitFor();
     await page.getByLabel("Phone number").fill("");
     await page.getByText("1 lead", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Clear filters" }).click();
@@ -209,7 +209,7 @@ test("[DB75] [DB657] [DB683] an import tells what became of every row", { skip }
     await page.locator("body[data-early=true]").waitFor();
     reading.resolve();
     await dialogButton(page, "Import").click();
-    await page.getByText("Say which column has the phone numbers.").waitFor();
+    await page.getByText("Choose the column that has the phone numbers.").waitFor();
     await page.getByLabel("wrong.csv").setInputFiles(csv("right.csv",
       `Who;Rest;Mobil\nOld;x;+15550100010\nNew;y;+15550100011\n${LONG};z;nobody\n`));
     await page.getByRole("region", { name: "First rows" }).getByText("+15550100011").waitFor();
@@ -218,11 +218,11 @@ test("[DB75] [DB657] [DB683] an import tells what became of every row", { skip }
     await page.getByLabel("Rest", { exact: true }).selectOption("Left out");
     await look();
     await dialogButton(page, "Import").click();
-    const report = page.getByRole("group", { name: "Import: 1 imported, 1 there already, 1 refused." });
+    const report = page.getByRole("group", { name: "Import: 1 imported, 1 already there, 1 refused." });
     await report.waitFor();
     assert.ok(await report.evaluate((one) => one === document.activeElement));
     assert.equal((await report.innerText()).replaceAll(/\s+/g, " "),
-      "Imported 1 There already 1 Refused 1");
+      "Imported 1 Already there 1 Refused 1");
     await page.getByRole("row", { name: "4 nobody Invalid phone number" }).waitFor();
     const saved = page.waitForEvent("download");
     await dialogButton(page, "Refused rows as CSV").click();
@@ -251,7 +251,7 @@ test("[DB511] an import of a workbook or CSV says how many rows of how many are 
     await file.setInputFiles({ name: "people.xlsx", mimeType: "", buffer: book });
     await page.getByRole("region", { name: "First rows" }).getByText("+15550100011").waitFor();
     await dialogButton(page, "Import").click();
-    await page.getByText("Every row was taken.").waitFor();
+    await page.getByText("Every row was imported.").waitFor();
     await dialogButton(page, "Import another").click();
     await file.setInputFiles({
       name: "many.csv", mimeType: "text/csv", buffer: Buffer.from(`phone\n${many}`),
@@ -262,7 +262,7 @@ test("[DB511] an import of a workbook or CSV says how many rows of how many are 
     await look();
     await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    await page.getByText("Import: 30,000 imported, 0 there already, 0 refused.").waitFor();
+    await page.getByText("Import: 30,000 imported, 0 already there, 0 refused.").waitFor();
     assert.equal((await leadsOf(key)).total, 30_001);
   }, { key });
 });

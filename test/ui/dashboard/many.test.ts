@@ -56,7 +56,7 @@ test("[DB672] folders and labels are offered however many there are", { skip }, 
       await page.getByLabel(kind, { exact: true })
         .selectOption({ label: `The ${kind.toLowerCase()} 119` });
     }
-    await page.getByText("No assistant is like that").waitFor();
+    await page.getByText("No matching assistants").waitFor();
     await go(`/inbox/${conversation}`);
     await page.getByLabel("The label 119").click();
     await page.getByText("It has the label “The label 119”.").waitFor();
@@ -191,7 +191,7 @@ test("[DB754] what an assistant is given stands by name too: knowledgebases, too
   await withDashboard(async ({ page, go }) => {
     await go(`/knowledgebases/${base}`);
     assert.deepEqual(
-      await offered(page, "Give it to an assistant"), [...BY_NAME, "Zoo"]);
+      await offered(page, "Add it to an assistant"), [...BY_NAME, "Zoo"]);
     await go(`/assistants/${id}`);
     await page.getByRole("button", { name: "Open all sections" }).click();
     assert.deepEqual(await offered(page, "Knowledgebase"), [...BY_NAME, "Zoo"]);

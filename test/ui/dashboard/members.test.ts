@@ -37,7 +37,7 @@ test("[DB585] a member is given a new password and removed on a telephone as on 
     const change = page.getByRole("button", { name: `Change ${name}` });
     const dialog = page.getByRole("dialog", { name: `Change ${name}` });
     await go("/team");
-    await page.getByRole("button", { name: "Take back" }).waitFor();
+    await page.getByRole("button", { name: "Withdraw" }).waitFor();
     assert.deepEqual(await page.evaluate(CUT), []);
     await change.click();
     await look();
@@ -47,8 +47,8 @@ test("[DB585] a member is given a new password and removed on a telephone as on 
     await dialog.locator("[aria-busy=true]").waitFor();
     assert.ok(await reset.isDisabled());
     hold.resolve();
-    await page.getByRole("dialog", { name: "A link to hand over" })
-      .getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("dialog", { name: "A link to pass on" })
+      .getByRole("button", { name: "Done" }).click();
     assert.equal(links, 1);
     await change.click();
     await dialog.getByRole("button", { name: `Remove ${name}` }).click();

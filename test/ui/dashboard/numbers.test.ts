@@ -43,7 +43,7 @@ test("[DB65] a number is found and bought once, though the answer to the first t
     await page.getByRole("main").getByRole("link", { name: "Buy a number" }).last().click();
     await page.getByText("Balance $20.00").waitFor();
     await page.getByText("+1 201 555 0102").waitFor();
-    await page.getByLabel("Digits in it").fill("(415) 555");
+    await page.getByLabel("Contains digits").fill("(415) 555");
     await page.getByRole("button", { name: "Search", exact: true }).click();
     await page.getByText("+1 201 555 0102").waitFor({ state: "detached" });
     const keys: (string | undefined)[] = [];
@@ -55,7 +55,7 @@ test("[DB65] a number is found and bought once, though the answer to the first t
     });
     await page.getByRole("button", { name: "Buy +1 415 555 0101" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("$3.99 are charged now and every month until you release it.").waitFor();
+    await dialog.getByText("$3.99 is charged now and every month until you release it.").waitFor();
     await dialog.getByText("Your balance is $20.00; $16.01 are left.").waitFor();
     await look();
     assert.equal((await ownOf(key)).length, 0);
@@ -91,12 +91,12 @@ test("[DB548] where nothing is for sale the page says where numbers come from", 
     await go("/numbers/buy");
     await page.getByLabel("Country").selectOption({ label: "Finland" });
     await page.getByRole("button", { name: "Search", exact: true }).click();
-    await page.getByText("No number of this country is for sale here").waitFor();
+    await page.getByText("No numbers of this country are for sale here").waitFor();
     await look();
-    await page.getByLabel("Digits in it").fill("555");
+    await page.getByLabel("Contains digits").fill("555");
     await page.getByRole("button", { name: "Search", exact: true }).click();
     await page.getByText("Try fewer digits or another country.").waitFor();
-    await page.getByLabel("Digits in it").fill("");
+    await page.getByLabel("Contains digits").fill("");
     await page.getByRole("button", { name: "Search", exact: true }).click();
     await page.getByRole("link", { name: "add a SIP trunk" }).click();
     await page.getByRole("heading", { name: "Numbers" }).waitFor();
@@ -179,7 +179,7 @@ test("[DB68] a SIP trunk is made, changed and deleted; faults stand beside their
     await page.getByLabel("Server", { exact: true }).fill("sip.example.com:5060");
     await page.getByLabel("User name", { exact: true }).fill("desk");
     await page.getByLabel("Password", { exact: true }).fill("correct horse");
-    await page.getByLabel("Who may ring in").selectOption("ip");
+    await page.getByLabel("Recognise inbound calls by").selectOption("ip");
     await page.getByLabel("Allowed addresses").fill("192.0.2.1\n0.0.0.0/0");
     const create = page.getByRole("button", { name: "Create" });
     await create.click();
@@ -247,7 +247,7 @@ test("[DB573] what somebody else has saved of a SIP trunk meanwhile is not repla
     });
     assert.equal(status, 200);
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByRole("alert").getByText("Somebody else has changed this meanwhile.").waitFor();
+    await page.getByRole("alert").getByText("Somebody else has changed this in the meantime.").waitFor();
     const address = page.getByLabel("Server", { exact: true });
     assert.equal(await address.getAttribute("aria-invalid"), "true");
     assert.equal((await read()).sip_address, "theirs.example.com");

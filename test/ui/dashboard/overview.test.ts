@@ -39,14 +39,14 @@ test("[DB80] a new account is told what to do first, with the tag to paste; what
     const copied = String(await page.evaluate("navigator.clipboard.readText()"));
     assert.equal(copied, `<script async src="${server.url}/widget.js" data-assistant="${uuid}"></script>`);
     const conversation = await newConversation(server, uuid);
-    await page.getByRole("list", { name: "What happened lately" })
-      .locator(`a[href="#/conversations/${conversation}"]`, { hasText: "A widget conversation began" })
+    await page.getByRole("list", { name: "Recent activity" })
+      .locator(`a[href="#/conversations/${conversation}"]`, { hasText: "A widget conversation started" })
       .waitFor();
     await page.getByRole("heading", { name: "First steps: 1 of 5 done" }).waitFor();
     await server.call("POST", `/conversations/${conversation}/messages`, { body: { message: "Hi" } });
-    await page.getByRole("heading", { name: "A reply came: Reception (done)" }).waitFor();
+    await page.getByRole("heading", { name: "It replied: Reception (done)" }).waitFor();
     await page.getByRole("heading", { name: "First steps: 3 of 5 done" }).waitFor();
-    await page.getByRole("button", { name: "Put away" }).click();
+    await page.getByRole("button", { name: "Hide" }).click();
     await page.getByRole("heading", { name: /^First steps/ }).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Undo" }).click();
     await page.getByRole("heading", { name: "First steps: 3 of 5 done" }).waitFor();
@@ -117,7 +117,7 @@ test("[DB501] charts by hour, day or week of any range, of one assistant, compar
     assert.equal(await chart.locator(".day").count(), 48);
     assert.equal(await chart.locator("path.before").count(), 1);
     await look();
-    const latency = page.getByRole("figure", { name: "Time to an answer on calls" });
+    const latency = page.getByRole("figure", { name: "Time to an answer in calls" });
     await latency.locator(".legend span").filter({ hasText: "Period before" }).getByText("800 ms").waitFor();
     await page.reload();
     await legend("1 (+100%)");
@@ -154,7 +154,7 @@ test("[DB82] a live call is in the short list while it lasts, then among the fig
     await look();
     await server.call("POST", `/user/calls/${body.call_id}/end`, { key, body: {} });
     await listed.waitFor({ state: "detached" });
-    const happened = page.getByRole("list", { name: "What happened lately" });
+    const happened = page.getByRole("list", { name: "Recent activity" });
     await happened.getByText(`Call ${body.call_id} ended`).waitFor();
     await figure(page, "Live calls").getByText("0", { exact: true }).waitFor();
   }, { key });
@@ -165,15 +165,15 @@ test("[DB83] lately: news in words, the same many times is one row, messages are
   const { uuid } = await newAssistant(server, {}, key);
   await accounts.credit(accountId, 3_000_000);
   await withDashboard(async ({ page }) => {
-    const rows = page.getByRole("list", { name: "What happened lately" }).getByRole("listitem");
-    await rows.filter({ hasText: "$3.00 were added to the balance" }).waitFor();
+    const rows = page.getByRole("list", { name: "Recent activity" }).getByRole("listitem");
+    await rows.filter({ hasText: "$3.00 was added to the balance" }).waitFor();
     await accounts.credit(accountId, -1_000_000, "back");
-    await rows.filter({ hasText: "$1.00 were taken from the balance" }).waitFor();
+    await rows.filter({ hasText: "$1.00 was taken from the balance" }).waitFor();
     for (let count = 0; count < 20; count += 1) await newConversation(server, uuid);
-    await rows.filter({ hasText: "A widget conversation began20 times" }).waitFor();
+    await rows.filter({ hasText: "A widget conversation started20 times" }).waitFor();
     assert.equal(await rows.count(), 3);
     await page.reload();
-    await rows.filter({ hasText: "A widget conversation began20 times" }).waitFor();
+    await rows.filter({ hasText: "A widget conversation started20 times" }).waitFor();
     assert.equal(await rows.count(), 3);
   }, { key });
 });
@@ -198,7 +198,7 @@ test("[DB326] lately: an evaluated conversation, and why one could not be", { sk
     assert.equal(status, 200);
   };
   await withDashboard(async ({ page }) => {
-    const rows = page.getByRole("list", { name: "What happened lately" }).getByRole("listitem");
+    const rows = page.getByRole("list", { name: "Recent activity" }).getByRole("listitem");
     await ended('{"happy":true}');
     await rows.filter({ hasText: "A conversation was evaluated" }).waitFor();
     await ended("Happy, I think.");
@@ -305,7 +305,7 @@ test("[DB84] the ledger: signed and to the micro, newest first, narrowed, live, 
     await page.locator('table[aria-rowcount="2"]').waitFor();
     await rows.first().getByText("−$2.5003").waitFor();
     await page.getByLabel("Kind").selectOption("message");
-    await page.getByText("No entry fits these filters.").waitFor();
+    await page.getByText("No entries match these filters.").waitFor();
     await page.getByRole("button", { name: "Clear filters" }).click();
     await rows.first().getByText("+$4.00").waitFor();
   }, { key });
@@ -319,8 +319,8 @@ test("[DB85] verifying says what was checked, with the newest hash, and what is 
     await go("/ledger");
     const verify = page.getByRole("button", { name: "Verify the ledger" });
     await verify.click();
-    await page.getByText("All is right: 2 entries checked, none changed or missing.").waitFor();
-    await page.getByText("The amounts add up to $4.00, and that is the balance.").waitFor();
+    await page.getByText("All correct: 2 entries checked, none changed or missing.").waitFor();
+    await page.getByText("The amounts add up to $4.00, which is the balance.").waitFor();
     await page.getByText(body.data[0].hash, { exact: true }).waitFor();
     await look();
     // As the server says it of a ledger that was changed: accounts/ledger.test.ts changes one.
@@ -365,12 +365,12 @@ test("[DB86] a key is made as asked, its token shown once, and revoked after ask
     assert.ok(days > 29.9 && days <= 30, String(days));
     assert.equal((await server.call("GET", "/user/me", { key: token })).status, 200);
     assert.equal((await server.call("POST", "/user/api-keys", { key: token, body: { name: "x" } })).status, 403);
-    await dialog.getByRole("button", { name: "I have it" }).click();
+    await dialog.getByRole("button", { name: "Done" }).click();
     await page.getByRole("row", { name: /Donaudampf/ }).waitFor();
     await look();
     assert.equal(await page.getByText(token!).count(), 0);
     await page.getByRole("row", { name: /Donaudampf/ }).getByRole("button", { name: /Revoke/ }).click();
-    await dialog.getByText("Whoever uses it is shut out at once.").waitFor();
+    await dialog.getByText("Anything that uses it loses access at once.").waitFor();
     assert.equal((await server.call("GET", "/user/me", { key: token })).status, 200);
     await dialog.getByRole("button", { name: "Revoke", exact: true }).click();
     await page.getByRole("row", { name: /Donaudampf/ }).waitFor({ state: "detached" });
@@ -383,10 +383,10 @@ test("[DB87] revoking the key in use is warned of, and signs out", { skip }, asy
   const { token } = await accounts.createKey(accountId, "another");
   await withDashboard(async ({ page, go }) => {
     await go("/keys");
-    const own = page.getByRole("row", { name: /In use here/ });
+    const own = page.getByRole("row", { name: /This session/ });
     await own.getByRole("button", { name: /Revoke/ }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("This is the key you are signed in with").waitFor();
+    await dialog.getByText("You are signed in with this key").waitFor();
     await dialog.getByRole("button", { name: "Cancel" }).click();
     assert.equal((await server.call("GET", "/user/me", { key })).status, 200);
     await own.getByRole("button", { name: /Revoke/ }).click();

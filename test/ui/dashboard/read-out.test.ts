@@ -62,10 +62,10 @@ test("[DB756] that a page waits is read out once, and not with every second it w
       }));
     await page.evaluate(LISTEN);
     await go("/tools");
-    const words = page.getByRole("status").filter({ hasText: "waits and goes on by itself" });
+    const words = page.getByRole("status").filter({ hasText: "waits and continues by itself" });
     await words.filter({ hasText: "in 3 s." }).waitFor();
     await words.filter({ hasText: "in 1 s." }).waitFor();
-    assert.equal(await page.evaluate(times("waits and goes on by itself")), 1);
+    assert.equal(await page.evaluate(times("waits and continues by itself")), 1);
     await words.waitFor({ state: "detached" });
   });
 });

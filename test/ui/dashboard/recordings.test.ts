@@ -89,7 +89,7 @@ test("[CR360] a recording kept as Opus: made after the call, the same link, rang
     await go(`/calls/${id}`);
     await page.getByText("0:00 / 0:06").waitFor();
     assert.equal(await page.evaluate("document.querySelector('audio').error"), null);
-    await page.getByLabel("Place in the recording").fill("4");
+    await page.getByLabel("Position in the recording").fill("4");
     await page.getByRole("button", { name: "Play", exact: true }).click();
     await until(page, "document.querySelector('audio').currentTime > 4.4");
     // What the browser decodes: as long, and each side where it was.

@@ -133,7 +133,7 @@ test("[DB258] a page that has to wait says so and goes on by itself", { skip, ti
       });
     });
     await go("/tools");
-    const words = page.getByRole("status").filter({ hasText: "waits and goes on by itself" });
+    const words = page.getByRole("status").filter({ hasText: "waits and continues by itself" });
     await words.waitFor();
     await words.waitFor({ state: "detached" });
     isSeen();

@@ -21,7 +21,7 @@ test("[DB380] a server of one process says so, which it is and since when, and s
     assert.equal(await page.getByRole("heading", { name: /^Node/ }).count(), 0);
     const card = page.locator(".card", { hasText: "This server" });
     const facts = (await card.locator("dl").innerText()).replace(/\s+/g, " ");
-    assert.match(facts, new RegExp(`Version ${VERSION} Up since .*Live calls 0 .*Documents to be read 0`));
+    assert.match(facts, new RegExp(`Version ${VERSION} Up since .*Live calls 0 .*Documents waiting to be read 0`));
     assert.equal(await page.getByRole("navigation").getByText("Server").count(), 0);
     await look();
   });

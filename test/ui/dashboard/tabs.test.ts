@@ -245,7 +245,7 @@ test("[DB716] who signs in again over an edited assistant or tool replaces nothi
     await read;
     await page.getByText("Live", { exact: true }).waitFor();
     await page.keyboard.press("Control+s");
-    await page.getByText("Somebody else has changed this meanwhile.").first().waitFor();
+    await page.getByText("Somebody else has changed this in the meantime.").first().waitFor();
     const { body } = await server.call("GET", path);
     assert.deepEqual([body[member], body[other]], ["Theirs", "theirs"]);
     assert.equal(await field.inputValue(), "Mine");

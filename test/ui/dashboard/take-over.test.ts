@@ -37,7 +37,7 @@ test("[DB47] on a live call one whispers, takes the microphone by keyboard, is h
     await page.getByText("The assistant has this call.").waitFor();
     await look();
     const before = caller.sound.length;
-    await page.getByRole("button", { name: "Take the microphone" }).press("Enter");
+    await page.getByRole("button", { name: "Use the microphone" }).press("Enter");
     await page.getByText("The customer hears you.").waitFor();
     await caller.until(() => caller.sound.slice(before).some(isLoud));
     caller.say("Do you hear me?");
@@ -70,7 +70,7 @@ test("[DB539] a microphone that is taken opens on no page that was left meanwhil
     });
     await go(`/calls/${caller.callId}`);
     const answered = page.waitForResponse((response) => response.url().endsWith("/take-over"));
-    await page.getByRole("button", { name: "Take the microphone" }).click();
+    await page.getByRole("button", { name: "Use the microphone" }).click();
     await go("/tools");
     await page.getByRole("heading", { name: "Tools" }).waitFor();
     leave();

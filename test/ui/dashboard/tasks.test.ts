@@ -178,7 +178,7 @@ const TEAMMATE: Task = [3, async ({ page, click, navigate }) => {
   await navigate("Team");
   await click("button", "Invite");
   await page.getByLabel("E-mail").fill("ana@example.org");
-  await click("button", "Make the link");
+  await click("button", "Create the link");
   await page.getByRole("group", { name: "Link" }).waitFor();
 }];
 
@@ -245,7 +245,7 @@ const KEY: Task = [5, async ({ page, click, navigate }) => {
   await click("button", "New key");
   await page.getByLabel("Name", { exact: true }).fill("New one");
   await page.getByLabel("Name", { exact: true }).press("Enter");
-  await click("button", "I have it");
+  await click("button", "Done");
   await click("button", "Revoke Old one");
   await click("button", "Revoke");
   await page.getByRole("button", { name: "Revoke Old one" }).waitFor({ state: "detached" });
@@ -321,7 +321,7 @@ test("[DB471] a template makes assistant, knowledge and test call together, and 
     await dialog.getByRole("button", { name: /Customer support/ }).click();
     await dialog.getByLabel("Company").fill("Harbour Bikes");
     await look();
-    await dialog.getByRole("button", { name: "Create all of it" }).click();
+    await dialog.getByRole("button", { name: "Create everything" }).click();
     await page.getByText("Customer support: all of it is there.").waitFor();
     const { body: sets } = await server.call("GET", "/user/template-sets", { key });
     assert.ok(sets.data[0].assistant_id && sets.data[0].knowledgebase_id && sets.data[0].call_id);
@@ -329,10 +329,10 @@ test("[DB471] a template makes assistant, knowledge and test call together, and 
     await server.call("POST", `/user/calls/${sets.data[0].call_id}/end`, { key });
     await ended(sets.data[0].call_id as number, key);
     await go("/templates");
-    await dialog.getByRole("button", { name: "Remove all of it" }).click();
-    await page.getByRole("dialog", { name: "Remove all that was made together?" })
-      .getByRole("button", { name: "Remove all of it" }).click();
-    await page.getByText("Made from templates").waitFor({ state: "detached" });
+    await dialog.getByRole("button", { name: "Remove everything" }).click();
+    await page.getByRole("dialog", { name: "Remove everything that was created together?" })
+      .getByRole("button", { name: "Remove everything" }).click();
+    await page.getByText("Created from templates").waitFor({ state: "detached" });
     for (const path of ["/user/assistants/get", "/user/knowledgebases", "/user/template-sets"]) {
       const { body } = await server.call("GET", path, { key });
       assert.deepEqual(body.data, [], path);

@@ -39,9 +39,9 @@ test("[DB330] whoever has a key invites, and the invited join by the link and st
     await page.getByLabel("E-mail").fill("ana@example.org");
     await page.getByLabel("Role").selectOption("owner");
     await look();
-    await page.getByRole("button", { name: "Make the link" }).click();
+    await page.getByRole("button", { name: "Create the link" }).click();
     link = await page.getByRole("group", { name: "Link" }).innerText();
-    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("button", { name: "Done" }).click();
     await page.getByText("Open invitations").waitFor();
     await look();
     await page.goto(link);
@@ -101,7 +101,7 @@ test("[DB331] a role is shown what it may do; what it may not cannot be pressed,
   await page.getByText("You have this conversation").waitFor();
   const ben = await memberOf(server, "operator", server.key);
   await page.reload();
-  await page.getByLabel("Give to").selectOption({ label: ben.name });
+  await page.getByLabel("Assign to").selectOption({ label: ben.name });
   await page.getByText(`${ben.name} has this conversation.`).first().waitFor();
   // Removed while at work: the page is the one of signing in, without being reloaded.
   await server.call("DELETE", `/user/members/${viewer.id}`);
@@ -115,11 +115,11 @@ test("[DB500] the account's time zone is chosen on the page Team and taken back;
   await newAssistant(server, {}, key);
   const zones = { "Pacific/Kiritimati": 14, "Pacific/Pago_Pago": -11 };
   await withDashboard(async ({ page, go, look }) => {
-    const choice = page.getByLabel("Time zone of the account");
+    const choice = page.getByLabel("Account time zone");
     for (const [zone, hours] of Object.entries(zones)) {
       await go("/team");
       await choice.selectOption(zone);
-      await page.getByText("The time zone is changed.").first().waitFor();
+      await page.getByText("The time zone was changed.").first().waitFor();
       const noted = (await server.call("GET", "/user/audit?action=settings.update", { key })).body.data;
       const there = new Date(Date.parse(noted[0].created_at) + hours * 3_600_000);
       const text = there.toLocaleString("en-US", { timeZone: "UTC", dateStyle: "medium", timeStyle: "medium" });
@@ -243,7 +243,7 @@ test("[DB547] [OA93] until it is known who is signed in, nothing is shown that o
       const name = palette.getByRole("combobox");
       await name.fill("ledger");
       const found = palette.getByRole("option", { name: "Ledger" });
-      await found.or(palette.getByText("Nothing is called that.")).waitFor();
+      await found.or(palette.getByText("Nothing has that name.")).waitFor();
       const all = await Promise.all([...links, found.count()]);
       await name.press("Escape");
       await palette.waitFor({ state: "detached" });
@@ -300,13 +300,13 @@ const CLOSED = ["money", "ledger", "keys", "audit"].map((name) => `a[href="#/${n
 const EVERYBODYS = [
   /^(Columns|Copy|Clear|Clear filters|Show all|Refresh|Today|\d+ days|As CSV|As JSON)$/,
   /^(Open all sections|Close all sections|Start the conversation|Send|Search|Talk by voice)$/,
-  /^(Look it up|Sound when somebody waits|Notification of the browser|Listen in|Change password)$/,
+  /^(Look it up|Sound when somebody is waiting|Browser notification|Listen in|Change password)$/,
   /^(Waiting|Mine|All|Created|Due) \d+$/, /^\+[\d ]+$/, /^(Add variable|Add header|Add parameter)$/,
   /^(Add fixed field|[a-z]+_[a-z]+)$/, /^(Sign out|End) /,
 ];
 const OPERATORS = [
-  /^(Take over|Hand back|End call|Say|Whisper|Take the microphone|Keep the assistant on the call)$/,
-  /^(Mute assistant|New lead|Add lead|Block|Remove \+\d+|Note it|Suggest a reply)$/,
+  /^(Take over|Hand back|End call|Say|Whisper|Use the microphone|Keep the assistant on the call)$/,
+  /^(Mute assistant|New lead|Add lead|Block|Remove \+\d+|Add note|Suggest a reply)$/,
   /^(The AI answers|Choose a picture|Save view|Urgent|Attach files)$/,
 ];
 
@@ -354,7 +354,7 @@ test("[DB334][DB646] on no page a viewer or an operator can press a button whose
       await page.locator("main h1:not([data-seen])").waitFor();
       await page.waitForFunction(() => !document.querySelector("main .skeleton"));
       // Where the balance has to be said it is.
-      if (path === "/") await page.getByText("were added to the balance").first().waitFor();
+      if (path === "/") await page.getByText("was added to the balance").first().waitFor();
       const beyond = (await page.evaluate(PRESSABLE) as string[])
         .filter((name) => !mine.some((one) => one.test(name)));
       assert.deepEqual(beyond, [], `${role} at ${path}`);

@@ -82,7 +82,7 @@ test("[DB373] a tool is filled in from a cURL command, tried before it is saved,
     await page.getByLabel("cURL command or OpenAPI document")
       .fill(`curl ${endpoint.url}/orders/state -H 'X-Key: ${SECRET}' -d '{"order_number":"4711"}'`);
     await page.getByRole("button", { name: "Fill in the form" }).click();
-    await page.getByText("The form has what was read.").waitFor();
+    await page.getByText("The form shows what was read.").waitFor();
     assert.equal(await page.getByLabel("Endpoint").inputValue(), `${endpoint.url}/orders/state`);
     await page.getByLabel("Description", { exact: true }).first().fill("Where an order is");
     await page.getByRole("textbox", { name: "order_number" }).fill("4711");
@@ -107,7 +107,7 @@ test("[DB375] a tool of an MCP server is taken over from its list, tried, and de
   const weather = await startMcpServer();
   await withDashboard(async ({ page, go, look }) => {
     await go("/tools/new");
-    await page.getByLabel("Address of the MCP server").fill(weather.url);
+    await page.getByLabel("MCP server address").fill(weather.url);
     await page.getByLabel("Authorization").fill(SECRET);
     await page.getByRole("button", { name: "Read its list" }).click();
     await page.getByLabel("Tool, of 2").waitFor();
@@ -121,7 +121,7 @@ test("[DB375] a tool of an MCP server is taken over from its list, tried, and de
     await page.getByRole("heading", { name: "get_weather", level: 1 }).waitFor();
     weather.describe("Now with tomorrow.");
     await page.getByRole("button", { name: "Read its description again" }).click();
-    await page.getByText("Read anew").waitFor();
+    await page.getByText("Read again").waitFor();
     assert.equal(await page.getByLabel("Description", { exact: true }).first().inputValue(),
       "Now with tomorrow.");
     await look();
@@ -173,7 +173,7 @@ test("[DB34] trying a tool shows what was sent, what came back and what the mode
     await page.getByRole("spinbutton", { name: "count" }).fill("2");
     await page.getByRole("combobox", { name: "is_express" }).selectOption("false");
     await call.click();
-    const outcome = page.getByRole("region", { name: "What came of it" });
+    const outcome = page.getByRole("region", { name: "Result" });
     await outcome.getByText("Status 200", { exact: true }).waitFor();
     await refused.waitFor({ state: "detached" });
     assert.equal(endpoint.requests.length, before + 1);
@@ -183,8 +183,8 @@ test("[DB34] trying a tool shows what was sent, what came back and what the mode
     assert.equal(headers.authorization, SECRET);
     assert.match(await outcome.getByText(/^[\d,]+ ms$/).textContent() ?? "", /\d/);
     await outcome.getByText(`POST ${endpoint.url}/orders/A%2077`).waitFor();
-    await outcome.getByLabel("Body sent").getByText('"is_express": false').waitFor();
-    await outcome.getByLabel("Body that came back").getByText(LONG).waitFor();
+    await outcome.getByLabel("Request body").getByText('"is_express": false').waitFor();
+    await outcome.getByLabel("Response body").getByText(LONG).waitFor();
     await outcome.getByLabel("What the model receives").getByText(LONG).waitFor();
     await outcome.locator("summary").first().click();
     assert.equal((await page.content()).includes(SECRET), false);
@@ -192,7 +192,7 @@ test("[DB34] trying a tool shows what was sent, what came back and what the mode
     endpoint.answer((_, response) => response.writeHead(503).end("down"));
     await call.click();
     await outcome.getByText("Status 503", { exact: true }).waitFor();
-    await outcome.getByLabel("Body that came back").getByText("down").waitFor();
+    await outcome.getByLabel("Response body").getByText("down").waitFor();
     await outcome.getByLabel("What the model receives").getByText("error").waitFor();
   });
 });
@@ -276,7 +276,7 @@ test("[DB573] what somebody else has saved of a tool meanwhile is not replaced u
     await description.fill("Mine");
     await bySomebodyElse({ description: "Theirs", timeout: 25 });
     await page.keyboard.press("Control+s");
-    await page.getByRole("alert").getByText("Somebody else has changed this meanwhile.").waitFor();
+    await page.getByRole("alert").getByText("Somebody else has changed this in the meantime.").waitFor();
     assert.equal(await description.getAttribute("aria-invalid"), "true");
     assert.deepEqual(
       [await description.inputValue(), await page.getByLabel("Timeout (s)").inputValue()],
@@ -330,7 +330,7 @@ test("[DB644] the test chat of an assistant whose model calls no tools says so, 
     return `/assistants/${id}/test`;
   };
   await withDashboard(async ({ page, go, look }) => {
-    const warning = page.getByText("No tool is called: the offline model answers, which calls none.");
+    const warning = page.getByText("No tool is called, because the offline model answers and does not call tools.");
     await go(await pathOf(2));
     await warning.waitFor();
     await look();

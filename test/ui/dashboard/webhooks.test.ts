@@ -66,7 +66,7 @@ test("[DB90] an endpoint is made with the events chosen, its secret shown once",
     await dialog.getByRole("button", { name: "Done" }).click();
     await page.getByRole("row", { name: /made/ }).getByText("2 types").waitFor();
     await page.getByRole("link", { name: /made/ }).click();
-    await page.getByText("Nothing was sent yet").waitFor();
+    await page.getByText("Nothing has been sent yet").waitFor();
     assert.ok(!(await page.content()).includes(made.secret));
   }, { key, context });
 });
@@ -86,10 +86,10 @@ test("[DB91] a test message is sent; its delivery shows by itself what came back
     assert.deepEqual([delivery.type, delivery.state, delivery.response], ["test", "delivered", nasty]);
     const received = receiver.received.find((message) => message.path === "/tested")!;
     new Webhook(secret).verify(received.text, received.headers as Record<string, string>);
-    const sent = await page.getByLabel("Body that is sent").textContent();
+    const sent = await page.getByLabel("Request body").textContent();
     assert.deepEqual(JSON.parse(sent!), received.body);
     assert.ok(sent!.includes('\n  "type": "test"'));
-    const answer = await page.getByLabel("Body of the answer").textContent();
+    const answer = await page.getByLabel("Response body").textContent();
     assert.equal(answer, JSON.stringify(JSON.parse(nasty), null, 2));
     assert.equal(await page.locator("main img, main script").count(), 0);
     await look();
@@ -113,7 +113,7 @@ test("[DB92] what failed says why, is found by its state, and is replayed as a n
     while (await rows.filter({ hasText: "Trying again" }).count() === 0) await refresh.click();
     await look();
     await page.getByLabel("State").selectOption("delivered");
-    await page.getByText("No delivery fits these filters.").waitFor();
+    await page.getByText("No deliveries match these filters.").waitFor();
     await page.getByLabel("State").selectOption("pending");
     await page.getByLabel("Endpoint").selectOption(String(id));
     await page.getByLabel("Type").selectOption("balance_changed");
@@ -121,7 +121,7 @@ test("[DB92] what failed says why, is found by its state, and is replayed as a n
     const [failed] = await deliveries();
     await page.getByText("HTTP 500").waitFor();
     await page.getByText(`Last attempt: ${failed.last_error}`).waitFor();
-    await page.getByLabel("Body of the answer").getByText("the database is away").waitFor();
+    await page.getByLabel("Response body").getByText("the database is away").waitFor();
     await look();
     receiver.answer(null);
     await button(page, "Replay").click();
@@ -150,7 +150,7 @@ test("[DB651] [DB93] an endpoint is changed, disabled, enabled, given a new secr
     const dialog = page.getByRole("dialog");
     await button(page, "Edit").click();
     await dialog.getByLabel("URL").fill(`${receiver.url}/moved`);
-    await dialog.getByLabel("A call began").check();
+    await dialog.getByLabel("A call started").check();
     await dialog.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: /\/moved$/ }).waitFor();
     let [now] = await endpoints();
@@ -167,7 +167,7 @@ test("[DB651] [DB93] an endpoint is changed, disabled, enabled, given a new secr
     assert.equal((await endpoints())[0].status, "active");
     await button(page, "New secret").focus();
     await page.keyboard.press("Enter");
-    await dialog.getByRole("button", { name: "Make it" }).click();
+    await dialog.getByRole("button", { name: "Create it" }).click();
     const shown = await dialog.getByLabel("Secret").textContent();
     [now] = await endpoints();
     assert.ok(now.secret !== secret && shown === now.secret);
@@ -219,7 +219,7 @@ test("[DB95] webhooks of an assistant are listed and lead to the assistant", { s
   assert.equal(made.purpose, "post_call");
   await withDashboard(async ({ page, go, look }) => {
     await go("/webhooks");
-    const row = page.getByRole("table", { name: "Endpoints of assistants" }).getByRole("row", { name: /After a call/ });
+    const row = page.getByRole("table", { name: "Assistants’ endpoints" }).getByRole("row", { name: /After a call/ });
     const assistant = row.getByRole("link", { name: "Night desk" });
     assert.equal(await assistant.getAttribute("href"), `#/assistants/${id}`);
     await look();
@@ -238,7 +238,7 @@ test("[DB573] what somebody else has saved of a webhook endpoint meanwhile is no
     const dialog = page.getByRole("dialog");
     await go(`/webhooks/endpoints/${id}`);
     await button(page, "Edit").click();
-    await dialog.getByLabel("A call began").check();
+    await dialog.getByLabel("A call started").check();
     await ask("PUT", `/user/webhook-endpoints/${id}`, { body: { events: ["call_ended"] } });
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.getByRole("alert").getByText("Somebody else has changed this").waitFor();

@@ -39,7 +39,7 @@ test("[DB545] at 1280 px lists cut no number, money or state, and a long name wi
   await withDashboard(async ({ page, go }) => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await go("/conversations");
-    await page.locator("main td .badge", { hasText: "Waits for a person" }).waitFor();
+    await page.locator("main td .badge", { hasText: "Waiting for a person" }).waitFor();
     await page.locator("main td.end").getByText("$0.01").first().waitFor();
     assert.deepEqual(await cutIn(page), []);
     await go("/calls");

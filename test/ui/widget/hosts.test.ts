@@ -350,7 +350,7 @@ test("[WG258] [WG291] in a window of 320 by 256 px three lines of the chat are r
     // [WG291] Three lines, beside the button that asks for a person.
     assert.ok(await seen.log.evaluate(({ clientHeight }) => clientHeight) > 90);
     await press("Talk to a person");
-    await press("Leave how to reach you");
+    await press("Leave your contact details");
     assert.ok(await roomIn("form.mail:not([hidden])") > 100);
     await press("Cancel");
     await seen.say("Hello");

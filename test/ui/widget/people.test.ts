@@ -79,7 +79,7 @@ test("[WG228] [WG270] [WG271] files are chosen, pasted or dropped, may be taken 
     await choose("notes.txt", "text/plain", Buffer.from("no"));
     await page.getByText("Only pictures and PDF files can be sent.").waitFor();
     await choose("huge.png", "image/png", Buffer.alloc(10 * 1024 * 1024 + 1));
-    await page.getByText("A file may have at most 10 MB.").waitFor();
+    await page.getByText("A file may be at most 10 MB.").waitFor();
     await choose("wrong.pdf", "application/pdf", Buffer.from("%PDF-1.7 taken away"));
     await page.getByRole("button", { name: "Remove wrong.pdf" }).click();
     await bring(page, "paste", "cells.png", "1\t2");
@@ -115,7 +115,7 @@ test("[WG281] who chooses more files than a message takes is told so", { skip },
     const [field, chosen] = [seen.page.locator("input[type=file]"), seen.panel.locator(".chosen button")];
     const choose = (names: string[]) => field.setInputFiles(names.map((name) =>
       ({ name, mimeType: "application/pdf", buffer: Buffer.from(`%PDF-1.7 ${name}`) })));
-    const told = seen.page.getByText("A message takes at most 4 files.");
+    const told = seen.page.getByText("A message can have at most 4 files.");
     await choose(["1.pdf", "2.pdf", "3.pdf", "4.pdf", "5.pdf"]);
     await told.waitFor();
     await chosen.nth(3).waitFor();
@@ -185,9 +185,9 @@ test("[WG230] who asks for a person outside office hours reads when somebody is 
     await page.getByRole("button", { name: "Talk to a person" }).click();
     const bar = panel.locator(".desk");
     const date = opens.toLocaleDateString("en", { weekday: "long", month: "long", day: "numeric", timeZone: "UTC" });
-    await bar.getByText(`Nobody is there just now. Back again: ${date}`).waitFor();
+    await bar.getByText(`Nobody is available right now. Back again: ${date}`).waitFor();
     await bar.getByText("9:00 AM").waitFor();
-    await page.getByRole("button", { name: "Leave how to reach you" }).click();
+    await page.getByRole("button", { name: "Leave your contact details" }).click();
     await page.getByLabel("Your name").fill("Bo");
     await assertAccessible(seen);
     // The form scrolls where there is no room for it; where one writes stays in view.
@@ -210,8 +210,8 @@ test("[WG230] who asks for a person outside office hours reads when somebody is 
     assert.equal(await page.getByText("Thank you. We will get back to you.").isVisible(), false);
     // Nobody is asked twice, also after a reload.
     await page.reload();
-    await bar.getByText("Nobody is there just now.").waitFor();
-    assert.equal(await page.getByRole("button", { name: "Leave how to reach you" }).count(), 0);
+    await bar.getByText("Nobody is available right now.").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Leave your contact details" }).count(), 0);
     const [row] = (await server.call("GET", `/user/conversations/${uuid}/callbacks`)).body.data;
     assert.deepEqual([row.name, row.phone, row.email, row.wish], ["Bo", "+49 30 1234", null, "My order"]);
   });

@@ -207,7 +207,7 @@ function createChangePassword(
 
 const actorOf = ({ id, name }: User) => ({ kind: "user", id: userAuthorId(id), name }) as const;
 
-const gone = (): Fault => new Fault(404, "This link was used, taken back, or has expired.");
+const gone = (): Fault => new Fault(404, "This link was used, withdrawn or has expired.");
 
 async function openInvitation(
   { store, system }: SignInOptions, token: string,

@@ -28,7 +28,7 @@ export function meanwhile<T extends object>(mine: T, base: T, theirs: T) {
 /** Stands beside each of these fields, as a refusal of the server's would. */
 export function takenFault(names: string[]): ParleyError {
   const message = t(
-    "Somebody else has changed this meanwhile. Save again to put yours in its place.");
+    "Somebody else has changed this in the meantime. Save again to overwrite it with yours.");
   return new ParleyError(409, {
     message, errors: Object.fromEntries(names.map((name) => [name, [message]])),
   });

@@ -52,7 +52,7 @@ export function useChosen<T extends Listed>(
     choice: {
       has: ({ id }) => ids.has(id),
       isFull: rows.length >= MANY_MAX,
-      label: (row) => t(`Choose ${nameOf(row)}`),
+      label: (row) => t(`Select ${nameOf(row)}`),
       set: (some, isOn) => {
         const kept = rows.filter(({ id }) => !some.some((row) => row.id === id));
         setRows(isOn ? [...kept, ...some].slice(0, MANY_MAX) : kept);
@@ -68,10 +68,10 @@ export function ChosenBar<T extends Listed>({ label, chosen: { rows, clear }, ch
   if (rows.length === 0) return null;
   return (
     <div class="chosen-bar" role="group" aria-label={label}>
-      <strong role="status">{plural(rows.length, "{count} chosen", "{count} chosen")}</strong>
-      {rows.length >= MANY_MAX && <small>More cannot be chosen at once.</small>}
+      <strong role="status">{plural(rows.length, "{count} selected", "{count} selected")}</strong>
+      {rows.length >= MANY_MAX && <small>No more can be selected at once.</small>}
       {children}
-      <Button kind="quiet" icon="close" onClick={clear}>Choose none</Button>
+      <Button kind="quiet" icon="close" onClick={clear}>Select none</Button>
     </div>
   );
 }

@@ -12,7 +12,7 @@ export function CopyButton({ text, shown }: {
     // Pages of plain http from another machine have no clipboard: people copy what is marked.
     if (!globalThis.isSecureContext) {
       if (shown.current) getSelection()?.selectAllChildren(shown.current);
-      toasts.notify("Marked: copy it with Ctrl+C.");
+      toasts.notify("Selected: copy it with Ctrl+C.");
       return;
     }
     await navigator.clipboard.writeText(text);

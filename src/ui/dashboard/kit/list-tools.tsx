@@ -101,7 +101,7 @@ function OpenViews({ list, fields, show }: ViewsProps) {
   const remove = (view: (typeof own)[number]): void => run(async () => {
     await unwrap(api.DELETE("/user/views/{id}", { params: { path: { id: view.id } } }));
     views.reload();
-    toasts.notify(`The view “${view.name}” is gone.`, () => save(view));
+    toasts.notify(`The view “${view.name}” was deleted.`, () => save(view));
   });
   return (
     <div>
@@ -121,8 +121,8 @@ function OpenViews({ list, fields, show }: ViewsProps) {
           <TextField
             label="Save this view as" value={name} maxLength={80} onInput={setName}
             hint={query === ""
-              ? "First narrow the list or choose columns: a view keeps those."
-              : "Filters and columns as they are now, for everybody of the account."}
+              ? "Filter the list or choose columns first: a view keeps those."
+              : "The filters and columns as they are now, for everybody in the account."}
           />
           <Button
             type="submit" isBusy={isBusy} disabled={name.trim() === "" || query === ""}
@@ -179,7 +179,7 @@ function Export<T extends object>({ list, readOn }: ListToolsProps<T>) {
       const text = JSON.stringify(rows, null, 2);
       download(new Blob([text], { type: "application/json" }), `${list}.json`);
     }
-    if (page !== null) toasts.notify(`The file has the newest ${rows.length}; narrow the list for others.`);
+    if (page !== null) toasts.notify(`The file has the newest ${rows.length}; filter the list to get others.`);
   });
   return (
     <Menu title="Export">

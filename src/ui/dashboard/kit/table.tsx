@@ -142,7 +142,7 @@ function ChooseAll<T>({ rows, count, choice }: {
     <th scope="col" class="choice">
       <label>
         <input
-          type="checkbox" aria-label="Choose all that are loaded" checked={isAll}
+          type="checkbox" aria-label="Select all that are loaded" checked={isAll}
           ref={(box) => {
             if (box) box.indeterminate = chosen > 0 && !isAll;
           }}

@@ -35,7 +35,7 @@ export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }
   if (wanted === null) return null;
   return (
     <Dialog title="Leave without saving?" onClose={() => setWanted(null)}>
-      <p>What you have changed here is not saved and will be lost.</p>
+      <p>Your changes are not saved and will be lost.</p>
       <div class="form-actions">
         <Button onClick={() => setWanted(null)}>Stay</Button>
         <Button

@@ -61,7 +61,7 @@ export function Assistants() {
               <Button needs="build" onClick={() => setChoosing(true)}>Start from a template</Button>
             </Empty>
           ) : (
-            <Empty icon="search" title="No assistant is like that">
+            <Empty icon="search" title="No matching assistants">
               <Button onClick={() => setFilter(ALL)}>Show all</Button>
             </Empty>
           )}

@@ -108,12 +108,12 @@ export function Embed() {
       <Card title="Try it">
         <div class="stack">
           <p>
-            The widget as visitors see it, on this page. What you write there is a real chat of your
-            website and costs as much; <a href={`#/assistants/${record.id}/test`}>the test chat</a> is
+            The widget as visitors see it, on this page. What you write there is a real chat and
+            costs as much as one; <a href={`#/assistants/${record.id}/test`}>the test chat</a> is
             free.
           </p>
           <p><Button onClick={() => setTrying(!isTrying)}>
-            {isTrying ? "Take it away" : "Show the widget here"}
+            {isTrying ? "Hide the widget" : "Show the widget here"}
           </Button></p>
           <p>
             Talk with it: <a href={`/talk/${record.uuid}`} target="_blank" rel="noopener">

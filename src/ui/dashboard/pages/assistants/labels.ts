@@ -9,9 +9,9 @@ interface Told {
 }
 
 const LABELS: Record<string, Told> = {
-  name: { label: "Name", hint: "As lists, records and transfers call it, e.g. Front desk." },
+  name: { label: "Name", hint: "Its name in lists, records and transfers, e.g. Front desk." },
   type: { label: "Type" },
-  timezone: { label: "Time zone", hint: "What {{current_date}} and {{current_time}} go by." },
+  timezone: { label: "Time zone", hint: "{{current_date}} and {{current_time}} use it." },
   phone_number_id: { label: "Phone number" },
   folder_id: { label: "Folder" },
   label_ids: { label: "Labels" },
@@ -31,21 +31,21 @@ const LABELS: Record<string, Told> = {
   },
   turn_detection_threshold: {
     label: "How loud speech must be",
-    hint: "0 takes the faintest sound for speech, 1 only loud speech, e.g. 0.5.",
+    hint: "0 counts the faintest sound as speech, 1 only loud speech, e.g. 0.5.",
   },
 
   language_id: { label: "Language" },
   secondary_language_ids: { label: "Other languages it understands" },
   voice_id: { label: "Voice" },
   speech_speed: { label: "Speed", hint: "0.7 is slowest, 1 the voice’s own pace, 1.2 fastest." },
-  voice_stability: { label: "Stability", hint: "0 is livelier, 1 more even, e.g. 0.7." },
+  voice_stability: { label: "Stability", hint: "0 is the most expressive, 1 the most even, e.g. 0.7." },
   voice_similarity: {
-    label: "Similarity", hint: "0 is freer, 1 closest to the original voice, e.g. 0.5.",
+    label: "Similarity", hint: "0 varies most, 1 stays closest to the original voice, e.g. 0.5.",
   },
   tts_emotion_enabled: { label: "Emotion in the voice" },
   recogniser_hints: {
     label: "Words callers are likely to say",
-    hint: "Names and terms, one to a line: speech recognition listens for them.",
+    hint: "Names and terms, one per line: speech recognition listens for them.",
   },
   synthesizer_provider_id: { label: "Voice engine" },
   transcriber_provider_id: { label: "Speech recognition" },
@@ -63,32 +63,32 @@ const LABELS: Record<string, Told> = {
   },
   interrupt_sensitivity: {
     label: "How easily it is interrupted",
-    hint: "0 takes loud, longer speech, 1 the faintest word, e.g. 0.5.",
+    hint: "0: only loud, longer speech interrupts. 1: the faintest word does. E.g. 0.5.",
   },
   min_interrupt_words: {
     label: "Words that interrupt it",
     hint: "0: any speech interrupts. 2: a “yes” alone does not.",
   },
   max_duration: {
-    label: "Longest call (s)", hint: "20 to 1200 seconds, then the call is ended, e.g. 600: 10 minutes.",
+    label: "Longest call (s)", hint: "20 to 1200 seconds, then the call ends, e.g. 600 for 10 minutes.",
   },
   max_silence_duration: {
-    label: "Ask who is silent after (s)",
-    hint: "1 to 360 seconds without a word until it asks whether somebody is there, e.g. 40.",
+    label: "Ask a silent caller after (s)",
+    hint: "1 to 360 seconds without a word before it asks whether anyone is there, e.g. 40.",
   },
   max_initial_silence_duration: {
     label: "Hang up on callers who never speak after (s)",
-    hint: "1 to 120 seconds from the beginning, e.g. 20. Empty: it asks them as in any silence.",
+    hint: "1 to 120 seconds from the start, e.g. 20. Empty: it asks them as in any silence.",
   },
   ringing_time: {
     label: "Let it ring for (s)", hint: "1 to 60 seconds, for calls it makes, e.g. 30.",
   },
   reengagement_interval: {
     label: "Ask again every (s)",
-    hint: "7 to 600 seconds between questions while nobody answers; after three it hangs up, e.g. 30.",
+    hint: "7 to 600 seconds between questions while nobody answers, e.g. 30. After three it hangs up.",
   },
   conversation_inactivity_timeout: {
-    label: "A chat without messages ends after (min)",
+    label: "End a chat without messages after (min)",
     hint: "1 to 1440 minutes, e.g. 30. It opens again with the next message.",
   },
   reengagement_prompt: { label: "What to do when nobody speaks" },
@@ -102,7 +102,7 @@ const LABELS: Record<string, Told> = {
   ambient_sound_volume: {
     label: "Background volume", hint: "0 is silent, 1 as loud as the voice, e.g. 0.5.",
   },
-  record: { label: "Record calls", hint: "Tell people where the law asks for it." },
+  record: { label: "Record calls", hint: "Tell people where the law requires it." },
   end_call_on_voicemail: { label: "Hang up on voicemail" },
   voice_mail_message: { label: "Message to leave", hint: "Empty: none." },
 
@@ -115,56 +115,56 @@ const LABELS: Record<string, Told> = {
   "widget_settings.theme": { label: "Theme" },
   "widget_settings.color": { label: "Colour" },
   "widget_settings.position": { label: "Position" },
-  "widget_settings.language": { label: "Language of the widget" },
+  "widget_settings.language": { label: "Widget language" },
   "widget_settings.remember_days": {
     label: "Days a visitor’s browser remembers the conversation",
     hint: "In all its tabs, e.g. 7. 0: each tab has a conversation of its own, until it is closed.",
   },
   "widget_settings.form": {
-    label: "Asks something before the chat",
-    hint: "No chat begins without the answers that are required; they become variables.",
+    label: "Asks questions before the chat",
+    hint: "A chat starts only with the required answers; they become variables.",
   },
-  "widget_settings.form.title": { label: "Title of the form" },
+  "widget_settings.form.title": { label: "Form title" },
   "widget_settings.form.text": { label: "Below the title" },
-  "widget_settings.form.fields": { label: "Questions of the form" },
+  "widget_settings.form.fields": { label: "Form questions" },
   "widget_settings.form.fields.label": { label: "Question" },
   "widget_settings.form.fields.name": {
     label: "Variable", hint: "Letters, digits and underscores, e.g. order_number.",
   },
   "widget_settings.greeting": {
-    label: "Greets visitors by itself",
-    hint: "A line beside the button, once in a while for each visitor.",
+    label: "Greets visitors on its own",
+    hint: "A line beside the button, shown to each visitor once in a while.",
   },
   "widget_settings.greeting.text": { label: "Line beside the button" },
   "widget_settings.greeting.after_seconds": {
     label: "After (s)", hint: "0 to 3600 seconds on the page, e.g. 10.",
   },
   "widget_settings.greeting.again_days": {
-    label: "Again after (days)", hint: "0 to 365 days for the same visitor, e.g. 7.",
+    label: "Show again after (days)", hint: "0 to 365 days for the same visitor, e.g. 7.",
   },
   "widget_settings.texts": {
-    label: "Words of your own",
-    hint: "One to a line: the word’s name as in data/widget-texts, an equals sign, the word.",
+    label: "Your own texts",
+    hint: "One per line: the text’s name as in data/widget-texts, an equals sign, your text.",
   },
-  "widget_settings.avatar": { label: "Picture of the assistant" },
+  "widget_settings.avatar": { label: "Assistant’s picture" },
   "widget_settings.attachments": {
     label: "Visitors can attach images and PDF",
     hint: "Up to 10 MB each. A model that can look at them does; people see them in the inbox.",
   },
   "widget_settings.transcripts": {
     label: "Visitors can have the chat sent by e-mail",
-    hint: "Where the server has a mail server. To the address they name, a few times an hour.",
+    hint: "Needs a mail server. To the address they enter, a few times an hour.",
   },
   "widget_settings.ratings": {
     label: "Visitors can rate each reply",
     hint: "A thumb up or down; in the history and in webhooks as “rating”.",
   },
   "widget_settings.satisfaction": {
-    label: "Visitors are asked how the chat was",
-    hint: "From one to five, with a comment, when it is over.",
+    label: "Visitors are asked to rate the chat",
+    hint: "One to five, with a comment, when it is over.",
   },
   allowed_origins: {
-    label: "Allowed origins", hint: "One to a line, e.g. https://www.example.com; * for any.",
+    label: "Allowed origins", hint: "One per line, e.g. https://www.example.com; * for any.",
   },
 
   desk: { label: "People" },
@@ -183,15 +183,15 @@ const LABELS: Record<string, Told> = {
     label: "Ask for a person after failed replies",
     hint: "1 to 10 in a row, e.g. 2. Empty: never.",
   },
-  "desk.words": { label: "Words that ask for a person", hint: "One to a line, e.g. complaint." },
-  "desk.notify_emails": { label: "Mail to these addresses when somebody waits" },
+  "desk.words": { label: "Words that ask for a person", hint: "One per line, e.g. complaint." },
+  "desk.notify_emails": { label: "E-mail these addresses when somebody is waiting" },
   "desk.office_hours": {
-    label: "People are there at certain hours",
-    hint: "Outside of them visitors read when somebody is back.",
+    label: "People are available at certain hours",
+    hint: "Outside these hours visitors see when somebody is back.",
   },
 
   is_webhook_active: {
-    label: "After a call", hint: "Is sent transcript, evaluation, cost and recording.",
+    label: "After a call", hint: "Receives transcript, evaluation, cost and recording.",
   },
   webhook_url: { label: "After a call: URL" },
   send_webhook_only_on_completed: {
@@ -200,23 +200,23 @@ const LABELS: Record<string, Told> = {
   include_recording_in_webhook: { label: "With a link to the recording" },
   inbound_webhook_url: {
     label: "Before an inbound call",
-    hint: "Is asked for variables while it rings; the call waits two seconds at most.",
+    hint: "Asked for variables while the phone rings; the call waits two seconds at most.",
   },
   conversation_ended_webhook_url: {
-    label: "After a chat", hint: "Is sent the messages when a conversation has ended.",
+    label: "After a chat", hint: "Receives the messages when a conversation has ended.",
   },
-  conversation_ended_retrigger: { label: "Once more when the chat goes on and ends again" },
+  conversation_ended_retrigger: { label: "Again when the chat continues and ends again" },
 
   daily_spend_cap: {
-    label: "Most it may spend a day (USD)",
-    hint: "E.g. 25. Days are UTC. Empty: the server’s own cap. 0: nothing that costs.",
+    label: "Daily spending limit (USD)",
+    hint: "E.g. 25. Days are in UTC. Empty: the server’s own cap. 0: nothing that costs money.",
   },
 
   post_call_evaluation: {
     label: "Evaluate calls",
     hint: "After a call, the model fills in these fields from its transcript.",
   },
-  post_call_schema: { label: "Fields of the evaluation" },
+  post_call_schema: { label: "Evaluation fields" },
   "post_call_schema.name": {
     label: "Name", hint: "3 to 16 lowercase letters, digits or underscores, e.g. appointment_made.",
   },

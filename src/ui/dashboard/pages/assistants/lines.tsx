@@ -23,7 +23,7 @@ export function Lines({ label, hint, setting, errors, value, onInput, placeholde
     field === setting || field.startsWith(`${setting}.`))?.[1];
   return (
     <TextArea
-      label={label} setting={setting} hint={hint ?? "One to a line."} error={wrong} rows={3}
+      label={label} setting={setting} hint={hint ?? "One per line."} error={wrong} rows={3}
       value={isSame ? text : value.join("\n")}
       {...(placeholder ? { placeholder } : {})}
       onInput={(next) => {

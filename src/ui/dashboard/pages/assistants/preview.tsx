@@ -145,11 +145,11 @@ export function WidgetPreview() {
   return (
     <Card title="Preview">
       <div class="stack">
-        <Toggle label="Show it opened" value={isOpen} onInput={setOpen} />
+        <Toggle label="Show it open" value={isOpen} onInput={setOpen} />
         {(problem ?? whyNot) && <Notice tone="bad">{problem ?? whyNot}</Notice>}
         {whyNot === null && (
           <iframe
-            key={shown} ref={frame} class="assistants-preview" title="Preview of the widget"
+            key={shown} ref={frame} class="assistants-preview" title="Widget preview"
             srcdoc={PAGE}
             onLoad={() => {
               setProblem(null);
@@ -160,7 +160,7 @@ export function WidgetPreview() {
           />
         )}
         <p><small>
-          The widget itself, with what is not saved yet. What you write in it is a free test.
+          The widget itself, with your unsaved changes. What you write in it is a free test.
         </small></p>
       </div>
     </Card>

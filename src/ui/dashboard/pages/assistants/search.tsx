@@ -79,7 +79,7 @@ export function SearchSettings({ sections, open }: {
               </button>
             </li>
           ))}
-          {found.length === 0 && <li class="soft">No setting is called so.</li>}
+          {found.length === 0 && <li class="soft">No setting has that name.</li>}
         </ul>
       )}
     </form>

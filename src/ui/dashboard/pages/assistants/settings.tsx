@@ -120,7 +120,7 @@ function Section({ section, isOpen, onToggle }: {
       <summary>
         <h2>{title}</h2>
         {!isOpen && <span class="assistants-summary"><Summary /></span>}
-        {wrong > 0 && <span class="badge bad">{wrong} to correct</span>}
+        {wrong > 0 && <span class="badge bad">{wrong} to fix</span>}
         {warned.length > 0 && <span class="badge warn">{warned.length} without effect</span>}
         {wrong === 0 && isChanged && <span class="badge warn">Changed</span>}
       </summary>

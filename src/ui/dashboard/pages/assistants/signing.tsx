@@ -32,7 +32,7 @@ export function Signing({ assistantId }: { assistantId: number }) {
         <p>
           Your server signs the id of its visitor, and the tag gets <code>data-user-id</code> and{" "}
           <code>data-user-hash</code>: the visitor finds the same chat on every device.{" "}
-          {value?.changed_at && `The secret is of ${when(value.changed_at)}.`}
+          {value?.changed_at && `The secret was created ${when(value.changed_at)}.`}
         </p>
         {secret !== "" && (
           <>
@@ -46,16 +46,16 @@ export function Signing({ assistantId }: { assistantId: number }) {
             needs="build" isBusy={isBusy}
             onClick={() => (value?.is_set ? setAsking(true) : run(make))}
           >
-            {value?.is_set ? "New secret" : "Make a secret"}
+            {value?.is_set ? "New secret" : "Create a secret"}
           </Button>
         </p>
       </div>
       {isAsking && (
         <Confirm
-          title="Make a new secret?" action="Make it" onConfirm={make}
+          title="Create a new secret?" action="Create it" onConfirm={make}
           onClose={() => setAsking(false)}
         >
-          For a day what the one before has signed is taken as well. Then it is void.
+          For one day what the old one has signed is accepted as well. Then it is void.
         </Confirm>
       )}
     </Card>

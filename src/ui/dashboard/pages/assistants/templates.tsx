@@ -69,13 +69,13 @@ function Fill({ template, onBack, onClose }: {
     }));
     toasts.notify(data.call_problem === null
       ? t(`${template.title}: all of it is there.`)
-      : `It is there, but there is no test call: ${data.call_problem}`);
+      : `It was created, but without a test call: ${data.call_problem}`);
     onClose();
     location.hash = `#/assistants/${data.assistant_id}/test`;
   };
   return (
     <Form
-      submit="Create all of it" needs="build" error={error} onError={setError}
+      submit="Create everything" needs="build" error={error} onError={setError}
       onSubmit={submit} onCancel={onBack}
     >
       <p>{template.description}</p>
@@ -86,7 +86,7 @@ function Fill({ template, onBack, onClose }: {
       {template.website && (
         <TextField
           label="Website" type="url" value={fields.website} error={wrong.website} required
-          placeholder="https://www.example.com" hint="Its pages are read, and answered from."
+          placeholder="https://www.example.com" hint="Its pages are read and used for answers."
           onInput={(website) => set({ website })}
         />
       )}
@@ -99,7 +99,7 @@ function Fill({ template, onBack, onClose }: {
         />
       )}
       <Toggle
-        label="Make a test call at once" value={fields.withCall}
+        label="Make a test call right away" value={fields.withCall}
         hint={`The server’s own caller says: “${template.lines.join("” “")}”`}
         onInput={(withCall) => set({ withCall })}
       />
@@ -115,7 +115,7 @@ function TemplateSets({ onChange }: { onChange(): void }) {
   const rows = sets.value?.data ?? [];
   if (rows.length === 0) return null;
   return (
-    <Card title="Made from templates">
+    <Card title="Created from templates">
       <ul class="assistants-sets">
         {rows.map((set) => (
           <li key={set.id}>
@@ -124,13 +124,13 @@ function TemplateSets({ onChange }: { onChange(): void }) {
             {set.tool_id !== null && <a href={`#/tools/${set.tool_id}`}>Tool</a>}
             {set.call_id !== null && <a href={`#/calls/${set.call_id}`}>Test call</a>}
             <time>{when(set.created_at)}</time>
-            <Button needs="build" onClick={() => setRemoved(set)}>Remove all of it</Button>
+            <Button needs="build" onClick={() => setRemoved(set)}>Remove everything</Button>
           </li>
         ))}
       </ul>
       {removed && (
         <Confirm
-          title="Remove all that was made together?" action="Remove all of it"
+          title="Remove everything that was created together?" action="Remove everything"
           onClose={() => setRemoved(null)}
           onConfirm={async () => {
             await unwrap(api.DELETE("/user/template-sets/{id}", {
@@ -140,7 +140,8 @@ function TemplateSets({ onChange }: { onChange(): void }) {
             onChange();
           }}
         >
-          The assistant, its knowledge, its tool and its test call go, and cannot be had back.
+          The assistant, its knowledge, its tool and its test call are deleted and cannot be
+          recovered.
         </Confirm>
       )}
     </Card>

@@ -45,8 +45,8 @@ function ChatCard({ test: { chat, given, isDraft } }: { test: Test }) {
     >
       {changed.length > 0 && (
         <p class="assistants-draft"><small>{isDraft
-          ? "The next reply is with your changes, which are not saved."
-          : "The test is with what is saved, without your changes."}</small></p>
+          ? "The next reply uses your changes, which are not saved yet."
+          : "The test uses what is saved, without your changes."}</small></p>
       )}
       {warnings.tool_ids && <Notice tone="warn">{warnings.tool_ids}</Notice>}
       <Log chat={chat} start={() => chat.start(filled)} />
@@ -63,7 +63,7 @@ export function TestPane({ test }: { test: Test }) {
     <aside class="stack assistants-pane" aria-label="Test">
       <ChatCard test={test} />
       <details class="assistants-more">
-        <summary>Variables of the test</summary>
+        <summary>Test variables</summary>
         <Variables given={given} onChange={setGiven} isFixed={chat.conversation !== null} />
       </details>
     </aside>
@@ -128,7 +128,7 @@ function Said({ line }: { line: Line }) {
       {role === "assistant" ? <Markdown text={text} /> : <p>{text}</p>}
       {state === "writing" && text === "" && <Dots />}
       {state === "stopped" && <small>Stopped</small>}
-      {state === "cut" && <small>Cut at the longest a reply may be</small>}
+      {state === "cut" && <small>Cut off at the maximum length of a reply</small>}
     </div>
   );
 }
@@ -207,7 +207,7 @@ function Variables({ given, onChange, isFixed }: {
           />
         ))}
       </fieldset>
-      {isFixed && <p><small>A new conversation takes other values.</small></p>}
+      {isFixed && <p><small>Start a new conversation to change them.</small></p>}
     </Card>
   );
 }

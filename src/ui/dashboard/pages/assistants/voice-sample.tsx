@@ -58,7 +58,7 @@ export function VoiceSample() {
       >
         {state === "speaking" ? "Stop" : "Hear these settings"}
       </Button>{" "}
-      <small>A sentence with what is chosen here, saved or not. Free.</small>
+      <small>A sentence with the settings shown here, saved or not. Free.</small>
     </p>
   );
 }

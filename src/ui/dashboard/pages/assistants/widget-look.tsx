@@ -6,7 +6,7 @@ import { WidgetFields } from "./sections/widget.tsx";
 export function WidgetLook() {
   return (
     <div class="assistants-bench">
-      <Card title="Look, words and form">
+      <Card title="Look, texts and form">
         <div class="assistants-body assistants-look"><WidgetFields /></div>
       </Card>
       <aside class="assistants-pane" aria-label="Preview"><WidgetPreview /></aside>

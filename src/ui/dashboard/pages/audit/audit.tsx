@@ -59,7 +59,7 @@ export function Audit() {
         <Table
           label="Audit log" columns={COLUMNS} rowKey={({ number }) => number}
           rows={rowsOf(page.value?.data ?? null, page.error, page.reload)}
-          empty={<Empty icon="check" title="Nothing like that is on record." />}
+          empty={<Empty icon="check" title="No matching entries." />}
         />
       </Card>
       <div class="form-actions">

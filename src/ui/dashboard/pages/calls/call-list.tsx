@@ -108,10 +108,10 @@ export function CallList() {
         label="Calls" columns={chosenColumns(COLUMNS, filter.columns)} rows={rows} rowKey={({ id }) => id}
         choice={chosen.choice} href={({ id }) => `#/calls/${id}`}
         empty={isFiltered
-          ? <Empty icon="search" title="No call fits these filters." />
+          ? <Empty icon="search" title="No calls match these filters." />
           : (
             <Empty icon="calls" title="No calls yet.">
-              Press “Try an assistant” to have one rung by the server's own caller.
+              Press “Try an assistant” to have the server's own caller call one.
             </Empty>
           )}
       />

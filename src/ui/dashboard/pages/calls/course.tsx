@@ -22,7 +22,7 @@ export function Course({ call, playFrom }: CourseProps) {
   return (
     <Card title="Latency and jitter">
       {turns.length === 0 && series === null
-        ? <p class="soft">No reply was waited for, and the sound was not measured.</p>
+        ? <p class="soft">There was no reply to wait for, and the audio was not measured.</p>
         : (
           <div class="grid two">
             <Waits turns={turns} playFrom={playFrom} />
@@ -37,7 +37,7 @@ function Waits({ turns, playFrom }: { turns: Turn[]; playFrom: CourseProps["play
   const isPlaced = turns.every(({ at_ms: at }) => at !== null);
   return (
     <Chart
-      title="Latency of each reply" kind="bars" format={ms} empty="No reply was waited for."
+      title="Latency of each reply" kind="bars" format={ms} empty="There was no reply to wait for."
       labels={turns.map(({ at_ms: at }, index) =>
         at === null ? `Reply ${index + 1}` : `Reply ${index + 1}, ${duration(at / 1000)}`)}
       series={[
@@ -46,7 +46,7 @@ function Waits({ turns, playFrom }: { turns: Turn[]; playFrom: CourseProps["play
           values: turns.map((turn) => turn.first_token_ms),
         },
         {
-          name: "From there until heard", colour: 3,
+          name: "From the first word until heard", colour: 3,
           values: turns.map(({ heard_ms: heard, first_token_ms: first }) =>
             Math.max(0, (heard ?? 0) - (first ?? 0))),
         },
@@ -67,8 +67,8 @@ function JitterChart({ series, playFrom }: {
   const shown = values.slice(before);
   return (
     <Chart
-      title="Jitter of the caller’s sound" kind="lines"
-      {...(series ? {} : { empty: "The sound was not measured." })}
+      title="Jitter of the caller’s audio" kind="lines"
+      {...(series ? {} : { empty: "The audio was not measured." })}
       format={(value) => `${decimal(value, 1)} ms`}
       labels={shown.map((_, at) => duration(seconds(at)))}
       series={[{ name: "Jitter", colour: 2, values: shown }]}

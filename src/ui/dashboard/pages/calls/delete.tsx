@@ -23,7 +23,8 @@ export function DeleteCall({ id, onClose }: { id: number; onClose(): void }) {
   };
   return (
     <Confirm title="Delete this call?" action="Delete call" onConfirm={remove} onClose={onClose}>
-      Its transcript and recording go too and cannot be had back. What it cost stays in the ledger.
+      Its transcript and recording are deleted too and cannot be recovered. What it cost stays in
+      the ledger.
     </Confirm>
   );
 }
@@ -41,11 +42,13 @@ export function ChosenCalls({ chosen, list, nameOf }: ChosenCallsProps) {
     <>
       {live.length > 0 && (
         <Notice tone="warn">
-          <span>These have not ended, so they stay: {namesOf(live, nameOf, Infinity)}</span>
+          <span>
+            These have not ended, so they were not deleted: {namesOf(live, nameOf, Infinity)}
+          </span>
           <button type="button" class="quiet" onClick={() => setLive([])}>Dismiss</button>
         </Notice>
       )}
-      <ChosenBar label="Chosen calls" chosen={chosen}>
+      <ChosenBar label="Selected calls" chosen={chosen}>
         <ExportChosen name="calls" rows={chosen.rows} list={list} />
         <Button needs="build" kind="danger" onClick={() => setAsked(chosen.rows)}>Delete</Button>
       </ChosenBar>
@@ -81,7 +84,7 @@ function DeleteMany({ some, nameOf, onDone, onClose }: {
       action="Delete" onConfirm={remove} onClose={onClose}
     >
       {namesOf(some, nameOf, NAMED_MAX)}:
-      {" "}<strong>their transcripts and recordings go too and cannot be had back.</strong>
+      {" "}<strong>their transcripts and recordings are deleted too and cannot be recovered.</strong>
       {" "}What they cost stays in the ledger.
     </Confirm>
   );

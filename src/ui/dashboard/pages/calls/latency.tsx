@@ -6,8 +6,8 @@ import { plural } from "#ui/dashboard/kit/texts.ts";
 type Turn = CallRecord["latency"][number];
 
 const STAGES: [keyof Turn, string][] = [
-  ["endpoint_ms", "Pause seen"], ["final_transcript_ms", "Understood"],
-  ["first_token_ms", "First word"], ["first_audio_ms", "First sound"], ["heard_ms", "Heard"],
+  ["endpoint_ms", "Pause detected"], ["final_transcript_ms", "Understood"],
+  ["first_token_ms", "First word"], ["first_audio_ms", "First audio"], ["heard_ms", "Heard"],
 ];
 
 const middle = (values: number[]): number | null => {

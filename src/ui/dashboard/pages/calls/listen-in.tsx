@@ -9,8 +9,8 @@ const WORDS: Record<ListenState | "off", string> = {
   off: "Both sides, only for you: nobody on the call hears you.",
   connecting: "Connecting…",
   playing: "Listening in.",
-  lost: "The sound was lost. Connecting again…",
-  over: "The sound has ended.",
+  lost: "The audio was lost. Reconnecting…",
+  over: "The audio has ended.",
 };
 
 /** The network, or a server that is just starting again. */

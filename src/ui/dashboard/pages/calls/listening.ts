@@ -75,7 +75,7 @@ function play(
   socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => {
     if (typeof data !== "string") return queue.add(raise(data));
     const { rate } = JSON.parse(data) as { rate: number };
-    if (RATE % rate !== 0) return reject(new Error(`Sound at ${rate} Hz cannot be played here.`));
+    if (RATE % rate !== 0) return reject(new Error(`Audio at ${rate} Hz cannot be played here.`));
     if (rate < RATE) raise = raiserOf(RATE / rate);
     onState("playing");
   };

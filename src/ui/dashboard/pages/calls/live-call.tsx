@@ -60,7 +60,7 @@ export function LiveCallView({ title, back, record, onOver, error }: LiveCallPro
               ["Customer", phone(customerOf(call))],
               ["Assistant", <AssistantLink uuid={call.assistant_id} name={call.assistant_name} />],
               ["Assistant's number", call.assistant_phone_number && phone(call.assistant_phone_number)],
-              ["Begun", when(call.created_at)],
+              ["Started", when(call.created_at)],
               ["Answered by", call.answered_by === "unknown" ? null : words(call.answered_by)],
             ]} />
           </Card>
@@ -90,12 +90,12 @@ function Controls({ watch: { call } }: { watch: Watch }) {
   if (!isLive(call.status)) {
     return (
       <Card title="The call is over">
-        <p>What was said is being evaluated; the record follows by itself.</p>
+        <p>The call is being evaluated; its record appears here by itself.</p>
       </Card>
     );
   }
   return (
-    <Card title="Take part">
+    <Card title="Join the call">
       <div class="stack">
         {isTalking
           ? (
@@ -153,7 +153,7 @@ function EndCall({ callId, onClose }: { callId: number; onClose(): void }) {
   };
   return (
     <Confirm title="End this call?" action="End call" onConfirm={end} onClose={() => isOpen.current && onClose()}>
-      The customer is hung up on at once, in the middle of a word if need be.
+      The call ends at once, even in the middle of a word.
     </Confirm>
   );
 }

@@ -20,7 +20,7 @@ export function LiveCards() {
       {Boolean(error) && <Failure error={error} retry={reload} />}
       {!calls && !error && <Skeleton lines={2} />}
       {!isLive && lostAt && count > 0 && (
-        <Notice tone="warn">As of {timeOfDay(lostAt)}. It goes on when the connection is back.</Notice>
+        <Notice tone="warn">As of {timeOfDay(lostAt)}. Updates resume when the connection is back.</Notice>
       )}
       {calls?.length === 0 && <p class="soft">No call is live. New ones appear here by themselves.</p>}
       {count > 0 && (

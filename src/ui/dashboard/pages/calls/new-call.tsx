@@ -110,14 +110,14 @@ function TryForm({ assistants, onClose }: DialogProps & { assistants: Assistant[
   if (assistants.length === 0) return <NoAssistant type="inbound" />;
   return (
     <Form submit="Ring" {...sending} onCancel={onClose}>
-      <p class="soft">The server's own caller rings the assistant: no telephone is needed. It costs what a call costs.</p>
+      <p class="soft">The server's own caller calls the assistant: no telephone is needed. It costs as much as any call.</p>
       <SelectField
         label="Assistant" value={assistant} onInput={setAssistant} error={errors.assistant_id}
         options={namedOptions(assistants)}
       />
       <TextArea
         label="What the caller says" rows={4} value={lines} onInput={setLines}
-        hint="A line for each turn, said when the assistant is quiet" error={errors.lines}
+        hint="One line per turn, said when the assistant is silent" error={errors.lines}
       />
       <TextField
         label="Number it calls from" type="tel" value={number} onInput={setNumber}

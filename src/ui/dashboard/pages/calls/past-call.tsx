@@ -54,7 +54,7 @@ export function PastCallView({ title, back, data }: PastCallProps) {
           <Values title="Variables" values={call.variables} />
           <LatencyCard turns={call.latency} />
           <QualityCard quality={call.quality} />
-          <Values title="Answer of the webhook" values={call.webhook_response} />
+          <Values title="Webhook response" values={call.webhook_response} />
         </div>
       </div>
       {isDeleting && <DeleteCall id={call.id} onClose={() => setDeleting(false)} />}
@@ -113,7 +113,7 @@ const HEARD_BY: Record<NonNullable<CallRecord["hearing"]>, string> = {
   model: "The realtime model",
   browser: "The caller's browser: this server has no recogniser for the language",
   typed: "Nobody: the caller typed, since neither server nor browser could understand speech",
-  script: "Nobody: the lines of the server's own caller are known",
+  script: "Nobody: the server's own caller speaks from a script",
 };
 
 function CallFacts({ call }: { call: CallRecord }) {
@@ -124,7 +124,7 @@ function CallFacts({ call }: { call: CallRecord }) {
       ["Customer", phone(customerOf(call))],
       ["Assistant", <AssistantLink uuid={call.assistant_id} name={call.assistant_name} />],
       ["Assistant's number", call.assistant_phone_number && phone(call.assistant_phone_number)],
-      ["Begun", whenExactly(call.created_at)],
+      ["Started", whenExactly(call.created_at)],
       ["Duration", duration(call.duration)],
       ["Answered by", call.answered_by === "unknown" ? null : words(call.answered_by)],
       ["Heard by", call.hearing && HEARD_BY[call.hearing]],

@@ -142,7 +142,7 @@ function Timeline({ player: { seconds, length, seek }, entries }: {
       <div>
         <div aria-hidden="true">{lanes}</div>
         <input
-          type="range" aria-label="Place in the recording" min={0} max={length} step={0.1}
+          type="range" aria-label="Position in the recording" min={0} max={length} step={0.1}
           value={Math.min(seconds, length)}
           aria-valuetext={`${duration(seconds)} of ${duration(length)}`}
           onInput={(event) => seek(event.currentTarget.valueAsNumber)}

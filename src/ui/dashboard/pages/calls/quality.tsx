@@ -40,7 +40,7 @@ export function QualityCard({ quality }: { quality: Quality | null }) {
         <Facts rows={[
           ["Codec", quality.codec.toUpperCase()],
           ["R-factor", quality.r_factor],
-          ["Delay, one way", unitOf(quality.delay_ms, "ms")],
+          ["One-way delay", unitOf(quality.delay_ms, "ms")],
           ["Round trip", unitOf(quality.round_trip_ms, "ms")],
           ["Packets from the caller", quality.packets_received],
           ["Lost", quality.packets_lost],

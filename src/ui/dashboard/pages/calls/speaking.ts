@@ -28,7 +28,7 @@ export function startSpeaking(to: SpeakTo): { stop(): void } {
 async function openMicrophone(signal: AbortSignal): Promise<MediaStream> {
   // Missing where the page did not come over https.
   const devices = navigator.mediaDevices as MediaDevices | undefined;
-  if (!devices) throw new Error("This browser gives pages over https alone a microphone.");
+  if (!devices) throw new Error("This browser allows the microphone on https pages only.");
   const microphone = await devices.getUserMedia({
     audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true },
   }).catch((cause: unknown) => {

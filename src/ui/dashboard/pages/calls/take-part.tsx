@@ -7,7 +7,7 @@ import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { startSpeaking, type SpeakState } from "./speaking.ts";
 import { t } from "#ui/dashboard/kit/texts.ts";
 
-export const NOT_LIVE = "The call is not being talked on any more.";
+export const NOT_LIVE = "Nobody is talking on this call any more.";
 
 interface LineProps {
   label: string;
@@ -72,7 +72,7 @@ export function Whisper({ callId: id }: { callId: number }) {
 const WORDS: Record<SpeakState, string> = {
   connecting: "Opening the microphone…",
   speaking: "The customer hears you.",
-  lost: "The connection was lost. Connecting again…",
+  lost: "The connection was lost. Reconnecting…",
   over: "Your microphone is off.",
 };
 
@@ -126,12 +126,12 @@ export function Microphone({ callId, holder }: {
       {!isOn && (
         <Toggle
           label="Keep the assistant on the call" value={isBeside} onInput={setBeside}
-          hint="Else it is silent, listens, and goes on when you hand back."
+          hint="Otherwise it stays silent, listens, and continues when you hand back."
         />
       )}
       <div class="actions">
         {!isOn && (
-          <Button icon="listen" isBusy={isBusy} onClick={take}>Take the microphone</Button>
+          <Button icon="listen" isBusy={isBusy} onClick={take}>Use the microphone</Button>
         )}
         {(isOn || holder) && <Button isBusy={isBusy} onClick={handBack}>Hand back</Button>}
       </div>

@@ -67,7 +67,7 @@ export function TimeLine({ call }: { call: CallRecord }) {
   return (
     <Card class="calls-time-line">
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary>Time line</summary>
+        <summary>Timeline</summary>
         {isOpen && <Moments call={call} />}
       </details>
     </Card>

@@ -67,9 +67,9 @@ function EntryRow({ entry, isCurrent, onSeek }: {
     >
       {entry.text !== "" && <p dir="auto">{entry.text}</p>}
       {entry.text === "" && entry.sender === "operator" && (
-        <small>Spoke; nothing here understood the words.</small>
+        <small>Spoke, but nothing here understood the words.</small>
       )}
-      {entry.interrupted && entry.text !== "" && <small>Interrupted: only what was heard is written here.</small>}
+      {entry.interrupted && entry.text !== "" && <small>Interrupted: only what was heard is shown here.</small>}
       <FunctionCalls calls={entry.function_calls} />
     </Row>
   );

@@ -12,7 +12,7 @@ type Transfer = Pick<
 >;
 
 const HOW: Record<Transfer["type"], string> = {
-  call_transfer: "Put through", warm_call_transfer: "Put through with a briefing",
+  call_transfer: "Transferred", warm_call_transfer: "Transferred with a briefing",
   assistant_transfer: "Handed over to an assistant",
 };
 

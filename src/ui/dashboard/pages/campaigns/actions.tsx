@@ -44,24 +44,25 @@ export function Actions({ campaign, onChange }: { campaign: Campaign; onChange()
         <Confirm title={`Start ${name}?`} action="Start calling" onConfirm={() => act("start")} onClose={close}>
           People are called as soon as its hours allow ({whenWords(campaign)},{" "}
           {campaign.timezone.replaceAll("_", " ")}), {campaign.max_calls_in_parallel} at a time. Each
-          call costs what calls cost. You can stop it at any time.
+          call is charged as usual. You can stop it at any time.
         </Confirm>
       )}
       {asking === "stop" && (
         <Confirm
           title={`Stop ${name}?`} action="Stop calling" onConfirm={() => act("stop", reason)} onClose={close}
         >
-          <p>Calls under way go on to their end. Nobody else is called until you start it again.</p>
+          <p>
+            Calls in progress continue to their end. Nobody else is called until you start it again.
+          </p>
           <TextField
             label="Reason" value={reason} onInput={setReason} maxLength={255} autoComplete="off"
-            hint="Shown on its page, for whoever wonders"
+            hint="Shown on the campaign’s page"
           />
         </Confirm>
       )}
       {asking === "delete" && (
         <Confirm title={`Delete ${name}?`} action="Delete" onConfirm={remove} onClose={close}>
-          It is stopped and its leads are deleted with it; calls that were made stay. This cannot be
-          undone.
+          It is stopped and its leads are deleted with it; past calls stay. This cannot be undone.
         </Confirm>
       )}
     </>

@@ -110,15 +110,15 @@ function Retries({ fields, errors, assistants, set }: Props) {
       <legend>When somebody is not reached</legend>
       <div class="form-row">
         <NumberField
-          label="Tries again at most" min={1} max={5} value={fields.max_retries}
+          label="Retries at most" min={1} max={5} value={fields.max_retries}
           onInput={(value) => set({ max_retries: value })} error={errors.max_retries}
         />
         <NumberField
-          label="Minutes in between" min={10} max={4320} value={fields.retry_interval}
+          label="Minutes between attempts" min={10} max={4320} value={fields.retry_interval}
           onInput={(value) => set({ retry_interval: value })} error={errors.retry_interval}
         />
         <SelectField
-          label="Goal of a call" value={goal ?? ""} error={errors.goal_completion_variable}
+          label="Call goal" value={goal ?? ""} error={errors.goal_completion_variable}
           hint="A yes-or-no field of the assistant’s evaluation"
           options={[{ value: "", label: "None" }, ...names.map((name) => ({ value: name, label: name }))]}
           onInput={(name) => set({
@@ -138,7 +138,7 @@ function Retries({ fields, errors, assistants, set }: Props) {
       />
       <Toggle
         label="Complete the campaign when all leads are done" value={fields.mark_complete_when_no_leads}
-        hint="Else it waits for new ones" error={errors.mark_complete_when_no_leads}
+        hint="Otherwise it waits for new ones" error={errors.mark_complete_when_no_leads}
         onInput={(value) => set({ mark_complete_when_no_leads: value })}
       />
     </fieldset>
@@ -158,7 +158,7 @@ function From({ fields, errors, set }: Props) {
       <p class="soft">
         {numbers?.length === 0
           ? <>You have none: the assistant’s or the carrier’s own is used. <a href="#/numbers/buy">Buy a number</a></>
-          : "Taken in turn. None: the assistant’s or the carrier’s own is used."}
+          : "Used in turn. None: the assistant’s or the carrier’s own is used."}
       </p>
       {numbers !== null && numbers.length > 0 && (
         <div class="campaigns-checks" role="group" aria-label="Numbers it calls from">

@@ -138,7 +138,7 @@ function Leads({ campaignId: id, shown, onAll, onChange }: {
       >
         <LeadTable
           rows={rows} hasCampaign={false}
-          empty={isNarrowed ? <Empty icon="search" title="No lead is in this state" /> : (
+          empty={isNarrowed ? <Empty icon="search" title="No leads have this status" /> : (
             <Empty icon="leads" title="No leads yet">
               Add the people to call one by one, or import a CSV or XLSX file.
             </Empty>
@@ -220,8 +220,8 @@ function Settings({ campaign }: { campaign: Campaign }) {
           ["Days", daysWords(campaign.allowed_days)],
           ["Hours", `${hoursWords(campaign)}, ${campaign.timezone.replaceAll("_", " ")}`],
           ["Calls at a time", count(campaign.max_calls_in_parallel)],
-          ["Tries again", t(`${campaign.max_retries} times, every ${campaign.retry_interval} min`)],
-          ["Also tries again", again.length > 0 ? words(again.join(", ")) : "–"],
+          ["Retries", t(`${campaign.max_retries} times, every ${campaign.retry_interval} min`)],
+          ["Also retries", again.length > 0 ? words(again.join(", ")) : "–"],
           ["Calls from", campaign.phone_number_ids.length === 0
             ? "The assistant’s number"
             : t(`${campaign.phone_number_ids.length} numbers in turn`)],

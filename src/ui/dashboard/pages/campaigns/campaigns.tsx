@@ -60,7 +60,7 @@ export function Campaigns() {
           href={({ id }) => `#/campaigns/${id}`}
           empty={(
             <Empty icon="campaigns" title="No campaigns yet">
-              <p>A campaign has an assistant call a list of people, within hours you set.</p>
+              <p>In a campaign, an assistant calls a list of people within the hours you set.</p>
               <p><NewCampaignLink /></p>
             </Empty>
           )}

@@ -17,7 +17,7 @@ export function FiguresCard({ data, hasGoal }: { data: Data<Figures>; hasGoal: b
     <Card title="Calls">
       <Loaded data={data}>
         {(figures) => (
-          <dl class="figures-row" aria-label="Figures of its calls">
+          <dl class="figures-row" aria-label="Figures for its calls">
             <Figure label="Calls" value={count(figures.totals.calls)} />
             <Figure label="Answered" value={share(figures.answer_rate)} note={count(figures.totals.answered)} />
             <Figure
@@ -38,7 +38,7 @@ export function FiguresCard({ data, hasGoal }: { data: Data<Figures>; hasGoal: b
               label="Calls an hour"
               value={figures.calls_per_hour === null ? "–" : count(Math.round(figures.calls_per_hour))}
             />
-            <Figure label="Done around" value={<End at={figures.estimated_end} />} />
+            <Figure label="Finished around" value={<End at={figures.estimated_end} />} />
           </dl>
         )}
       </Loaded>
@@ -57,7 +57,7 @@ export function CallingCard({ data }: { data: Data<Figures> }) {
   return (
     <Card title="Being called now" class="campaigns-calling">
       {calling.length === 0
-        ? <p class="soft">Nobody is being called just now.</p>
+        ? <p class="soft">Nobody is being called right now.</p>
         : <ul aria-label="Being called now">{calling.map((one) => <Called key={one.call_id} {...one} />)}</ul>}
     </Card>
   );
@@ -97,7 +97,7 @@ export function ChartsCard({ data, by, onWidth, campaign }: {
     <Card
       title="Over time" class="campaigns-charts"
       actions={(
-        <div class="campaigns-widths" role="group" aria-label="Width of the charts">
+        <div class="campaigns-widths" role="group" aria-label="Chart interval">
           {(["hour", "day"] as const).map((width) => (
             <button
               key={width} type="button" class="campaigns-key" aria-pressed={by === width}

@@ -30,8 +30,8 @@ export function RetryButton({ campaignId: id, outcome, onDone }: {
           title={`Call again: ${outcomeWords(outcome)}?`} action="Call again"
           onConfirm={retry} onClose={() => setAsking(false)}
         >
-          Each of these leads gets one more call, within the campaign’s hours and once it runs.
-          Blocked numbers are left out, and so is whoever was reached at another number.
+          Each of these leads is called once more, within the campaign’s hours and while it runs.
+          Blocked numbers and people who were reached at another number are left out.
         </Confirm>
       )}
     </>

@@ -33,13 +33,13 @@ export function BulkBar<T extends Listed<string>>(props: BulkProps<T>) {
       {busy.length > 0 && (
         <Notice tone="warn">
           <span>
-            A reply is being written or a call is held in these, so they stay:
-            {" "}{namesOf(busy, nameOf, Infinity)}
+            A reply or a call is in progress in these, so they were not
+            deleted: {namesOf(busy, nameOf, Infinity)}
           </span>
           <button type="button" class="quiet" onClick={() => setBusy([])}>Dismiss</button>
         </Notice>
       )}
-      <ChosenBar label="Chosen conversations" chosen={chosen}>
+      <ChosenBar label="Selected conversations" chosen={chosen}>
         <Button needs="answer" onClick={() => setAsked("label")}>Label</Button>
         <ExportChosen name="conversations" rows={rows} list={list} />
         <Button needs="build" kind="danger" onClick={() => setAsked("delete")}>Delete</Button>
@@ -74,7 +74,7 @@ function DeleteMany<T extends Listed<string>>(props: BulkProps<T> & {
       action="Delete" onConfirm={remove} onClose={onClose}
     >
       {namesOf(some, nameOf, NAMED_MAX)}:
-      {" "}<strong>their messages, files, notes and labels go for good.</strong>
+      {" "}<strong>their messages, files, notes and labels are deleted for good.</strong>
       {" "}What they cost stays in the ledger.
     </Confirm>
   );
@@ -95,7 +95,7 @@ function LabelMany({ ids, onClose }: { ids: string[]; onClose(): void }) {
     const { changed } = await set(ids, remove);
     toasts.notify(remove
       ? plural(changed.length,
-        "{count} conversation lost the label.", "{count} conversations lost the label.")
+        "{count} conversation no longer has the label.", "{count} conversations no longer have the label.")
       : plural(changed.length,
         "{count} conversation got the label.", "{count} conversations got the label."),
     changed.length > 0 ? () => set(changed, !remove) : undefined);
@@ -107,7 +107,7 @@ function LabelMany({ ids, onClose }: { ids: string[]; onClose(): void }) {
       onClose={onClose}
     >
       {labels?.length === 0
-        ? <p>There are no labels yet: they are made by <code>POST /user/label</code>.</p>
+        ? <p>There are no labels yet: create them with <code>POST /user/label</code>.</p>
         : (
           <SelectField
             label="Label" value={String(id)} onInput={setLabel}
@@ -116,12 +116,12 @@ function LabelMany({ ids, onClose }: { ids: string[]; onClose(): void }) {
         )}
       <div class="form-actions">
         <Button isBusy={isBusy} disabled={!labels?.length} onClick={() => give(true)}>
-          Take away
+          Remove
         </Button>
         <Button
           kind="main" isBusy={isBusy} disabled={!labels?.length} onClick={() => give(false)}
         >
-          Give
+          Add
         </Button>
       </div>
     </Dialog>

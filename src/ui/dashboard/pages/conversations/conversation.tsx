@@ -107,7 +107,7 @@ function Ai({ uuid, watch, row }: AsideProps) {
     <Card>
       <Toggle
         label="The AI answers" needs="answer" value={isOn} disabled={isBusy} onInput={toggle}
-        hint="Off: messages are kept, and nobody answers them by themselves."
+        hint="Off: messages are kept and are not answered automatically."
       />
     </Card>
   );
@@ -136,7 +136,7 @@ function About({ uuid, watch: { talk }, row }: AsideProps) {
         ["Assistant", assistant && <AssistantLink uuid={assistant} name={name ?? assistant} />],
         ["Type", type && typeName(type)],
         ...(row ? [
-          ["Begun", whenExactly(row.created_at)], ["Cost", money(row.total_cost)],
+          ["Started", whenExactly(row.created_at)], ["Cost", money(row.total_cost)],
         ] as [string, string][] : []),
         ["Identifier", <code>{uuid}</code>],
       ]} />

@@ -50,7 +50,7 @@ export function titleOf({ id, external_identifier: customer, variables }: Summar
 }
 
 const STATES: Record<Summary["desk"], string> =
-  { assistant: "AI answers", waiting: "Waits for a person", person: "With a person" };
+  { assistant: "AI answers", waiting: "Waiting for a person", person: "With a person" };
 
 /** While somebody is waited for, the assistant answers too. */
 const isRoutine = ({ desk }: Listed): boolean => desk === "assistant";
@@ -161,7 +161,7 @@ export function Conversations() {
           rowKey={({ id }) => id} choice={chosen.choice}
           href={({ id }) => `#/conversations/${id}`}
           empty={isFiltered
-            ? <Empty icon="search" title="No conversation fits these filters." />
+            ? <Empty icon="search" title="No conversations match these filters." />
             : (
               <Empty icon="conversations" title="No conversations yet.">
                 Open an <a href="#/assistants">assistant</a> to write with it, or to put it on a website.
@@ -211,7 +211,7 @@ function Filters({ filter, change, children }: {
       />
       <TextField
         label="Customer" type="search" value={filter.customer} autoComplete="off" maxLength={255}
-        placeholder="The whole identifier" onInput={(customer) => change({ customer })}
+        placeholder="The full identifier" onInput={(customer) => change({ customer })}
       />
       <DayFields days={filter} change={change} />
       {children}

@@ -53,15 +53,15 @@ function Question({ person, home, onClose }: { person: Person; home: string; onC
         toasts.notify(`Erased: ${listOf(gone)}.`);
         if (busy > 0) {
           toasts.notify(plural(busy,
-            "{count} stays, as somebody is written or spoken with there. Erase again after.",
-            "{count} stay, as somebody is written or spoken with there. Erase again after."));
+            "{count} stays, because it is in progress. Erase again afterwards.",
+            "{count} stay, because they are in progress. Erase again afterwards."));
         }
         location.hash = home;
       }}
     >
-      <strong>{listOf(counts)} go for good</strong>, with messages, files, notes, transcripts and
-      recordings. What they cost stays in the ledger, who erased them in the audit log, and a
-      number nobody may call stays blocked.
+      <strong>{listOf(counts)} are deleted for good</strong>, with messages, files, notes,
+      transcripts and recordings. What they cost stays in the ledger, who erased them in the audit
+      log, and a number nobody may call stays blocked.
     </Confirm>
   );
 }

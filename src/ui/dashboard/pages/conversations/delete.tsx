@@ -20,7 +20,8 @@ export function DeleteConversation({ uuid }: { uuid: string }) {
             location.hash = "/conversations";
           }}
         >
-          Its messages, files, notes and labels go for good. What it cost stays in the ledger.
+          Its messages, files, notes and labels are deleted for good. What it cost stays in the
+          ledger.
         </Confirm>
       )}
     </>

@@ -27,7 +27,7 @@ export function Messages({ items, usages, uuid }: {
           <Message key={index} item={item} usage={usages[index] ?? null} uuid={uuid} />
         ))}
       </ol>
-      {!isAtEnd && <Button onClick={toEnd}>To the newest</Button>}
+      {!isAtEnd && <Button onClick={toEnd}>Jump to the newest</Button>}
       <Newest items={items} />
     </div>
   );
@@ -82,7 +82,7 @@ function Drawn({ item, usage, uuid }: MessageProps) {
           </span>
         )}
         {wasStopped && <span class="badge warn">Stopped</span>}
-        {wasCut && <span class="badge warn">Cut at the longest a reply may be</span>}
+        {wasCut && <span class="badge warn">Cut off at the maximum length of a reply</span>}
       </span>
       {text !== "" && (role === "user"
         ? <p dir="auto">{text}</p>

@@ -35,7 +35,7 @@ export function Suggest(props: SuggestProps) {
           const assistant = all.find((one) => one.uuid === uuid);
           return assistant
             ? <SuggestForm {...props} assistantId={assistant.id} />
-            : <p>The assistant of this conversation is not there any more.</p>;
+            : <p>The assistant of this conversation no longer exists.</p>;
         }}
       </Loaded>
     </Dialog>
@@ -69,7 +69,7 @@ function SuggestForm(props: SuggestProps & { assistantId: number }) {
         <p class="soft">
           {customer
             ? "The message and its reply are added to this customer's conversation, and charged like any message."
-            : "Asked in a conversation of its own, charged like any message. The customer sees nothing of it."}
+            : "Asked in a separate conversation and charged like any message. The customer does not see it."}
         </p>
         <TextArea
           label="The customer's message" value={message} onInput={setMessage}

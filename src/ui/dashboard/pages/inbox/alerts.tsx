@@ -46,7 +46,7 @@ export function useAlerts(waiting: number | undefined): void {
     if (!grew) return;
     if (isOn(SOUND)) beep();
     if (isOn(NOTICE) && mayNotify() && document.hidden && !isPushed()) {
-      const notice = new Notification("Somebody waits for a person", { tag: "parley-inbox" });
+      const notice = new Notification("Somebody is waiting for a person", { tag: "parley-inbox" });
       notice.onclick = () => focus();
     }
   }, [waiting]);
@@ -79,16 +79,16 @@ export function AlertChoices() {
     <details class="inbox-alerts">
       <summary>Notifications</summary>
       <Toggle
-        label="Sound when somebody waits" value={sound}
+        label="Sound when somebody is waiting" value={sound}
         onInput={(on) => {
           keep(SOUND, on);
           setSound(on);
         }}
       />
       <Toggle
-        label="Notification of the browser" value={notice}
+        label="Browser notification" value={notice}
         hint={pushed
-          ? "Also while no page of the dashboard is open"
+          ? "Even when no dashboard page is open"
           : "While a page of the dashboard is open"}
         onInput={(on) => void ask(on).catch(toasts.fail)}
       />

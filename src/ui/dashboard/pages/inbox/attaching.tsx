@@ -10,7 +10,7 @@ import type { Attached } from "./unsent.ts";
 
 const PROBLEMS = {
   kind: "Only pictures (PNG, JPEG, GIF, WebP) and PDF files can be attached.",
-  large: "A file may have at most 10 MB.",
+  large: "A file may be at most 10 MB.",
 };
 
 interface Attaching {
@@ -28,7 +28,7 @@ export function useAttaching(
   const { isBusy, run } = useToastedWork();
   const attach = (files: Iterable<File>): void => run(async () => {
     for (const file of files) {
-      if (read().length >= FILES_MAX) throw new Error("A message takes at most 4 files.");
+      if (read().length >= FILES_MAX) throw new Error("A message can have at most 4 files.");
       const fault = faultOf(file);
       if (fault !== null) throw new Error(PROBLEMS[fault]);
       const { attachment } = await upload<{ attachment: Attached }>({

@@ -27,7 +27,7 @@ export function Labels({ uuid, onChanged }: { uuid: string; onChanged(): void })
     own.reload();
     onChanged();
     toasts.notify(
-      isOn ? `It has the label “${name}”.` : `It has the label “${name}” no more.`,
+      isOn ? `It has the label “${name}”.` : `It no longer has the label “${name}”.`,
       () => set({ id, name }, !isOn));
   };
   return (
@@ -56,12 +56,12 @@ export function Callback({ uuid }: { uuid: string }) {
   if (!newest) return null;
   const { name, phone, email, wish, time, created_at: at, done_at: doneAt } = newest;
   return (
-    <Card title={doneAt ? "Callback, done" : "Wants to be reached"}>
+    <Card title={doneAt ? "Callback done" : "Wants to be contacted"}>
       <Facts rows={[
         ["Name", name],
         ...given("Phone", phone && <a href={`tel:${phone}`}>{phone}</a>),
         ...given("E-mail", email && <a href={`mailto:${email}`}>{email}</a>),
-        ...given("Wish", wish), ...given("Time", time), ["Asked", when(at)],
+        ...given("Request", wish), ...given("Time", time), ["Asked", when(at)],
         ...given("Done", doneAt && when(doneAt)),
       ]} />
       {!doneAt && (

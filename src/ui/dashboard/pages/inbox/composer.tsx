@@ -45,7 +45,7 @@ function useUnsent(uuid: string) {
     const before = read().text;
     setText(text);
     if (before.trim() === "" || before === text) return;
-    toasts.notify("What you had written is replaced.", () => setText(before));
+    toasts.notify("It replaces what you had written.", () => setText(before));
   };
   const send = async (): Promise<void> => {
     if (isEmpty(read())) return;
@@ -103,7 +103,7 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
     if (found) setText([text, found.text].filter(Boolean).join("\n"));
   }, [found]);
   if (isOthers) {
-    return <Notice>You can note something beside it, and write once it is handed back.</Notice>;
+    return <Notice>You can add a note meanwhile, and write once it is handed back.</Notice>;
   }
   return (
     <>
@@ -112,13 +112,13 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
       >
         <TextArea
           label="Your reply" value={text} onInput={type} rows={3} maxLength={MESSAGE_CHARS_MAX}
-          placeholder="Enter sends, Shift and Enter begins a line"
+          placeholder="Enter sends, Shift+Enter starts a new line"
         />
         <AttachedFiles files={files} onRemove={detach} />
         <div class="inbox-tools">
           <CannedReplies replies={canned.value?.data ?? []} row={row} onChosen={replace} />
           {text.trim() !== "" && (
-            <Button kind="quiet" needs="answer" onClick={() => setSaving(true)}>Keep as canned reply</Button>
+            <Button kind="quiet" needs="answer" onClick={() => setSaving(true)}>Save as canned reply</Button>
           )}
           {draft && <DraftButton draft={draft} onDrafted={replace} />}
           <AttachButton attaching={attaching} />
@@ -139,7 +139,7 @@ function DraftButton({ draft, onDrafted }: {
   const { isBusy, run } = useToastedWork();
   return (
     <Button needs="answer" isBusy={isBusy} onClick={() => run(async () => onDrafted(await draft()))}>
-      Draft by the AI
+      AI draft
     </Button>
   );
 }

@@ -131,9 +131,9 @@ const open = (row: InboxRow | undefined): void => {
 };
 
 function NoRows({ queue, isSearch }: { queue: Queue; isSearch: boolean }) {
-  if (isSearch) return <Empty icon="search" title="Nothing in this queue fits." />;
+  if (isSearch) return <Empty icon="search" title="Nothing in this queue matches." />;
   const titles = {
-    waiting: "Nobody waits for a person.", mine: "You have no conversation.",
+    waiting: "Nobody is waiting for a person.", mine: "You have no conversation.",
     all: "No conversation is open.",
   };
   return <Empty icon="check" title={titles[queue]} />;

@@ -38,23 +38,23 @@ export function Knowledge({ assistantUuid, asked, onChosen }: {
   });
   return (
     <details class="inbox-knowledge">
-      <summary>Look it up in the knowledge</summary>
+      <summary>Search the knowledgebases</summary>
       <form class="inbox-tools" aria-label="Knowledge" onSubmit={sends(search)}>
         <TextField
           label="Question" hidesLabel value={question} onInput={setQuestion} autoComplete="off"
-          maxLength={QUESTION_CHARS_MAX} placeholder={asked || "What is looked for"}
+          maxLength={QUESTION_CHARS_MAX} placeholder={asked || "What to search for"}
         />
         <Button type="submit" isBusy={isBusy}>Look it up</Button>
       </form>
       <div role="status">
-        {found?.length === 0 && <p class="soft">Nothing is found for that.</p>}
+        {found?.length === 0 && <p class="soft">Nothing found.</p>}
         {found && found.length > 0 && (
           <ul aria-label="Found">
             {found.map(({ document, document_id: source, chunk, text }) => (
               <li key={`${source} ${chunk}`}>
                 <strong>{document}</strong>
                 <p tabIndex={0} role="group" aria-label={document}>{text}</p>
-                <Button kind="quiet" onClick={() => onChosen(text)}>Put into the reply</Button>
+                <Button kind="quiet" onClick={() => onChosen(text)}>Insert into the reply</Button>
               </li>
             ))}
           </ul>

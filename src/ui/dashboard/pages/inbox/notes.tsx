@@ -37,7 +37,7 @@ export function Notes({ uuid }: { uuid: string }) {
         )}
       </Loaded>
       <Needs right="answer">
-        <Form submit="Note it" error={error} onError={setError} onSubmit={add}>
+        <Form submit="Add note" error={error} onError={setError} onSubmit={add}>
           <TextArea label="New note" value={text} onInput={setText} rows={2} hint="Visitors do not see notes" />
         </Form>
       </Needs>

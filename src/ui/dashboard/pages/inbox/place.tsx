@@ -64,10 +64,10 @@ export function Place({ uuid, me, onChanged }: PlaceProps) {
         {row && (
           <Card title="About">
             <Facts rows={[
-              ["Assistant", row.assistant_name], ["Begun", when(row.created_at)],
+              ["Assistant", row.assistant_name], ["Started", when(row.created_at)],
               ...(row.visitor_id ? [["Signed in as", row.visitor_id] as [string, string]] : []),
               ...(row.page ? [["On the page", row.page] as [string, string]] : []),
-              ["Whole record", <a href={`#/conversations/${uuid}`}>Conversation</a>],
+              ["Full record", <a href={`#/conversations/${uuid}`}>Conversation</a>],
             ]} />
           </Card>
         )}
@@ -120,7 +120,7 @@ const isOthers = ({ desk, desk_holder: holder }: Summary, me: Me | null): boolea
   desk === "person" && holder !== null && holder.id !== me?.id;
 
 const REASONS: Record<string, string> = {
-  asked: "A person was asked for", tool_failures: "Functions of the assistant failed",
+  asked: "A person was requested", tool_failures: "The assistant’s functions failed",
   unanswered: "The assistant could not answer", words: "The visitor used one of the words",
 };
 
@@ -144,7 +144,7 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
   const others = isOthers(row, me);
   const says = {
     assistant: "The assistant answers.",
-    waiting: t(`${REASONS[reason ?? ""] ?? "A person was asked for"}${at ? `, ${when(at)}` : ""}. The assistant answers meanwhile.`),
+    waiting: t(`${REASONS[reason ?? ""] ?? "A person was requested"}${at ? `, ${when(at)}` : ""}. The assistant answers meanwhile.`),
     person: others ? t(`${holder?.name ?? ""} has this conversation.`) : "You have this conversation. The assistant is silent.",
   }[desk];
   return (
@@ -165,7 +165,7 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
         )}
         <Give
           holderId={holder?.id ?? null}
-          onChosen={(to, name) => does(() => give(to), `Given to ${name}.`)}
+          onChosen={(to, name) => does(() => give(to), `Assigned to ${name}.`)}
         />
         {desk === "person" && !others && (
           <Button needs="answer" isBusy={isBusy} onClick={() => does(end, "You ended it.")}>End</Button>
@@ -188,9 +188,9 @@ function Give({ holderId, onChosen }: {
   if (others.length === 0 || may("answer") !== null) return null;
   return (
     <SelectField
-      label="Give to" hidesLabel value=""
+      label="Assign to" hidesLabel value=""
       options={[
-        { value: "", label: "Give to…" },
+        { value: "", label: "Assign to…" },
         ...others.map(({ author_id: value, name: label }) => ({ value, label })),
       ]}
       onInput={(to) => {

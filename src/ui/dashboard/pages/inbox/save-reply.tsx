@@ -19,11 +19,11 @@ export function SaveReply({ text: written, onClose, onSaved }: {
     onClose();
   };
   return (
-    <Dialog title="Keep as canned reply" onClose={onClose}>
+    <Dialog title="Save as canned reply" onClose={onClose}>
       <Form submit="Keep" error={error} onError={setError} onSubmit={save} onCancel={onClose}>
         <TextField
           label="Shortcut" value={shortcut} onInput={setShortcut} maxLength={40}
-          hint="One word to find it by" error={errors.shortcut}
+          hint="One word to find it" error={errors.shortcut}
         />
         <TextArea
           label="Text" value={text} onInput={setText} error={errors.text}

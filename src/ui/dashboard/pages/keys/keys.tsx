@@ -54,7 +54,7 @@ export function Keys() {
         <Table
           label="API keys" columns={columnsOf(ownId, setRevoking)} rowKey={({ id }) => id}
           rows={rowsOf(list.value, list.error, list.reload)}
-          empty={<Empty icon="keys" title="No keys">Make one for each program of yours.</Empty>}
+          empty={<Empty icon="keys" title="No keys">Create one for each of your programs.</Empty>}
         />
       </Card>
       <p class="soft">
@@ -69,8 +69,8 @@ export function Keys() {
           onConfirm={() => revoke(revoking)}
         >
           {revoking.id === ownId
-            ? "This is the key you are signed in with: you are signed out at once, and need another one to come back. "
-            : "Whoever uses it is shut out at once. "}
+            ? "You are signed in with this key: you will be signed out at once, and need another one to sign in again. "
+            : "Anything that uses it loses access at once. "}
           It cannot be brought back.
         </Confirm>
       )}
@@ -83,7 +83,7 @@ const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] =
     title: "Name", grow: 1.8,
     cell: ({ id, name }) => (
       <span class="keys-name" title={name}>
-        <span>{name}</span>{id === ownId && <Status code="In use here" tone="busy" />}
+        <span>{name}</span>{id === ownId && <Status code="This session" tone="busy" />}
       </span>
     ),
   },
@@ -98,7 +98,7 @@ const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] =
       ? "Never" : <time title={whenExactly(at)}>{when(at)}</time>,
   },
   { title: "Created", priority: 3, cell: ({ created_at: at }) => when(at) },
-  { title: "Made by", priority: 3, grow: 1.25, cell: ({ made_by: by }) => by?.name ?? "Command line" },
+  { title: "Created by", priority: 3, grow: 1.25, cell: ({ made_by: by }) => by?.name ?? "Command line" },
   {
     title: "Actions", align: "end", grow: "none",
     cell: (key) => (

@@ -44,9 +44,9 @@ export function NewKey({ onClose, onCreated }: { onClose(): void; onCreated(): v
         ? <KeyForm onClose={onClose} onToken={take} />
         : (
           <>
-            <Notice tone="warn">This is the only time it is shown. Keep it where passwords are kept.</Notice>
+            <Notice tone="warn">It is shown only this once. Keep it where you keep passwords.</Notice>
             <Copyable label="Token" text={token} />
-            <div class="form-actions"><Button kind="main" onClick={onClose}>I have it</Button></div>
+            <div class="form-actions"><Button kind="main" onClick={onClose}>Done</Button></div>
           </>
         )}
     </Dialog>
@@ -74,7 +74,7 @@ function KeyForm({ onClose, onToken }: { onClose(): void; onToken(token: string)
     <Form submit="Create" onSubmit={create} error={error} onError={setError} onCancel={onClose}>
       <TextField
         label="Name" value={name} onInput={setName} required maxLength={255} error={errors.name}
-        placeholder="Website backend" autoComplete="off" hint="What uses it, to know it later."
+        placeholder="Website backend" autoComplete="off" hint="What uses it, so that you recognise it later."
       />
       <div class="form-row">
         <SelectField

@@ -52,7 +52,7 @@ export function Documents({ knowledgebaseId, documents, onChange }: {
         onClick={({ id }) => setOpenId(id)}
         empty={(
           <Empty icon="upload" title="No documents yet">
-            Drop files above, add a website, or write down what is asked most.
+            Drop files above, add a website, or write down what people ask most.
           </Empty>
         )}
       />

@@ -123,8 +123,9 @@ function Actions({ knowledgebase, onChange }: {
             navigate("/knowledgebases");
           }}
         >
-          {plural(documents, "Its document goes with it.", "Its {count} documents go with it.")} Assistants
-          that use it go on without. This cannot be undone.
+          {plural(
+            documents, "Its document is deleted with it.", "Its {count} documents are deleted with it.",
+          )} Assistants that use it continue without it. This cannot be undone.
         </Confirm>
       )}
     </>

@@ -67,7 +67,7 @@ export function Knowledgebases() {
             <Empty icon="knowledge" title="No knowledge yet">
               <p>Give assistants your documents and web pages to look things up in.</p>
             </Empty>
-          ) : <Empty icon="search" title="No knowledgebase is like that" />}
+          ) : <Empty icon="search" title="No matching knowledgebases" />}
         />
       </Card>
       {isCreating && (

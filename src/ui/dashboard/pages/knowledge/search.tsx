@@ -30,7 +30,7 @@ export function TrySearch({ knowledgebaseId: id }: { knowledgebaseId: number }) 
         <TextField
           label="Question" required value={question} onInput={setQuestion} autoComplete="off"
           maxLength={QUESTION_CHARS_MAX} placeholder="What does a city bike cost?"
-          hint="As a customer would ask it. Shows what an assistant would find; it costs nothing."
+          hint="Ask as a customer would. It shows what an assistant would find, and is free."
         />
       </Form>
       <div role="status">{tried && <Results {...tried} />}</div>
@@ -41,7 +41,7 @@ export function TrySearch({ knowledgebaseId: id }: { knowledgebaseId: number }) 
 function Results({ results, by_meaning: isByMeaning }: { results: Found[]; by_meaning: boolean }) {
   if (results.length === 0) {
     return (
-      <Empty icon="search" title="Nothing is found for that">
+      <Empty icon="search" title="Nothing found">
         Other words may help, or a document that answers it.
       </Empty>
     );
@@ -49,7 +49,7 @@ function Results({ results, by_meaning: isByMeaning }: { results: Found[]; by_me
   return (
     <>
       <p class="soft">
-        {isByMeaning ? "Found by words and by meaning." : "Found by words alone."}{" "}
+        {isByMeaning ? "Found by words and by meaning." : "Found by words only."}{" "}
         An assistant gets the passages marked “given”.
       </p>
       <ol class="knowledge-found">

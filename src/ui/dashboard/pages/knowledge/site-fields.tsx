@@ -42,12 +42,12 @@ export function SiteFields({ value, onInput, errors }: {
       <SelectField
         label="Read again" value={value.reread} options={isListed ? TIMETABLES : [chosen, ...TIMETABLES]}
         onInput={(reread) => onInput({ ...value, reread })}
-        hint="Only pages that have changed are read anew" error={errors.read_again_every_hours}
+        hint="Only pages that have changed are read again" error={errors.read_again_every_hours}
       />
       <Toggle
         label="This site is mine: read it whatever its robots.txt says" value={value.isOwn}
         onInput={(isOwn) => onInput({ ...value, isOwn })}
-        hint="That you said so is noted in the audit log" error={errors.ignore_robots}
+        hint="The audit log records that you said so" error={errors.ignore_robots}
       />
     </>
   );

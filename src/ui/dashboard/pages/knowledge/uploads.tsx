@@ -42,7 +42,7 @@ function stateOf({ state, share, file, problem }: Item): string {
         ? t(`${Math.round(share * 100)} % of ${bytes(file.size)}`)
         : t(`${bytes(file.size)} sent, being stored`);
     default:
-      return problem ?? "It was not taken.";
+      return problem ?? "It was not accepted.";
   }
 }
 

@@ -43,7 +43,7 @@ export function Users({ knowledgebaseId, onChange }: {
                   <li key={one.id}>
                     <a href={`#/assistants/${one.id}`}>{one.name}</a>
                     <Button
-                      needs="build" kind="quiet" icon="close" label={`Take it away from ${one.name}`}
+                      needs="build" kind="quiet" icon="close" label={`Remove it from ${one.name}`}
                       disabled={isBusy} onClick={() => run(() => give(one, null))}
                     />
                   </li>
@@ -73,12 +73,12 @@ function Choose({ others, isBusy, onChoose }: {
   return (
     <div class="knowledge-give">
       <SelectField
-        label="Give it to an assistant" value={assistant ? chosen : ""} onInput={setChosen}
+        label="Add it to an assistant" value={assistant ? chosen : ""} onInput={setChosen}
         options={[
           { value: "", label: "Choose an assistant" },
           ...namedOptions(others),
         ]}
-        {...(assistant?.knowledgebase_id ? { hint: "It takes the place of the one it uses now." } : {})}
+        {...(assistant?.knowledgebase_id ? { hint: "It replaces the one it uses now." } : {})}
       />
       <Button
         disabled={!assistant} isBusy={isBusy} onClick={() => assistant && onChoose(assistant)}

@@ -14,7 +14,7 @@ const SITEMAP_PAGES_MAX = 500;
 const NAME_CHARS_MAX = 255;
 
 const KINDS = [
-  { value: "site", label: "A site and what it links to" },
+  { value: "site", label: "A site and the pages it links to" },
   { value: "sitemap", label: "The pages of a sitemap" },
   { value: "pages", label: "Single pages" },
 ] as const;
@@ -75,7 +75,7 @@ export function WebsiteDialog({ knowledgebaseId, onDone, onClose }: {
         {kind === "pages" && (
           <TextArea
             label="Addresses" rows={6} value={text} onInput={setText}
-            hint={`One a line, at most ${LINKS_MAX}; only these are read`}
+            hint={`One per line, at most ${LINKS_MAX}; only these are read`}
             placeholder={"https://example.org/prices\nhttps://example.org/opening-hours"}
             error={linksError(errors, links) ?? errors.url}
           />
@@ -109,7 +109,7 @@ function Address({ kind, url, onUrl, most, onMost, errors }: {
   ) : (
     <>
       <TextField
-        label="Address of the sitemap" type="url" required value={url} onInput={onUrl}
+        label="Sitemap address" type="url" required value={url} onInput={onUrl}
         placeholder="https://example.org/sitemap.xml" error={errors.sitemap_url}
       />
       <NumberField

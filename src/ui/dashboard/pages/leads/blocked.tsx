@@ -87,7 +87,7 @@ export function BlockedNumbers() {
       </Card>
       {removing !== null && (
         <Confirm
-          title={`Take ${formatPhone(removing.phone_number)} off the list?`} action="Remove"
+          title={`Remove ${formatPhone(removing.phone_number)} from the list?`} action="Remove"
           onClose={() => setRemoving(null)}
           onConfirm={() => remove(removing)}
         >

@@ -157,7 +157,7 @@ export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): v
         <SelectField
           label="Set the status" value={draft.status ?? ""} options={STATUSES}
           onInput={(status) => change({ status })} error={errors.status}
-          hint="Back in the queue: it is called anew, with all its tries"
+          hint="Back in the queue: it is called again, with all its attempts"
         />
         <Variables
           pairs={[...pairsOf({ ...lead.variables, ...draft.values }), ...draft.added ?? []]}

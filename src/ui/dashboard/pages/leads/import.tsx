@@ -42,9 +42,9 @@ export function ImportDialog(props: Props) {
 const ACCEPTED = ".csv,text/csv,.xlsx,"
   + "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 const DUPLICATES = [
-  { value: "skip", label: "Leave them out" },
+  { value: "skip", label: "Skip them" },
   { value: "update", label: "Update their variables" },
-  { value: "add", label: "Add them once more" },
+  { value: "add", label: "Add them again" },
 ];
 
 /** All of a workbook is needed to read its first rows. */
@@ -101,7 +101,7 @@ function controller() {
 }
 
 class NoNumber extends Error {}
-const NO_NUMBER = "Say which column has the phone numbers.";
+const NO_NUMBER = "Choose the column that has the phone numbers.";
 
 function textOf(wrong: unknown): string | null {
   if (wrong instanceof NoNumber) return NO_NUMBER;
@@ -154,7 +154,7 @@ function useImport(apiKey: string | null, onDone: (report: Report) => void) {
 }
 
 const inWords = ({ imported, duplicates, failed }: Report): string =>
-  t(`Import: ${count(imported)} imported, ${count(duplicates)} there already, ${count(failed)} refused.`);
+  t(`Import: ${count(imported)} imported, ${count(duplicates)} already there, ${count(failed)} refused.`);
 
 function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns: Campaign[] }) {
   const { apiKey } = useSession();
@@ -192,11 +192,12 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
           setError(null);
         }}
       >
-        With a column of phone numbers with country codes; others may be variables. At most 20 MB.
+        It needs a column of phone numbers with country codes; other columns can be variables. At
+        most 20 MB.
       </DropZone>
       {shown}
       <SelectField
-        label="Numbers the campaign has already" value={duplicates} onInput={setDuplicates}
+        label="Numbers already in the campaign" value={duplicates} onInput={setDuplicates}
         options={DUPLICATES}
       />
       {text && <p class="form-error" role="alert">{text}</p>}
@@ -235,12 +236,12 @@ function Outcome({ report, onAgain, onClose }: {
       <div ref={place} tabIndex={-1} role="group" aria-label={inWords(report)}>
         <dl class="figures-row">
           <Figure label="Imported" value={count(imported)} />
-          <Figure label="There already" value={count(duplicates - updated)} />
+          <Figure label="Already there" value={count(duplicates - updated)} />
           {updated > 0 && <Figure label="Updated" value={count(updated)} />}
           <Figure label="Refused" value={count(failed)} />
         </dl>
       </div>
-      {failed === 0 && <Notice tone="good">Every row was taken.</Notice>}
+      {failed === 0 && <Notice tone="good">Every row was imported.</Notice>}
       {errors.length > 0 && (
         <div class="scrolls" tabIndex={0} role="region" aria-label="Refused rows">
           <table class="figures">

@@ -70,7 +70,7 @@ function Calling({ lead }: { lead: Lead }) {
         ["Campaign", <a key="campaign" href={`#/campaigns/${campaign.id}`}>{campaign.name}</a>],
         ["Tries", count(tries)],
         ["Next try", next ? dueWords(next, whenExactly) : "–"],
-        [lead.status === "processing" ? "Call under way" : "Last call", callLink(lead.last_call_id)],
+        [lead.status === "processing" ? "Call in progress" : "Last call", callLink(lead.last_call_id)],
         ["Added", whenExactly(lead.created_at)],
         ["Changed", whenExactly(lead.updated_at)],
       ]}
@@ -123,7 +123,7 @@ function Delete({ lead }: { lead: Lead }) {
             navigate("/leads");
           }}
         >
-          Its other numbers go too; calls that were made stay. This cannot be undone.
+          Its other numbers are deleted too; past calls stay. This cannot be undone.
         </Confirm>
       )}
     </>

@@ -57,7 +57,7 @@ export function Leads() {
         )}
         <LeadTable
           rows={rows} hasCampaign
-          empty={isFiltered ? <Empty icon="search" title="No lead fits these filters" /> : (
+          empty={isFiltered ? <Empty icon="search" title="No leads match these filters" /> : (
             <Empty icon="leads" title="No leads yet">
               Leads are the people a campaign calls. Add them one by one or import a CSV or XLSX
               file.
@@ -91,7 +91,7 @@ function Filters({ filter, change, children }: {
       />
       <TextField
         label="Phone number" type="tel" value={filter.phone} onInput={(phone) => change({ phone })}
-        placeholder="Part of it" autoComplete="off" maxLength={64}
+        placeholder="Part of the number" autoComplete="off" maxLength={64}
       />
       <DayFields days={filter} change={change} />
       {children}

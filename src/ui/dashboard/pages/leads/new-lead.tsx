@@ -75,13 +75,13 @@ function LeadForm({ campaigns, campaignId, onDone, onClose }: Props & { campaign
       />
       <TextArea
         label="Other numbers of theirs" rows={2} value={others} onInput={setOthers}
-        hint="One a line, tried in this order when the first is not reached"
+        hint="One per line, tried in this order when the first is not reached"
         error={contactsError(errors, numbers)}
       />
       <Variables pairs={variables} onInput={setVariables} error={errors.variables} />
       {names !== "" && <small>The campaign’s assistant knows: {names}</small>}
       <Toggle
-        label="Add even if the campaign has the number already" value={isTwice} onInput={setTwice}
+        label="Add even if the number is already in the campaign" value={isTwice} onInput={setTwice}
       />
     </Form>
   );

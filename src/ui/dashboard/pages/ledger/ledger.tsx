@@ -82,9 +82,9 @@ export function Ledger() {
         <Table
           label="Entries, newest first" columns={COLUMNS} rows={rows} rowKey={({ number }) => number}
           empty={isFiltered
-            ? <Empty icon="search" title="No entry fits these filters." />
+            ? <Empty icon="search" title="No entries match these filters." />
             : (
-              <Empty icon="ledger" title="Nothing was entered yet.">
+              <Empty icon="ledger" title="Nothing has been entered yet.">
                 Money is added on the page <a href="#/money">Money</a>, or by the operator
                 with <code>{commandOf("balance add")}</code>.
               </Empty>
@@ -104,7 +104,7 @@ function Balance() {
         {({ balance, reserved }) => (
           <dl class="figures-row">
             <Figure label="Balance" value={money(balance)} note="of all entries" />
-            <Figure label="Reserved" value={money(reserved)} note="for what is going on now" />
+            <Figure label="Reserved" value={money(reserved)} note="for what is in progress" />
             <Figure label="Free to use" value={money(balance - reserved)} />
           </dl>
         )}

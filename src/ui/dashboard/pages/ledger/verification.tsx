@@ -40,8 +40,8 @@ export function Verification() {
       <div class="stack" aria-live="polite">
         {!checked && !error && (
           <p class="soft">
-            Each entry carries a hash over itself and the one before it: none can be changed or
-            left out later without being noticed. Verifying recomputes them all.
+            Each entry carries a hash of itself and of the one before it, so none can be changed or
+            removed unnoticed. Verifying recomputes them all.
           </p>
         )}
         {Boolean(error) && <Failure error={error} retry={verify} />}
@@ -57,7 +57,7 @@ function Result({ found, head }: Checked) {
   return (
     <>
       {ok
-        ? <Notice tone="good">All is right: {what} checked, none changed or missing.</Notice>
+        ? <Notice tone="good">All correct: {what} checked, none changed or missing.</Notice>
         : (
           <Notice tone="bad">
             <span>
@@ -67,7 +67,7 @@ function Result({ found, head }: Checked) {
         )}
       <p>
         {sum === balance
-          ? `The amounts add up to ${money(sum)}, and that is the balance.`
+          ? `The amounts add up to ${money(sum)}, which is the balance.`
           : `The amounts add up to ${money(sum)}, but the balance is ${money(balance)}.`}
       </p>
       {head !== null && <p class="ledger-head"><small>Hash of the newest entry</small><code>{head}</code></p>}

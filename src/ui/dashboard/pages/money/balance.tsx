@@ -42,7 +42,7 @@ function Figures({ found }: { found: Found }) {
         label="Lasts until"
         value={until === null ? "–" : <time title={whenExactly(until)}>{when(until)}</time>}
         note={until === null
-          ? "Nothing is spent just now"
+          ? "Nothing is being spent right now"
           : `at ${money(perDay)} a day, as in the last 7 days`}
       />
     </dl>
@@ -128,7 +128,7 @@ function Alerts({ found: { alerts, sends_mail: sendsMail }, saved }: {
         label="E-mails" value={emails} placeholder="ada@example.org"
         onInput={(text) => write({ emails: text })} error={errors.emails}
         hint={sendsMail
-          ? "Each has a mail of it too."
+          ? "Each of them also gets an e-mail about it."
           : "The server is not set up to send mail: ask your operator."}
       />
     </Form>

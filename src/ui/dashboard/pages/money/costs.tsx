@@ -36,16 +36,16 @@ const NONE: Record<GroupBy, string> = {
 
 /** Channels and kinds, by their words on the wire. */
 const WORDS: Record<string, string> = {
-  widget: "Website chat", api: "Chat by API", test: "Test chat", inbound: "Calls that came in",
-  outbound: "Calls that were placed", web: "Calls from a page", number: "Phone numbers",
-  message: "Messages", call: "Calls", other: "Taken by the operator",
+  widget: "Website chat", api: "Chat via API", test: "Test chat", inbound: "Inbound calls",
+  outbound: "Outbound calls", web: "Calls from a page", number: "Phone numbers",
+  message: "Messages", call: "Calls", other: "Deducted by the operator",
 };
 
 function nameOf({ rest, id, name }: Group, by: GroupBy): string {
   if (rest) return "All others";
   if (id === null) return NONE[by];
   if (by === "day") return calendarDay(id);
-  return name ?? WORDS[id] ?? `No longer known (${id})`;
+  return name ?? WORDS[id] ?? `No longer available (${id})`;
 }
 
 function Name({ group, by }: { group: Group; by: GroupBy }) {
@@ -86,7 +86,7 @@ export function Costs() {
         </Button>
       )}
     >
-      <div class="filters money-filters" role="search" aria-label="Which costs">
+      <div class="filters money-filters" role="search" aria-label="Filter costs">
         <SelectField
           label="By" value={by} onInput={(chosen) => setBy(chosen as GroupBy)} options={GROUPS}
         />
@@ -105,14 +105,14 @@ function Report({ found, by }: { found: Found; by: GroupBy }) {
   return (
     <div class="stack">
       {!complete && (
-        <Notice tone="warn">Older entries are still being added up. Look again in a minute.</Notice>
+        <Notice tone="warn">Older entries are still being added up. Check again in a minute.</Notice>
       )}
       <CostChart found={found} by={by} />
       {groups.length === 0
         ? <Empty icon="ledger" title="Nothing was spent in these days." />
         : <CostTable groups={groups} by={by} total={total} />}
       <p>
-        <small>{range}, counted in {timezone}; at most a year. Left empty: the last 30 days.</small>
+        <small>{range}, counted in {timezone}; at most a year. Empty: the last 30 days.</small>
       </p>
     </div>
   );

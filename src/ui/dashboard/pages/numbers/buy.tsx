@@ -49,7 +49,7 @@ const columnsFor = (choose: (offer: Offer) => void): Column<Offer>[] => [
   },
   { title: "Country", cell: ({ country_code: code }) => countryName(code), priority: 2 },
   { title: "Text messages", cell: ({ sms_capable: can }) => can ? "Yes" : "No", priority: 2 },
-  { title: "A month", cell: ({ price }) => money(price), align: "end", grow: 1.25 },
+  { title: "Per month", cell: ({ price }) => money(price), align: "end", grow: 1.25 },
   {
     title: "Buy", align: "end", grow: "none",
     cell: (offer) => (
@@ -93,7 +93,7 @@ export function Buy() {
             onInput={(country) => change({ country })} error={errors.country_code}
           />
           <TextField
-            label="Digits in it" value={search.digits} type="tel" autoComplete="off"
+            label="Contains digits" value={search.digits} type="tel" autoComplete="off"
             onInput={(text) => change({ digits: text.replaceAll(/\D/g, "").slice(0, DIGITS_MAX) })}
             placeholder="415" error={errors.contains}
           />
@@ -107,7 +107,7 @@ export function Buy() {
           rows={isAtFault ? rowsOf([]) : rowsOf(offers.value, offers.error, offers.reload)}
           rowKey={({ phone_number: number }) => number}
           empty={sent.digits === "" ? <NothingForSale /> : (
-            <Empty icon="search" title="No number is like that">
+            <Empty icon="search" title="No matching numbers">
               Try fewer digits or another country.
             </Empty>
           )}
@@ -125,9 +125,10 @@ export function Buy() {
 
 /** Also on a server that sells none at all. */
 const NothingForSale = () => (
-  <Empty icon="numbers" title="No number of this country is for sale here">
-    Your operator sells numbers by setting Twilio up, or by <code>{commandOf("number import")}</code>. A
-    telephone system of your own needs none of it: <a href="#/numbers/sip-trunks">add a SIP trunk</a>.
+  <Empty icon="numbers" title="No numbers of this country are for sale here">
+    Your operator can sell numbers by setting up Twilio, or
+    with <code>{commandOf("number import")}</code>. A telephone system of your own needs
+    neither: <a href="#/numbers/sip-trunks">add a SIP trunk</a>.
   </Empty>
 );
 
@@ -168,7 +169,7 @@ function BuyDialog({ offer, onClose, onRefused }: {
   };
   return (
     <Confirm title={`Buy ${text}?`} action={`Buy for ${money(price)}`} onConfirm={buy} onClose={onClose}>
-      {money(price)} are charged now and every month until you release it.{" "}
+      {money(price)} is charged now and every month until you release it.{" "}
       {has !== undefined && (has >= price
         ? <>Your balance is {money(has)}; {money(has - price)} are left.</>
         : <>Your balance is {money(has)}, which is not enough.</>)}

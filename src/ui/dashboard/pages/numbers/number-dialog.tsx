@@ -34,7 +34,7 @@ export function NumberDialog(props: Props) {
     <Dialog title={formatPhone(text)} onClose={onClose}>
       {(status === "grace" || status === "suspended") && (
         <Notice tone={status === "grace" ? "warn" : "bad"}>
-          <span>It is {untilOf(number)}. Top up the balance and it is paid by itself.</span>
+          <span>It is {untilOf(number)}. Top up the balance and it is paid automatically.</span>
         </Notice>
       )}
       <Rename number={number} onChange={onChange} />
@@ -43,7 +43,7 @@ export function NumberDialog(props: Props) {
           ["Status", <NumberStatus key="status" number={number} />],
           ["Type", number.type_label],
           ["Country", countryName(number.country_code)],
-          ["A month", price > 0 ? money(price) : "–"],
+          ["Per month", price > 0 ? money(price) : "–"],
           ["Paid until", paid ? whenExactly(paid) : "–"],
           ["Text messages", number.sms_capable ? "Yes" : "No"],
           ["Used by", users === null ? "…" : users.length === 0 ? "Nobody" : (
@@ -126,7 +126,7 @@ function Release({ number, onChange, onClose, onBack }: Omit<Props, "users"> & {
     >
       {isBought && paid
         ? `It works until ${day(instant(paid))}, then it is gone and somebody else may get it. Nothing more is charged.`
-        : "It is gone at once. Assistants and campaigns that use it go on without."}
+        : "It is gone at once. Assistants and campaigns that use it continue without it."}
     </Confirm>
   );
 }

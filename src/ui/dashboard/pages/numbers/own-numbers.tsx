@@ -66,7 +66,7 @@ const columnsFor = (usersOf: (numberId: number) => User[] | null): Column<OwnNum
     },
   },
   {
-    title: "A month", align: "end", priority: 2, grow: 0.7,
+    title: "Per month", align: "end", priority: 2, grow: 0.7,
     cell: ({ monthly_price: price }) => price > 0 ? money(price) : "–",
   },
   {

@@ -30,7 +30,7 @@ const columnsFor = (remove: (trunk: Trunk) => void): Column<Trunk>[] => [
   { title: "Server", grow: 1.8, priority: 2, cell: serverOf },
   { title: "User name", priority: 3, cell: ({ sip_username: name }) => name },
   {
-    title: "Rings in by", priority: 3, grow: 1.4,
+    title: "Recognised by", priority: 3, grow: 1.4,
     cell: ({ inbound_authorization_type: auth, allowed_inbound_ips: networks }) => (
       <TwoLines main={authWords(auth)} sub={networks?.join(", ")} />
     ),
@@ -92,7 +92,7 @@ export function SipTrunks() {
             list.reload();
           }}
         >
-          It is gone at once. Assistants and campaigns that use it go on without.
+          It is gone at once. Assistants and campaigns that use it continue without it.
         </Confirm>
       )}
     </Card>

@@ -85,8 +85,8 @@ export const TRANSPORTS: Option[] = [
 /** As most trunks want them; another order is the API's to set, and stays as it is. */
 const CODEC_CHOICES: Option[] = [
   { value: "pcmu,pcma", label: "Telephone (G.711)" },
-  { value: "g722,pcmu,pcma", label: "HD where it can: G.722" },
-  { value: "opus,g722,pcmu,pcma", label: "HD where it can: Opus, then G.722" },
+  { value: "g722,pcmu,pcma", label: "HD where possible: G.722" },
+  { value: "opus,g722,pcmu,pcma", label: "HD where possible: Opus, then G.722" },
 ];
 export const codecChoices = (codecs: string): Option[] =>
   (CODEC_CHOICES.some(({ value }) => value === codecs)

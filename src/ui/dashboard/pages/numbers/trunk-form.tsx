@@ -95,7 +95,7 @@ function ServerPart({ form, errors, set, isNew }: PartProps & { isNew: boolean }
         />
         <NumberField
           label="Port" value={form.port} min={1} max={65_535} onInput={(port) => set({ port })}
-          hint="Empty: what DNS says" error={errors.sip_port}
+          hint="Empty: as DNS says" error={errors.sip_port}
         />
       </div>
       <div class="form-row">
@@ -115,7 +115,7 @@ function ServerPart({ form, errors, set, isNew }: PartProps & { isNew: boolean }
       </div>
       <SelectField
         label="Sound" value={form.codecs} options={codecChoices(form.codecs)}
-        hint="HD is heard and understood better, where the telephone system speaks it too"
+        hint="HD is clearer and better understood, if the telephone system supports it too"
         onInput={(codecs) => set({ codecs })} error={errors.sip_codecs}
       />
       <Toggle
@@ -124,7 +124,7 @@ function ServerPart({ form, errors, set, isNew }: PartProps & { isNew: boolean }
         onInput={(isProxy) => set({ isProxy })}
       />
       <Toggle
-        label="Only encrypted sound (SRTP)" value={form.isSrtpRequired}
+        label="Only encrypted audio (SRTP)" value={form.isSrtpRequired}
         hint="Calls in the clear are refused; use it with TLS, which keeps the keys secret"
         error={errors.require_srtp} onInput={(isSrtpRequired) => set({ isSrtpRequired })}
       />
@@ -145,14 +145,14 @@ function InboundPart(props: PartProps) {
   return (
     <>
       <SelectField
-        label="Who may ring in is recognised by" value={form.auth} options={AUTHS}
+        label="Recognise inbound calls by" value={form.auth} options={AUTHS}
         onInput={(auth) => set({ auth })} error={errors.inbound_authorization_type}
       />
       {form.auth === "ip" && (
         <TextArea
           label="Allowed addresses" rows={3} value={form.networks}
           onInput={(networks) => set({ networks })} placeholder={"192.0.2.10\n198.51.100.0/24"}
-          hint="Addresses or networks, one a line" error={networksError(props)}
+          hint="Addresses or networks, one per line" error={networksError(props)}
         />
       )}
     </>

@@ -123,12 +123,12 @@ function Conversations(
 type Figures = { p50: number; p95: number } | null;
 
 const percentiles = (days: Figures[]) => [
-  { name: "Half of them within", colour: 1 as const, values: days.map((figures) => figures?.p50 ?? null) },
-  { name: t("95% of them within"), colour: 3 as const, values: days.map((figures) => figures?.p95 ?? null) },
+  { name: "Half within", colour: 1 as const, values: days.map((figures) => figures?.p50 ?? null) },
+  { name: t("95% within"), colour: 3 as const, values: days.map((figures) => figures?.p95 ?? null) },
 ];
 
 const totalsOf = (figures: Figures): Record<string, string> => figures
-  ? { [t("Half of them within")]: seconds(figures.p50), [t("95% of them within")]: seconds(figures.p95) }
+  ? { [t("Half within")]: seconds(figures.p50), [t("95% within")]: seconds(figures.p95) }
   : {};
 
 const middleOf = (figures: Figures): string => figures ? seconds(figures.p50) : "–";
@@ -138,7 +138,7 @@ function ReplyTimes({ messages, range, labels, before }: Part<OverviewData["late
   return (
     <Chart
       onOpen={opening("/conversations", messages.by_day, range)}
-      title="Time to a written reply" kind="lines" labels={labels}
+      title="Time to a text reply" kind="lines" labels={labels}
       before={then ? {
         values: then.by_day.map((row) => halfOf(row.reply_ms)),
         total: middleOf(then.reply_ms),
@@ -151,10 +151,10 @@ function ReplyTimes({ messages, range, labels, before }: Part<OverviewData["late
 }
 
 const STAGES = [
-  { name: "End of speech noticed", stage: "endpoint_ms" },
-  { name: "Words understood", stage: "final_transcript_ms" },
+  { name: "End of speech detected", stage: "endpoint_ms" },
+  { name: "Words recognised", stage: "final_transcript_ms" },
   { name: "Model’s first word", stage: "first_token_ms" },
-  { name: "Voice’s first sound", stage: "first_audio_ms" },
+  { name: "Voice’s first audio", stage: "first_audio_ms" },
   { name: "Heard by the caller", stage: "heard_ms" },
 ] as const;
 
@@ -165,7 +165,7 @@ function CallTimes(latency: Part<OverviewData["latency"]>) {
     <div class="overview-latency">
       <Chart
         onOpen={opening("/calls", days, range)}
-        title="Time to an answer on calls" kind="lines" labels={labels} format={seconds}
+        title="Time to an answer in calls" kind="lines" labels={labels} format={seconds}
         before={before ? {
           values: before.by_day.map((row) => halfOf(row.heard_ms)),
           total: middleOf(before.heard_ms),

@@ -22,7 +22,7 @@ export function FirstSteps({ steps: { steps, dismissed }, onChange }: {
   const put = (isDismissed: boolean) => async (): Promise<void> => {
     await unwrap(api.PUT("/user/first-steps", { body: { dismissed: isDismissed } }));
     onChange();
-    if (isDismissed) toasts.notify("The first steps are put away.", put(false));
+    if (isDismissed) toasts.notify("The first steps are hidden.", put(false));
   };
   if (dismissed || steps.every(({ done }) => done)) return null;
   const of = (name: Step["step"]): Step | undefined => steps.find(({ step }) => step === name);
@@ -30,7 +30,7 @@ export function FirstSteps({ steps: { steps, dismissed }, onChange }: {
   return (
     <Card
       title={`First steps: ${done} of ${steps.length} done`}
-      actions={<Button kind="quiet" needs="build" icon="close" isBusy={isBusy} onClick={() => run(put(true))}>Put away</Button>}
+      actions={<Button kind="quiet" needs="build" icon="close" isBusy={isBusy} onClick={() => run(put(true))}>Hide</Button>}
     >
       <ol class="overview-steps">
         {steps.map((step) => (
@@ -43,10 +43,10 @@ export function FirstSteps({ steps: { steps, dismissed }, onChange }: {
 
 const TITLES: Record<Step["step"], [todo: string, done: string]> = {
   assistant: ["Create an assistant", "You have an assistant"],
-  reply: ["Write with it", "A reply came"],
-  document: ["Give it something to know", "A document was found"],
-  call: ["Hear it on a call", "A call was answered"],
-  website: ["Put it on your website", "A visitor was answered"],
+  reply: ["Chat with it", "It replied"],
+  document: ["Give it knowledge", "It found a document"],
+  call: ["Hear it on a call", "It took a call"],
+  website: ["Put it on your website", "It answered a visitor"],
 };
 
 function Item({ step, assistant }: { step: Step; assistant: Step | undefined }) {
@@ -91,7 +91,7 @@ function Help({ step: { step, done }, assistant }: {
       );
     case "reply":
       return id === null
-        ? <p>There has to be an assistant first.</p>
+        ? <p>Create an assistant first.</p>
         : <p><a href={`#/assistants/${id}/test`}>Chat with it</a> or <a href={`#/assistants/${id}`}>change what it says</a>.</p>;
     case "document":
       return <p>Add a text, a file or your website under <a href="#/knowledgebases">Knowledge</a>, and try a search there.</p>;

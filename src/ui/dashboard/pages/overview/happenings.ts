@@ -38,7 +38,7 @@ const LEAD_NEWS = new Set(["completed", "failed", "reached-max-retries", "blackl
 
 const TELL: Record<string, Tell> = {
   conversation_created: (frame) =>
-    ({ ...talkOf(frame), text: `A ${lower(frame.conversation_type)} conversation began` }),
+    ({ ...talkOf(frame), text: `A ${lower(frame.conversation_type)} conversation started` }),
   conversation_ended: (frame) =>
     ({ ...talkOf(frame), text: `A conversation ended${because(frame.reason)}` }),
   conversation_evaluated: (frame) => frame.evaluation_error
@@ -63,12 +63,12 @@ const TELL: Record<string, Tell> = {
       const of = t(`call ${textOf(frame.call_id)}`);
       return {
         ...callOf(frame), text: frame.desk === "person"
-          ? `${name ?? "A person"} took ${of} over` : `The assistant has ${of} again`,
+          ? `${name ?? "A person"} took over ${of}` : `The assistant has ${of} again`,
       };
     }
     const text = {
-      waiting: "Somebody asked for a person", person: t(`${name ?? "A person"} took a conversation over`),
-      assistant: "A conversation went back to the assistant",
+      waiting: "Somebody asked for a person", person: t(`${name ?? "A person"} took over a conversation`),
+      assistant: "A conversation was handed back to the assistant",
     }[textOf(frame.desk)];
     const { href } = talkOf(frame);
     return text === undefined
@@ -76,7 +76,7 @@ const TELL: Record<string, Tell> = {
   },
   call_created: (frame) => ({
     ...callOf(frame),
-    text: `${words(textOf((frame.call as { type?: string } | undefined)?.type))} call ${textOf(frame.call_id)} began`,
+    text: `${words(textOf((frame.call as { type?: string } | undefined)?.type))} call ${textOf(frame.call_id)} started`,
   }),
   call_ended: (frame) => {
     const isFine = FINISHED.has(textOf(frame.status));
@@ -111,15 +111,15 @@ const TELL: Record<string, Tell> = {
   phone_number_purchased: (frame) => ({ ...NUMBERS, text: `${number(frame)} was bought` }),
   phone_number_renewed: (frame) => ({ ...NUMBERS, text: `${number(frame)} was renewed` }),
   phone_number_grace: (frame) =>
-    ({ ...NUMBERS, text: `${number(frame)} could not be paid`, isBad: true }),
+    ({ ...NUMBERS, text: `${number(frame)} could not be paid for`, isBad: true }),
   phone_number_suspended: (frame) =>
     ({ ...NUMBERS, text: `${number(frame)} is suspended`, isBad: true }),
-  phone_number_released: (frame) => ({ ...NUMBERS, text: `${number(frame)} was given back` }),
+  phone_number_released: (frame) => ({ ...NUMBERS, text: `${number(frame)} was released` }),
   balance_changed: (frame) => frame.kind === "credit" ? {
     icon: "ledger", ...LEDGER,
     text: Number(frame.change) < 0
-      ? `${money(-Number(frame.change))} were taken from the balance`
-      : `${money(Number(frame.change))} were added to the balance`,
+      ? `${money(-Number(frame.change))} was taken from the balance`
+      : `${money(Number(frame.change))} was added to the balance`,
   } : null,
   balance_low: (frame) => ({
     icon: "money", href: "#/money", needs: "money", text: `The balance has fallen to ${money(Number(frame.balance))}`,

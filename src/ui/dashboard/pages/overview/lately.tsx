@@ -67,9 +67,9 @@ export function Lately({ newest }: { newest: number }) {
     <Card class="overview-lately" title="Recent activity">
       {Boolean(error) && <Failure error={error} retry={load} />}
       {!frames && !error && <Skeleton lines={3} />}
-      {frames?.length === 0 && <p class="soft">Nothing yet. What happens appears here by itself.</p>}
+      {frames?.length === 0 && <p class="soft">Nothing yet. New events appear here by themselves.</p>}
       {frames && frames.length > 0 && (
-        <ol class="overview-list" aria-label="What happened lately">
+        <ol class="overview-list" aria-label="Recent activity">
           {rowsOf(frames).map((row) => <Item key={row.number} {...row} />)}
         </ol>
       )}

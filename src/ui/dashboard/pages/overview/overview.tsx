@@ -107,7 +107,7 @@ function Narrowing({ fields, range, change }: {
   const isNarrowed = ["from", "to", "by", "assistant", "before"]
     .some((name) => fields[name as keyof RangeFields] !== "");
   return (
-    <div class="filters overview-narrowing" role="search" aria-label="Narrow the charts">
+    <div class="filters overview-narrowing" role="search" aria-label="Filter the charts">
       <DayFields days={fields} change={change} />
       <SelectField
         label="By" value={range.by} onInput={(by) => change({ by })}
@@ -156,7 +156,7 @@ function Figures({ overview, inRange: inDays }: { overview: OverviewData; inRang
         />
         <Figure
           label="Messages" value={count(sum(conversations.by_day, (day) => day.messages))}
-          note="in them"
+          note="in these conversations"
         />
         <Figure
           label="Calls answered" value={count(answered)}

@@ -50,11 +50,11 @@ function Nodes({ server: { nodes, waiting } }: { server: Server }) {
     <>
       {draining.map(({ id, name }) => (
         <Notice key={id} tone="warn">
-          Node {id} ({name}) is draining: it ends what it has under way and begins nothing new.
+          Node {id} ({name}) is draining: it finishes what is in progress and starts nothing new.
         </Notice>
       ))}
       {nodes.map((node) => <NodeCard key={node.id} node={node} />)}
-      <Card title="Waiting for any of them">
+      <Card title="Waiting for any node">
         <Facts rows={waitingOf(waiting)} />
       </Card>
     </>
@@ -72,7 +72,7 @@ const factsOf = (node: Node): Row[] => [
 ];
 
 const waitingOf = ({ documents, deliveries }: Server["waiting"]): Row[] =>
-  [["Documents to be read", documents], ["Webhooks to be sent", deliveries]];
+  [["Documents waiting to be read", documents], ["Webhooks waiting to be sent", deliveries]];
 
 function NodeCard({ node }: { node: Node }) {
   const { id, state, is_this: isThis } = node;
@@ -86,7 +86,7 @@ function NodeCard({ node }: { node: Node }) {
         ["Its own address", node.url],
         ["Last sign of life", when(node.beat_at)],
         ...node.owned.map(({ what, things }): [string, number] => [`Its ${what}`, things]),
-        ["Duties it has taken", node.leases.join(", ") || null],
+        ["Leases it holds", node.leases.join(", ") || null],
       ]} />
     </Card>
   );

@@ -13,7 +13,7 @@ type Role = Member["role"];
 const ROLES: { value: Role; label: string }[] = [
   { value: "viewer", label: "Viewer: reads" },
   { value: "operator", label: "Operator: answers visitors and callers" },
-  { value: "builder", label: "Builder: changes assistants, too" },
+  { value: "builder", label: "Builder: also changes assistants" },
   { value: "admin", label: "Admin: everything but owners" },
   { value: "owner", label: "Owner: everything" },
 ];
@@ -25,11 +25,11 @@ export interface Link {
 
 export function LinkDialog({ link, text, onClose }: Link & { onClose(): void }) {
   return (
-    <Dialog title="A link to hand over" onClose={onClose}>
+    <Dialog title="A link to pass on" onClose={onClose}>
       <p>{text}</p>
       <Notice tone="warn">It works once, and is shown only now.</Notice>
       <Copyable label="Link" text={link} />
-      <div class="form-actions"><Button kind="main" onClick={onClose}>I have it</Button></div>
+      <div class="form-actions"><Button kind="main" onClick={onClose}>Done</Button></div>
     </Dialog>
   );
 }
@@ -43,12 +43,12 @@ export function Invite({ onClose, onLink }: { onClose(): void; onLink(link: Link
     const { link } = await unwrap(api.POST("/user/invitations", {
       body: { email: email.trim(), role },
     }));
-    onLink({ link, text: `For ${email.trim()}, within seven days.` });
+    onLink({ link, text: `For ${email.trim()}. Valid for seven days.` });
   };
   return (
     <Dialog title="Invite somebody" onClose={onClose}>
       <Form
-        submit="Make the link" error={error} onError={setError} onSubmit={invite} onCancel={onClose}
+        submit="Create the link" error={error} onError={setError} onSubmit={invite} onCancel={onClose}
       >
         <TextField
           label="E-mail" type="email" value={email} onInput={setEmail} required autoComplete="off"
@@ -86,7 +86,7 @@ export function EditMember({ member, onClose, onSaved, onLink, onRemove }: {
   };
   const makeLink = async (): Promise<void> => {
     const { link } = await unwrap(api.POST("/user/members/{id}/password-link", { params }));
-    onLink({ link, text: `A new password for ${member.email}, within a day.` });
+    onLink({ link, text: `Sets a new password for ${member.email}. Valid for a day.` });
   };
   return (
     <Dialog title={`Change ${member.name}`} onClose={onClose}>

@@ -29,7 +29,7 @@ export function Picture({ label, value, onInput, needs }: {
   const input = useRef<HTMLInputElement>(null);
   const choose = (file: File | undefined): void => {
     if (file) {
-      smallOf(file).then(onInput, () => toasts.fail(new Error("This is no picture that can be read.")));
+      smallOf(file).then(onInput, () => toasts.fail(new Error("This picture cannot be read.")));
     }
   };
   const own = needs === undefined ? {} : { needs };
@@ -46,7 +46,7 @@ export function Picture({ label, value, onInput, needs }: {
       <Button {...own} onClick={() => input.current?.click()}>
         {value ? "Change the picture" : "Choose a picture"}
       </Button>
-      {value && <Button {...own} kind="quiet" onClick={() => onInput(null)}>Take it away</Button>}
+      {value && <Button {...own} kind="quiet" onClick={() => onInput(null)}>Remove it</Button>}
     </div>
   );
 }

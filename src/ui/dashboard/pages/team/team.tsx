@@ -96,21 +96,21 @@ function Asking({ asked, onAsk, onDone }: {
           onConfirm={async () => {
             const { id, name } = asked.member;
             await unwrap(api.DELETE("/user/members/{id}", { params: { path: { id } } }));
-            onDone(t(`${name} is no member any more`));
+            onDone(t(`${name} is no longer a member`));
           }}
         >
-          Sessions and streams end at once. API keys they made stay in force: look through them.
+          Sessions and streams end at once. API keys they created stay valid: review them.
         </Confirm>
       )}
       {asked.kind === "take-back" && (
         <Confirm
-          title="Take the invitation back?" action="Take back" onClose={close}
+          title="Withdraw the invitation?" action="Withdraw" onClose={close}
           onConfirm={async () => {
             const { id } = asked.invitation;
             await unwrap(api.DELETE("/user/invitations/{id}", { params: { path: { id } } }));
           }}
         >
-          The link for {asked.invitation.email} works no more.
+          The link for {asked.invitation.email} no longer works.
         </Confirm>
       )}
     </>
@@ -159,9 +159,9 @@ function Invitations({ asked, onTakeBack }: {
             title: "Actions", align: "end", grow: 1.5,
             cell: (one) => (
               <Button
-                kind="quiet" label={`Take back the invitation of ${one.email}`}
+                kind="quiet" label={`Withdraw the invitation of ${one.email}`}
                 onClick={() => onTakeBack(one)}
-              >Take back</Button>
+              >Withdraw</Button>
             ),
           },
         ]}

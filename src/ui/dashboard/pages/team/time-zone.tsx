@@ -8,7 +8,7 @@ import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import { zoneOptions } from "#ui/dashboard/kit/zone.ts";
 
-const BROWSERS = { value: "", label: "As in each browser; UTC in reports" };
+const BROWSERS = { value: "", label: "Each browser’s own; UTC in reports" };
 
 export function AccountTimeZone() {
   const api = useApi();
@@ -22,7 +22,7 @@ export function AccountTimeZone() {
     setBusy(true);
     try {
       await unwrap(api.PUT("/user/settings", { body: { time_zone: chosen || null } }));
-      toasts.notify("The time zone is changed.", () => void save(zone));
+      toasts.notify("The time zone was changed.", () => void save(zone));
       me.reload();
     } catch (error) {
       toasts.fail(error);
@@ -33,9 +33,9 @@ export function AccountTimeZone() {
   return (
     <Card title="Time zone">
       <SelectField
-        label="Time zone of the account" value={zone} disabled={isBusy || isLocked}
+        label="Account time zone" value={zone} disabled={isBusy || isLocked}
         onInput={(chosen) => void save(chosen)}
-        hint="Days of lists, charts and reports begin and end there, and times are shown in it, for everybody."
+        hint="Lists, charts and reports use its days, and all times are shown in it, for everybody."
         options={[BROWSERS, ...zoneOptions(zone)]}
       />
     </Card>

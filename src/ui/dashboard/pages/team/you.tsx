@@ -69,7 +69,7 @@ function Password({ hasPassword, onChanged }: { hasPassword: boolean; onChanged(
       )}
       <TextField
         label="New password" type="password" value={password} onInput={setPassword} required
-        maxLength={256} autoComplete="new-password" hint="10 characters or more."
+        maxLength={256} autoComplete="new-password" hint="At least 10 characters."
         error={errors.password}
       />
     </Form>

@@ -29,17 +29,17 @@ export function ImportMcp({ onRead }: { onRead(fields: ToolFields): void }) {
     take(all, "0");
   };
   return (
-    <Card title="Or take a tool of an MCP server">
+    <Card title="Or use a tool of an MCP server">
       <div class="stack">
         <Form submit="Read its list" needs="build" error={error} onError={setError} onSubmit={read}>
           <TextField
-            label="Address of the MCP server" type="url" required value={endpoint}
+            label="MCP server address" type="url" required value={endpoint}
             onInput={setEndpoint} placeholder="https://example.com/mcp"
             error={fieldErrors(error).endpoint}
           />
           <TextField
             label="Authorization" type="password" autoComplete="new-password" value={secret}
-            onInput={setSecret} placeholder="Bearer …" hint="Where it asks for one; kept sealed"
+            onInput={setSecret} placeholder="Bearer …" hint="If it asks for one; stored encrypted"
           />
         </Form>
         {found.length > 0 && (
@@ -53,7 +53,7 @@ export function ImportMcp({ onRead }: { onRead(fields: ToolFields): void }) {
         )}
         {found.length > 0 && (
           <div role="status">
-            <Notice tone="good">The form has what the server says. Look it over, then create it.</Notice>
+            <Notice tone="good">The form shows what the server says. Check it, then create it.</Notice>
           </div>
         )}
       </div>
@@ -79,7 +79,7 @@ export function RefreshMcp({ tool, isDisabled, onDone }: {
           params: { path: { id: tool.id } },
         }));
         onDone(data);
-        toasts.notify("Read anew");
+        toasts.notify("Read again");
       })}
     >
       Read its description again

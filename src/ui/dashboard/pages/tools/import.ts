@@ -88,7 +88,7 @@ function wordsOf(command: string): string[] {
       ?? single ?? double?.replace(/\\(["\\$`\n])/g, "$1") ?? escaped ?? plain ?? "";
     word = (word ?? "") + piece;
   }
-  if (end < command.length) throw new Error("A quotation mark of the command is not closed.");
+  if (end < command.length) throw new Error("A quotation mark in the command is not closed.");
   if (word !== null) words.push(word);
   return words;
 }
@@ -155,7 +155,7 @@ function fromCurl(text: string): Imported {
   const fields = structuredClone(EMPTY);
   const json = all("--json");
   const data = [...all("-d", "--data", "--data-raw", "--data-binary", "--data-urlencode"), ...json];
-  if (all("-F", "--form").length > 0) notes.push("Files and forms in parts are not sent by a tool.");
+  if (all("-F", "--form").length > 0) notes.push("A tool cannot send files or multipart forms.");
   for (const header of all("-H", "--header")) {
     const [, name = "", value = ""] = /^([^:]+):\s*([\s\S]*)$/.exec(header) ?? [];
     if (name !== "" && !/^(?:content-type|content-length|host|accept)$/i.test(name)) {

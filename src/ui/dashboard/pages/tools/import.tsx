@@ -22,7 +22,7 @@ export function Import({ onRead }: { onRead(fields: ToolFields): void }) {
     setError(null);
   };
   return (
-    <Card title="Fill in from what you have">
+    <Card title="Fill in from an existing request">
       <div class="stack">
         <Form submit="Fill in the form" error={error} onError={setError} onSubmit={read}>
           <TextArea
@@ -42,7 +42,7 @@ export function Import({ onRead }: { onRead(fields: ToolFields): void }) {
         )}
         {found.length > 0 && (
           <div role="status">
-            <Notice tone="good">The form has what was read. Look it over, then create the tool.</Notice>
+            <Notice tone="good">The form shows what was read. Check it, then create the tool.</Notice>
             {found[chosen]?.notes.map((note) => <p key={note}><small>{note}</small></p>)}
           </div>
         )}

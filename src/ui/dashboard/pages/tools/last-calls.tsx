@@ -10,7 +10,7 @@ import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 type Call =
   paths["/user/tools/{id}/calls"]["get"]["responses"][200]["content"]["application/json"][number];
 
-const STATES = { answered: "Answered", failed: "Failed", unknown: "Not known" } as const;
+const STATES = { answered: "Answered", failed: "Failed", unknown: "Unknown" } as const;
 const SHOWN_CHARS_MAX = 200;
 
 const COLUMNS: Column<Call>[] = [

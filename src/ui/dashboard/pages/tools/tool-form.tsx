@@ -47,8 +47,8 @@ export function ToolForm({ fields, errors, onChange }: FormProps) {
       </div>
       {fields.mcp && (
         <p>
-          It is <code>{fields.mcp.tool}</code> of the MCP server there, which says itself what it
-          takes.
+          It is <code>{fields.mcp.tool}</code> of that MCP server, which defines its parameters
+          itself.
         </p>
       )}
       <p><small>
@@ -184,7 +184,8 @@ function StaticFields({ fields, errors, onChange }: FormProps) {
     <fieldset>
       <legend>Fixed fields</legend>
       <p><small>
-        Sent with every call beside the parameters; may contain <code>{"{{variable}}"}</code>.
+        Sent with every call in addition to the parameters; may
+        contain <code>{"{{variable}}"}</code>.
       </small></p>
       {errors.static_fields && <p class="form-error">{errors.static_fields}</p>}
       {list.map((field, at) => (

@@ -62,10 +62,12 @@ export function Tools() {
           rowKey={({ id }) => id} href={({ id }) => `#/tools/${id}`}
           empty={isNew ? (
             <Empty icon="tools" title="No tools yet">
-              <p>A tool lets assistants ask your own systems: an order’s state, a free table.</p>
+              <p>
+                A tool lets assistants query your own systems: the status of an order, a free table.
+              </p>
               <p><NewTool /></p>
             </Empty>
-          ) : <Empty icon="search" title="No tool is like that" />}
+          ) : <Empty icon="search" title="No matching tools" />}
         />
       </Card>
     </Page>

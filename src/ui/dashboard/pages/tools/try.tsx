@@ -61,7 +61,7 @@ export function TryTool({ tool, isStale = false, call }: {
   return (
     <Card title="Try it">
       <div class="stack">
-        {isStale && <Notice tone="warn">What is called is the tool as it is saved.</Notice>}
+        {isStale && <Notice tone="warn">The tool is called as it was last saved.</Notice>}
         <Form submit="Call the endpoint" needs="build" error={error} onError={fail} onSubmit={run}>
           {schema.map((parameter) => (
             <Argument
@@ -77,7 +77,7 @@ export function TryTool({ tool, isStale = false, call }: {
               onInput={(text) => setVariables((before) => ({ ...before, [name]: text }))}
             />
           ))}
-          <p><small>This is a real request: whatever the endpoint does, it does.</small></p>
+          <p><small>This is a real request: the endpoint does whatever it normally does.</small></p>
         </Form>
         {trial && <Outcome trial={trial} />}
       </div>
@@ -93,7 +93,7 @@ function Argument({ parameter, value, error, onInput }: {
   const field = { label: name, hint: description, error };
   const text = String(value ?? "");
   if (type === "array") {
-    const hint = <>{description}{" "}One item a line.</>;
+    const hint = <>{description} One item per line.</>;
     return <TextArea {...field} hint={hint} rows={3} value={text} onInput={onInput} />;
   }
   if (choices || type === "boolean") {
@@ -129,7 +129,7 @@ function pretty(text: string): string {
 function Outcome({ trial }: { trial: Trial }) {
   const { ok, duration_ms, request, response, result, error } = trial;
   return (
-    <section class="tools-outcome stack" aria-label="What came of it">
+    <section class="tools-outcome stack" aria-label="Result">
       <div role="status">
         <Notice tone={ok ? "good" : "bad"}>
           <strong>{response ? `Status ${response.status}` : "No answer"}</strong>
@@ -141,15 +141,15 @@ function Outcome({ trial }: { trial: Trial }) {
         <h3>Sent</h3>
         <p><code><b>{request.method}</b> {request.url}</code></p>
         <HeaderList headers={request.headers} />
-        {request.body !== null && <Text label="Body sent" text={pretty(request.body)} />}
+        {request.body !== null && <Text label="Request body" text={pretty(request.body)} />}
       </div>
       {response && (
         <div>
           <h3>Response</h3>
           <HeaderList headers={response.headers} />
           {response.body === ""
-            ? <p><small>An empty body.</small></p>
-            : <Text label="Body that came back" text={pretty(response.body)} />}
+            ? <p><small>The body is empty.</small></p>
+            : <Text label="Response body" text={pretty(response.body)} />}
         </div>
       )}
       <div>

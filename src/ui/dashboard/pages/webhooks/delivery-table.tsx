@@ -63,9 +63,9 @@ export function DeliveryTable({ rows, isFiltered, ofOne = false }: {
       label="Deliveries" columns={columns} rows={rows} rowKey={({ id }) => id}
       href={({ id }) => `#/webhooks/deliveries/${id}`}
       empty={isFiltered
-        ? <Empty icon="search" title="No delivery fits these filters." />
+        ? <Empty icon="search" title="No deliveries match these filters." />
         : (
-          <Empty icon="webhooks" title="Nothing was sent yet">
+          <Empty icon="webhooks" title="Nothing has been sent yet">
             {ofOne ? "“Send test” sends a first message." : <a href="#/webhooks">Set up an endpoint</a>}
           </Empty>
         )}

@@ -55,7 +55,7 @@ function Actions({ delivery, reload }: { delivery: Delivery; reload(): void }) {
     const { data } = await unwrap(api.POST("/user/webhook-deliveries/{id}/replay", {
       params: { path: { id: delivery.id } },
     }));
-    toasts.notify(`Sent once more as delivery ${data.id}`);
+    toasts.notify(`Sent again as delivery ${data.id}`);
     navigate(`/webhooks/deliveries/${data.id}`);
   };
   return (
@@ -100,14 +100,14 @@ function Shown({ delivery }: { delivery: Delivery }) {
       )}
       <div class="grid two">
         <Card title="Sent">
-          <pre class="webhooks-body" tabIndex={0} role="group" aria-label="Body that is sent">
+          <pre class="webhooks-body" tabIndex={0} role="group" aria-label="Request body">
             {JSON.stringify(delivery.payload, null, 2)}
           </pre>
         </Card>
         <Card title="Answer">
           {response
-            ? <pre class="webhooks-body" tabIndex={0} role="group" aria-label="Body of the answer">{pretty(response)}</pre>
-            : <p class="soft">{delivery.attempts === 0 ? "It was not sent yet." : "The answer had no body."}</p>}
+            ? <pre class="webhooks-body" tabIndex={0} role="group" aria-label="Response body">{pretty(response)}</pre>
+            : <p class="soft">{delivery.attempts === 0 ? "It has not been sent yet." : "The answer had no body."}</p>}
         </Card>
       </div>
     </>

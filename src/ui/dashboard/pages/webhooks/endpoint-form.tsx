@@ -43,7 +43,7 @@ export function EndpointDialog({ endpoint, onClose, onSaved }: {
           label="URL" type="url" value={url} required error={errors.url}
           onInput={(text) => edited.set({ url: text })}
           placeholder="https://example.com/parley" autoComplete="off"
-          hint="Is sent a POST with JSON for each event, in order, until it answers 2xx."
+          hint="Receives a POST with JSON for each event, in order, until it answers 2xx."
         />
         <Events
           chosen={events} error={errors.events}

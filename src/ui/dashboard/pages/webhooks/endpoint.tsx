@@ -69,8 +69,8 @@ function State({ endpoint }: { endpoint: Endpoint }) {
   if (status === "disabled") {
     return (
       <Notice tone="warn">
-        It is disabled{reason ? `: ${reason}` : ""}. What happens meanwhile is not sent: it is below as
-        dead, and can be replayed.
+        It is disabled{reason ? `: ${reason}` : ""}. Events are not sent meanwhile: they are listed
+        below as dead, and can be replayed.
       </Notice>
     );
   }
@@ -95,8 +95,8 @@ function EventList({ endpoint }: { endpoint: Endpoint }) {
   return (
     <p class="webhooks-note">
       {events.includes("*")
-        ? "Is sent all events."
-        : <>Is sent {events.map((type) => <code key={type} class="webhooks-type">{type}</code>)}</>}
+        ? "Receives all events."
+        : <>Receives {events.map((type) => <code key={type} class="webhooks-type">{type}</code>)}</>}
     </p>
   );
 }
@@ -178,20 +178,20 @@ function Questions({ endpoint: { id }, asked, onClose, onDisable, onRotated }: {
     onRotated((await unwrap(api.POST("/user/webhook-endpoints/{id}/rotate-secret", path))).data);
   switch (asked) {
     case "rotate": return (
-      <Confirm title="Make a new secret?" action="Make it" onConfirm={rotate} onClose={onClose}>
-        For a day messages are signed with both secrets; then the one before is void. Give your
-        server the new one until then.
+      <Confirm title="Create a new secret?" action="Create it" onConfirm={rotate} onClose={onClose}>
+        For one day messages are signed with both secrets; then the old one is void. Give your
+        server the new one by then.
       </Confirm>
     );
     case "disable": return (
       <Confirm title="Disable this endpoint?" action="Disable" onConfirm={onDisable} onClose={onClose}>
-        What waits for it goes on waiting. What happens meanwhile is not sent later by itself, but
-        you can replay it.
+        Deliveries that are waiting stay waiting. Events in the meantime are not sent later by
+        themselves, but you can replay them.
       </Confirm>
     );
     case "delete": return (
       <Confirm title="Delete this endpoint?" action="Delete" onConfirm={remove} onClose={onClose}>
-        Its deliveries go with it, also those that still wait.
+        Its deliveries are deleted too, including those still waiting.
       </Confirm>
     );
     default: return null;

@@ -97,7 +97,7 @@ function OfAssistants({ endpoints }: { endpoints: Endpoint[] }) {
   return (
     <Card title="Of assistants" class="flush">
       <Table
-        label="Endpoints of assistants" columns={columns} rows={rowsOf(endpoints)}
+        label="Assistants’ endpoints" columns={columns} rows={rowsOf(endpoints)}
         rowKey={({ id }) => id} href={({ id }) => `#/webhooks/endpoints/${id}`} empty={null}
       />
     </Card>

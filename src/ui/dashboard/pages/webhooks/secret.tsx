@@ -15,9 +15,9 @@ export function Secret({ endpoint, isRotated = false, onClose }: {
       </p>
       <Copyable label="Secret" text={endpoint.secret} />
       <p><small>
-        {isRotated && "For a day, messages are signed with the one before as well. "}
-        Any library for <a href="https://www.standardwebhooks.com" rel="noopener" target="_blank">Standard
-        Webhooks</a> can check them.
+        {isRotated && "For one day, messages are also signed with the old one. "}
+        Any <a href="https://www.standardwebhooks.com" rel="noopener" target="_blank">Standard
+        Webhooks</a> library can verify them.
       </small></p>
       <div class="form-actions"><Button kind="main" onClick={onClose}>Done</Button></div>
     </Dialog>

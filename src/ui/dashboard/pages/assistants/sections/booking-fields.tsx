@@ -63,7 +63,7 @@ function Question({ field, at, name, onChange, onRemove }: {
           onInput={(text) => onChange({ slug: text })}
         />
         <TextField
-          label="What is asked for" value={label} error={error("label")}
+          label="What to ask for" value={label} error={error("label")}
           onInput={(text) => onChange({ label: text })}
         />
         <SelectField
@@ -78,7 +78,7 @@ function Question({ field, at, name, onChange, onRemove }: {
           />
         )}
         <Toggle
-          label="A booking needs it" value={required} error={error("required")}
+          label="Required for bookings" value={required} error={error("required")}
           onInput={(isOn) => onChange({ required: isOn })}
         />
       </div>

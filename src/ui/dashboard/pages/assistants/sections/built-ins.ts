@@ -37,13 +37,13 @@ export const BUILT_INS: readonly BuiltInSpec[] = [
     members: [when("When the caller has said goodbye")],
   },
   {
-    type: "call_transfer", label: "Transfer the call", what: "Puts the caller through to a number.",
+    type: "call_transfer", label: "Transfer the call", what: "Transfers the caller to a number.",
     start: { phone_number: "", custom: false, warm_transfer: false },
     members: [
       { name: "phone_number", label: "Phone number", kind: "text", hint: "E.164, e.g. +14155550100, or a SIP URI." },
-      { name: "timezone", label: "Time zone", kind: "text", hint: "Where who is called is, for date and time in the announcement. Empty: the assistant’s." },
+      { name: "timezone", label: "Time zone", kind: "text", hint: "Of the person called, for date and time in the announcement. Empty: the assistant’s." },
       when("When the caller asks for a person"),
-      { name: "warm_transfer_message", label: "Announcement", kind: "area", hint: "Said to who is called, before a summary of the call." },
+      { name: "warm_transfer_message", label: "Announcement", kind: "area", hint: "Said to the person called, before a summary of the call." },
       { name: "custom", label: "The model may choose another number", kind: "flag" },
       { name: "warm_transfer", label: "Announce the caller first, and ask whether to take the call", kind: "flag" },
     ],
@@ -59,23 +59,23 @@ export const BUILT_INS: readonly BuiltInSpec[] = [
       { name: "caller_id_mode", label: "Number shown", kind: "choice", options: options("outbound_number", "customer_number", "custom") },
       { name: "custom_caller_id", label: "Custom number", kind: "text" },
       { name: "hold_music", label: "While holding", kind: "choice", options: options("hold_music", "none") },
-      { name: "hold_music_volume", label: "Music volume", kind: "number", min: 0, max: 100, hint: "0 is silent, 100 loudest, e.g. 80." },
+      { name: "hold_music_volume", label: "Music volume", kind: "number", min: 0, max: 100, hint: "0 is silent, 100 is loudest, e.g. 80." },
       { name: "hold_message", label: "Said before holding", kind: "area" },
       { name: "summary_instructions", label: "How to summarise", kind: "area" },
       { name: "briefing_initial_message", label: "Said to the colleague first", kind: "area" },
       { name: "connected_message", label: "Said when connected", kind: "area" },
-      { name: "custom_sip", label: "Dial it as it is written (a SIP URI, an extension)", kind: "flag" },
+      { name: "custom_sip", label: "Dial it exactly as written (a SIP URI, an extension)", kind: "flag" },
     ],
   },
   {
     type: "assistant_transfer", label: "Hand over to an assistant",
-    what: "Another of your assistants goes on.",
+    what: "Another of your assistants takes over.",
     start: { assistant_id: null, speak_transfer_greeting: true },
     members: [
       { name: "assistant_id", label: "Assistant", kind: "assistant" },
       when("When the question is about an invoice"),
-      { name: "message_before_transfer", label: "Said before", kind: "area" },
-      { name: "speak_transfer_greeting", label: "The other begins with its greeting", kind: "flag" },
+      { name: "message_before_transfer", label: "Said before the transfer", kind: "area" },
+      { name: "speak_transfer_greeting", label: "The other one starts with its greeting", kind: "flag" },
     ],
   },
   {
@@ -92,7 +92,7 @@ export const BUILT_INS: readonly BuiltInSpec[] = [
       { name: "calcom_endpoint", label: "Server", kind: "choice", options: options("us", "eu", "custom") },
       { name: "calcom_custom_endpoint", label: "Custom server", kind: "text" },
       when("When the caller wants an appointment"),
-      { name: "calcom_booking_fields", label: "Questions of the event", kind: "booking" },
+      { name: "calcom_booking_fields", label: "Event questions", kind: "booking" },
     ],
   },
   {
@@ -100,7 +100,7 @@ export const BUILT_INS: readonly BuiltInSpec[] = [
     start: {}, members: [when("When a menu asks for a key")],
   },
   {
-    type: "collect_keypad", label: "Take keys", what: "Reads what callers type on their keypad.",
+    type: "collect_keypad", label: "Collect keypad input", what: "Reads what callers type on their keypad.",
     start: { timeout: 5, stop_key: "#" },
     members: [
       { name: "timeout", label: "Wait for a key (s)", kind: "number", min: 1, max: 30, hint: "1 to 30 seconds after the last key, e.g. 5." },

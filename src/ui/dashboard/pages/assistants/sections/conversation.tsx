@@ -108,7 +108,7 @@ function Body() {
       <Times />
       <Fillers />
       <fieldset>
-        <legend>Sound and recording</legend>
+        <legend>Audio and recording</legend>
         <div class="form-row">
           <SelectField
             {...about("ambient_sound")} value={values.ambient_sound ?? "off"}

@@ -176,7 +176,7 @@ function OwnTools() {
       <Loaded data={tools}>
         {(list) => (
           <>
-            {list.length === 0 && <p><small>None yet: a tool calls an address of yours.</small></p>}
+            {list.length === 0 && <p><small>None yet. A tool calls an address of yours.</small></p>}
             {byName(list).map(({ id, name, description }) => (
               <Toggle
                 key={id} label={name} hint={description} value={chosen.includes(id)}

@@ -60,7 +60,7 @@ function Body() {
       </div>
       {mode !== record.mode && (
         <Notice tone="warn">
-          Another mode begins with its own model and speech providers, where you choose none here.
+          Another mode starts with its own model and speech providers unless you choose them here.
         </Notice>
       )}
       <div class="form-row">

@@ -59,12 +59,12 @@ export function OfficeHours({ value, errors, onInput }: {
             value={value.holidays ?? []} onInput={(holidays) => onInput({ ...value, holidays })}
           />
           <TextArea
-            label="What visitors read outside of them" value={value.message ?? ""} rows={2}
+            label="What visitors see outside these hours" value={value.message ?? ""} rows={2}
             maxLength={MESSAGE_CHARS_MAX}
             onInput={(message) => onInput({ ...value, message })}
           />
           <Toggle
-            label="Visitors can then leave how to be reached" value={value.callback ?? false}
+            label="Visitors can then leave contact details" value={value.callback ?? false}
             onInput={(callback) => onInput({ ...value, callback })}
           />
         </>

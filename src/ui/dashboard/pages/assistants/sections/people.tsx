@@ -18,7 +18,7 @@ function Summary() {
     ...desk.words?.length ? [t("words")] : [],
     ...desk.after_tool_failures || desk.after_unanswered ? [t("failures")] : [],
   ];
-  return <>{who.length > 0 ? `Asked for by ${who.join(", ")}` : "Nobody is asked for"}</>;
+  return <>{who.length > 0 ? `Requested by ${who.join(", ")}` : "Nobody is requested"}</>;
 }
 
 function Body() {
@@ -28,8 +28,8 @@ function Body() {
   return (
     <>
       <p class="soft">
-        Who is asked for finds the conversation in the <a href="#/inbox">inbox</a>. The assistant
-        goes on answering until somebody takes it over.
+        Requested conversations are in the <a href="#/inbox">inbox</a>. The assistant keeps
+        answering until somebody takes over.
       </p>
       <Toggle
         {...about("desk.visitor_may_ask")} value={desk.visitor_may_ask ?? false}

@@ -73,12 +73,12 @@ function Body() {
       {mode !== "multimodal" && (
         <div class="form-row">
           <Row
-            name="synthesizer_provider_id" none="Chosen from the language"
+            name="synthesizer_provider_id" none="Chosen by language"
             items={synthesizers}
           />
           {mode === "pipeline" && (
             <Row
-              name="transcriber_provider_id" none="Chosen from the language"
+              name="transcriber_provider_id" none="Chosen by language"
               items={transcribers}
             />
           )}
@@ -183,7 +183,7 @@ function VoicePicker({ onPick, onClose }: { onPick(id: number): void; onClose():
       <Loaded data={voices}>
         {(list) => {
           const found = list.filter(passes);
-          return found.length === 0 ? <p>No voice is like that.</p> : (
+          return found.length === 0 ? <p>No matching voices.</p> : (
             <ul class="assistants-voices" aria-label="Voices for the language">
               {found.map((voice) => (
                 <li key={voice.id}>

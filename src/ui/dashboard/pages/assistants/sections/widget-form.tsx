@@ -123,7 +123,7 @@ export function Words({ widget, errors, replace }: Props) {
   return (
     <div class="form-row">
       <TextField
-        label="Language of the words" value={language}
+        label="Language of the texts" value={language}
         onInput={(code) => {
           setLanguage(code);
           setLines(linesOf(widget.texts?.[code] ?? {}));

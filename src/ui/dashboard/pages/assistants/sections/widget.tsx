@@ -20,7 +20,7 @@ const POSITIONS = [
 const REMEMBER_DAYS = 7;
 const THEMES = ["modern", "light", "dark"];
 const LANGUAGES: [code: string, name: string][] = [
-  ["", "As the page"], ["ar", "Arabic"], ["zh", "Chinese"], ["nl", "Dutch"], ["en", "English"],
+  ["", "Same as the page"], ["ar", "Arabic"], ["zh", "Chinese"], ["nl", "Dutch"], ["en", "English"],
   ["fr", "French"], ["de", "German"], ["he", "Hebrew"], ["it", "Italian"], ["ja", "Japanese"],
   ["pl", "Polish"], ["pt", "Portuguese"], ["ru", "Russian"], ["es", "Spanish"], ["tr", "Turkish"],
 ];
@@ -44,7 +44,7 @@ export function WidgetFields() {
         <SelectField
           {...about("widget_settings.theme")} value={theme} error={errors["widget_settings.theme"]}
           options={[...new Set([...THEMES, theme])].map((value) =>
-            ({ value, label: value === "modern" ? "As the visitor’s system" : words(value) }))}
+            ({ value, label: value === "modern" ? "Same as the visitor’s system" : words(value) }))}
           onInput={(value) => change({ theme: value })}
         />
         <div class="assistants-colour">
@@ -81,7 +81,7 @@ export function WidgetFields() {
       <Opinions widget={widget} change={change} />
       <Toggle
         label="Only on sites named here" value={values.allowed_origins !== null}
-        hint="Otherwise the server’s own list holds."
+        hint="Otherwise the server’s own list applies."
         onInput={(isOn) => set("allowed_origins", isOn ? record.allowed_origins ?? [] : null)}
       />
       {values.allowed_origins !== null && (
@@ -123,7 +123,7 @@ function Beginning(part: Part) {
       <PreChatForm {...part} />
       <Words {...part} />
       <Picture
-        label="picture of the assistant" value={widget.avatar ?? null}
+        label="assistant’s picture" value={widget.avatar ?? null}
         onInput={(avatar) => {
           const { avatar: _, ...others } = widget;
           replace(avatar === null ? others : { ...others, avatar });
