@@ -186,6 +186,19 @@ test("[OP202] another Node than the program's says how the one that came with it
   assert.match(execFileSync(node, ["--version"], { encoding: "utf8" }), /^v22\./);
 });
 
+test("[OP325] under Yarn's Plug'n'Play, where documents fail, it says what to set, exit 78", () => {
+  const dataDir = testDataDir();
+  const pnp = `Object.defineProperty(process, "versions",
+    { value: { ...process.versions, pnp: "3" } });`;
+  const { status, output } = startOnce({
+    PARLEY_DATA_DIR: dataDir,
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(pnp)}`,
+  });
+  assert.equal(status, 78, output);
+  assert.match(output, /^parley: .* Plug'n'Play: put `nodeLinker: node-modules` into .*\n$/);
+  rmSync(dataDir, { recursive: true });
+});
+
 test("[OP207] a database of a newer program is one sentence and exit 78", { skip: aboutTheFile }, () => {
   const dataDir = testDataDir();
   const db = new Database(databasePath(dataDir));
