@@ -1,7 +1,7 @@
-// Behind nginx and HAProxy, configured with the texts of docs/proxy.md and docs/scale.md as they
-// stand there.
+// Behind nginx, HAProxy, lighttpd and Varnish, configured with the texts of docs/proxy.md and
+// docs/scale.md as they stand there.
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request, type IncomingMessage } from "node:http";
@@ -17,6 +17,10 @@ import { newAssistant, newConversation, startTestServer, testDataDir } from "#su
 
 const noNginx = spawnSync("nginx", ["-v"]).status === 0 ? false : "nginx is not installed";
 const noHaproxy = spawnSync("haproxy", ["-v"]).status === 0 ? false : "haproxy is not installed";
+
+const noLighttpd = spawnSync("lighttpd", ["-v"]).status === 0
+  ? false : "lighttpd is not installed";
+const noVarnish = spawnSync("varnishd", ["-V"]).status === 0 ? false : "Varnish is not installed";
 
 interface Proxy { url: string; close(): void }
 
@@ -80,6 +84,43 @@ const haproxyBeforeNodes = (first: URL, second: URL): Promise<Proxy> => startHap
     ["10.0.0.11:8080", first.host], ["10.0.0.12:8080", second.host],
   ]),
 ].join(""));
+
+/** One that stays in the foreground, once it answers. */
+async function startInFront(
+  command: string, configure: (folder: string, port: number) => string[],
+): Promise<Proxy> {
+  const folder = mkdtempSync(join(tmpdir(), `parley-${command}-`));
+  const port = await freePorts();
+  const child = spawn(command, configure(folder, port), { stdio: "ignore" });
+  const url = `http://${at(port)}`;
+  await askUntil(
+    () => fetch(`${url}/livez`).then(({ status }) => status, () => 0), (status) => status === 200);
+  return {
+    url,
+    close: () => {
+      child.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+      child.kill();
+    },
+  };
+}
+
+const lighttpdBefore = (serverPort: number): Promise<Proxy> =>
+  startInFront("lighttpd", (folder, port) => {
+    const file = join(folder, "lighttpd.conf");
+    writeFileSync(file, `server.document-root = "${folder}"
+      server.bind = "127.0.0.1"
+      server.port = ${port}
+      ${documented("proxy.md", "lighttpd", [["8080", String(serverPort)]])}`);
+    return ["-D", "-f", file];
+  });
+
+const varnishBefore = (serverPort: number): Promise<Proxy> =>
+  startInFront("varnishd", (folder, port) => {
+    const file = join(folder, "default.vcl");
+    writeFileSync(file, documented("proxy.md", "vcl", [["8080", String(serverPort)]]));
+    // As another user, which it would become, it may not read the folder.
+    return ["-j", "none", "-F", "-n", join(folder, "work"), "-a", at(port), "-f", file];
+  });
 
 async function standsBehind(start: (serverPort: number) => Promise<Proxy>): Promise<void> {
   const model = await startScriptedModel();
@@ -147,6 +188,14 @@ test("[OP148] behind nginx as documented: streams as written, WebSocket, the vis
 
 test("[OP169] behind HAProxy as documented: the same", { skip: noHaproxy }, async () => {
   await standsBehind(haproxyBefore);
+});
+
+test("[OP326] behind lighttpd as documented: the same", { skip: noLighttpd }, async () => {
+  await standsBehind(lighttpdBefore);
+});
+
+test("[OP327] behind Varnish as documented: the same", { skip: noVarnish }, async () => {
+  await standsBehind(varnishBefore);
 });
 
 test("[OP301] behind HAProxy as documented for nodes: one that gives notice gets no more requests, and none is refused", { skip: noHaproxy }, async () => {
