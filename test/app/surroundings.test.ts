@@ -49,6 +49,33 @@ test("[OP290] a log that is full keeps the server from nothing, and has its line
   }
 });
 
+test("[OP328] a log that nobody reads, as where journald stands still, keeps the server from nothing", async (context) => {
+  const dataDir = testDataDir();
+  const server = spawn(process.execPath, [MAIN], {
+    env: { PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_TRUSTED_PROXIES: "127.0.0.1" },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  context.after(() => server.kill("SIGKILL"));
+  const exited = once(server, "exit");
+  let said = "";
+  while (!/"msg":"listening"/.test(said)) {
+    const [bytes] = await once(server.stdout, "data") as [Buffer];
+    said += bytes.toString();
+  }
+  server.stdout.pause();
+  const { url } = JSON.parse(/^{.*"listening".*$/m.exec(said)?.[0] ?? "") as { url: string };
+  // Each address that knows no key is a line; a pipe and its reader have room for some hundreds.
+  for (let block = 0; block < 30; block += 1) {
+    await Promise.all(Array.from({ length: 50 }, (_, at) => fetch(`${url}/api/user/me`, {
+      headers: { Authorization: "Bearer 1|none", "X-Forwarded-For": `10.0.${block}.${at}` },
+      signal: AbortSignal.timeout(20_000),
+    })));
+  }
+  server.kill("SIGTERM");
+  assert.deepEqual(await exited, [0, null]);
+  rmSync(dataDir, { recursive: true });
+});
+
 test("[OP291] a server without a terminal outlives SIGHUP, as under nohup", async () => {
   const dataDir = testDataDir();
   const { process: child, url } = await startProcess(dataDir);

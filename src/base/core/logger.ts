@@ -9,7 +9,19 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Writes synchronously, so that the last line before a crash is not lost. */
 export function createLogger(level: LogLevel): Logger {
-  const lines = destination({ fd: 1, sync: true, maxLength: LIMITS.logWaitingBytesMax });
+  let isStuck = false;
+  const lines = destination({
+    fd: 1, sync: true, maxLength: LIMITS.logWaitingBytesMax,
+    // A full pipe is waited for once, for a tenth of a second: who reads it may stand still.
+    retryEAGAIN: () => {
+      const wasStuck = isStuck;
+      isStuck = true;
+      return !wasStuck;
+    },
+  });
+  lines.on("write", (bytes) => {
+    if (bytes > 0) isStuck = false;
+  });
   // Where they find no room, or their terminal is gone, they wait for the next that is taken.
   lines.on("error", () => undefined);
   return pino(
