@@ -49,6 +49,24 @@ test("[OP290] a log that is full keeps the server from nothing, and has its line
   }
 });
 
+test("[OP329] a defect ends the process also where its log finds no room", {
+  skip: spawnSync("prlimit", ["--version"]).status !== 0 && "no program that bounds files",
+}, () => {
+  const dataDir = testDataDir();
+  const path = join(dataDir, "server.log");
+  const log = openSync(path, "a");
+  truncateSync(path, 4096);
+  const defect = `import { createLogger } from ${JSON.stringify(import.meta.resolve("#core/logger.ts"))};
+    createLogger("info").fatal("defect");
+    process.exit(1);`;
+  const { status } = spawnSync("prlimit", [
+    "--fsize=4096", process.execPath, "--input-type=module", "-e", defect,
+  ], { stdio: ["ignore", log, "inherit"], timeout: 20_000 });
+  assert.equal(status, 1);
+  closeSync(log);
+  rmSync(dataDir, { recursive: true });
+});
+
 test("[OP328] a log that nobody reads, as where journald stands still, keeps the server from nothing", async (context) => {
   const dataDir = testDataDir();
   const server = spawn(process.execPath, [MAIN], {

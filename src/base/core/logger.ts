@@ -32,6 +32,7 @@ export function createLogger(level: LogLevel): Logger {
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: ["authorization", "*.authorization", "pii"], remove: true },
     },
-    lines,
+    // Without its `flushSync`: where there is no room a defect would wait for ever, and not end.
+    { write: (line) => void lines.write(line) },
   );
 }
