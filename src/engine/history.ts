@@ -49,15 +49,15 @@ function withCalls(newestFirst: HistoryMessage[], tokensMax: number): ModelMessa
     const said: ModelMessage[] = content === "" && files.length === 0 ? [] : [message];
     // The newest message is the question.
     if (at === 0) return [message];
-    if (functionCalls.length === 0 || functionCalls.length > calls) return said;
+    if (functionCalls.length === 0) return said;
     const messages = callMessages(functionCalls, () => {
       number += 1;
       return number;
     });
     const cost = messages.reduce((sum, { content: text, functionCalls = [] }) =>
       sum + estimateTokens(text + functionCalls.map((call) => call.argumentsJson).join("")), 0);
-    if (cost > tokens) {
-      // Older results are left out as well: without these they would stand out of order.
+    if (cost > tokens || functionCalls.length > calls) {
+      // Older results are left out as well: a model would take them for newer than they are.
       tokens = 0;
       return said;
     }

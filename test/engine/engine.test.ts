@@ -202,4 +202,8 @@ test("[EN60] what functions said in earlier turns stands before their words, new
   const many = trimHistory(
     [question, ...Array.from({ length: 10 }, () => turn(4, 1)).flat()], 100_000);
   assert.equal(many.filter(({ role }) => role === "function").length, LIMITS.historyCallsMax);
+  const tooMany = turn(LIMITS.historyCallsMax + 1, 1);
+  assert.ok(
+    trimHistory([question, ...tooMany, ...turn(1, 1)], 100_000).every(({ role }) => role !== "function"),
+    "nor is an older result kept where a newer one is left out");
 });
