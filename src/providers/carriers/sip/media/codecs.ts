@@ -1,5 +1,5 @@
-// How sound is coded in packets of 20 ms, by the name the description has for it: G.711 by table,
-// G.722, Opus. Used by rtp-session.ts, one coder of each kind a session.
+// Encodes and decodes audio in packets of 20 ms with the codec that the SDP names: G.711 (by
+// table), G.722 or Opus. Used by rtp-session.ts, which opens one coder per codec for each session.
 import { createG722Decoder, createG722Encoder } from "#audio/g722.ts";
 import { openOpus } from "#audio/opus.ts";
 import { CODECS, type Codec } from "#providers/carriers/sip/grammar/codec-names.ts";
@@ -7,24 +7,24 @@ import { encodeG711, LAWS } from "./g711.ts";
 
 export interface Coder {
   readonly codec: Codec;
-  /** Samples per second of what is coded; the clock of its packets may be another. */
+  /** Samples per second of the PCM; the RTP clock may run at another rate. */
   readonly rate: 8000 | 16_000;
   /** Ticks of the packets' timestamps in a second. */
   readonly clockRate: number;
   /** 20 ms at `rate`. */
   encode(pcm: Int16Array): Uint8Array;
-  /** Null: nothing can be made of it. */
+  /** Null when the payload cannot be decoded. */
   decode(payload: Uint8Array): Int16Array | null;
-  /** What a packet says depends on those before it: it is decoded in their order. */
+  /** Null for a stateless codec; the packets of any other must be decoded in the order sent. */
   readonly memory: CoderMemory | null;
   /** Idempotent. */
   close(): void;
 }
 
 interface CoderMemory {
-  /** In place of packets that were lost; null: the codec knows nothing about them. */
+  /** Audio to play in place of lost packets; null when the codec has no concealment. */
   conceal(samples: number): Int16Array | null;
-  /** In place of the packet before `next`. */
+  /** Audio to play in place of the lost packet just before `next`; null as in `conceal`. */
   recover(next: Uint8Array, samples: number): Int16Array | null;
 }
 
@@ -70,7 +70,7 @@ async function opus(): Promise<Coder> {
   };
 }
 
-/** A coder of each, in the same order. */
+/** One coder per codec, in the same order. */
 export const openCoders = async (codecs: readonly Codec[]): Promise<Coder[]> =>
   Promise.all(codecs.map(openCoder));
 

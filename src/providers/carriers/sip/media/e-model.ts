@@ -1,18 +1,18 @@
-// How good a conversation is by the numbers of its packets: the transmission rating R of the
-// E-model (ITU-T G.107) with its defaults, simplified to what is measured here, loss and delay, and
-// the mean opinion score that follows from it. Pure. Used by reports.ts.
+// Estimates a call's quality from its packet statistics: the transmission rating R of the E-model
+// (ITU-T G.107) with its defaults, reduced to the two inputs measured here, loss and delay, and the
+// mean opinion score derived from R. Pure. Used by reports.ts.
 
 /** R of a telephone line without loss or delay. */
 const R_BEST = 93.2;
-/** G.711 whose losses are concealed stands so much random loss (G.113, Appendix I). */
+/** Packet-loss robustness (Bpl) of G.711 with concealment, for random loss (G.113, Appendix I). */
 const LOSS_ROBUSTNESS = 25.1;
-/** Longer delay disturbs the taking of turns. */
+/** A longer delay disturbs turn-taking. */
 const DELAY_NOTICED_MS = 177.3;
 const MOS_MAX = 4.5;
 
 /**
- * All our codecs stand on the telephone's scale, as G.711: none of them impairs more, and the wide
- * ones are rated no better. `delayMs`: one way, from mouth to ear.
+ * Every codec is rated as G.711 on the narrowband scale: none of ours impairs more than that, and
+ * the wideband ones are rated no better. `delayMs` is one way, from mouth to ear.
  */
 export function rFactorOf({ lossPercent, delayMs }: {
   lossPercent: number; delayMs: number;

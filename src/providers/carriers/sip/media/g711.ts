@@ -53,7 +53,7 @@ function lawOf(codeOf: (sample: number) => number, sampleOf: (code: number) => n
 
 const made: Partial<Record<"PCMU" | "PCMA", Law>> = {};
 
-/** Each is made when it is first asked for: the server's main thread asks for none. */
+/** Each table is built on first use, because the server's main thread uses none. */
 export const LAWS = {
   get PCMU(): Law {
     return made.PCMU ??= lawOf(muCode, muSample);

@@ -1,44 +1,44 @@
 // Turns packets that come early, late, twice or never into exactly one frame per 20 ms. Used by
 // rtp-session.ts and web/peer.ts, one a session. Pure: it knows no clock.
 //
-// It is pulled, not pushed: the mixer sends one frame every 20 ms whatever happens, and that call
-// is also when the far end's next frame is due. A timer of its own would be a second clock that
-// drifts against the first, and pushing on arrival would hand the network's jitter to speech
-// recognition. So a leg is one frame in, one frame out, as the loopback carrier is, and a tick that
-// comes late makes up for both directions. While nobody pulls, the newest 100 ms are kept, so that
-// the first frame is there when it is asked for.
+// Frames are pulled, not pushed: the mixer sends one frame every 20 ms whatever happens, and that
+// call is also when the far end's next frame is due. A timer of its own would be a second clock
+// that drifts against the first, and pushing on arrival would hand the network's jitter to speech
+// recognition. So a leg takes one frame and gives one frame, as the loopback carrier does, and a
+// late tick catches up in both directions. While nobody pulls, the newest 100 ms are kept, so that
+// the first pull already finds a frame.
 //
-// Depth is found by trying, not by estimating: when nothing is there in time the frame is concealed
-// without going on, which makes the buffer 20 ms deeper; when for two seconds more was there than
-// is needed, a frame is left out. Both directions of clock drift are the same two cases.
+// Depth is found by trial, not by estimation: a frame that is not there in time is concealed
+// without advancing the play position, which makes the buffer 20 ms deeper; when it has been deeper
+// than needed for two seconds, a frame is dropped. Clock drift either way is one of these cases.
 import { sequenceDistance } from "./rtp.ts";
 
-/** All in samples of a millisecond: how many these are, is up to the codec. */
+/** Durations are converted to samples with the codec's rate. */
 const FRAME_MS = 20;
-/** More than what is ahead plus one packet; with it a power of two, whatever the rate. */
+/** More than AHEAD_MS_MAX plus one packet, and a power of two in samples at every rate. */
 const RING_MS = 1024;
 const DEPTH_MS_MAX = 100;
-/** Waited for at the beginning, but no longer than for two frames. */
+/** Playing starts at this depth, or after two frames of waiting for it. */
 const START_DEPTH_MS = 40;
 const START_FRAMES_MAX = 2;
-/** Concealed at most; then silence. */
+/** The longest concealment; silence follows. */
 const CONCEAL_MS_MAX = 60;
 /** Timestamps further off belong to another stream. */
 const AHEAD_MS_MAX = 512;
 const BEHIND_MS_MAX = 1000;
-/** Sequence numbers further back are a new beginning, not a packet that comes late. */
+/** A sequence number further back than this is a restart of the sender, not a late packet. */
 const MISORDER_MAX = 100;
 const WINDOW_FRAMES = 100;
-/** What must have been left over at all times until a frame is left out, and what stays after. */
+/** The surplus throughout a window that makes frames be dropped, and what is kept of it. */
 const SPARE_MS_MIN = 30;
 const RESERVE_MS = 10;
 
 export class JitterBuffer {
   /** Packets that came too late to be heard. */
   late = 0;
-  /** Frames in which something was made up for sound that was lost or not there in time. */
+  /** Frames in which samples were concealed because a packet was lost or late. */
   concealed = 0;
-  /** Frames that were played, and how deep the buffer was then, summed up. */
+  /** Frames played, and the sum of the buffer's depth at each of them. */
   played = 0;
   depthMsSum = 0;
   /** Samples by timestamp, and which of them are there. */
@@ -48,24 +48,24 @@ export class JitterBuffer {
   readonly #perMs: number;
   readonly #frame: number;
   readonly #concealMax: number;
-  /** Timestamp heard next, and the end of the newest packet: `#newest - #next` is the depth. */
+  /** Timestamp played next, and the end of the newest packet: `#newest - #next` is the depth. */
   #next = 0;
   #newest = 0;
   #isEmpty = true;
-  /** Nothing was heard since `reset` or a jump. */
+  /** Nothing has been played since `reset` or a jump in the timestamps. */
   #isFresh = true;
   #isPlaying = false;
   #startFrames = 0;
-  /** Samples concealed without going on, since the last packet that came in time. */
+  /** Samples concealed without advancing `#next`, since the last packet that came in time. */
   #owed = 0;
   #sequence = 0;
-  /** Samples that were really heard last, for concealment; the oldest is at `#heardAt`. */
+  /** The last received samples played, for concealment; the oldest is at `#heardAt`. */
   readonly #heard: Int16Array;
   #heardAt = 0;
   #concealed: number;
-  /** In this frame. */
+  /** Samples concealed in this frame. */
   #madeUp = 0;
-  /** Frames made up since nothing came any more: whether that was loss or a pause shows later. */
+  /** Frames concealed since the buffer ran dry: the next packet tells loss from a pause. */
   #doubtful = 0;
   #windowFrames = 0;
   #spare = Number.POSITIVE_INFINITY;
@@ -109,7 +109,8 @@ export class JitterBuffer {
         this.late += 1;
         return;
       }
-      // Sent after what was heard already, and older: the far end's clock was set back.
+      // It was sent later than what was played, with an earlier timestamp: the far end's clock was
+      // set back.
       this.#anchor(timestamp);
     } else if (from < 0 && this.#isFresh) {
       // Reordered at the very beginning.
@@ -139,7 +140,7 @@ export class JitterBuffer {
     if (take < this.#frame) {
       if (this.#madeUp > 0) this.#doubtful += 1;
       this.#owed += this.#frame - take;
-      // After a pause that long the next words are a new beginning.
+      // After a pause this long, what comes next starts the buffer anew.
       if (this.#owed >= this.#concealMax) this.#stop();
     } else if (this.#surplus > 0 && depth >= 2 * this.#frame) {
       this.#surplus -= 1;
@@ -181,8 +182,8 @@ export class JitterBuffer {
   }
 
   /**
-   * What was concealed while nothing was there has been heard as time already. A gap before this
-   * packet is paid with it: it was lost, or the far end was silent and sent nothing.
+   * Audio concealed while the buffer was empty has already taken up playing time, so a gap before
+   * this packet (lost, or never sent in silence) is shortened by it.
    */
   #settle(timestamp: number): void {
     if (this.#ahead(this.#newest) > 0) return;
@@ -193,7 +194,7 @@ export class JitterBuffer {
     this.#owed = 0;
   }
 
-  /** Who pauses goes on with the next number, and not at once. */
+  /** A sender that paused resumes with the next sequence number, and not at once. */
   #judgeDoubtful(distance: number): void {
     const isPause = this.#isEmpty || (distance === 1 && this.#owed >= this.#concealMax);
     if (!isPause) this.concealed += this.#doubtful;
@@ -211,7 +212,7 @@ export class JitterBuffer {
     if (this.#ahead(end) > this.#ahead(this.#newest)) this.#newest = end;
   }
 
-  /** Too deep: the oldest is left out, what is missing at the new beginning as well. */
+  /** The buffer is too deep: drops the oldest samples, and any gap that would then come first. */
   #cut(): void {
     const cut = this.#ahead(this.#newest) - DEPTH_MS_MAX * this.#perMs;
     for (let at = 0; at < cut; at += 1) this.#isThere[(this.#next + at) & this.#mask] = 0;
@@ -219,7 +220,7 @@ export class JitterBuffer {
     while (this.#isThere[this.#next & this.#mask] === 0) this.#next += 1;
   }
 
-  /** `take` samples from the buffer, those that are missing and the rest concealed. */
+  /** Takes `take` samples from the buffer; missing ones and the rest of the frame are concealed. */
   #read(frame: Int16Array, take: number): void {
     for (let at = 0; at < take; at += 1) {
       const place = (this.#next + at) & this.#mask;
@@ -243,8 +244,8 @@ export class JitterBuffer {
   }
 
   /**
-   * The last 20 ms backwards, then forwards, and so on, fading: no jump where it begins, and no
-   * search for a pitch.
+   * Plays the last 20 ms backwards, then forwards, and so on, fading out: that starts without a
+   * discontinuity and needs no pitch search.
    */
   #concealOne(frame: Int16Array, at: number): void {
     const done = this.#concealed;
@@ -257,7 +258,7 @@ export class JitterBuffer {
     frame[at] = Math.round(sample * (1 - done / this.#concealMax));
   }
 
-  /** Leaves a frame out: from what would have been heard over into what comes after it. */
+  /** Drops a frame by cross-fading it into the one after it. */
   #blend(frame: Int16Array): void {
     const after = new Int16Array(this.#frame);
     this.#read(after, this.#frame);

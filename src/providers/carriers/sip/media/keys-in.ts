@@ -1,13 +1,13 @@
-// The keys of the far end, whichever way it tells them: as events among the packets (RFC 4733), in
-// messages of the signalling (INFO), or, where it has agreed to no events and sends no messages, as
-// tones in the sound. None is published twice. Used by rtp-session.ts.
+// The far end's DTMF keys, whichever way it sends them: as RTP events (RFC 4733), in SIP INFO
+// messages or, when it has agreed to no events and sends no INFO, as tones in the audio. No key is
+// published twice. Used by rtp-session.ts.
 import type { System } from "#core/system.ts";
 import { createDtmfReceiver } from "./telephone-event.ts";
 import { ToneKeys } from "./tone-keys.ts";
 
-/** Tones of ours come back as an echo for so long. */
+/** The echo of a tone we sent may come back for this long. */
 const ECHO_MS = 500;
-/** A key that is told in two ways is told in both within this. */
+/** A key that is sent in two ways arrives both ways within this time. */
 const SAME_KEY_MS = 2000;
 
 interface Told {
@@ -29,7 +29,7 @@ export class KeysIn {
   #tones: ToneKeys | null = null;
   #silence = new Int16Array(0);
   #hasMessages = false;
-  /** Those that may be told again in another way. */
+  /** Keys published lately, which may arrive once more in another way. */
   #told: Told[] = [];
   #sentMs = Number.NEGATIVE_INFINITY;
 
@@ -52,14 +52,14 @@ export class KeysIn {
     this.#tell("message", digit);
   }
 
-  /** What is heard; silence in place of a key's tones: they are no words. */
+  /** The audio to pass on, with silence in place of a key's tones, which are not speech. */
   receiveSound(pcm: Int16Array): Int16Array {
     if (!this.#tones?.push(pcm)) return pcm;
     if (this.#silence.length !== pcm.length) this.#silence = new Int16Array(pcm.length);
     return this.#silence.slice();
   }
 
-  /** A tone of ours goes out. */
+  /** We are sending a tone, whose echo must not be taken for a key. */
   toneSent(): void {
     this.#sentMs = this.#options.system.monotonicMs();
   }
@@ -70,7 +70,7 @@ export class KeysIn {
     this.#tell("tone", digit);
   }
 
-  /** Telephones that are set to tell keys in several ways press each key once in each. */
+  /** Telephones that are set to send keys in several ways send each key once in each of them. */
   #tell(as: Told["as"], digit: string): void {
     const atMs = this.#options.system.monotonicMs();
     this.#told = this.#told.filter((one) => atMs - one.atMs < SAME_KEY_MS);

@@ -1,16 +1,16 @@
-// From where a call's audio is taken, and so whereto ours is sent: symmetric RTP (RFC 4961). Pure.
-// Used by rtp-session.ts.
+// Symmetric RTP (RFC 4961): decides which source address a call's audio is accepted from, and so
+// where ours is sent. Pure. Used by rtp-session.ts.
 import { sequenceDistance } from "./rtp.ts";
 
-/** Packets of one stream from one place until it is believed to be the far end. */
+/** Packets of one stream that a place must send to be taken for the far end. */
 const LATCH_PACKETS = 3;
-/** Until another place may take over. */
+/** How long the current place must be silent before another may take over. */
 const LATCH_SILENT_MS = 2000;
-/** Until the same stream may go on from another place: packets are late or lost for less. */
+/** The same for a place that continues the stream; longer than packets are merely late or lost. */
 const REBIND_SILENT_MS = 200;
-/** So far a stream may be on by then: another place may take over anyway after that. */
+/** A continuation may be this many packets ahead: 2 s, when any place may take over anyway. */
 const REBIND_SEQUENCE_MAX = 100;
-/** How far its timestamps may be from where its clock would be by now. */
+/** How far a continuation's timestamps may be from where the stream's clock would be by now. */
 const REBIND_SLACK_MS = 250;
 
 export interface Place {
@@ -18,7 +18,7 @@ export interface Place {
   port: number;
 }
 
-/** A packet as the next of its stream. */
+/** A packet's position in its stream. */
 interface StreamPoint {
   ssrc: number;
   sequence: number;
@@ -29,11 +29,11 @@ export const isSame = (one: Place, other: Place): boolean =>
   one.port === other.port && one.address === other.address;
 
 /**
- * Where the far end really sends from, which behind a NAT is not what its SDP says. Whoever can
- * send packets here can try to be believed: so the place the SDP names is believed at once and
- * always wins, any other only after some packets of one stream, and nobody while the one believed
- * sends. A NAT that forgets its binding moves a far end in the middle of its stream: packets that
- * go on where that stream was, in number and in time, need not wait long.
+ * The place that the far end really sends from, which behind a NAT is not what its SDP says.
+ * Anybody who can send packets here can try to take over, so the place that the SDP names is
+ * accepted at once and always wins; any other is accepted only after some packets of one stream,
+ * and not while the current place is sending. A NAT that loses its binding moves a far end in
+ * mid-stream, so packets that continue that stream in sequence and time need not wait that long.
  */
 export class Latch {
   current: Place | null = null;
@@ -42,16 +42,16 @@ export class Latch {
   readonly #isAllowed: (place: Place) => boolean;
   #named: Place | null = null;
   #lastMs = 0;
-  /** The stream as it was last, and when its timestamp was new: those of a held key stay. */
+  /** The newest packet, and when its timestamp was new: a held key's packets all have the same. */
   #newest: { point: StreamPoint; atMs: number } | null = null;
   #candidate: { place: Place; point: StreamPoint; packets: number } | null = null;
 
-  /** `isAllowed`: sound may be sent to this place at all, and so be taken from it. */
+  /** `isAllowed`: whether audio may be sent to this place, and so accepted from it. */
   constructor(isAllowed: (place: Place) => boolean) {
     this.#isAllowed = isAllowed;
   }
 
-  /** The SDP's place, null where it names none that is allowed; the same again changes nothing. */
+  /** Sets the SDP's place, null when it names no valid one; naming the same again has no effect. */
   name(place: Place | null): void {
     if (this.#named && place && isSame(this.#named, place)) return;
     this.#named = place;
@@ -60,13 +60,13 @@ export class Latch {
     this.#candidate = null;
   }
 
-  /** Asked before anything else is looked at: a flood from elsewhere costs next to nothing. */
+  /** Checked before the packet is parsed, so that a flood from elsewhere costs next to nothing. */
   mayBe(place: Place, nowMs: number): boolean {
     return !this.current || isSame(this.current, place) || this.#isNamed(place)
       || nowMs - this.#lastMs >= REBIND_SILENT_MS;
   }
 
-  /** For a packet that is valid and was let through by `mayBe`: whether it is the far end's. */
+  /** Whether a valid packet that `mayBe` let through comes from the far end. */
   believes(place: Place, point: StreamPoint, nowMs: number): boolean {
     const isKnown = (this.current && isSame(this.current, place)) || this.#isNamed(place);
     if (!isKnown && !this.#isProven(place, point, nowMs)) return false;
@@ -98,7 +98,7 @@ export class Latch {
     return packets >= LATCH_PACKETS;
   }
 
-  /** Whether the packet is what the stream that was believed would have sent by now. */
+  /** Whether the packet continues the accepted stream, in sequence and in time. */
   #goesOn({ ssrc, sequence, timestamp }: StreamPoint, nowMs: number): boolean {
     if (this.#newest?.point.ssrc !== ssrc) return false;
     const { point, atMs } = this.#newest;

@@ -1,6 +1,6 @@
-// Packets of a codec with memory, decoded in the order they were sent: one that comes early waits
-// for those before it, until the sound before it is used up; then what is missing is made up, by
-// the codec where it can. Used by rtp-session.ts and web/peer.ts before the jitter buffer. Pure.
+// Decodes the packets of a codec with state in the order they were sent: an early packet waits for
+// those before it until the buffered audio runs out; then the gap is concealed, by the codec if it
+// can. Used by rtp-session.ts and web/peer.ts before the jitter buffer. Pure.
 import type { Coder } from "./codecs.ts";
 import { sequenceDistance, type RtpPacket } from "./rtp.ts";
 
@@ -8,23 +8,23 @@ type Packet = Pick<RtpPacket, "sequence" | "timestamp"> & { payload: Uint8Array 
 /** Timestamp in samples. */
 type Play = (at: { sequence: number; timestamp: number }, pcm: Int16Array) => void;
 
-/** So many packets wait at most; further on nobody waits for what is missing. */
+/** When more packets than this wait, the missing one is no longer waited for. */
 const WAITING_MAX = 5;
-/** Sequence numbers further back are a new beginning. */
+/** A jump in sequence numbers larger than this, either way, is a restart of the sender. */
 const MISORDER_MAX = 100;
-/** More than that is not made up: it was a pause. */
+/** A longer gap is not concealed: it was a pause. */
 const MADE_UP_MS_MAX = 100;
 
 export class PacketOrder {
-  /** Packets that came after what they would have been before was decoded. */
+  /** Packets that came after a later one had been decoded. */
   late = 0;
-  /** Sound the codec made up for packets that were lost, in milliseconds. */
+  /** Audio that the codec concealed for lost packets, in milliseconds. */
   concealedMs = 0;
   readonly #coder: Coder;
   readonly #play: Play;
   readonly #waiting = new Map<number, Packet>();
   #next: number | null = null;
-  /** The timestamp of the next packet, if nothing is missing, in ticks and in samples. */
+  /** The expected timestamp of the next packet, in RTP ticks and in samples. */
   #tick = 0;
   #sample = 0;
   #samplesOfPacket = 0;
@@ -57,7 +57,7 @@ export class PacketOrder {
     this.#goOn();
   }
 
-  /** Nothing is left to be heard: what has not come by now is given up. */
+  /** The buffered audio has run out: a packet that has not arrived by now counts as lost. */
   due(): void {
     const next = this.#next;
     if (next === null || this.#waiting.size === 0) return;
@@ -79,7 +79,7 @@ export class PacketOrder {
     }
   }
 
-  /** What is missing before this packet; the codec's last words of it are in the packet itself. */
+  /** Conceals the gap before this packet, which may itself carry the last lost packet's audio. */
   #makeUp(first: Packet): void {
     const { memory, rate } = this.#coder;
     const missing = this.#samplesUntil(first.timestamp);

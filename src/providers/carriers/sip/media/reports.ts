@@ -1,6 +1,5 @@
-// The reports of one call's media (RTCP): writes ours, reads the far end's, and says what both know
-// of how the sound came through. Used by whoever sends and receives them: rtp-session.ts, and the
-// peers of web calls.
+// The RTCP reports of one call: writes ours, reads the far end's, and derives the call's quality
+// from both. Used by rtp-session.ts and by web/peer.ts for web calls.
 import { steadyClock, type Instant, type System } from "#core/system.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 import { mosOf, rFactorOf } from "./e-model.ts";
@@ -10,24 +9,24 @@ import {
   buildRtcp, ntpMiddleOf, Reception, type ReportBlock, type RtcpPart,
 } from "./rtcp.ts";
 
-/** Longer ones are mistakes, or lies. */
+/** A longer round trip is an error in the far end's report, or forged. */
 const ROUND_TRIP_MS_MAX = 10_000;
 const JITTER_MS_MAX = 10_000;
 const NTP_UNITS_PER_MS = 65.536;
 const PACKET_MS = 20;
 
-/** What became of the packets in order and buffer. */
+/** What PacketOrder and JitterBuffer made of the packets. */
 interface Playout {
   late: number;
   concealedFrames: number;
-  /** Frames that were played, and how deep the buffer was then, summed up. */
+  /** Frames played, and the sum of the buffer's depth at each of them. */
   frames: number;
   depthMsSum: number;
 }
 
 export const NO_PLAYOUT: Playout = { late: 0, concealedFrames: 0, frames: 0, depthMsSum: 0 };
 
-/** Together with what was before. */
+/** Added to `before`, the figures of the codecs used earlier in the call. */
 export const playoutOf = (
   { jitter, order }: { jitter: JitterBuffer; order: PacketOrder }, before = NO_PLAYOUT,
 ): Playout => ({
@@ -49,7 +48,7 @@ export class Reports {
   readonly #callNow: () => Instant;
   readonly #ssrc: number;
   readonly #cname: string;
-  /** Their last sender report. */
+  /** The far end's last sender report. */
   #last: { ntpMiddle: number; atMs: number } | null = null;
   #remote: { jitterMs: number; lost: number } | null = null;
   #roundTrips = { count: 0, sumMs: 0 };
@@ -61,7 +60,7 @@ export class Reports {
     this.#cname = cname;
   }
 
-  /** Another stream comes from the far end. */
+  /** The far end has begun another stream. */
   streamBegan(): void {
     this.#last = null;
   }
@@ -84,7 +83,7 @@ export class Reports {
     });
   }
 
-  /** `streamIn`: whose sound is heard. */
+  /** `streamIn`: SSRC of the stream that is played. */
   receive(parts: readonly RtcpPart[], streamIn: number | null): void {
     for (const part of parts) {
       for (const block of part.blocks) {
@@ -103,7 +102,7 @@ export class Reports {
     const came = received - duplicate;
     const unheard = came + lost > 0 ? (100 * (lost + late)) / (came + lost) : null;
     const roundTripMs = this.#roundTripMs();
-    // The packet that is heard next is part of the depth.
+    // The depth includes the packet that is played next, so it is never under one packet.
     const delayMs = frames === 0
       ? null : Math.max(PACKET_MS, depthMsSum / frames) + (roundTripMs ?? 0) / 2;
     const rFactor = unheard === null || delayMs === null
@@ -134,7 +133,7 @@ export class Reports {
 
   #receiveBlock({ lost, jitter, lastReport, sinceLastReport }: ReportBlock): void {
     const jitterMs = (jitter * 1000) / this.reception.clockRate;
-    // Doubles make it negative.
+    // Duplicate packets can make the count negative.
     this.#remote = { lost: Math.max(0, lost), jitterMs: Math.min(JITTER_MS_MAX, jitterMs) };
     if (lastReport === 0) return;
     const units = (ntpMiddleOf(this.#system.now()) - lastReport - sinceLastReport) | 0;

@@ -1,5 +1,5 @@
-// RTCP (RFC 3550, 6): sender and receiver reports, what has been received and lost. Reading never
-// throws and is bounded by the datagram. Used by rtp-session.ts and web/peer.ts.
+// RTCP (RFC 3550, 6): sender and receiver reports, and counts of what was received and lost.
+// Parsing never throws and is bounded by the datagram. Used by rtp-session.ts and web/peer.ts.
 import { Jitter } from "#audio/jitter.ts";
 import type { Instant } from "#core/system.ts";
 import { sequenceDistance } from "./rtp.ts";
@@ -13,13 +13,13 @@ const CNAME = 1;
 const HEADER_BYTES = 4;
 const SENDER_BYTES = 24;
 const BLOCK_BYTES = 24;
-/** Between 1900, where NTP's clock begins, and 1970. */
+/** Seconds from 1900, NTP's epoch, to 1970. */
 const NTP_OFFSET_S = 2_208_988_800;
 const LOST_MAX = 0x7f_ffff;
-/** Jumps beyond these are a new beginning, not loss or reordering (RFC 3550, A.1). */
+/** A larger jump is a restart of the sender, not loss or reordering (RFC 3550, A.1). */
 const DROPOUT_MAX = 3000;
 const MISORDER_MAX = 100;
-/** So many numbers back a packet that comes twice is known; a power of two. */
+/** How many sequence numbers back a duplicate is recognised; a power of two. */
 const REMEMBERED = 256;
 
 export interface ReportBlock {
@@ -29,7 +29,7 @@ export interface ReportBlock {
   lost: number;
   highestSequence: number;
   jitter: number;
-  /** Middle of the last sender report's time and how long ago it came, in 1/65536 s. */
+  /** Middle 32 bits of the last sender report's NTP time, and how long ago it came; 1/65536 s. */
   lastReport: number;
   sinceLastReport: number;
 }
@@ -95,7 +95,7 @@ function ntpOf(now: Instant): { seconds: number; fraction: number } {
   };
 }
 
-/** The 32 bits in the middle of a time, as reports give it back; in 1/65536 s. */
+/** The middle 32 bits of the NTP time, which reports echo; in 1/65536 s. */
 export function ntpMiddleOf(now: Instant): number {
   const { seconds, fraction } = ntpOf(now);
   return ((seconds & 0xffff) * 65_536 + (fraction >>> 16)) >>> 0;
@@ -111,7 +111,7 @@ interface Report {
   isGoodbye: boolean;
 }
 
-/** A compound packet: the report, who we are and, at the end, good-bye. */
+/** A compound packet: the report, our CNAME and, when the call ends, BYE. */
 export function buildRtcp(report: Report): Buffer {
   const parts = [buildReport(report), buildDescription(report)];
   if (report.isGoodbye) {
@@ -166,12 +166,12 @@ function buildDescription({ ssrc, cname }: Report): Buffer {
   return part;
 }
 
-/** What came of one stream after another; a new one goes on counting where the last one ended. */
+/** Counts what was received over successive streams; a new stream adds to the totals so far. */
 export class Reception {
   received = 0;
   duplicate = 0;
   ssrc: number | null = null;
-  /** Over all packets that say something of it. */
+  /** Measured over all packets whose timestamp says something about it. */
   readonly jitter = new Jitter();
   /** Ticks of the timestamps in a second. */
   clockRate = 8000;
@@ -180,12 +180,12 @@ export class Reception {
   #base = 0;
   #ofStream = 0;
   #doubled = 0;
-  /** Numbers that came, each at its place. */
+  /** Extended sequence numbers received, each at its index modulo the length. */
   readonly #came = new Float64Array(REMEMBERED).fill(Number.NaN);
   #transitMs = Number.NaN;
   #reported = { expected: 0, received: 0 };
 
-  /** False: it came before. `timestamp` is null where time says nothing about jitter: keys. */
+  /** False for a duplicate. `timestamp` is null if it says nothing about jitter (keys, noise). */
   push(ssrc: number, sequence: number, timestamp: number | null, nowMs: number): boolean {
     const ahead = sequenceDistance(sequence, this.#highest & 0xffff);
     if (ssrc !== this.ssrc || ahead > DROPOUT_MAX || ahead < -MISORDER_MAX) {
@@ -206,7 +206,7 @@ export class Reception {
     return this.#lostBefore + Math.max(0, this.#expected - came);
   }
 
-  /** For a report; what was lost since the last one is counted from here. */
+  /** The block of a report; the fraction lost in the next report is counted from here. */
   block(): Omit<ReportBlock, "lastReport" | "sinceLastReport"> | null {
     if (this.ssrc === null) return null;
     const expected = this.#expected - this.#reported.expected;
@@ -237,12 +237,12 @@ export class Reception {
     this.#reported = { expected: 0, received: 0 };
   }
 
-  /** RFC 3550, A.8. Timestamps that jump would be taken for seconds of jitter. */
+  /** RFC 3550, A.8. A jump in the timestamps is ignored: it would count as seconds of jitter. */
   #measure(timestamp: number, nowMs: number): void {
     const transitMs = nowMs - (timestamp * 1000) / this.clockRate;
     const differenceMs = Math.abs(transitMs - this.#transitMs);
     this.#transitMs = transitMs;
-    // Also where there is no packet before it.
+    // This is also false for the first packet, whose difference is NaN.
     if (differenceMs < 1000) this.jitter.push(differenceMs, nowMs);
   }
 

@@ -1,6 +1,6 @@
-// The media of one call: a pair of UDP sockets, what is sent every 20 ms, what comes back, keys,
-// reports, encryption. Made by the SIP carrier for each leg, in the media thread. `send` is the
-// clock of both directions (jitter-buffer.ts says why); the only timer looks once a second whether
+// The media of one call: a pair of UDP sockets, the packets sent every 20 ms and those received,
+// DTMF, RTCP and SRTP. The SIP carrier makes one for each leg, in the media thread. `send` is the
+// clock of both directions (jitter-buffer.ts says why); the only timer checks once a second whether
 // a report is due and whether the far end is still there.
 import type { RemoteInfo, Socket } from "node:dgram";
 import { isIP } from "node:net";
@@ -30,35 +30,35 @@ import {
 
 export interface RtpSessionOptions extends PairOptions {
   log: Logger;
-  /** Samples per second of what is sent and heard, whatever the codec. */
+  /** Samples per second of the PCM sent and received, whatever the codec. */
   rate: number;
-  /** Those that may be agreed on. */
+  /** The codecs that may be agreed on. */
   codecs: readonly Codec[];
-  /** Whether sound may be sent to the IP address; asked about each it seems to come from. */
+  /** Whether audio may be sent to the IP address; asked about every address packets come from. */
   mayReach: MayReach;
-  /** 20 ms, to keep, once per `send`; gaps concealed for 60 ms, then silence. */
+  /** Called once per `send` with 20 ms to keep; gaps are concealed for 60 ms, then silent. */
   onAudio(pcm: Int16Array): void;
   /** Once per key, at its beginning. */
   onDtmf(digit: string): void;
-  /** Nothing came for 5 s while not held; then that something comes again. */
+  /** False when nothing has come for 5 s while not on hold; true when something comes again. */
   onSound(isComing: boolean): void;
-  /** Nothing came for so long, 60 s, while not held; once, until something comes again. */
+  /** Called once when nothing has come for 60 s while not on hold; rearmed when something comes. */
   onTimeout(silentMs: number): void;
 }
 
 export interface RtpSession {
   /** The port of RTP, even; RTCP has the next one. */
   readonly port: number;
-  /** Again after a re-INVITE. */
+  /** Called with the first agreement and again after each re-INVITE. */
   agree(agreed: Agreed): void;
   /** 20 ms, every 20 ms; the array is not kept. */
   send(pcm: Int16Array): void;
   sendDtmf(digits: string): void;
-  /** A key has come in a message of the signalling. */
+  /** Takes a key that came in a SIP INFO message. */
   receiveInfoKey(digit: string): void;
   /** Counts both directions; null before a codec is agreed on. */
   quality(): LegQuality | null;
-  /** How long nothing has come; null: not for so long that anything is wrong. */
+  /** How long nothing has come; null while that is less than the 5 s of `onSound`. */
   silentMs(): number | null;
   /** Idempotent. */
   close(): void;
@@ -78,7 +78,7 @@ export async function openRtpSession(options: RtpSessionOptions): Promise<RtpSes
   return new Session(options, sockets, await openCoders(options.codecs));
 }
 
-/** What belongs to the codec that was agreed on. */
+/** The parts that belong to the codec agreed on. */
 interface Line {
   coder: Coder;
   jitter: JitterBuffer;
@@ -150,7 +150,7 @@ class Session implements RtpSession {
     const random = system.randomBytes(10);
     this.#ssrc = random.readUInt32BE(0);
     this.#timestamp = random.readUInt32BE(4);
-    // From the lower half: no receiver of SRTP can be wrong about the first roll-over.
+    // It begins in the lower half, so that no SRTP receiver can misjudge the first roll-over.
     this.#sequence = random.readUInt16BE(8) >> 1;
     this.#reports = new Reports(system, this.#ssrc);
     this.#reportAtMs = this.#nextReportMs();
@@ -170,7 +170,7 @@ class Session implements RtpSession {
     if (this.#line?.coder.codec !== agreed.codec) this.#change(agreed.codec);
     this.#latch.name(
       isPlace(remote.host, remote.port) ? { address: remote.host, port: remote.port } : null);
-    // A key that stays keeps its roll-over counter and what came already.
+    // A key that has not changed keeps its roll-over counter and replay window.
     if (!srtp) this.#sender = this.#receiver = null;
     else {
       if (!isSameKey(this.#sender?.key, srtp.local)) {
@@ -219,7 +219,7 @@ class Session implements RtpSession {
     for (const coder of this.#coders) coder.close();
   }
 
-  /** Another codec is another way of counting: nothing of before can be played on. */
+  /** Another codec has another clock, so nothing buffered before can be played on. */
   #change(codec: Codec): void {
     const coder = this.#coders.find((one) => one.codec === codec);
     if (!coder) throw new Error(`${codec} was agreed on and never offered`);
@@ -228,7 +228,7 @@ class Session implements RtpSession {
     this.#reports.reception.clockRate = this.#latch.clockRate = coder.clockRate;
   }
 
-  // What goes out
+  // Sending
 
   #sendFrame(pcm: Int16Array): void {
     const line = this.#line;
@@ -278,7 +278,7 @@ class Session implements RtpSession {
     this.#rtp.send(bytes, to.port, forSocket(this.#options.host, to.address));
   }
 
-  /** A name is never looked up: SDP from telephones has addresses, and a look-up would leak. */
+  /** Host names are never resolved: telephones' SDP has addresses, and a DNS query would leak. */
   #target(): Place | null {
     if (this.#latch.current) return this.#latch.current;
     const remote = this.#agreed?.remote;
@@ -287,7 +287,7 @@ class Session implements RtpSession {
       : null;
   }
 
-  // What comes in
+  // Receiving
 
   #received(bytes: Buffer, from: Place): void {
     const agreed = this.#agreed;
@@ -312,7 +312,7 @@ class Session implements RtpSession {
     }
     if (!this.#isOfStream(packet.ssrc)) return;
     const isNew = this.#count(packet, kind === "audio" ? packet.timestamp : null, nowMs);
-    // What is played while a call is on hold is not said to us.
+    // Audio that comes while the call is on hold (music, say) is not meant for us.
     if (!isNew || kind === "noise" || agreed.isHeld) return;
     this.#line?.order.push(packet);
   }
@@ -324,7 +324,7 @@ class Session implements RtpSession {
     return this.#keysIn.receiveSound(line.fromCoder.process(line.jitter.pull()));
   }
 
-  /** A new stream (a transfer at the far end) has to come twice: a stray packet resets nothing. */
+  /** A new stream (a transfer at the far end) counts from its second packet: one may be a stray. */
   #isOfStream(ssrc: number): boolean {
     if (ssrc === this.#streamIn) {
       this.#nextStreamIn = null;
@@ -412,7 +412,7 @@ class Session implements RtpSession {
     const parts = plain && parseRtcp(plain);
     if (!parts) return;
     if (isPlace(from.address, from.port)) this.#reportFrom = from;
-    // A far end that is silent and sends no audio meanwhile still reports.
+    // A far end that sends no audio during silence still sends reports.
     this.#alive();
     this.#reports.receive(parts, this.#streamIn);
   }
@@ -427,7 +427,7 @@ function kindOf(payloadType: number, agreed: Agreed): "audio" | "key" | "noise" 
   return isKey ? "key" : null;
 }
 
-/** IPv4 as itself, also where it comes through IPv6. */
+/** An IPv4-mapped IPv6 address becomes plain IPv4. */
 const placeOf = ({ address, port }: RemoteInfo): Place =>
   ({ address: address.startsWith("::ffff:") ? plainHost(address) : address, port });
 

@@ -1,5 +1,5 @@
 // The two UDP sockets of a call: RTP on an even port, RTCP on the next one. Used by rtp-session.ts,
-// and one of them by web/peers.ts.
+// and by web/peers.ts for a single socket.
 import { createSocket, type Socket } from "node:dgram";
 import { isIP, isIPv6 } from "node:net";
 import { ProviderError } from "#core/faults.ts";
@@ -10,18 +10,18 @@ const PORT_TRIES = 200;
 export interface PairOptions {
   /** Address to bind. */
   host: string;
-  /** Null: any. */
+  /** Null for any port. */
   ports: { min: number; max: number } | null;
   system: System;
 }
 
-/** Rejects when there is no pair. */
+/** Rejects when no pair of ports is free. */
 export async function openPair(
   { host, ports, system }: PairOptions,
 ): Promise<{ rtp: Socket; rtcp: Socket }> {
   const first = ports ? ports.min + (ports.min % 2) : 0;
   const pairs = ports ? Math.floor((ports.max - first + 1) / 2) : PORT_TRIES;
-  // Not always the lowest: packets still under way to a call that ended would come to the next one.
+  // It starts at random: the lowest free port may still receive packets of the call that had it.
   const start = system.randomBytes(4).readUInt32BE(0);
   for (let tried = 0; tried < Math.min(pairs, PORT_TRIES); tried += 1) {
     const port = ports ? first + 2 * ((start + tried) % pairs) : await evenPort(host);
@@ -33,7 +33,7 @@ export async function openPair(
   throw new ProviderError("no pair of UDP ports is free for a call", { retryable: true });
 }
 
-/** One that was free a moment ago. */
+/** An even port next to one that was free a moment ago. */
 async function evenPort(host: string): Promise<number> {
   const socket = await bind(host, 0);
   const port = socket?.address().port ?? 0;
@@ -41,14 +41,14 @@ async function evenPort(host: string): Promise<number> {
   return port - (port % 2);
 }
 
-/** Null when the port is taken; other errors are the configuration's. */
+/** Null when the port is taken; any other error is an error in the configuration. */
 const bind = (host: string, port: number): Promise<Socket | null> =>
   openMediaSocket(host, port).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "EADDRINUSE") return null;
     throw new ProviderError("a media port cannot be opened", { retryable: false, cause: error });
   });
 
-/** Rejects when the port cannot be had. */
+/** Rejects when the port cannot be bound. */
 export function openMediaSocket(host: string, port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = createSocket({

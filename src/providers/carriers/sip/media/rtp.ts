@@ -1,8 +1,8 @@
-// RTP packets (RFC 3550, 5.1): reading without ever throwing, writing, and the arithmetic of
-// numbers that go round. Pure. Used by rtp-session.ts, srtp.ts and web/peer.ts.
+// RTP packets (RFC 3550, 5.1): parsing, which never throws, writing, and the arithmetic of sequence
+// numbers that wrap around. Pure. Used by rtp-session.ts, srtp.ts and web/peer.ts.
 
 export const RTP_HEADER_BYTES = 12;
-/** No sender of telephone audio comes near; what is longer is not looked at. */
+/** Telephone audio never comes near this; a longer packet is ignored. */
 const RTP_BYTES_MAX = 1500;
 
 const VERSION = 2;
@@ -13,7 +13,7 @@ export interface RtpPacket {
   sequence: number;
   timestamp: number;
   ssrc: number;
-  /** Shares memory with what was parsed; padding is taken off. */
+  /** Shares memory with the parsed bytes; padding is removed. */
   payload: Buffer;
 }
 
@@ -58,7 +58,7 @@ export function parseRtp(bytes: Buffer): RtpPacket | null {
   };
 }
 
-/** Into the first 12 bytes; numbers may have gone round. */
+/** Writes the first 12 bytes; `sequence` and `timestamp` may exceed their fields and wrap. */
 export function writeRtpHeader(target: Buffer, header: Omit<RtpPacket, "payload">): void {
   target[0] = VERSION << 6;
   target[1] = (header.marker ? 0x80 : 0) | header.payloadType;

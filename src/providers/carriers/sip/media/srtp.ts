@@ -1,7 +1,7 @@
 // SRTP and SRTCP (RFC 3711) with the suites of RFC 4568 that every telephone has, and those of RFC
-// 6188: AES-128 and AES-256 in counter mode, HMAC-SHA1 of 80 or 32 bits. One object a direction and
-// key; it remembers roll-over counters and what came already, so it has to live as long as its key.
-// Used by rtp-session.ts and web/peer.ts.
+// 6188: AES-128 and AES-256 in counter mode, HMAC-SHA1 of 80 or 32 bits. There is one object per
+// direction and key; it holds roll-over counters and replay windows, so it must live as long as its
+// key. Used by rtp-session.ts and web/peer.ts.
 import {
   createCipheriv, createHmac, createSecretKey, timingSafeEqual, type KeyObject,
 } from "node:crypto";
@@ -15,7 +15,7 @@ const TAG_BYTES = {
   AES_256_CM_HMAC_SHA1_80: 10, AES_256_CM_HMAC_SHA1_32: 4,
   AES_CM_128_HMAC_SHA1_80: 10, AES_CM_128_HMAC_SHA1_32: 4,
 } as const satisfies Record<SrtpKey["suite"], number>;
-/** All suites: what is shortened to spare the audio is not for reports (RFC 4568, 6.2.2). */
+/** The same for all suites: only RTP may have the short tag (RFC 4568, 6.2.2). */
 const RTCP_TAG_BYTES = 10;
 const RTCP_HEADER_BYTES = 8;
 const RTCP_INDEX_BYTES = 4;
@@ -23,18 +23,18 @@ const RTCP_INDEXES = 2 ** 31;
 const ENCRYPTED = 0x8000_0000;
 const SEQUENCES = 2 ** 16;
 const REPLAY_WINDOW = 64;
-/** The far end's streams in one direction; a transfer brings a new one. */
+/** Replay windows kept for the far end's streams; a transfer brings a new stream. */
 const STREAMS_MAX = 8;
 
 const LABELS = { rtp: 0, rtcp: 3 } as const;
 
-/** Keystream for an AES key: one cipher object for all packets, because making one costs most. */
+/** AES keystream: one cipher object for all packets, because creating it is the greatest cost. */
 export class Keystream {
   readonly #cipher: ReturnType<typeof createCipheriv>;
   #blocks = Buffer.alloc(0);
 
   constructor(key: Uint8Array) {
-    // Counter mode is the block cipher over a row of counters.
+    // Counter mode is the block cipher applied to successive counters.
     this.#cipher = createCipheriv(key.length === 32 ? "aes-256-ecb" : "aes-128-ecb", key, null)
       .setAutoPadding(false);
   }
@@ -54,8 +54,8 @@ export class Keystream {
 }
 
 /**
- * Session keys (RFC 3711, 4.3; RFC 6188 for longer ones) of the label and the two after it. The
- * master's salt is at its end.
+ * The session keys (RFC 3711, 4.3; RFC 6188 for longer ones) of `firstLabel` and the two labels
+ * after it. `master` is the master key followed by its salt.
  */
 export function deriveKeys(
   master: Uint8Array, firstLabel: number,
@@ -107,7 +107,7 @@ class Transform {
   }
 }
 
-/** What came already (RFC 3711, 3.3.2), by index: the last one seen in each of 64 places. */
+/** Replay protection (RFC 3711, 3.3.2): the last index seen in each of 64 places. */
 class ReplayWindow {
   highest = -1;
   readonly #seen = new Float64Array(REPLAY_WINDOW).fill(-1);
@@ -122,7 +122,7 @@ class ReplayWindow {
   }
 }
 
-/** Windows by SSRC. Only what was authenticated makes one, so nobody else can push one out. */
+/** Windows by SSRC. Only an authenticated packet creates one, so nobody else can evict one. */
 class ReplayWindows {
   readonly #windows = new Map<number, ReplayWindow>();
 
@@ -148,7 +148,7 @@ function nearestIndex(sequence: number, highest: number): number {
 }
 
 export interface SrtpSender {
-  /** A whole packet of ours; the result is new memory. */
+  /** Takes a whole RTP packet; returns a new buffer. */
   protect(packet: Buffer): Buffer;
   protectRtcp(packet: Buffer): Buffer;
 }
@@ -188,7 +188,7 @@ export function createSrtpSender({ suite, key }: SrtpKey): SrtpSender {
 }
 
 export interface SrtpReceiver {
-  /** The RTP packet, decrypted in the memory given; null when it is forged, old or broken. */
+  /** The RTP packet, decrypted in place; null when it is forged, replayed, too old or malformed. */
   unprotect(packet: Buffer): Buffer | null;
   unprotectRtcp(packet: Buffer): Buffer | null;
 }

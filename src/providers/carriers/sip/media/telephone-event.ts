@@ -1,6 +1,6 @@
-// Keys of the telephone: as RTP events (RFC 4733) both ways, and as tones in the audio when the far
-// end has agreed to no events. Pure. Used by rtp-session.ts, one receiver and one sender a session,
-// and by calls/hosted/media.ts.
+// DTMF keys: as RTP events (RFC 4733) in both directions, and as tones we send in the audio when
+// the far end has agreed to no events. Pure. Used by rtp-session.ts, with one receiver and one
+// sender per session, and by calls/hosted/media.ts.
 
 export const DIGITS = "0123456789*#ABCD";
 export const EVENT_BYTES = 4;
@@ -9,13 +9,13 @@ export const EVENT_BYTES = 4;
 const FRAME = 160;
 const TONE_FRAMES = 8;
 const PAUSE_FRAMES = 4;
-/** The end is sent three times (RFC 4733, 2.5.1.4), a frame apart: one burst loses all of them. */
+/** The end is sent three times (RFC 4733, 2.5.1.4), a frame apart, to survive a burst of loss. */
 const ENDS = 3;
 const WAITING_MAX = 128;
 /** -10 dBm0, as RFC 4733's examples. */
 const VOLUME = 10;
 const DURATION_MAX = 0xffff;
-/** Late copies of the end come soon; this many keys back they are still known. */
+/** Late copies of an end arrive soon; they are recognised this many keys back. */
 const REMEMBERED = 16;
 
 const RATE = 8000;
@@ -44,7 +44,7 @@ export function parseTelephoneEvent(payload: Buffer): TelephoneEvent | null {
   };
 }
 
-/** `duration` is at 8 kHz, and is written in ticks of the events' own clock. */
+/** `duration` is in samples at 8 kHz, and is written in ticks of `clockRate`. */
 export function writeTelephoneEvent(
   target: Buffer, at: number, event: TelephoneEvent, clockRate = RATE,
 ): void {
@@ -55,18 +55,18 @@ export function writeTelephoneEvent(
 }
 
 /**
- * Publishes every key once, with the first of its packets that comes, whichever that is: timestamp
- * and event are the key's name, so neither a lost end nor a lost beginning matters, nor two equal
- * keys. Relays give packets of a key new timestamps: what begins before it can have ended is it, as
- * is what is as much longer as it is later.
+ * Publishes every key once, with the first of its packets to arrive: timestamp and event identify
+ * the key, so neither a lost beginning or end nor the same key pressed twice matters. Some relays
+ * give each packet of a key a new timestamp: a packet is then of the same key when it begins before
+ * that key can have ended, or when its duration has grown by as much as its timestamp.
  */
 export function createDtmfReceiver(
   onDigit: (digit: string) => void,
 ): { push(timestamp: number, payload: Buffer): void } {
   const known: string[] = [];
   /**
-   * `extent`: the next key begins so many ticks after this one, or later. `before`: what its
-   * packets have in common where each has a timestamp of its own.
+   * `extent`: the next key begins at least so many ticks after this one. `before`: timestamp minus
+   * duration, which a key's packets have in common when each has a timestamp of its own.
    */
   const keys: { event: number; timestamp: number; extent: number; before: number }[] = [];
   return {
@@ -76,11 +76,11 @@ export function createDtmfReceiver(
       if (!parsed || digit === "") return;
       const { event, duration, isEnd } = parsed;
       const before = (timestamp - duration) >>> 0;
-      // The one it may be of: it has not begun later, and others may have come since.
+      // The key it may belong to: it did not begin later, but other keys may have come since.
       const last = keys.findLast((one) => one.event === event
         && (before === one.before || (timestamp - one.timestamp | 0) >= 0));
       const since = last ? (timestamp - last.timestamp) >>> 0 : Infinity;
-      // A key held for more than 8 s goes on under a new timestamp (RFC 4733, 2.5.1.3).
+      // A key held for more than 8 s continues under a new timestamp (RFC 4733, 2.5.1.3).
       const isNext = since === DURATION_MAX;
       const same = !isNext && last && (since < last.extent || before === last.before) ? last : null;
       const extent = isEnd ? duration : Math.max(same?.extent ?? 0, duration + 1);
@@ -100,9 +100,9 @@ export function createDtmfReceiver(
 /** What goes out instead of a frame of audio: an event, a tone, or nothing (a pause). */
 export interface DtmfFrame {
   digit: string;
-  /** Samples since the key began, this frame's included; the pause counts on. */
+  /** Samples since the key began, this frame's included; the pause after it counts, too. */
   duration: number;
-  /** Packets of the event in this frame; a pause has none once the end went out often enough. */
+  /** The event to send in this frame; null in the pause once the end has been sent three times. */
   event: TelephoneEvent | null;
   isFirst: boolean;
   isTone: boolean;
@@ -112,7 +112,7 @@ export class DtmfSender {
   #waiting: string[] = [];
   #frame = 0;
 
-  /** Characters that are no keys are left out, as is what goes beyond the bound. */
+  /** Ignores characters that are no keys, and keys beyond the bound of the queue. */
   add(digits: string): void {
     const keys = [...digits.toUpperCase()].filter((digit) => DIGITS.includes(digit));
     this.#waiting.push(...keys.slice(0, WAITING_MAX - this.#waiting.length));

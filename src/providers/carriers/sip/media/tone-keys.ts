@@ -1,27 +1,27 @@
-// Keys of the telephone as tones in the sound (ITU-T Q.23, Q.24), for far ends that report them no
-// other way. Goertzel's filter over windows of 12.75 ms, one after every half: a key is two steady
-// tones, one of the rows and one of the columns, and next to nothing else, for four windows, which
-// the 40 ms of the shortest key always have and speech never should. Pure. Used by keys-in.ts.
+// Detects DTMF keys as tones in the audio (ITU-T Q.23, Q.24), for far ends that send them in no
+// other way. It runs the Goertzel filter over windows of 12.75 ms that overlap by half: a key is
+// two steady tones, a row and a column, and next to nothing else, for four windows, which the 40 ms
+// of the shortest key always fill and speech never should. Pure. Used by keys-in.ts.
 import { filterFor, powerAt } from "#audio/goertzel.ts";
 
 const ROWS = [697, 770, 852, 941];
 const COLUMNS = [1209, 1336, 1477, 1633];
 const KEYPAD = ["123A", "456B", "789C", "*0#D"];
 const WINDOW_SECONDS = 0.01275;
-/** In a row; then it is a key. */
+/** Windows in a row that make a key. */
 const WINDOWS_MIN = 4;
-/** Windows without it; then it is over. A break of 10 ms has fewer, a pause of 40 ms more. */
+/** Windows without the key that end it. A break of 10 ms has fewer, a pause of 40 ms more. */
 const MISSES_MAX = 5;
 /** Amplitude of the weaker tone: -31 dBm0. */
 const AMPLITUDE_MIN = 600;
-/** Rows over columns: 8 dB; columns over rows: 4 dB; and what a window is wrong by. As powers. */
+/** Power ratios: rows over columns 8 dB, columns over rows 4 dB, plus the error of a window. */
 const ROW_TWIST_MAX = 11;
 const COLUMN_TWIST_MAX = 3.5;
-/** A tone over the others of its group, into which a window lets both leak: 6 dB. */
+/** Power ratio of a tone over the rest of its group, where both tones leak in: 6 dB. */
 const PEAK_MIN = 4;
-/** The power that the two tones have of all there is: tones 1.5 % off keep so much of it. */
+/** Share of the window's power in the two tones; tones that are 1.5 % off keep this much. */
 const SHARE_MIN = 0.72;
-/** A key does not become louder or softer: 4 dB from window to window. */
+/** A key's level stays within 4 dB from window to window. */
 const STEADY_MAX = 2.5;
 
 export class ToneKeys {
@@ -30,7 +30,7 @@ export class ToneKeys {
   readonly #filters: readonly number[];
   readonly #powers = new Float64Array(ROWS.length + COLUMNS.length);
   #filled = 0;
-  /** What the newest windows had in common, and for how many of them. */
+  /** The key of the newest windows, and how many windows in a row had it. */
   #seen = "";
   #windows = 0;
   #power = 0;
@@ -91,7 +91,7 @@ export class ToneKeys {
     return KEYPAD[row]?.[column - ROWS.length] ?? "";
   }
 
-  /** The place of the one tone that stands out of its group; null: none does. */
+  /** The index of the one tone that stands out in its group; null when none does. */
   #strongest(window: Float64Array, from: number, to: number): number | null {
     const powers = this.#powers;
     let best = from;
