@@ -1,5 +1,5 @@
-// One request of ours within a dialog, from its first try to its outcome: challenges are answered
-// with the next sequence number, a 2xx to an INVITE is acknowledged as often as it comes.
+// One request we send within a dialog, from its first attempt to its outcome: a challenge is
+// answered with a new request, and a 2xx to an INVITE is acknowledged every time it arrives.
 import type { Authentication } from "./authentication.ts";
 import { requestWithin, type DialogState, type Signalling } from "./dialog.ts";
 import type { SipRequest, SipResponse } from "#providers/carriers/sip/grammar/message.ts";
@@ -44,6 +44,6 @@ export function ask(
   attempt();
 }
 
-/** Answers that say that the dialog is no more (RFC 5057). */
+/** Outcomes that mean that the dialog no longer exists (RFC 5057). */
 export const endsDialog = (outcome: Outcome): boolean =>
   outcome.kind === "failed" || outcome.response.status === 481 || outcome.response.status === 408;

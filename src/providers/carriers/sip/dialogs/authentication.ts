@@ -1,6 +1,6 @@
-// Answers challenges for one set of credentials: once, and once more when only the nonce was stale
-// or another algorithm is asked for.
-// The last challenge is kept, so that what follows is not challenged again.
+// Answers challenges for one set of credentials: once per request, and once more when only the
+// nonce was stale or when the challenge changes to another algorithm.
+// The last challenge is kept, so that later requests can answer it at once.
 import type { System } from "#core/system.ts";
 import { answerChallenge, chooseChallenge, type Challenge } from "#providers/carriers/sip/grammar/digest.ts";
 import type { SipRequest, SipResponse } from "#providers/carriers/sip/grammar/message.ts";
@@ -11,12 +11,12 @@ export interface Credentials {
   password: string;
 }
 
-/** What is proven, and to whom. */
+/** The credentials, and who may be sent a digest made from them. */
 export interface Proof {
   credentials: Credentials;
   /**
-   * Whether who is at this address may have it. Whoever has one for a nonce of his own can try
-   * passwords against it at leisure, and a Contact leads to anybody.
+   * Whether a host may be sent a digest. A host that has one for a nonce of its own choice can
+   * guess passwords offline, and a Contact may name any host.
    */
   mayAsk(host: string): boolean;
 }
@@ -27,9 +27,9 @@ export function proofAt(credentials: Credentials | null, peers: readonly Peer[])
 }
 
 export interface Authenticator {
-  /** Adds what is known already; for the first try of a request. */
+  /** Adds answers to the challenges known so far; called before every attempt. */
   prepare(request: SipRequest, peer: Peer): void;
-  /** May the request be tried again? Then `prepare` answers this challenge. */
+  /** Whether the request may be retried; if so, `prepare` answers this challenge. */
   challenged(response: SipResponse, peer: Peer): boolean;
 }
 
@@ -64,7 +64,7 @@ export function createAuthenticator(system: System, proof: Proof | null) {
       const tried = new Set<Status>();
       let wasStale = false;
       let wasOther = false;
-      /** What was answered from memory: being challenged anew is then no refusal. */
+      /** Challenges answered from memory: a new challenge to these is not yet a refusal. */
       const remembered = new Set(known.keys());
       return {
         prepare: write,
@@ -74,7 +74,8 @@ export function createAuthenticator(system: System, proof: Proof | null) {
           const challenge = chooseChallenge(headers.all(PAIRS[status][0]));
           if (!challenge) return false;
           const before = known.get(status)?.challenge.algorithm;
-          // Asked for by MD5 until the far end knew the name, and now by what the name has.
+          // The far end asked for MD5 until it knew the user name, and now for that user's
+          // algorithm.
           const isAnother = before !== undefined && before !== challenge.algorithm && !wasOther;
           if (tried.has(status) && isAnother) wasOther = true;
           else if (tried.has(status)) {

@@ -1,5 +1,5 @@
-// What two ends have agreed on by an INVITE and its 2xx (RFC 3261 section 12): tags, sequence
-// numbers, the way there. Builds the requests within it and says who may send some.
+// The state of a dialog, set up by an INVITE and its 2xx (RFC 3261 section 12): tags, sequence
+// numbers, route set. Builds the requests within it and decides who may send any.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { ClientHandlers, ClientTransaction } from "#providers/carriers/sip/transport/client-transactions.ts";
@@ -13,7 +13,7 @@ import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
 export const ALLOW = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE, NOTIFY";
 export const SUPPORTED = "timer";
 
-/** What the user agent does for the calls in it. */
+/** What the user agent provides to its calls. */
 export interface Signalling {
   readonly system: System;
   readonly log: Logger;
@@ -22,13 +22,13 @@ export interface Signalling {
   localHost(peer: Peer): Promise<string>;
   hasConnection(peer: Peer): boolean;
   readonly mayReach: MayReach;
-  /** Gives the request a Via of its own and sees it through. */
+  /** Adds a Via to the request and runs its transaction. */
   begin(
     request: SipRequest, peer: Peer, localHost: string, handlers: ClientHandlers,
   ): ClientTransaction;
   /** For a CANCEL, which has the Via of its INVITE. */
   beginAs(request: SipRequest, peer: Peer, handlers: ClientHandlers): ClientTransaction;
-  /** Once and without an answer: an ACK. The Via is added when there is none. */
+  /** Sends an ACK, once and without a transaction; adds a Via when there is none. */
   post(request: SipRequest, peer: Peer, localHost: string): void;
   readonly sessions: {
     add(key: string, session: InDialog): void;
@@ -36,7 +36,7 @@ export interface Signalling {
   };
 }
 
-/** What the user agent hands a message in a dialog to. */
+/** The object to which the user agent passes the messages of a dialog. */
 export interface InDialog {
   readonly dialog: DialogState;
   receive(request: SipRequest, peer: Peer, answer: (response: SipResponse) => void): void;
@@ -48,7 +48,7 @@ export interface DialogState {
   readonly callId: string;
   readonly localTag: string;
   readonly remoteTag: string;
-  /** From and To of our requests. */
+  /** The From (`local`) and To (`remote`) of our requests. */
   readonly local: string;
   readonly remote: string;
   localCseq: number;
@@ -57,7 +57,7 @@ export interface DialogState {
   readonly routes: string[];
   /** The far end's Contact. */
   target: string;
-  /** Whom the dialog was begun with; moves with the far end's connections. */
+  /** The peer that the dialog began with; its port follows the far end's latest request. */
   peer: Peer;
   readonly localHost: string;
   readonly contact: string;
@@ -100,7 +100,7 @@ export function dialogAsCaller(
   };
 }
 
-/** With our 2xx to their INVITE. */
+/** The dialog made by our 2xx to the far end's INVITE. */
 export function dialogAsCallee(
   invite: SipRequest, tag: string, peer: Peer, localHost: string, contact: string,
 ): DialogState {
@@ -126,8 +126,8 @@ export function refreshTarget(dialog: DialogState, message: SipMessage): void {
 }
 
 /**
- * May a request of this dialog come from there? Call-ID and tags travel through the open net, so
- * that alone would let anybody who saw them end the call.
+ * Whether a request of this dialog may come from this host. Call-ID and tags travel over the open
+ * network, so they alone would let anybody who saw them end the call.
  */
 export function mayComeFrom(dialog: DialogState, host: string): boolean {
   const from = plainHost(host);
@@ -146,7 +146,7 @@ export function requestWithin(
   const firstUri = first === undefined ? null : uriOfRoute(first);
   const isStrict = firstUri !== null && parseUri(firstUri)?.params.has("lr") === false;
   const headers = new SipHeaders();
-  // A router older than RFC 3261 wants to find itself in the request line.
+  // A strict router, older than RFC 3261, expects its own URI in the request line.
   const routes = isStrict ? [...dialog.routes.slice(1), `<${dialog.target}>`] : dialog.routes;
   for (const route of routes) headers.add("Route", route);
   headers.add("Max-Forwards", "70")
@@ -157,7 +157,7 @@ export function requestWithin(
   const peer = hopOf(dialog, firstUri ?? dialog.target, signalling);
   if (acknowledges) {
     headers.add("CSeq", `${parseCseq(acknowledges.headers.get("CSeq"))?.number ?? 1} ACK`);
-    // What was proven to one address is not carried to another.
+    // Credentials meant for one host are not sent to another.
     const isSame = plainHost(peer.host) === plainHost(dialog.peer.host);
     for (const name of isSame ? ["Authorization", "Proxy-Authorization"] : []) {
       for (const value of acknowledges.headers.all(name)) headers.add(name, value);
@@ -177,7 +177,7 @@ function hopOf(
   const { peer } = dialog;
   const next = nextHop(uri, peer, mayReach);
   const isSame = next.transport === peer.transport && next.host === plainHost(peer.host);
-  // The connection they opened, rather than one to a port their NAT does not let through.
+  // The connection that is open is used, rather than one to a port that their NAT may block.
   return next.transport !== "udp" && isSame && hasConnection(peer) ? peer : next;
 }
 

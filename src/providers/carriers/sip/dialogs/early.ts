@@ -1,6 +1,6 @@
-// What the far end asks of a call that rings, by the tag it already has of us (RFC 3311 5.2, RFC
-// 3261 15.1.2). Nothing of the call changes but that whoever rang us may hang up this way, too: a
-// 481 would tell the far end that there is no such call, and end it.
+// Answers requests within an early dialog, while the call rings (RFC 3311 5.2, RFC 3261 15.1.2).
+// They change nothing about the call, except that a caller may also hang up with BYE: a 481 would
+// tell the far end that there is no such call, and end it.
 import { responseTo, type SipRequest, type SipResponse } from "#providers/carriers/sip/grammar/message.ts";
 import { ALLOW, SUPPORTED, type InDialog } from "./dialog.ts";
 
@@ -8,14 +8,14 @@ export type EarlyCall = Pick<InDialog, "receive">;
 
 const RETRY_S = 10;
 
-/** For what cannot be done before something else is. */
+/** Refuses a request that has to wait for something else to finish. */
 export function retryLater(request: SipRequest): SipResponse {
   const response = responseTo(request, 500);
   response.headers.add("Retry-After", String(RETRY_S));
   return response;
 }
 
-/** `hangUp`: for the far end; absent where it has not called us. */
+/** `hangUp` ends the call for the far end; absent when the far end is not the caller. */
 export const earlyCall = (contact: string, hangUp?: () => void): EarlyCall => ({
   receive: (request, _peer, answer) => answer(answerOf(request, contact, hangUp)),
 });

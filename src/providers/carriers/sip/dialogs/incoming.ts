@@ -1,4 +1,4 @@
-// An INVITE that begins something, until it is refused, cancelled or answered.
+// An initial INVITE, until it is refused, cancelled or answered. Made by user-agent.ts.
 import type { Timer } from "#core/system.ts";
 import { createAuthenticator, type Proof } from "./authentication.ts";
 import { sdpOf, secondsOf, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
@@ -12,7 +12,7 @@ import { Session } from "./sip-session.ts";
 import { answerTerms } from "./session-timer.ts";
 import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
 
-/** Proxies give up on an INVITE of which nothing is heard for three minutes. */
+/** Proxies time out an INVITE that gets no response for three minutes. */
 const RING_AGAIN_MS = 60_000;
 
 interface IncomingParts {
@@ -20,7 +20,7 @@ interface IncomingParts {
   transaction: ServerTransaction;
   tag: string;
   localHost: string;
-  /** It has its final response. */
+  /** Called when the final response is decided. */
   done(): void;
 }
 
@@ -46,7 +46,7 @@ export class Incoming implements IncomingInvite {
     this.#contact = signalling.contact(peer, localHost, parseUri(request.uri)?.user ?? null);
   }
 
-  /** Null: that is another call, or another's word for it. */
+  /** Null when the request is for another call, or comes from another host. */
   early(callId: string, localTag: string, host: string): EarlyCall | null {
     const isThis = callId === this.callId && localTag === this.tag
       && plainHost(host) === plainHost(this.peer.host);
@@ -57,7 +57,7 @@ export class Incoming implements IncomingInvite {
     return this.#state === "new" || this.#state === "kept";
   }
 
-  /** After `onInvite`: what is not refused by now is kept, and the caller is notified. */
+  /** Called after `onInvite`: keeps an INVITE not refused by now, with a 100 unless it rings. */
   keep(): void {
     if (this.#state !== "new") return;
     this.#state = "kept";

@@ -1,5 +1,5 @@
-// Keys we press, in INFO (application/dtmf-relay): one after the other, so that none overtakes
-// another, and as far apart as they last. Used by sip-session.ts.
+// DTMF keys we send in INFO (application/dtmf-relay): one after the other, so that none overtakes
+// another, each after the duration of the one before it. Used by sip-session.ts.
 import type { System, Timer } from "#core/system.ts";
 import type { Outcome } from "./asking.ts";
 import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
@@ -12,7 +12,7 @@ export interface InfoKeys {
   stop(): void;
 }
 
-/** As long as those sent as telephone events. */
+/** The same durations as those of keys sent as telephone events. */
 const KEY_MS = 160;
 const PAUSE_MS = 80;
 const WAITING_MAX = 128;
@@ -32,7 +32,7 @@ export function createInfoKeys(
       request.body = Buffer.from(`Signal=${key}\r\nDuration=${KEY_MS}\r\n`);
     };
     ask(fill, (outcome) => {
-      // A number of which a key is missing is another number.
+      // A number with a key missing is another number.
       if (outcome.kind === "failed" || outcome.response.status >= 300) waiting = [];
       pause = system.after(KEY_MS + PAUSE_MS, next);
     });

@@ -1,6 +1,6 @@
-// A call we place: the INVITE with its challenges and retries, the next address when nobody is at
-// the first, CANCEL, and the 2xx answers, of which there may be several when a proxy rang more than
-// one telephone.
+// A call we place: the INVITE with its challenges and retries, failover to the next address when
+// the first does not respond, CANCEL, and the 2xx responses, which may be several when a proxy
+// forked the call to several telephones.
 import type { Timer } from "#core/system.ts";
 import {
   createAuthenticator, proofAt, type Authentication, type Authenticator, type Credentials,
@@ -27,37 +27,37 @@ import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
 
 export interface CallRequest {
   peer: Peer;
-  /** Addresses tried next, best first, as long as the call can have reached no telephone. */
+  /** Addresses to try next, best first, as long as no telephone can have been reached. */
   others?: readonly Peer[];
-  /** Receives an address at which nobody was, before the call goes on to the next. */
+  /** Receives an address that did not respond, when the call goes on to the next. */
   silent?(peer: Peer): void;
   uri: string;
   /** Addresses, bare or with a name. */
   from: string;
   to: string;
-  /** The offer; where it names our address, as the peer sees it. */
+  /** The offer; a function when it names our address, which it receives as the peer sees it. */
   sdp: string | ((localHost: string) => string);
   /** Offered once more, where the first is not acceptable (488, 606). */
   otherSdp?: ((localHost: string) => string) | undefined;
   credentials: Credentials | null;
   headers?: [string, string][];
-  /** Until an unanswered call is cancelled. */
+  /** How long an unanswered call rings before it is cancelled. */
   ringingMs: number;
 }
 
 const UNAVAILABLE = 503;
 const NOT_ACCEPTABLE = new Set([488, 606]);
-/** No telephone rings for these: a proxy is there, wants to know who calls, or cannot go on. */
+/** After these no telephone rings: a proxy is there, asks for credentials, or is unavailable. */
 const NOBODY_YET = new Set([100, 401, 407, UNAVAILABLE]);
 
-/** The call as one address has it. */
+/** The call's attempt at one address. */
 interface Hop {
   readonly peer: Peer;
   readonly localHost: string;
   readonly sdp: string;
   transaction: ClientTransaction | null;
   isProvisional: boolean;
-  /** Since it was cancelled. */
+  /** Set once a CANCEL is sent; ends the transaction when no final response comes. */
   patience: Timer | null;
 }
 
@@ -74,7 +74,7 @@ export class Outgoing implements OutgoingCall {
   readonly #callId: string;
   readonly #from: string;
   #isOver = false;
-  /** Nobody waits for the answer any more: one that comes is hung up on. */
+  /** Nobody waits for the answer any more; if it still comes, the call is hung up. */
   #isCancelled = false;
   #cseq = 1;
   #minSeS: number = LIMITS.sessionExpiresMinS;
@@ -82,12 +82,12 @@ export class Outgoing implements OutgoingCall {
   readonly #begunMs: number;
   /** Empty as soon as a telephone may ring or has been asked: two calls must never be placed. */
   #others: readonly Peer[];
-  /** Those before it were given up. */
+  /** The current attempt; earlier ones were abandoned. */
   #hop: Hop | null = null;
   #ringing: Timer | null = null;
-  /** Until an address that says nothing is given up. */
+  /** Runs until an address that does not respond is abandoned. */
   #silence: Timer | null = null;
-  /** Keyed by tag of the far end. */
+  /** Early-media SDP, and how to acknowledge again, both keyed by the far end's tag. */
   readonly #early = new Map<string, string>();
   readonly #acknowledged = new Map<string, () => void>();
 
@@ -109,7 +109,7 @@ export class Outgoing implements OutgoingCall {
     this.#from = formatNameAddr(from);
   }
 
-  /** Null: that is another call. */
+  /** Null when the request is for another call. */
   early(callId: string, localTag: string): EarlyCall | null {
     const isThis = callId === this.#callId && localTag === tagOf(this.#from);
     return this.#hop && isThis ? earlyCall(this.#contactAt(this.#hop)) : null;
@@ -126,11 +126,11 @@ export class Outgoing implements OutgoingCall {
     this.#giveUp(487, REASONS[487] ?? "");
   }
 
-  /** Reported at once; what still has to be sent to the far end goes on behind it. */
+  /** Reports the failure at once; the CANCEL to the far end completes in the background. */
   #giveUp(status: number, reason: string): void {
     if (this.#isOver) return;
     this.#isCancelled = true;
-    // Before anything has come back there is nothing a CANCEL could meet (RFC 3261 9.1).
+    // Before a provisional response a CANCEL must not be sent (RFC 3261 9.1).
     if (this.#hop?.isProvisional) this.#sendCancel(this.#hop);
     this.#fail(status, reason);
   }
@@ -154,7 +154,7 @@ export class Outgoing implements OutgoingCall {
     this.#silence = this.#signalling.system.after(patientMs, () => void this.#leave(peer));
   }
 
-  /** Nobody is there. */
+  /** Goes on to the next address, because this one does not respond; false when there is none. */
   #leave(peer: Peer): boolean {
     const goesOn = this.#goOn();
     if (goesOn) this.#args.silent?.(peer);
@@ -162,8 +162,8 @@ export class Outgoing implements OutgoingCall {
   }
 
   /**
-   * To the next address with the same request (RFC 3263 4.3); false: there is none. Who is given up
-   * may still say something, as long as a telephone may ring.
+   * Sends the call to the next address (RFC 3263 4.3); false when there is none. Responses of the
+   * abandoned address are still handled for as long as the call may ring.
    */
   #goOn(): boolean {
     const [next, ...others] = this.#others;
@@ -241,7 +241,7 @@ export class Outgoing implements OutgoingCall {
     const tag = tagOf(response.headers.get("To"));
     const acknowledgeAgain = this.#acknowledged.get(tag);
     if (acknowledgeAgain) return acknowledgeAgain();
-    // More telephones than anybody has: left to give up by themselves.
+    // More forks than anybody has telephones: without an ACK they time out by themselves.
     if (this.#acknowledged.size >= LIMITS.forksMax) return;
     hop.patience?.cancel();
     const signalling = this.#signalling;
@@ -260,7 +260,7 @@ export class Outgoing implements OutgoingCall {
       accept: tokensOf(response.headers, "Accept"),
       isCaller: true,
     });
-    // Cancelled or given up, or somebody else picked up first.
+    // The call was cancelled, this address was abandoned, or another telephone answered first.
     if (this.#isOver || hop !== this.#hop) return session.bye();
     const sdp = sdpOrNull(response) ?? this.#early.get(tag) ?? null;
     if (sdp === null) {
@@ -302,7 +302,7 @@ export class Outgoing implements OutgoingCall {
       response: () => undefined,
       failed: () => undefined,
     });
-    // A far end that does not even refuse an INVITE it was asked to forget.
+    // The far end may never send the final response (487) to the cancelled INVITE.
     hop.patience = this.#signalling.system.after(LIMITS.transactionMs, () => transaction.stop());
   }
 

@@ -1,5 +1,5 @@
-// Keeps one address registered at a registrar: again at 80 % of what was granted, after a failure
-// with growing pauses, and off again when closed.
+// Keeps one address registered at a registrar: it renews at 80 % of the time granted, retries
+// failures with growing delays, and unregisters when closed.
 import type { Timer } from "#core/system.ts";
 import {
   createAuthenticator, proofAt, type Authentication, type Credentials,
@@ -17,7 +17,7 @@ export interface RegistrationRequest {
   peer: Peer;
   /** `sip:example.org` */
   registrar: string;
-  /** The address to be reached at: `sip:alice@example.org` */
+  /** The address of record: `sip:alice@example.org` */
   aor: string;
   contactUser: string;
   credentials: Credentials;
@@ -33,7 +33,7 @@ export interface Registration {
 
 interface RegistrationParts {
   signalling: Signalling;
-  /** Nothing but line ends: holds the way through a NAT open. */
+  /** Sends only line ends, which keeps the NAT binding open. */
   ping(peer: Peer): void;
 }
 
@@ -151,7 +151,7 @@ class Keeper implements Registration {
         });
       });
       if (reply === "unreachable" || !authenticator.challenged(reply, peer)) return { reply, request };
-      // Closed meanwhile: what is on its way now must not be registered after all.
+      // Closed meanwhile: a retry now would register us again after the unregistration.
       if (this.#closing && seconds > 0) return { reply, request };
     }
   }
@@ -183,7 +183,7 @@ class Keeper implements Registration {
     this.#next = this.#signalling.system.after(delayMs, () => void this.keep());
   }
 
-  /** A refusal is likely to last, and asking too often locks accounts. Half of it is chance. */
+  /** Longer after a refusal: that is likely to last, and retries lock accounts. Half is jitter. */
   #retryMs(reply: Reply, isAway: boolean): number {
     const least = isAway ? LIMITS.registerRetryMinMs : LIMITS.registerRefusedRetryMs;
     const grown = least * 2 ** Math.min(this.#failures - 1, 16);

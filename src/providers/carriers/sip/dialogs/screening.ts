@@ -1,5 +1,5 @@
-// What is wrong with a request before anybody looks at what it is about (RFC 3261 8.2). Nothing is
-// kept of what is refused here.
+// Checks that a request must pass before its content is considered (RFC 3261 8.2). No state is
+// kept for a request that is refused here.
 import { sdpOf, secondsOf, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
 import { ALLOW, SUPPORTED } from "./dialog.ts";
 import { responseTo, type SipRequest, type SipResponse } from "#providers/carriers/sip/grammar/message.ts";
@@ -7,13 +7,13 @@ import { answerTerms } from "./session-timer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 
 const METHODS = new Set(ALLOW.split(", "));
-/** What others may ask of a SIP element, but not of this one. */
+/** Methods of SIP, including those that this element does not implement (405, not 501). */
 const KNOWN = new Set([
   ...METHODS, "REGISTER", "SUBSCRIBE", "PUBLISH", "MESSAGE", "REFER", "PRACK",
 ]);
 const EXTENSIONS = new Set(SUPPORTED.split(", "));
 
-/** Null: to be looked at. The caller adds the tag. */
+/** Null when the request passes. `tag` is for the To of the refusal. */
 export function refusalOf(request: SipRequest, tag: string | undefined): SipResponse | null {
   const { method, headers } = request;
   if (!METHODS.has(method)) {
@@ -22,7 +22,7 @@ export function refusalOf(request: SipRequest, tag: string | undefined): SipResp
     return response;
   }
   const missing = tokensOf(headers, "Require").filter((name) => !EXTENSIONS.has(name));
-  // Extensions are not for CANCEL and ACK (RFC 3261 8.2.2.3).
+  // Require does not apply to CANCEL and ACK (RFC 3261 8.2.2.3).
   if (missing.length > 0 && method !== "CANCEL" && method !== "ACK") {
     const response = responseTo(request, 420, undefined, tag);
     response.headers.add("Unsupported", missing.join(", "));
@@ -31,7 +31,7 @@ export function refusalOf(request: SipRequest, tag: string | undefined): SipResp
   return null;
 }
 
-/** What else an INVITE needs that begins something. */
+/** Further checks for an initial INVITE; null when it passes. */
 export function inviteRefusalOf(request: SipRequest, tag: string): SipResponse | null {
   const { headers } = request;
   const refuse = (status: number, ...extra: [string, string][]) => {
@@ -39,7 +39,7 @@ export function inviteRefusalOf(request: SipRequest, tag: string): SipResponse |
     for (const [name, value] of extra) response.headers.add(name, value);
     return response;
   };
-  // We may place another call for it, so a call that goes in circles must come to its end here.
+  // This call may make us place another, so a call that loops has to end here.
   if (secondsOf(headers, "Max-Forwards") === 0) return refuse(483);
   if (headers.get("Contact") === null) return refuse(400);
   const sdp = sdpOf(request);

@@ -1,5 +1,5 @@
-// RFC 4028: a call whose other end has vanished is noticed because nobody refreshes it. One side
-// refreshes at half the interval; the other hangs up shortly before its end.
+// Session timers (RFC 4028): a vanished far end is detected because it no longer refreshes the
+// session. One side refreshes at half the interval; the other hangs up shortly before it ends.
 import type { System, Timer } from "#core/system.ts";
 import { secondsOf, tokensOf } from "#providers/carriers/sip/grammar/bodies.ts";
 import type { SipHeaders } from "#providers/carriers/sip/grammar/headers.ts";
@@ -49,11 +49,11 @@ function refresherOf(headers: SipHeaders): "uac" | "uas" | null {
   return name === "uac" || name === "uas" ? name : null;
 }
 
-/** Nobody may raise what was named (RFC 4028 9): who is refreshed later than that hangs up. */
+/** A UAS may not raise the interval (RFC 4028 9): a peer that is refreshed too late hangs up. */
 const clamp = (intervalS: number): number =>
   Math.min(LIMITS.sessionExpiresMaxS, Math.max(LIMITS.sessionExpiresLeastS, intervalS));
 
-/** What a 2xx to a request of ours makes of the session. */
+/** The session terms that a 2xx to our request sets. */
 export function termsOfResponse(headers: SipHeaders): SessionTerms | null {
   const intervalS = secondsOf(headers, "Session-Expires");
   if (intervalS === null) return null;
@@ -64,7 +64,7 @@ type TermsAnswer =
   | { kind: "too_small" }
   | { kind: "agreed"; terms: SessionTerms | null; headers: [string, string][] };
 
-/** What we make of a request that begins or refreshes a session, and the headers of our 2xx. */
+/** Our terms for a request that begins or refreshes a session, and the headers of our 2xx. */
 export function answerTerms(request: SipHeaders): TermsAnswer {
   const wantedS = secondsOf(request, "Session-Expires");
   if (wantedS === null) return { kind: "agreed", terms: null, headers: [] };
@@ -81,7 +81,7 @@ export function answerTerms(request: SipHeaders): TermsAnswer {
   return { kind: "agreed", terms: { intervalS, weRefresh: refresher === "uas" }, headers };
 }
 
-/** For a request of ours that begins or refreshes a session. */
+/** Sets the headers of a request of ours that begins or refreshes a session. */
 export function offerTerms(headers: SipHeaders, terms: SessionTerms | null, minS: number): void {
   headers.set("Session-Expires", terms
     ? `${Math.max(terms.intervalS, minS)};refresher=${terms.weRefresh ? "uac" : "uas"}`

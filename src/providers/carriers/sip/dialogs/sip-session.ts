@@ -1,4 +1,4 @@
-// A call that was answered, at either end: everything that happens between the 2xx and the BYE.
+// An answered call, incoming or outgoing: everything that happens between the 2xx and the BYE.
 import { ask, endsDialog, type Outcome } from "./asking.ts";
 import type { Authentication } from "./authentication.ts";
 import {
@@ -33,7 +33,7 @@ interface SessionParts {
   /** The methods the far end's INVITE or 2xx says it understands. */
   allow: string[];
   accept: string[];
-  /** We called: decides who waits longer after a collision. */
+  /** Whether we placed the call: the caller waits longer after a collision of re-INVITEs. */
   isCaller: boolean;
 }
 
@@ -50,7 +50,7 @@ export class Session implements Dialog, InDialog {
   #sdp: string;
   #sessionExpiresMinS: number = LIMITS.sessionExpiresMinS;
   #canUpdate: boolean;
-  /** An offer of ours has no answer yet. */
+  /** Our last offer has no answer yet. */
   #isOffering = false;
   #glares = 0;
   #isLeaving = false;
@@ -115,7 +115,7 @@ export class Session implements Dialog, InDialog {
     };
     this.#ask("REFER", fill, (outcome) => {
       const status = outcome.kind === "response" ? outcome.response.status : 408;
-      // Accepted is not done: NOTIFY says what became of it.
+      // A 2xx only accepts the REFER; NOTIFY reports its outcome.
       report(status < 300 ? 100 : status);
       if (status === 481) this.#over({ by: "far", status });
     });
@@ -128,13 +128,13 @@ export class Session implements Dialog, InDialog {
     return true;
   }
 
-  /** The 2xx of an INVITE we answered: sent again until its ACK comes. */
+  /** Sends the 2xx to an INVITE, and retransmits it until its ACK comes. */
   promise(invite: SipRequest, response: SipResponse, send: Answer, wantsSdp: boolean): void {
     send(response);
     this.#unacknowledged.add(numberOf(invite), () => send(response), wantsSdp);
   }
 
-  /** It ended before it began. */
+  /** Ends a session that was cancelled before it began. */
   abandon(end: DialogEnd): void {
     this.#over(end);
   }
@@ -172,12 +172,12 @@ export class Session implements Dialog, InDialog {
     }
   }
 
-  /** The call is over for whom we work; the far end is notified as soon as the rules permit. */
+  /** The call ends for the carrier at once; BYE is sent as soon as RFC 3261 allows it. */
   #hangUp(end: DialogEnd): void {
     if (this.#end) return;
     this.#isLeaving = true;
     this.#finish(end);
-    // A callee may not say goodbye before it knows that its answer was heard.
+    // A callee may not send BYE before its 2xx is acknowledged or has timed out (RFC 3261 15).
     if (!this.#unacknowledged.isEmpty()) return;
     this.#sendBye();
   }
@@ -188,7 +188,7 @@ export class Session implements Dialog, InDialog {
     this.#ask("BYE", () => undefined, () => undefined);
   }
 
-  /** It ended without us. */
+  /** The dialog ended without a BYE of ours. */
   #over(end: DialogEnd): void {
     this.#isLeaving = false;
     this.#unacknowledged.stop();
@@ -231,7 +231,7 @@ export class Session implements Dialog, InDialog {
       return answer(refusal);
     }
     const reply = exchangesSdp ? this.#events?.reinvite(sdp) ?? 500 : null;
-    // Whoever answers may have hung up over it.
+    // The handler may have hung up.
     if (this.#end) return answer(responseTo(request, 481));
     if (typeof reply === "number") return answer(responseTo(request, reply));
     const response = responseTo(request, 200);
@@ -261,7 +261,7 @@ export class Session implements Dialog, InDialog {
     if (!isOurs) return;
     const status = sipfragStatus(request);
     if (status !== null) this.#reportTransfer(status);
-    // No more notices will come, and the last one was not final: nobody will ever know.
+    // No more NOTIFYs will come; unless one was final, the outcome stays unknown and has failed.
     if (tokensOf(request.headers, "Subscription-State")[0] === "terminated") {
       this.#reportTransfer(503);
     }
@@ -279,7 +279,7 @@ export class Session implements Dialog, InDialog {
         if (answer !== null) this.#events?.refreshed?.(answer);
         return;
       }
-      // Not just now: until the session is over there is time for more than one try.
+      // A temporary refusal is retried: the session lasts long enough for several attempts.
       const isForNow = status === 491 || status >= 500;
       if (method === "UPDATE" && (!isForNow || status === 501)) {
         this.#canUpdate = false;

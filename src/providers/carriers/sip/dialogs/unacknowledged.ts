@@ -1,5 +1,5 @@
-// The 2xx answers of a dialog whose ACK has not come yet: each is sent again, over every transport
-// (RFC 3261 13.3.1.4), until it is acknowledged or given up.
+// The 2xx responses of a dialog whose ACK has not come yet: each is retransmitted, over every
+// transport (RFC 3261 13.3.1.4), until it is acknowledged or times out.
 import type { System, Timer } from "#core/system.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 
@@ -7,16 +7,16 @@ export interface Unacknowledged {
   add(number: number, sendAgain: () => void, wantsSdp: boolean): void;
   acknowledge(number: number, sdp: string | null): void;
   isEmpty(): boolean;
-  /** Is an answer to an offer of ours to come with an ACK? */
+  /** Whether an outstanding ACK has to bring the answer to an offer in our 2xx. */
   wantsSdp(): boolean;
   stop(): void;
 }
 
 interface UnacknowledgedEvents {
-  /** Comes for the first ACK, and for each of a 2xx that made an offer; only those bring SDP. */
+  /** Called for the first ACK and for each ACK to a 2xx with an offer; only the latter has SDP. */
   acknowledged(sdp: string | null): void;
   lost(): void;
-  /** None is left. */
+  /** No 2xx is waiting for its ACK any more. */
   settled(): void;
 }
 

@@ -1,4 +1,4 @@
-// The SIP user agent: decides what becomes of every request, and is what the carrier holds. Calls
+// The SIP user agent, which sip.ts creates: dispatches every request that arrives. The calls
 // themselves are in incoming.ts, outgoing.ts and sip-session.ts.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
@@ -28,25 +28,25 @@ import { createTransport, type Transport } from "#providers/carriers/sip/transpo
 import { escapeUser } from "#providers/carriers/sip/grammar/uri.ts";
 
 export interface UserAgentOptions {
-  /** Address and port to listen at; port 0: any. */
+  /** Address and port to listen on; port 0 for any. */
   host: string;
   port: number;
   /** Written into Via, Contact and SDP; null: our address as the peer sees it. */
   publicHost: string | null;
-  /** With it TLS is listened for on the next port. */
+  /** When set, TLS listens on the next port. */
   tls: { key: string; cert: string } | null;
-  /** Must a TLS peer prove who it is? True unless somebody knows better. */
+  /** Whether to verify the certificate of a TLS peer; true by default. */
   tlsVerify?: boolean;
-  /** PEM of who is trusted in place of the well-known authorities. */
+  /** PEM of the authorities to trust instead of the well-known ones. */
   tlsCa?: string | undefined;
   userAgent: string;
-  /** Asked about every address that a far end's answers or requests lead to. */
+  /** Asked about every address that a far end's responses or requests would have us send to. */
   mayReach: MayReach;
   system: System;
   log: Logger;
-  /** Would one more call be taken? Proxies ask with OPTIONS before they send any; absent: yes. */
+  /** Whether one more call would be taken, for proxies that ask with OPTIONS; absent means yes. */
   hasRoom?(): boolean;
-  /** Every INVITE that begins something. Refuses or rings or accepts, now or later. */
+  /** Receives every initial INVITE; the handler refuses, rings or accepts it, now or later. */
   onInvite(invite: IncomingInvite): void;
 }
 
@@ -57,14 +57,14 @@ export interface UserAgent {
   localHost(peer: Peer): Promise<string>;
   call(args: CallRequest, events: CallEvents): OutgoingCall;
   register(args: RegistrationRequest, onState: (state: RegistrationState) => void): Registration;
-  /** What is held in memory, for tests and metrics. */
+  /** Counts of what is held in memory, for tests. */
   counts(): { transactions: number; sessions: number; connections: number; sources: number };
   /** Hangs up and unregisters, waiting for answers a bounded time. Idempotent. */
   close(): Promise<void>;
 }
 
 export async function createUserAgent(options: UserAgentOptions): Promise<UserAgent> {
-  // Nothing is received before this function has gone on: sockets speak in a later turn.
+  // No message arrives before `current` is set, because sockets emit in a later turn.
   const agent: { current: Agent | null } = { current: null };
   const transport = await createTransport({
     ...options,
@@ -211,7 +211,7 @@ class Agent {
     };
   }
 
-  /** Without a port of our own for TLS they can only come back over the connection there is. */
+  /** When we do not listen for TLS, the far end can only come back over the open connection. */
   #portFor({ transport }: Peer): number {
     return transport === "tls" ? this.#transport.tlsPort ?? this.#transport.port + 1
       : this.#transport.port;
@@ -245,7 +245,7 @@ class Agent {
     this.#answer(responseTo(request, 200, undefined, known?.tag), request, peer);
     if (!known) return;
     if (known.incoming) return known.incoming.cancel();
-    // Nobody has been notified of it yet.
+    // The carrier has not received this INVITE yet.
     this.#invites.delete(transaction);
     transaction.respond(responseTo(transaction.request, 487, undefined, known.tag));
   }
@@ -263,7 +263,7 @@ class Agent {
     call.receive(request, peer, (response) => transaction.respond(response));
   }
 
-  /** The call that rings; null: there is none. */
+  /** The ringing call that the request belongs to; null when there is none. */
   #earlyOf(request: SipRequest, peer: Peer, localTag: string): EarlyCall | null {
     const callId = request.headers.get("Call-ID") ?? "";
     for (const { incoming } of this.#invites.values()) {
@@ -333,7 +333,7 @@ class Agent {
     return response;
   }
 
-  /** Answered once, nothing kept; too many of them are not answered at all. */
+  /** Sends the refusal once and keeps no state; beyond the flood guard's limit it sends nothing. */
   #refuse(response: SipResponse, request: SipRequest, peer: Peer): void {
     if (request.method === "ACK" || !this.#guard.mayAnswer(peer.host)) return;
     this.#answer(response, request, peer);
