@@ -1,6 +1,6 @@
-// The asking half of RFC 3261 section 17: a request is sent again until something answers, an
-// INVITE refused is acknowledged here, and a 200 to an INVITE is passed on every time it comes
-// (RFC 6026), because acknowledging that is the dialog's business.
+// Client transactions (RFC 3261 section 17): a request is retransmitted until a response comes, a
+// refused INVITE is acknowledged here, and a 2xx to an INVITE is passed on every time it arrives
+// (RFC 6026), because acknowledging that is up to the dialog.
 import type { System, Timer } from "#core/system.ts";
 import { parseCseq, parseVia, SipHeaders } from "#providers/carriers/sip/grammar/headers.ts";
 import {
@@ -13,7 +13,7 @@ import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/sig
 export type Send = (peer: Peer, bytes: Buffer, onFailed: () => void) => void;
 
 export interface ClientHandlers {
-  /** Each provisional response, the final one once, but a 2xx to an INVITE as often as it comes. */
+  /** Receives each provisional response and the final one once, a 2xx to an INVITE every time. */
   response(response: SipResponse, peer: Peer): void;
   /** No final response will come. Nothing follows. */
   failed(why: "timeout" | "transport"): void;
@@ -22,7 +22,7 @@ export interface ClientHandlers {
 export interface ClientTransaction {
   readonly request: SipRequest;
   readonly peer: Peer;
-  /** Sends it no more and reports no failure; answers within this time are reported as ever. */
+  /** Stops retransmitting and reports no failure; responses within `forMs` are still passed on. */
   hush(forMs: number): void;
   /** Ends it silently: no more retransmissions, no more events. */
   stop(): void;
@@ -91,7 +91,7 @@ class Client implements ClientTransaction {
   readonly request: SipRequest;
   readonly peer: Peer;
   readonly #parts: ClientParts;
-  /** `isGone`: forget it; else it only has its final response. */
+  /** `isGone`: the transaction has ended; otherwise it has just got its final response. */
   readonly #changed: (isGone: boolean) => void;
   readonly #isInvite: boolean;
   readonly #isReliable: boolean;
@@ -147,7 +147,7 @@ class Client implements ClientTransaction {
   #provisional(response: SipResponse, peer: Peer): void {
     if (!this.isOpen) return;
     if (this.#state === "trying" && this.#isInvite) {
-      // How long it may ring is for the caller to say.
+      // The caller decides how long it may ring.
       this.#again?.cancel();
       this.#end?.cancel();
     }
@@ -200,19 +200,19 @@ class Client implements ClientTransaction {
   }
 
   #sendAck(): void {
-    // Lost is lost: the refusal comes again and is acknowledged again.
+    // A lost ACK needs no retry: the refusal is retransmitted and acknowledged again.
     if (this.#ack) this.#parts.send(this.peer, this.#ack, () => undefined);
   }
 
   #fail(why: "timeout" | "transport"): void {
     if (!this.isOpen || this.#isHushed) return;
     this.#parts.handlers.failed(why);
-    // Whoever was notified may still want what comes late.
+    // The handler may have hushed the transaction to receive late responses.
     if (!this.#isHushed) this.stop();
   }
 }
 
-/** ACK to a refusal: same branch, same route, as RFC 3261 17.1.1.3 has it. */
+/** The ACK to a refusal has the same branch and route as the INVITE (RFC 3261 17.1.1.3). */
 function acknowledgementOf(request: SipRequest, response: SipResponse): SipRequest {
   const acknowledgement = sameTransaction(request, "ACK");
   const to = response.headers.get("To");
@@ -220,7 +220,7 @@ function acknowledgementOf(request: SipRequest, response: SipResponse): SipReque
   return acknowledgement;
 }
 
-/** What ACK and CANCEL share with the INVITE they belong to. */
+/** An ACK or CANCEL with the headers it shares with its INVITE. */
 export function sameTransaction(request: SipRequest, method: "ACK" | "CANCEL"): SipRequest {
   const headers = new SipHeaders();
   const copy = (name: string, value: string | null) => {

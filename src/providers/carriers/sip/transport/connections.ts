@@ -1,7 +1,7 @@
-// TCP and TLS connections, ours and theirs, bounded in number, idle time, bytes waiting and the
-// time a message may take to arrive whole. A response goes out over the connection its request
-// came in on, and so does what follows in that dialog, because nobody behind a NAT can be reached
-// in another way.
+// TCP and TLS connections, outgoing and incoming, bounded in number, idle time, buffered bytes and
+// the time that a message may take to arrive completely. A response, and every later request of the
+// dialog, goes out over the connection the request came in on, because a peer behind a NAT cannot
+// be reached in any other way.
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { Logger } from "#core/logger.ts";
@@ -14,9 +14,9 @@ interface ConnectionsOptions {
   system: System;
   log: Logger;
   tlsVerify: boolean;
-  /** PEM of who is trusted in place of the well-known authorities. */
+  /** PEM of the authorities to trust instead of the well-known ones. */
   tlsCa: string | undefined;
-  /** The address outgoing connections leave from; undefined: any. */
+  /** The address that outgoing connections are bound to; undefined for any. */
   localAddress: string | undefined;
   onFrame(bytes: Buffer, peer: Peer): void;
 }
@@ -69,7 +69,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     const socket = connectTls({
       ...to,
       rejectUnauthorized: options.tlsVerify,
-      // An address may not stand in SNI; the certificate is checked against it all the same.
+      // SNI may not contain an IP address; the certificate is still checked against it.
       ...(isAddress(name) ? {} : { servername: name }),
       ...(options.tlsCa === undefined ? {} : { ca: options.tlsCa }),
     });
@@ -84,7 +84,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
       const host = plainHost(socket.remoteAddress ?? "");
       const port = socket.remotePort;
       if (host === "" || port === undefined || !hasRoom(host)) {
-        // Without a listener an error in its last moments would end the process.
+        // Without a listener, an error while the socket closes would end the process.
         socket.on("error", () => undefined).destroy();
         log.warn({ host, connections: open.size }, "SIP connection refused");
         return;
@@ -111,7 +111,7 @@ class Connection {
   readonly #parts: Parts;
   readonly #socket: Socket;
   readonly #framer = createFramer();
-  /** What was handed over and is not known to have left. */
+  /** Failure handlers of writes that have not completed yet. */
   readonly #waiting = new Set<() => void>();
   #usedMs: number;
   #connecting: Timer | null = null;
@@ -145,11 +145,11 @@ class Connection {
       if (!this.#waiting.delete(onFailed)) return;
       if (error) onFailed();
     });
-    // Somebody who does not read what is sent is not waited for.
+    // A peer that does not read what we send is disconnected.
     if (this.#socket.writableLength > LIMITS.connectionBufferBytesMax) this.close();
   }
 
-  /** Once a minute: keeps ours alive through NATs, ends what nobody uses. */
+  /** Runs once a minute: keeps outgoing connections alive through NATs and closes idle ones. */
   sweep(): void {
     const idleMs = this.#parts.system.monotonicMs() - this.#usedMs;
     if (idleMs > LIMITS.connectionIdleMs) this.close();
@@ -186,7 +186,7 @@ class Connection {
     }
   }
 
-  /** Bytes alone do not put this off, only a whole message does. */
+  /** Starts the time limit for a message; only a whole message stops it, single bytes do not. */
   #demandMessage(): void {
     this.#unfinished ??= this.#parts.system.after(LIMITS.messageMs, () => {
       this.#parts.log.info({ host: this.peer.host }, "SIP connection sends no whole message");

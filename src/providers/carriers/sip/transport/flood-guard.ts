@@ -1,15 +1,15 @@
-// How much one source address, and all of them together, may ask for in a second. Beyond that an
-// INVITE is refused with 503, and beyond what may be refused nothing is said at all: an answer to
-// a forged address would only make this server somebody's weapon. Memory is bounded: the source
-// seen longest ago is forgotten.
+// Rate limits per source address and for all of them together. Beyond the limit an INVITE is
+// refused with 503, and beyond the limit of refusals nothing is sent at all: responses to forged
+// source addresses would make this server an amplifier. Memory is bounded: the source seen least
+// recently is evicted.
 import type { System } from "#core/system.ts";
 import { plainHost } from "./peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 
 interface FloodGuard {
-  /** May a new INVITE of this source be looked at? */
+  /** Whether a new INVITE from this source may be processed. */
   admitInvite(host: string): boolean;
-  /** May something be answered that nothing is kept of? */
+  /** Whether this source may be sent a stateless refusal. */
   mayAnswer(host: string): boolean;
   /** Sources remembered. */
   size(): number;

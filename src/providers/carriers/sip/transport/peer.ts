@@ -1,5 +1,5 @@
 // Where a SIP message comes from or goes to: address, port and transport; how addresses are written
-// in URIs; and where what a far end says may lead. Used by the signalling and by the sound.
+// in URIs; and which addresses a far end may make us send to. For both signalling and media.
 import ipaddr from "ipaddr.js";
 import { isIP } from "node:net";
 import { bareHost, isInside, mayBeTelephone, parseNetworks } from "#core/networks.ts";
@@ -14,7 +14,7 @@ export interface Peer {
   host: string;
   port: number;
   transport: TransportName;
-  /** The name a TLS certificate is to be for; absent: the address itself. */
+  /** The name that the TLS certificate must be for; absent for the address itself. */
   serverName?: string | undefined;
 }
 
@@ -23,13 +23,13 @@ const PRIVATE = parseNetworks([
   "169.254.0.0/16", "fc00::/7", "fe80::/10", "::1",
 ]);
 
-/** One spelling per address: no brackets, and IPv4 as itself when it came in through IPv6. */
+/** One spelling per address: no brackets, and an IPv4-mapped IPv6 address as plain IPv4. */
 export function plainHost(host: string): string {
   const bare = bareHost(host).toLowerCase();
   return isIP(bare) === 6 ? ipaddr.process(bare).toString() : bare;
 }
 
-/** As a socket bound to `bound` takes it: one of IPv6 reaches IPv4 by mapped addresses alone. */
+/** `host` as a socket bound to `bound` takes it: an IPv6 socket needs IPv4 as mapped IPv6. */
 export const forSocket = (bound: string, host: string): string =>
   isIP(bound) === 6 && isIP(host) === 4 ? `::ffff:${host}` : host;
 
@@ -37,14 +37,14 @@ export const isAddress = (host: string): boolean => isIP(plainHost(host)) !== 0;
 
 export const uriHost = (host: string): string => (host.includes(":") ? `[${host}]` : host);
 
-/** The parameter of a URI that leads there; UDP is what a URI without one means. */
+/** The URI parameter for the transport; a URI without one means UDP. */
 export const uriTransport = (transport: TransportName): string =>
   transport === "udp" ? "" : `;transport=${transport}`;
 
 export const peerKey = (peer: Peer): string =>
   `${peer.transport}|${plainHost(peer.host)}|${peer.port}|${peer.serverName ?? ""}`;
 
-/** The first address a URI or a Route value leads to, when it is an address. */
+/** The host of a URI as an IP address; null when it is a name. */
 export function addressOf(uriText: string): string | null {
   const uri = parseUri(uriText);
   return uri && isAddress(uri.host) ? plainHost(uri.host) : null;
@@ -54,8 +54,8 @@ export function addressOf(uriText: string): string | null {
 export type MayReach = (address: string) => boolean;
 
 /**
- * Whether what a peer says of itself may lead to this address: its own, or one that the server may
- * reach. Not to a private one where the peer has a public one, because that is a device that does
+ * Whether a peer may make us send to this address: its own, or one that the server may reach. A
+ * private address is not accepted from a peer with a public one, because that is a device that does
  * not know its own address.
  */
 export function mayLeadTo(address: string, peerHost: string, mayReach: MayReach): boolean {
@@ -64,8 +64,8 @@ export function mayLeadTo(address: string, peerHost: string, mayReach: MayReach)
 }
 
 /**
- * Where a request for this URI goes. Names are not looked up within a dialog: what cannot be known
- * goes to whom the dialog was begun with, and so does what may not be led to.
+ * The next hop of a request for this URI. Names are not resolved within a dialog: a request for a
+ * name, or for an address that is not allowed, goes to the dialog's peer.
  */
 export function nextHop(uriText: string, peer: Peer, mayReach: MayReach): Peer {
   const uri = parseUri(uriText);

@@ -1,6 +1,6 @@
-// The answering half of RFC 3261 section 17 (with RFC 6026): a request that comes again is not
-// taken for a new one but answered as before, and a refused INVITE is refused again until it is
-// acknowledged. Sending a 200 again until its ACK comes is the dialog's business.
+// Server transactions (RFC 3261 section 17, RFC 6026): a retransmitted request is not taken for a
+// new one but gets the same response, and the refusal of an INVITE is retransmitted until it is
+// acknowledged. Retransmitting a 2xx until its ACK comes is up to the dialog.
 import type { System, Timer } from "#core/system.ts";
 import type { Send } from "./client-transactions.ts";
 import { parseCseq, parseNameAddr, parseVia } from "#providers/carriers/sip/grammar/headers.ts";
@@ -13,19 +13,19 @@ import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/sig
 export interface ServerTransaction {
   readonly request: SipRequest;
   readonly peer: Peer;
-  /** Nothing after a final response, except that a 2xx to an INVITE may be sent again. */
+  /** Has no effect after a final response, except that a 2xx to an INVITE may be sent again. */
   respond(response: SipResponse): void;
   /** Forgets it at once. */
   drop(): void;
 }
 
 export interface ServerTransactions {
-  /** `taken`: nothing is left to do. An ACK to a 2xx is never taken. */
+  /** `taken`: a transaction has handled the request. An ACK to a 2xx is always `new`. */
   receive(request: SipRequest, peer: Peer): "taken" | "new";
   serve(request: SipRequest, peer: Peer): ServerTransaction;
   /** The INVITE a CANCEL is about, when it came from the same address. */
   inviteOf(cancel: SipRequest, peer: Peer): ServerTransaction | null;
-  /** The same request over another way (RFC 3261 8.2.2.2). */
+  /** Whether the same request already came by another path (RFC 3261 8.2.2.2). */
   isMerged(request: SipRequest): boolean;
   size(): number;
   close(): void;
@@ -33,7 +33,7 @@ export interface ServerTransactions {
 
 const COOKIE = "z9hG4bK";
 
-/** Devices older than RFC 3261 have no unique branch: then all that marks a request counts. */
+/** Devices older than RFC 3261 send no unique branch: then the identifying headers are the key. */
 function keyOf(request: SipRequest, method: string): string {
   const top = request.headers.get("Via") ?? "";
   const via = parseVia(top);
@@ -58,8 +58,8 @@ export function createServerTransactions(system: System, send: Send): ServerTran
       const known = live.get(keyOf(request, request.method === "ACK" ? "INVITE" : request.method));
       if (!known) return "new";
       if (request.method !== "ACK") known.again();
-      // The transaction's only while it refuses; a device that keeps the branch for its ACK to a
-      // 200 still means the dialog.
+      // An ACK is for the transaction only after a refusal; a device that reuses the branch for its
+      // ACK to a 2xx means the dialog.
       else if (!known.acknowledge(peer)) return "new";
       return "taken";
     },
@@ -126,19 +126,19 @@ class Server implements ServerTransaction {
       else this.#goneAfter(LIMITS.transactionMs);
     } else {
       this.#state = response.status < 300 ? "accepted" : "completed";
-      // Timers L and H, and G below.
+      // Timers L (2xx) and H (refusal), and timer G in the next line.
       this.#goneAfter(LIMITS.transactionMs);
       if (this.#state === "completed" && !this.#isReliable) this.#repeat(LIMITS.t1Ms);
     }
   }
 
-  /** The request came again. */
+  /** Handles a retransmission of the request. */
   again(): void {
     if (this.#state === "accepted" || this.#state === "confirmed") return;
     if (this.#last) this.#transmit(this.#last);
   }
 
-  /** False: not this transaction's ACK. */
+  /** False when the ACK is not for this transaction. */
   acknowledge(peer: Peer): boolean {
     if (this.#state === "confirmed") return true;
     if (this.#state !== "completed" || plainHost(peer.host) !== plainHost(this.peer.host)) {

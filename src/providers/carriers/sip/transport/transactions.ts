@@ -1,5 +1,5 @@
-// Both halves of the transaction layer together. The user agent hands every message in here first
-// and sees only what is new. Knows nothing of sockets: tests put a lossy wire under it.
+// The transaction layer, client and server. The user agent passes every message here first and gets
+// back only new requests. It knows nothing of sockets, so tests can run it over a lossy transport.
 import type { System } from "#core/system.ts";
 import {
   createClientTransactions, type ClientTransactions, type Send,
@@ -18,11 +18,11 @@ export interface Transactions {
 interface TransactionsOptions {
   system: System;
   send: Send;
-  /** A request no transaction knows, and every ACK to a 2xx. Nothing is kept unless `serve`d. */
+  /** Receives new requests and every ACK to a 2xx. No state is kept unless `serve` is called. */
   onRequest(request: SipRequest, peer: Peer): void;
 }
 
-/** 122 random bits: nobody who has not seen the request can forge its response. */
+/** 122 random bits, so that a response can be forged only by somebody who has seen the request. */
 export const newBranch = (system: System): string => `z9hG4bK${system.uuid().replaceAll("-", "")}`;
 
 export const newTag = (system: System): string => system.randomBytes(8).toString("hex");
@@ -35,7 +35,7 @@ export function createTransactions(options: TransactionsOptions): Transactions {
     clients,
     servers,
     receive(message, peer) {
-      // A response to nothing is dropped, as RFC 6026 demands.
+      // A response that matches no transaction is dropped, as RFC 6026 demands.
       if (message.kind === "response") clients.receive(message, peer);
       else if (servers.receive(message, peer) === "new") onRequest(message, peer);
     },

@@ -1,5 +1,5 @@
-// The sockets: UDP and TCP on one port, TLS on the next. Turns bytes into messages, notes where
-// they came from (RFC 3581), and finds out which of this machine's addresses a peer sees.
+// The sockets: UDP and TCP on one port, TLS on the next. Parses the messages, records where they
+// came from (RFC 3581), and finds out which of this machine's addresses a peer sees.
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server } from "node:net";
@@ -16,10 +16,10 @@ import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/sig
 
 interface TransportOptions {
   host: string;
-  /** 0: any. */
+  /** 0 for any. */
   port: number;
   publicHost: string | null;
-  /** With it TLS is listened for on the next port. */
+  /** When set, TLS listens on the next port. */
   tls: { key: string; cert: string } | null;
   tlsVerify: boolean;
   tlsCa?: string | undefined;
@@ -94,8 +94,8 @@ export async function createTransport(options: TransportOptions): Promise<Transp
       const fixed = publicHost ?? (isWildcard(host) ? connections.localAddress(peer) : host);
       if (fixed !== null) return Promise.resolve(fixed);
       const known = localHosts.get(peer.host) ?? findLocalHost(peer);
-      // Forgotten as a whole when there are too many: it is found again in no time, and a machine
-      // that changes its network must not need a restart.
+      // The whole cache is cleared when it is full: entries are cheap to find again, and a machine
+      // whose network changes must not need a restart.
       if (localHosts.size >= LIMITS.localHostsMax) localHosts.clear();
       localHosts.set(peer.host, known);
       known.catch(() => localHosts.delete(peer.host));
@@ -113,7 +113,7 @@ export async function createTransport(options: TransportOptions): Promise<Transp
   };
 }
 
-/** One port for UDP and TCP, and the next for TLS; where any will do, until all are free. */
+/** Binds one port for UDP and TCP, and the next for TLS; retries with port 0 until all are free. */
 async function listen(options: TransportOptions, connections: Connections): Promise<Listening> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -138,7 +138,7 @@ async function listenOnce(
       (socket) => connections.adopt(socket, "tls"),
     )
     : null;
-  // Before a handshake is over nobody counts the connection but the server itself.
+  // Until its TLS handshake is over, a connection is counted only by the server itself.
   for (const server of [tcp, tls]) if (server) server.maxConnections = LIMITS.connectionsMax;
   try {
     udp.bind(wanted, host);
@@ -172,7 +172,7 @@ async function findLocalHost(peer: Peer): Promise<string> {
   }
 }
 
-/** RFC 3581: writes down what is true, whatever the sender believes of itself. */
+/** RFC 3581: records the real source of the request in its Via, whatever the sender wrote there. */
 function noteSource(request: SipRequest, peer: Peer): void {
   const via = parseVia(request.headers.get("Via") ?? "");
   if (!via) return;
