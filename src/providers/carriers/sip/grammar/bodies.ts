@@ -1,5 +1,5 @@
-// What the bodies and a few headers of SIP messages say: SDP, keys in INFO, the outcome of a
-// transfer, the reason a network gives.
+// Parses the bodies and a few headers of SIP messages: SDP, keys in INFO, the outcome of a transfer
+// and the Reason that a network gives.
 import type { SipHeaders } from "./headers.ts";
 import type { SipMessage } from "./message.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "./signalling-limits.ts";
@@ -7,7 +7,7 @@ import { SIGNALLING_LIMITS as LIMITS } from "./signalling-limits.ts";
 const typeOf = (value: string | null): string =>
   (value ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
 
-/** Null: no body. `unsupported`: one that nobody here can read. */
+/** Null when there is no body; `unsupported` when it is not SDP in a form we can read. */
 export function sdpOf(message: SipMessage): string | null | { unsupported: true } {
   if (message.body.length === 0) return null;
   const type = typeOf(message.headers.get("Content-Type"));
@@ -22,7 +22,7 @@ export function sdpOrNull(message: SipMessage): string | null {
   return typeof sdp === "string" ? sdp : null;
 }
 
-/** Telephone networks put theirs (ISUP, location) beside the SDP. */
+/** Telephone networks send parts of their own (ISUP, location) beside the SDP. */
 function sdpPart({ headers, body }: SipMessage): string | null {
   const boundary = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i
     .exec(headers.get("Content-Type") ?? "");

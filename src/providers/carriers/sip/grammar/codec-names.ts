@@ -1,14 +1,14 @@
-// The codecs calls over SIP may have, as descriptions of sessions name them. Used by sdp.ts and by
-// what codes the sound.
+// The codecs that SIP calls may use, with their names in SDP. Used by sdp.ts and
+// media/codecs.ts.
 import type { SipCodec } from "#providers/carriers/sip/trunks/trunk.ts";
 
 interface CodecName {
-  /** RFC 3551's, or the one we offer it with. */
+  /** The static type of RFC 3551, or the one we use in offers. */
   payloadType: number;
-  /** The value of `a=rtpmap`, in capital letters as it is compared, and as it is written. */
+  /** The value of `a=rtpmap`: in upper case, to compare with, and as we write it. */
   encoding: string;
   written: string;
-  /** Ticks of the timestamps in a second: 8000 for G.722 by an old mistake, 48000 for any Opus. */
+  /** RTP ticks per second: 8000 for G.722 by a historical mistake, 48000 for Opus at any rate. */
   clockRate: 8000 | 48_000;
   /** The value of `a=fmtp`. */
   format: string | null;
@@ -35,10 +35,10 @@ export type Codec = keyof typeof CODECS;
 const CODEC_NAMES = Object.keys(CODECS) as Codec[];
 export const NARROWBAND: readonly Codec[] = ["PCMU", "PCMA"];
 
-/** Those of a trunk, as its owner names them. */
+/** The codecs of a trunk, from the names its owner uses. */
 export const codecsOf = (codecs: readonly SipCodec[]): Codec[] =>
   codecs.map((name) => name.toUpperCase() as Uppercase<SipCodec>);
 
-/** Null: it is none of ours. */
+/** Null when we do not support the codec. */
 export const codecOf = (encoding: string): Codec | null =>
   CODEC_NAMES.find((name) => CODECS[name].encoding === encoding) ?? null;

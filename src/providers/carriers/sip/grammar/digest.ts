@@ -1,6 +1,6 @@
-// Digest authentication (RFC 7616, RFC 8760 for SIP): answering the challenges of registrars and
-// proxies, and challenging whoever calls us. The server keeps nothing for a challenge it gave out:
-// a nonce is its time and a signature, so that asking for challenges costs no memory.
+// Digest authentication (RFC 7616, RFC 8760 for SIP): answers the challenges of registrars and
+// proxies, and challenges callers. The server keeps no state for a challenge it issued: a nonce is
+// a signed timestamp, so that asking for challenges costs no memory.
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { System } from "#core/system.ts";
 import { isToken, parseUri, quote, readQuoted } from "./uri.ts";
@@ -17,7 +17,7 @@ export interface Challenge {
 
 export const DIGEST_LIMITS = {
   nonceLifeMs: 60_000,
-  /** Nonces whose use is remembered; each is one that somebody with a right password used. */
+  /** Used nonces that are remembered; each was used with a correct password. */
   noncesMax: 4096,
   charactersMax: 4096,
   paramsMax: 32,
@@ -28,7 +28,7 @@ type Algorithm = Challenge["algorithm"];
 const ALGORITHMS: Algorithm[] = ["SHA-256", "MD5"];
 const HASHES: Record<Algorithm, string> = { "SHA-256": "sha256", MD5: "md5" };
 
-/** `Digest name=value, name="value"`; null when it is something else or cannot be read. */
+/** Parses `Digest name=value, name="value"`; null for another scheme or malformed text. */
 function parseDigest(text: string): Map<string, string> | null {
   if (text.length > DIGEST_LIMITS.charactersMax || !/^\s*digest\s/i.test(text)) return null;
   const params = new Map<string, string>();
@@ -68,7 +68,7 @@ function readChallenge(value: string): Challenge | null {
   if (!params || !algorithm || realm === undefined || nonce === undefined) return null;
   const offered = params.get("qop");
   const qops = offered?.toLowerCase().split(",").map((qop) => qop.trim()).filter(Boolean) ?? [];
-  // Only auth-int offered: that one is not spoken here.
+  // Only auth-int is offered, which is not supported here.
   if (qops.length > 0 && !qops.includes("auth")) return null;
   return {
     scheme: "Digest",
@@ -99,7 +99,7 @@ function digest(args: {
   method: string;
   uri: string;
   nonce: string;
-  /** Null as before RFC 2617: no counter in it. */
+  /** Null for the form before RFC 2617, which has no nonce count. */
   qop: { nc: string; cnonce: string } | null;
 }): string {
   const hash = (text: string) => createHash(HASHES[args.algorithm]).update(text).digest("hex");
@@ -151,8 +151,8 @@ const SIGNATURE_BYTES = 16;
 /**
  * `absent`: no Digest answer for this realm, so challenge. `stale`: the password is right but the
  * nonce is not ours, too old, or was used with this or a later count: challenge again with
- * `stale`, which makes the client try without asking anybody. `mismatched`: it was made for another
- * request, as an answer is that somebody has overheard. A client that answers without a
+ * `stale`, which makes the client retry without asking its user. `mismatched`: the answer was made
+ * for another request, as one that an eavesdropper replays would be. A client that sends no nonce
  * count (before RFC 2617) may use each nonce once.
  */
 export function createDigestServer({ realm, system }: { realm: string; system: System }): {
@@ -168,7 +168,7 @@ export function createDigestServer({ realm, system }: { realm: string; system: S
   const secret = system.randomBytes(32);
   /** The last count each nonce was used with, in the order of their first use. */
   const used = new Map<string, { issuedMs: number; count: number }>();
-  /** What is no longer remembered was given out before or at this time. */
+  /** Every nonce evicted from `used` was issued at or before this time. */
   let forgottenMs = -1;
 
   const sign = (content: Buffer): Buffer =>
@@ -179,17 +179,17 @@ export function createDigestServer({ realm, system }: { realm: string; system: S
     const content = Buffer.concat([stamp, system.randomBytes(RANDOM_BYTES)]);
     return Buffer.concat([content, sign(content)]).toString("base64url");
   };
-  /** When this nonce was given out; null: not by us, or too long ago. */
+  /** When this nonce was issued; null when we did not issue it or it is too old. */
   const issuedAt = (nonce: string): number | null => {
     const bytes = Buffer.from(nonce, "base64url");
     const size = STAMP_BYTES + RANDOM_BYTES;
-    // Encoded again, because base64 can be spelt in several ways and each would be a nonce unused.
+    // Re-encoded, because each of several base64 spellings would count as an unused nonce.
     if (bytes.length !== size + SIGNATURE_BYTES || bytes.toString("base64url") !== nonce) return null;
     if (!timingSafeEqual(bytes.subarray(size), sign(bytes.subarray(0, size)))) return null;
     const issuedMs = bytes.readUIntBE(0, STAMP_BYTES);
     return system.monotonicMs() - issuedMs < DIGEST_LIMITS.nonceLifeMs ? issuedMs : null;
   };
-  /** False: used before. */
+  /** Records the use; false when the nonce is not valid or was used with this or a later count. */
   const use = (nonce: string, count: number): boolean => {
     const issuedMs = issuedAt(nonce);
     if (issuedMs === null) return false;
@@ -220,7 +220,7 @@ export function createDigestServer({ realm, system }: { realm: string; system: S
       if (answer.realm !== realm) return { kind: "absent" };
       if (!isSameResource(answer.uri, uri)) return { kind: "mismatched" };
       const password = passwordOf(answer.username);
-      // Somebody nobody knows costs the same time as a wrong password.
+      // An unknown user takes the same time as a wrong password.
       const expected = Buffer.from(digest({ ...answer, method, password: password ?? "" }));
       const given = Buffer.from(answer.response);
       const isRight = given.length === expected.length && timingSafeEqual(given, expected);
@@ -233,7 +233,7 @@ export function createDigestServer({ realm, system }: { realm: string; system: S
   };
 }
 
-/** Whom both URIs call; proxies may have changed their parameters on the way. */
+/** Whether both URIs call the same user; proxies may have changed parameters on the way. */
 function isSameResource(one: string, other: string): boolean {
   if (one === other) return true;
   const [a, b] = [parseUri(one), parseUri(other)];
@@ -251,7 +251,7 @@ interface Answer {
   qop: { nc: string; cnonce: string } | null;
 }
 
-/** Null: something is missing or is not what was offered. */
+/** Null when a parameter is missing or is not what the challenge offered. */
 function readAnswer(header: string): Answer | null {
   const params = parseDigest(header);
   const algorithm = params && algorithmOf(params);

@@ -1,5 +1,5 @@
-// The headers of a SIP message, and the values in them that somebody acts on: Via, addresses, CSeq.
-// Part of message.ts, which hands everything on; a file of its own for its length only.
+// The headers of a SIP message, and the values in them that the stack acts on: Via, addresses,
+// CSeq. Used by message.ts and by most of the signalling.
 import {
   formatHostPort,
   formatParams,
@@ -32,10 +32,10 @@ const LISTS = new Set([
   "service-route", "supported", "unsupported", "via", "warning",
 ]);
 
-/** Line ends are what would let a value begin a header of its own. */
+/** Removes line ends, which would let a value begin a header of its own. */
 export const oneLine = (text: string): string => text.replace(/[\r\n]+/g, " ");
 
-/** Ordered; names compare in any case. Values never hold a line end, however they got in. */
+/** Ordered headers; names are case-insensitive. No method lets a line end into a value. */
 export class SipHeaders {
   #list: { key: string; name: string; value: string }[] = [];
 
@@ -49,13 +49,13 @@ export class SipHeaders {
     return this.#list.find((entry) => entry.key === key)?.value ?? null;
   }
 
-  /** Every value, comma lists by element. */
+  /** Every value, with the elements of lists one by one. */
   all(name: string): string[] {
     const key = keyOf(name);
     return this.#list.filter((entry) => entry.key === key).map(({ value }) => value);
   }
 
-  /** Instead of what was there, at the same place. */
+  /** Replaces all values of the header, at the position of the first. */
   set(name: string, value: string): this {
     const key = keyOf(name);
     const index = this.#list.findIndex((entry) => entry.key === key);
@@ -93,7 +93,7 @@ const fullName = (name: string): string =>
   (name.length === 1 ? COMPACT[name.toLowerCase()] : undefined) ?? name;
 export const keyOf = (name: string): string => fullName(name).toLowerCase();
 
-/** No entry at all for a name that could not be written on a line. */
+/** Empty for a name that is no token and so could not be serialised. */
 function entriesOf(name: string, value: string): { key: string; name: string; value: string }[] {
   const full = fullName(name);
   const key = full.toLowerCase();
@@ -162,7 +162,7 @@ export function parseNameAddr(value: string): NameAddr | null {
   return params && { display: (quoted?.value ?? between) || null, uri, params };
 }
 
-/** Without angle brackets everything after the semicolon belongs to the header, not to the URI. */
+/** Without angle brackets, parameters belong to the header, not to the URI (RFC 3261 20). */
 function parseBareAddr(text: string): NameAddr | null {
   const semicolon = text.indexOf(";");
   const uri = (semicolon < 0 ? text : text.slice(0, semicolon)).trim();

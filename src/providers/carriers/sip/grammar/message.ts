@@ -1,6 +1,6 @@
-// SIP messages (RFC 3261): from bytes to a message that is safe to act on, and back. Everything
-// that arrives here was written by anybody on the internet: each byte is looked at a bounded number
-// of times, nothing throws, and what is refused says with which status.
+// SIP messages (RFC 3261): from bytes to a message that is safe to act on, and back. The input may
+// come from anybody on the internet: each byte is read a bounded number of times, nothing throws,
+// and a message that is refused comes with the status to refuse it with.
 import { isUtf8 } from "node:buffer";
 import {
   keyOf,
@@ -26,7 +26,7 @@ export const SIP_LIMITS = {
 
 const MAX_FORWARDS_MAX = 255;
 
-/** What every message has exactly once. */
+/** Headers that every message has exactly once. */
 const ONCE = ["from", "to", "call-id", "cseq"] as const;
 const ONCE_AT_MOST = ["max-forwards", "content-type", "expires", "event", "refer-to"];
 
@@ -69,9 +69,9 @@ export interface SipResponse {
 export type SipMessage = SipRequest | SipResponse;
 
 /**
- * `keepalive`: line ends or zero bytes that hold a NAT binding open. `bad`: not to be processed;
- * `answer` is the request as far as it could be read when a refusal can be sent (it has Via, From,
- * To, Call-ID and CSeq, and is no ACK), with the status to send.
+ * `keepalive`: line ends or zero bytes that keep a NAT binding open. `bad`: not to be processed;
+ * `answer` is the request as far as it could be parsed, if it can be refused with `status` (it has
+ * Via, From, To, Call-ID and CSeq, and is no ACK), and else null.
  */
 export type Parsed =
   | { kind: "message"; message: SipMessage }
@@ -131,7 +131,7 @@ function afterLineEnds(buffer: Buffer, from: number, end: number): number {
 /** SIP is UTF-8; what is not comes from telephones that write their umlauts in Latin-1. */
 const decodeHead = (head: Buffer): string => head.toString(isUtf8(head) ? "utf8" : "latin1");
 
-/** Null: so far from SIP that not even a refusal makes sense. */
+/** Null when the line is so far from SIP that not even a refusal makes sense. */
 function parseStartLine(line: string): StartLine | null {
   const first = line.indexOf(" ");
   if (first < 0) return null;
@@ -176,7 +176,7 @@ function parseHeaders(lines: string[]): { headers: SipHeaders; problem: Problem 
   let problem: Problem | null = null;
   for (let index = 0; index < lines.length; index++) {
     let line = lines[index] ?? "";
-    // A line that begins with a space goes on with the header before it.
+    // A line that begins with a space continues the header before it.
     while (isFold(lines[index + 1])) line += ` ${lines[++index]?.trim()}`;
     if (line.length > SIP_LIMITS.headerBytesMax) {
       problem ??= bad("Header Too Long");
@@ -196,12 +196,12 @@ function parseHeaders(lines: string[]): { headers: SipHeaders; problem: Problem 
   return { headers, problem };
 }
 
-/** Null: none given. */
+/** Null when the header is absent. */
 function contentLength(headers: SipHeaders): number | null | Problem {
   const [first, ...others] = headers.all("content-length");
   if (first === undefined) return null;
   const length = parseUint(first, Number.MAX_SAFE_INTEGER);
-  // Two lengths that differ are two opinions about where the next message begins.
+  // With two different lengths it is not clear where the next message begins.
   if (length === null || others.some((other) => other !== first)) return bad("Bad Content-Length");
   return length;
 }
@@ -249,7 +249,7 @@ function problemOf(line: StartLine, headers: SipHeaders): Problem | null {
   return isHops ? null : bad("Bad Max-Forwards");
 }
 
-/** An ACK is never answered, and without these headers nobody could tell what the answer is to. */
+/** An ACK gets no response, and without these headers a response could not be matched to it. */
 function isAnswerable({ method, headers }: SipRequest): boolean {
   if (method === "ACK" || parseVia(headers.get("via") ?? "") === null) return false;
   return ONCE.every((name) => headers.get(name));
@@ -271,7 +271,7 @@ export function serialise(message: SipMessage): Buffer {
 
 const FORMS_DIALOG = new Set(["INVITE", "SUBSCRIBE", "REFER", "NOTIFY"]);
 
-/** Via, From, To, Call-ID and CSeq of the request, and its Record-Route where a dialog begins. */
+/** A response with the request's Via, From, To, Call-ID, CSeq; Record-Route if a dialog begins. */
 export function responseTo(
   request: SipRequest,
   status: number,
@@ -293,17 +293,17 @@ export function responseTo(
 }
 
 /**
- * Cuts a TCP or TLS stream into messages, however it arrives in pieces. `isBad`: it can no longer
- * be told where a message begins (also when there is no Content-Length, which a stream demands), so
- * the connection is to be closed. Two empty lines between messages are a frame of their own: a ping
- * (RFC 5626); at most one for each push.
+ * Splits a TCP or TLS stream into messages, whatever pieces it arrives in. `isBad`: the stream can
+ * no longer be split (also when there is no Content-Length, which a stream requires), so the
+ * connection is to be closed. Two empty lines between messages are a frame of their own: a ping
+ * (RFC 5626); each push returns at most one of them in a row.
  */
 export function createFramer(): { push(bytes: Uint8Array): { frames: Buffer[]; isBad: boolean } } {
   let held = Buffer.alloc(0);
   let used = 0;
-  /** No head ends before this place: what was searched once is not searched again. */
+  /** No head ends before this offset, so that no byte is searched twice. */
   let searched = 0;
-  /** Bytes of the message at the front, once its head is there. */
+  /** Size of the first message in bytes, known once its head has arrived. */
   let needed: number | null = null;
   let lineEnds = 0;
   let isBad = false;
@@ -317,7 +317,7 @@ export function createFramer(): { push(bytes: Uint8Array): { frames: Buffer[]; i
     held.set(bytes, used);
     used += bytes.length;
   };
-  /** The size of the message that begins at `at`, or null: wait for more. */
+  /** The size of the message that begins at `at`; null to wait for more, or when `isBad`. */
   const measure = (at: number): number | null => {
     const headEnd = held.subarray(0, used).indexOf(HEAD_END, Math.max(at, searched));
     if (headEnd < 0) {

@@ -1,6 +1,6 @@
-// Session descriptions (RFC 8866, offer and answer RFC 3264, SRTP keys RFC 4568) for calls
-// with sound: what the other side wants, and what is said to it. The text comes from anybody: it is
-// read line by line, once, and whatever of it returns into an answer is checked for its characters.
+// Session descriptions (RFC 8866, offer and answer RFC 3264, SRTP keys RFC 4568) for audio calls:
+// parses those of the far end and builds ours. The input may come from anybody: it is read line by
+// line, once, and any part that is copied into an answer has its characters checked.
 import { isUtf8 } from "node:buffer";
 import { isIPv4, isIPv6 } from "node:net";
 import { codecOf, CODECS, NARROWBAND, type Codec } from "./codec-names.ts";
@@ -13,18 +13,18 @@ export interface SrtpKey {
   tag: number;
 }
 
-/** As the sender of the description means it. */
+/** From the point of view of the description's sender. */
 export type Direction = "sendrecv" | "sendonly" | "recvonly" | "inactive";
 
-/** What the other side's description says. */
+/** The audio of the far end's description. */
 interface RemoteMedia {
   /** An IP address; empty when the line is refused and names none. */
   host: string;
-  /** 0: refused. */
+  /** 0 when the line is refused. */
   port: number;
-  /** In their order. */
+  /** In the far end's order. */
   codecs: { name: Codec; payloadType: number }[];
-  /** At 8 kHz; those at the 48 kHz of Opus stand beside. */
+  /** Payload types of telephone events, at 8 kHz and at the 48 kHz of Opus. */
   telephoneEvent: number | null;
   wideTelephoneEvent: number | null;
   comfortNoise: number | null;
@@ -34,7 +34,7 @@ interface RemoteMedia {
   profile: "RTP/AVP" | "RTP/SAVP";
   /** Those that can be used: known suite, no master key identifier, nothing left unencrypted. */
   crypto: SrtpKey[];
-  /** From a=rtcp, else null. */
+  /** The port in a=rtcp, or null. */
   rtcpPort: number | null;
 }
 
@@ -55,9 +55,9 @@ export interface LocalMedia {
   codecs: readonly Codec[];
   /** Keys to send with: an offer with keys demands SRTP, an answer uses them when asked to. */
   crypto: SrtpKey[] | null;
-  /** That of their offer, whose keys may stand under RTP/AVP (RFC 8643); absent: of the keys. */
+  /** The profile of their offer, which may have keys under RTP/AVP (RFC 8643); else by `crypto`. */
   profile?: RemoteMedia["profile"];
-  /** Nothing is answered that is not encrypted. */
+  /** Unencrypted audio is never agreed on. */
   requiresSrtp?: boolean;
 }
 
@@ -68,7 +68,7 @@ export interface Agreed {
   /** Ticks of an event's duration in a second. */
   eventRate: number;
   comfortNoise: number | null;
-  /** The numbers of our offer, by which they may send whatever theirs are (RFC 3264 6.1). */
+  /** The payload types of our offer, which the far end may send besides its own (RFC 3264 6.1). */
   offered?: { payloadType: number; telephoneEvent: number };
   remote: { host: string; port: number; rtcpPort: number | null };
   isHeld: boolean;
@@ -85,7 +85,7 @@ export const SDP_LIMITS = {
 
 const NARROW_RATE = 8000;
 const WIDE_RATE = 48_000;
-/** As they are offered. */
+/** The payload types we offer. */
 const EVENT_TYPES = { [NARROW_RATE]: 101, [WIDE_RATE]: 102 } as const;
 const PTIME_MS = 20;
 const CRYPTO_TAG_MAX = 999_999_999;
@@ -112,7 +112,7 @@ interface Section {
   lines: string[];
 }
 
-/** Null: no description of a session with audio over RTP. */
+/** Null when it does not describe a session with audio over RTP. */
 export function parseSdp(body: Uint8Array | string): RemoteSdp | null {
   if (body.length > SDP_LIMITS.bytesMax) return null;
   const lines = textOf(body).split("\n", SDP_LIMITS.linesMax + 1);
@@ -146,7 +146,7 @@ function readMediaLine(line: string): MediaLine | null {
   return { media, port, profile, formats };
 }
 
-/** Profiles with feedback are taken too: giving feedback is nobody's duty. */
+/** Profiles with feedback (AVPF) are accepted as well, because sending feedback is optional. */
 function profileOf(line: MediaLine): RemoteMedia["profile"] | null {
   const profile = line.profile.toUpperCase();
   if (profile === "RTP/AVP" || profile === "RTP/AVPF") return "RTP/AVP";
@@ -154,8 +154,8 @@ function profileOf(line: MediaLine): RemoteMedia["profile"] | null {
 }
 
 /**
- * The audio line that is talked about: the first that is on, else the first. Null when there is
- * none, and when a line cannot be read: an answer has to give back every line.
+ * The audio line to use: the first with a port, else the first. Null when there is none, or when
+ * any line cannot be parsed, because an answer has to repeat every line.
  */
 function audioIndex(mediaLines: string[]): number | null {
   const lines = mediaLines.map(readMediaLine);
@@ -172,7 +172,7 @@ function readAudio(section: Section, session: string[]): RemoteMedia | null {
   const profile = line && profileOf(line);
   if (!line || !profile) return null;
   const host = readHost(section.lines) ?? readHost(session);
-  // A line that is on has to say where, and not everywhere at once.
+  // A line with a port needs an address, and not a multicast one.
   if (line.port > 0 && (host === null || isMulticast(host))) return null;
   const direction = directionOf(section.lines) ?? directionOf(session) ?? "sendrecv";
   const isNowhere = host === "0.0.0.0" || host === "::";
@@ -201,7 +201,7 @@ function attributes(lines: string[], name: string): string[] {
 const directionOf = (lines: string[]): Direction | undefined =>
   DIRECTIONS.find((direction) => lines.includes(`a=${direction}`));
 
-/** Addresses only: whoever calls shall not make us look up names. */
+/** Accepts IP addresses only, so that a caller cannot make us resolve names. */
 function readHost(lines: string[]): string | null {
   const line = lines.find((candidate) => candidate.startsWith("c="));
   const [net, family, address = ""] = (line ?? "").slice(2).trim().split(/[ \t]+/, 3);
@@ -225,7 +225,7 @@ function readFormats(
   for (const value of attributes(lines, "rtpmap").slice(0, SDP_LIMITS.formatsMax)) {
     const [type, encoding = ""] = value.split(/[ \t]+/, 2);
     const payloadType = parseUint(type, 127);
-    // One channel is what no number says.
+    // Without a number of channels, one is meant, so `/1` is removed.
     const name = encoding.toUpperCase().replace(/^([^/]*\/[^/]*)\/1$/, "$1");
     if (payloadType !== null) names.set(payloadType, name);
   }
@@ -248,14 +248,14 @@ function readFormats(
   };
 }
 
-/** `1 AES_CM_128_HMAC_SHA1_80 inline:key|lifetime|mki:length parameters`; null: not for us. */
+/** `1 AES_CM_128_HMAC_SHA1_80 inline:key|lifetime|mki:length parameters`; null if unusable. */
 function readCrypto(value: string): SrtpKey | null {
   const [tagText, suiteText = "", inline = "", ...parameters] = value.split(/[ \t]+/);
   const tag = parseUint(tagText, CRYPTO_TAG_MAX);
   const suite = SUITES.find((name) => name === suiteText.toUpperCase());
   const [key = "", lifetime = "", ...more] = inline.slice(0, 128).split("|");
-  // A key identifier would have to be in every packet, and the parameters that are not hints
-  // change how packets are made.
+  // A master key identifier would have to be in every packet, and session parameters other than
+  // hints change the packet format.
   const isOrdinary = more.length === 0 && /^(2\^[0-9]{1,2}|[0-9]{1,15})?$/.test(lifetime) &&
     parameters.every((parameter) => parameter.startsWith("WSH=") || parameter.startsWith("-"));
   const base64 = /^inline:([A-Za-z0-9+/]{40}|[A-Za-z0-9+/]{62}(?:==)?)$/i.exec(key)?.[1];
@@ -312,7 +312,7 @@ const join = (lines: string[]): string => lines.map((line) => `${line}\r\n`).joi
 const profileFor = ({ crypto, profile }: LocalMedia): RemoteMedia["profile"] =>
   profile ?? (crypto ? "RTP/SAVP" : "RTP/AVP");
 
-/** Comfort noise is not offered: silence that is sent is easier to hear the ends of words in. */
+/** Comfort noise is not offered: the ends of words are easier to detect in silence that is sent. */
 export function buildOffer(local: LocalMedia): string {
   const rates = new Set(local.codecs.map((name) => CODECS[name].clockRate));
   return join([
@@ -329,8 +329,8 @@ export function buildOffer(local: LocalMedia): string {
 }
 
 /**
- * The first of ours that is theirs too; which of the two of G.711 is for them to say. Null: nothing
- * in common.
+ * The first of our codecs that the far end has, too; between the two of G.711 the far end's order
+ * decides. Null when there is none in common.
  */
 export function codecFor(
   theirs: RemoteMedia["codecs"], ours: readonly Codec[],
@@ -341,7 +341,7 @@ export function codecFor(
   return shared.find(({ name }) => (isNarrow ? NARROWBAND.includes(name) : name === best)) ?? null;
 }
 
-/** Events at the clock of the sound, as RFC 4733 has it; some have only those of telephones. */
+/** Events at the codec's clock, as RFC 4733 requires, or at 8 kHz for peers that have no others. */
 function eventsFor(
   { telephoneEvent, wideTelephoneEvent }: RemoteMedia, codec: Codec,
 ): Pick<Agreed, "telephoneEvent" | "eventRate"> {
@@ -351,7 +351,7 @@ function eventsFor(
     : { telephoneEvent, eventRate: NARROW_RATE };
 }
 
-/** Null: nothing in common, or the line is refused. */
+/** Null when no codec is in common or the line is refused. */
 function agree(audio: RemoteMedia, local: LocalMedia, srtp: Agreed["srtp"]): Agreed | null {
   const codec = codecFor(audio.codecs, local.codecs);
   if (audio.port === 0 || !codec) return null;
@@ -399,7 +399,7 @@ export function buildAnswer(
   return { sdp: join([...sessionLines(local), ...lines]), agreed };
 }
 
-/** Their first key for which there is one of ours; the answer repeats its tag. */
+/** The first of their keys whose suite we have, too; the answer repeats its tag. */
 function answerCrypto(theirs: SrtpKey[], ours: SrtpKey[]): Agreed["srtp"] {
   for (const remote of theirs) {
     const local = ours.find(({ suite }) => suite === remote.suite);
@@ -409,8 +409,8 @@ function answerCrypto(theirs: SrtpKey[], ours: SrtpKey[]): Agreed["srtp"] {
 }
 
 /**
- * Null: the answer takes nothing of the offer, or is not one to it (no key for an SRTP offer). Keys
- * that were offered under RTP/AVP may be left.
+ * Null when the answer accepts nothing or does not fit the offer (no key for an SRTP offer). Keys
+ * offered under RTP/AVP may be left unanswered.
  */
 export function readAnswer(answer: { audio: RemoteMedia }, local: LocalMedia): Agreed | null {
   const { audio } = answer;

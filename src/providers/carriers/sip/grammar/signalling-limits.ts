@@ -9,35 +9,35 @@ export const SIGNALLING_LIMITS = {
   /** 64 × T1: timers B, D, F, H, J, L and M. */
   transactionMs: 32 * SECOND_MS,
 
-  // Addresses of one name (RFC 3263 4.3)
+  // Failover between the addresses of one name (RFC 3263 4.3)
   hopsMax: 4,
-  /** An INVITE without any answer: the next address, where there is one. */
+  /** How long an INVITE may get no response before it goes to the next address, if there is one. */
   hopMs: 4 * SECOND_MS,
-  /** Over a connection: longer than connecting may take, or an INVITE given up still leaves. */
+  /** The same over TCP and TLS: above `connectMs`, or an abandoned INVITE would still be sent. */
   hopStreamMs: 6 * SECOND_MS,
-  /** How long calls begin elsewhere when an address has said nothing to one of them. */
+  /** How long calls prefer other addresses after one did not respond to a call. */
   hopAvoidedMs: 5 * MINUTE_MS,
 
   // Floods
   serverTransactionsMax: 2000,
-  /** At most so many of the transactions may begin something; the rest is for calls that exist. */
+  /** Beyond this, new calls are refused; the rest is reserved for requests of existing calls. */
   newTransactionsMax: 1500,
   invitesPerSecondMax: 20,
   invitesBurstMax: 40,
   invitesPerSecondOverallMax: 200,
-  /** Answers a second and source to what is refused without being remembered. */
+  /** Stateless refusals per second and source. */
   refusalsPerSecondMax: 20,
   refusalsOverallPerSecondMax: 400,
   sourcesMax: 4096,
   retryAfterS: 5,
-  /** What a far end may ask for: none is asked again and again, and none is forgotten. */
+  /** Bounds for a far end's Retry-After, so that we neither retry in a loop nor never. */
   retryAfterMinS: 1,
   retryAfterMaxS: 3600,
 
   // Connections
   connectionsMax: 512,
   connectionsPerHostMax: 64,
-  /** From its first byte until a message is whole. */
+  /** From a message's first byte to its last. */
   messageMs: 10 * SECOND_MS,
   connectMs: 5 * SECOND_MS,
   connectionIdleMs: 60 * MINUTE_MS,
@@ -49,7 +49,7 @@ export const SIGNALLING_LIMITS = {
   // Dialogs
   sessionExpiresS: 1800,
   sessionExpiresMinS: 90,
-  /** Where a smaller one cannot be refused. */
+  /** The smallest interval used when the far end's cannot be refused. */
   sessionExpiresLeastS: 30,
   sessionExpiresMaxS: 24 * 3600,
   forksMax: 8,

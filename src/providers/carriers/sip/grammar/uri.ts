@@ -1,13 +1,13 @@
-// SIP and tel URIs, and the few lexical pieces all SIP headers share: lists, parameters, quoted
-// strings, hosts. Everything reads its text once from left to right, because the text comes from
-// anybody; null means "not one of these", nothing throws.
+// SIP and tel URIs, and the few lexical elements that all SIP headers share: lists, parameters,
+// quoted strings, hosts. Every function reads its text once from left to right, because the text
+// may come from anybody; null means "not one of these", and nothing throws.
 import { isIPv6 } from "node:net";
 
 export interface SipUri {
   scheme: "sip" | "sips" | "tel";
   /** Decoded. The number of a tel URI, without its visual separators. */
   user: string | null;
-  /** As written; carried along only, nobody here asks for it. */
+  /** As written; it is kept but never used here. */
   password?: string;
   /** Lower case, IPv6 without brackets; empty in a tel URI. */
   host: string;
@@ -43,8 +43,8 @@ const BACKSLASH = 0x5c;
 const OPEN = 0x3c;
 const CLOSE = 0x3e;
 
-/** Splits where the separator stands outside quotes and angle brackets; pieces are trimmed. What
- *  follows the piece number `max` is not looked at. */
+/** Splits where the separator stands outside quotes and angle brackets; pieces are trimmed. The
+ *  text after piece number `max` is ignored. */
 export function splitOutside(text: string, separator: "," | ";", max = Infinity): string[] {
   const pieces: string[] = [];
   const separatorCode = separator.charCodeAt(0);
@@ -69,7 +69,7 @@ export function splitOutside(text: string, separator: "," | ";", max = Infinity)
   return pieces;
 }
 
-/** The quoted string that begins at `from`: what it says and where it is over; null: not closed. */
+/** The quoted string that begins at `from`: its value and end; null when there is none. */
 export function readQuoted(text: string, from: number): { value: string; end: number } | null {
   if (text[from] !== '"') return null;
   let value = "";
@@ -101,7 +101,7 @@ export function parseParams(text: string): Map<string, string | null> | null {
     if (!isToken(name)) return null;
     const value = equals < 0 ? null : parseValue(piece.slice(equals + 1).trim());
     if (value === undefined) return null;
-    // A parameter given twice is a mistake of the sender; the first is what others act on.
+    // A repeated parameter is the sender's error; the first is used, as other stacks do.
     if (!params.has(name.toLowerCase())) params.set(name.toLowerCase(), value);
   }
   return params;
@@ -181,7 +181,7 @@ export function parseUri(text: string): SipUri | null {
   };
 }
 
-/** As a URI has it: `decode` undone, what RFC 3261 lets stand left alone. */
+/** The reverse of `decode`: escapes everything but the characters RFC 3261 allows in a user. */
 export const escapeUser = (user: string): string =>
   encodeURIComponent(user.toWellFormed()).replace(/%(24|26|2B|2C|2F|3B|3D|3F)/g, decodeURIComponent);
 
