@@ -1,5 +1,5 @@
-// One call over SIP as the voice session sees it: signalling and media of it joined. Made by
-// sip.ts, for calls we place and calls we answer.
+// One SIP call as the voice session sees it: joins its signalling and its media. Made by sip.ts,
+// for calls we place and calls we answer.
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { Pcm } from "#providers/speech/port.ts";
@@ -25,12 +25,12 @@ export interface LegOptions {
 interface LegPlace {
   /** Our address as the far end reaches it. */
   host: string;
-  /** Whom the call is with, until there is a dialog. */
+  /** The far end's host, until there is a dialog. */
   peerHost: string;
-  /** Whom calls are handed on to is of this domain, unless an address names another. */
+  /** The domain of transfer targets that are not full addresses. */
   domain: string;
   isEncrypted: boolean;
-  /** No call in the clear, not even when the far end asks for it later. */
+  /** Unencrypted audio is never accepted, not even when the far end asks for it later. */
   requiresSrtp: boolean;
   /** Best first. */
   codecs: readonly Codec[];
@@ -43,7 +43,7 @@ interface Failure {
   q850: number | null;
 }
 
-/** Until a transfer whose end nobody has reported has failed. */
+/** After this time a transfer whose outcome nobody has reported has failed. */
 const TRANSFER_MS = 45_000;
 const NOT_ACCEPTABLE = 488;
 const NO_ACK = "the caller did not acknowledge the answer (ACK)";
@@ -54,12 +54,12 @@ const NO_SRTP = "488 the answer has no keys for encrypted sound (SRTP)";
 /** Declined, unwanted (RFC 8197), and stopped by a filter on the way (RFC 8688). */
 const REJECTED = new Set([603, 607, 608]);
 
-/** The hangup cause counts first: gateways answer with a status that fits as well as it can. */
+/** The Q.850 cause takes precedence, because gateways map it to a status only approximately. */
 function causeOf({ status, q850 }: Failure, hasRung: boolean): LegEndCause {
   if (q850 === 17 || status === 486 || status === 600) return "busy";
   if (q850 === 21 || REJECTED.has(status)) return "rejected";
   if (q850 === 18 || q850 === 19 || status === 480) return "no_answer";
-  // A proxy that has let it ring for long enough.
+  // A proxy ended the ringing because it took too long.
   if (hasRung && (status === 408 || status === 487)) return "no_answer";
   return "failed";
 }
@@ -79,9 +79,9 @@ export class SipLeg implements Leg {
   #isHeld = false;
   /** Telephone events were agreed on, or nothing is agreed on yet. */
   #hasEvents = true;
-  /** Runs out while nobody has reported what became of a transfer. */
+  /** Times out a transfer whose outcome nobody reports. */
   #transferring: Timer | null = null;
-  /** Breaks off what is not a dialog yet. */
+  /** Ends the call while there is no dialog yet. */
   #giveUp: (() => void) | null = null;
 
   constructor(options: LegOptions) {
@@ -94,7 +94,7 @@ export class SipLeg implements Leg {
   }
 
   clear(): void {
-    // Frames leave as they come: nothing waits to be dropped.
+    // Frames are sent as they come, so nothing is queued that could be dropped.
     this.#options.publish({ kind: "cleared", droppedMs: 0 });
   }
 
@@ -127,7 +127,7 @@ export class SipLeg implements Leg {
       onAudio: (pcm) => this.#publish({ kind: "audio", pcm }),
       onDtmf: (digit) => this.#publish({ kind: "dtmf", digit }),
       onSound: (isComing) => this.#publish({ kind: "sound", isComing }),
-      // A telephone that has gone without a word.
+      // The telephone vanished without a BYE.
       onTimeout: (silentMs) => this.end("media_timeout", undefined, silentMs),
     });
     if (this.#isOver) {
@@ -144,26 +144,26 @@ export class SipLeg implements Leg {
     return true;
   }
 
-  /** The SDP to offer; only after `open`. `host`: our address, where this peer sees another. */
+  /** The SDP to offer; only after `open`. `host`: our address as this peer sees it. */
   offer(host = this.#opened().host): string {
     this.#local = { ...this.#opened(), host };
     return buildOffer(this.#local);
   }
 
-  /** The same in the clear, for who has no SRTP. */
+  /** The same offer without keys, for a far end that has no SRTP. */
   offerInClear(host: string): string {
     this.#local = { ...this.#opened(), crypto: null };
     return this.offer(host);
   }
 
-  /** The answer to an offer, null when there is nothing in common. An offer that is none: ours. */
+  /** The answer to an offer, null when nothing is in common; without an offer, our own offer. */
   answer(sdp: string | null): string | null {
     if (sdp === null) return this.offer();
     const offered = parseSdp(sdp);
     if (!offered) return null;
     const { profile, crypto: theirs } = offered.audio;
     const local = this.#opened();
-    // Who offers SRTP gets it, whichever transport the signalling has.
+    // SRTP is accepted when offered, whichever transport the signalling uses.
     const needsKeys = theirs.length > 0 && local.crypto === null;
     const ready = needsKeys ? { ...local, crypto: newKeys(this.#options.system) } : local;
     const answered = buildAnswer(offered, ready);
@@ -173,7 +173,7 @@ export class SipLeg implements Leg {
     return answered.sdp;
   }
 
-  /** Takes their answer to our offer; else why it cannot be used. */
+  /** Applies their answer to our offer; returns why it cannot be used, or null. */
   agree(sdp: string): string | null {
     const answer = parseSdp(sdp);
     const local = this.#opened();
@@ -185,7 +185,7 @@ export class SipLeg implements Leg {
     return agreed ? null : NO_CODEC;
   }
 
-  /** The ACK had no answer to an offer; null: it owed none, or what was agreed on goes on. */
+  /** Why an ACK without SDP fails the call; null when media is already agreed on. */
   #whyNothingAgreed(): string | null {
     if (this.quality()) return null;
     return this.#opened().crypto ? `${NO_ANSWER}, which was of SRTP alone` : NO_ANSWER;
@@ -196,7 +196,7 @@ export class SipLeg implements Leg {
     this.end(causeOf(failure, this.#hasRung), detail);
   }
 
-  /** What ends the call while it has no dialog. */
+  /** Sets what ends the call while it has no dialog. */
   onGivenUp(giveUp: () => void): void {
     this.#giveUp = giveUp;
   }
@@ -207,7 +207,7 @@ export class SipLeg implements Leg {
     this.#publish({ kind: "ringing" });
   }
 
-  /** There is a dialog: from now on it carries the call. */
+  /** Takes the dialog, which carries the call from now on. */
   join(dialog: Dialog): void {
     this.#dialog = dialog;
     this.#peerHost = dialog.peerHost;
@@ -278,7 +278,7 @@ export class SipLeg implements Leg {
         if (status >= 200 && status < 300) this.end("transferred");
         else if (status >= 300) this.#notTransferred(status);
       },
-      // Whoever took the call on need not say so first.
+      // The far end may send BYE for a transferred call without reporting the outcome first.
       ended: ({ by }) => {
         if (by === "timeout") return this.#lost();
         if (by === "us") return this.end("we_hung_up");
@@ -287,7 +287,7 @@ export class SipLeg implements Leg {
     };
   }
 
-  /** The far end answers no more; its sound may have ended before. */
+  /** The far end no longer responds; its audio may have ended before. */
   #lost(): void {
     const silentMs = this.#rtp?.silentMs() ?? undefined;
     this.end("failed", this.#isAnswered ? NO_REFRESH : NO_ACK, silentMs);
@@ -312,7 +312,7 @@ export class SipLeg implements Leg {
   }
 }
 
-/** For what is offered later in the call: nobody asked for keys, or those keep the tag they got. */
+/** The keys for later offers: none when none were agreed on, else the agreed one keeps its tag. */
 function keysFrom({ srtp }: Agreed, { crypto }: LocalMedia): SrtpKey[] | null {
   if (!srtp) return null;
   const others = (crypto ?? []).filter(({ suite }) => suite !== srtp.local.suite);

@@ -1,6 +1,6 @@
-// The SIP carrier: telephone calls through the trunks of the accounts, in this process, with no
-// media server. Runs in the media thread. Signalling is in user-agent.ts and what is below it,
-// sound in rtp-session.ts, both joined in leg.ts.
+// The SIP carrier: telephone calls through the accounts' trunks, in this process, without a media
+// server. Runs in the media thread. The signalling is in user-agent.ts and below, the media in
+// rtp-session.ts; leg.ts joins both.
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { loadOpus } from "#audio/opus.ts";
@@ -29,7 +29,7 @@ import { createUserAgent, type UserAgent } from "./dialogs/user-agent.ts";
 
 interface SipCarrierOptions extends SipListener {
   mayReach(address: string): boolean;
-  /** A call comes in; it rings until it is answered or refused. */
+  /** Receives an incoming call, which rings until it is answered or refused. */
   onOffer(offer: Offer): void;
   names?: Names;
   system: System;
@@ -41,18 +41,18 @@ export interface SipCarrier extends Carrier {
   readonly port: number;
   readonly tlsPort: number | null;
   setTrunks(trunks: readonly TrunkSetup[]): void;
-  /** Whether one more call would be taken. */
+  /** Sets whether one more call would be taken. */
   setRoom(hasRoom: boolean): void;
-  /** Hangs up and takes leave of registrars, waiting a bounded time. */
+  /** Hangs up and unregisters, waiting a bounded time. */
   close(): Promise<void>;
 }
 
 const REALM = "parley";
 const USER_AGENT = "Parley";
-/** Calls that ring at a time, of all accounts. */
+/** Incoming calls that may ring at a time, over all accounts. */
 const OFFERS_MAX = 500;
 
-/** Numbers that are not there and those that are not for the caller look alike to scanners. */
+/** Scanners cannot tell unknown numbers from those the caller may not call: both get a 404. */
 const STATUSES: Record<RefusalCause, number> = {
   unknown_number: 404, not_allowed: 404, unavailable: 480, busy: 486, overloaded: 503,
 };
@@ -65,10 +65,10 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   const digest = createDigestServer({ realm: REALM, system });
   const failures = createFailedAuthentications({ log, system, slows: true });
   const logTied = createTieLog(options);
-  // All calls under way would wait for these with the first one of a telephone.
+  // Loaded now, because the first call to need them would delay all calls in progress.
   await Promise.all([loadOpus(), openCoders(["PCMU", "PCMA"])]);
   const publicHost = options.publicHost === null ? null : await addressOf(options.publicHost);
-  // Behind NAT no interface of the machine has its public address.
+  // Our own public address is refused here because, behind NAT, no interface has it.
   const mayReach = (address: string): boolean =>
     (publicHost === null || plainHost(address) !== plainHost(publicHost))
     && options.mayReach(address);
@@ -132,7 +132,7 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   };
 }
 
-/** Warns the operator of numbers that are several accounts', of each so often. */
+/** Warns the operator of numbers that several accounts have, at most once a minute for each. */
 function createTieLog({ system, log }: Pick<SipCarrierOptions, "system" | "log">) {
   const ties = createRateLimiter(
     [{ count: 1, windowMs: 60_000 }], { system, keysMax: LIMITS.rateLimiterKeysMax });
@@ -149,7 +149,7 @@ interface Offered {
   requiresSrtp: boolean;
   codecs: readonly Codec[];
   rate: Leg["rate"];
-  /** The trunk that is meant; null: one of several, and no password proves who we are. */
+  /** The trunk that is meant; null when several may be, so that no password can be used. */
   trunk: TrunkSetup | null;
 }
 
@@ -158,10 +158,10 @@ interface Parts extends Pick<LegOptions, "rtp" | "mayReach" | "system" | "log"> 
   roster: TrunkRoster;
 }
 
-/** The leg at once; what it takes to connect it goes on meanwhile. */
+/** Returns the leg at once and connects it in the background. */
 function begin(parts: LegOptions, connect: (leg: SipLeg) => Promise<void>): Leg {
   const leg = new SipLeg(parts);
-  // In a later turn: whoever asked for the leg has it before it receives an event.
+  // Connected in a later turn, so that the caller has the leg before it receives an event.
   Promise.resolve().then(() => connect(leg)).catch((error: unknown) => {
     parts.log.error({ err: error }, "a call over SIP could not be connected");
     leg.end("failed");
@@ -183,7 +183,7 @@ async function place(
   const media = { isEncrypted, requiresSrtp, codecs: codecsOf(trunk.codecs) };
   if (!await leg.open({ host, peerHost: peer.host, domain, ...media })) return;
   const number = from ?? trunk.phoneNumber;
-  // A telephone system knows its lines by name, a provider its customers by number.
+  // A PBX knows its extensions by user name, a provider its customers by number.
   const caller = trunk.trunkType === "extension" ? user : number;
   const isUri = /^sips?:/i.test(to);
   const uri = isUri ? to : `sip:${to}@${domain}`;
@@ -270,7 +270,7 @@ function refuseSound(invite: IncomingInvite, { code, text }: Unusable, log: Logg
   invite.refuse(488, undefined, [["Warning", `${code} parley "${text}"`]]);
 }
 
-/** The call with what its trunk wants, or why there is no sound in it that we may speak. */
+/** The call with the settings of its trunk, or why its offer has no audio we can use. */
 function offeredBy(invite: IncomingInvite, meant: TrunkSetup[]): Offered | { why: Unusable } {
   const requiresSrtp = meant.some((trunk) => trunk.requireSrtp);
   const codecs = meant[0] ? codecsOf(meant[0].codecs) : NARROWBAND;
@@ -282,20 +282,20 @@ function offeredBy(invite: IncomingInvite, meant: TrunkSetup[]): Offered | { why
 }
 
 /**
- * For the caller alone, who has shown the password or is where we registered; of those admitted by
- * address only for the trunk's own, because there may be others.
+ * Credentials for the caller's host alone, which has shown the password or is where we registered.
+ * A host admitted by address must also be one of the trunk's own, because others may be admitted.
  */
 function proofOf(trunk: TrunkSetup, peer: Peer, roster: TrunkRoster): Proof {
   const credentials = { username: identityOf(trunk).user, password: trunk.password };
   const isAdmitted = trunk.inboundAuth === "ip";
-  // Looked up now, for when a goodbye is challenged: the caller does not wait for it.
+  // Resolved now, in case our BYE is challenged; the caller does not wait for it.
   if (isAdmitted) void roster.find(trunk.id);
   const mayAsk = (host: string): boolean => plainHost(host) === plainHost(peer.host)
     && (!isAdmitted || roster.isAt(trunk.id, host));
   return { credentials, mayAsk };
 }
 
-/** The one its sound will have, or most likely has where there is no offer yet. */
+/** The codec the call will use, or most likely will when there is no offer yet. */
 function usableCodec(
   { request }: IncomingInvite, codecs: readonly Codec[], requiresSrtp: boolean,
 ): Codec | Unusable {
@@ -310,7 +310,7 @@ function usableCodec(
 const rateOf = (codec: Codec): Leg["rate"] =>
   rateOfCodec(codec.toLowerCase() as Lowercase<Codec>);
 
-/** An address to be written where names are not allowed. */
+/** The IP address of a host, for places where names are not allowed. */
 async function addressOf(host: string): Promise<string> {
   return isIP(host) ? host : (await lookup(host)).address;
 }

@@ -1,5 +1,5 @@
-// Who brings a call: by the registration it came through, the address it comes from, or the name
-// and password it shows. And what the call says about both ends. Used by sip.ts.
+// Identifies the sender of a call: by the registration it came through, by its source address, or
+// by digest credentials. Also reads the called and calling numbers. Used by sip.ts.
 import type { FailedAuthentications } from "#core/failed-authentications.ts";
 import type { createDigestServer } from "#providers/carriers/sip/grammar/digest.ts";
 import { parseNameAddr } from "#providers/carriers/sip/grammar/headers.ts";
@@ -10,7 +10,7 @@ import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
 import type { IncomingInvite } from "#providers/carriers/sip/dialogs/call-types.ts";
 
 type Sender =
-  /** Null: its address is one that calls may come from; its number says which trunk is meant. */
+  /** Null when its address alone admits it; the called number then says which trunk is meant. */
   | { kind: "known"; trunk: TrunkSetup | null }
   | { kind: "refused"; status: number; headers: [string, string][] };
 
@@ -22,7 +22,7 @@ interface Identification {
   roster: TrunkRoster;
   digest: ReturnType<typeof createDigestServer>;
   failures: FailedAuthentications;
-  /** Warns the operator that the number is several accounts'. */
+  /** Warns the operator that several accounts have the number. */
   logTied(called: string | null, source: string): void;
 }
 
@@ -35,17 +35,17 @@ export function identify(
   const { request, peer } = invite;
   const called = userOf(request.uri);
   const registered = roster.registeredAt(peer.host, called);
-  // Nobody hears what may be meant for somebody else.
+  // A call that may be meant for another account rings nowhere.
   if (registered === "tied") {
     logTied(called, peer.host);
     return refused(404);
   }
   if (registered) return { kind: "known", trunk: registered };
   if (roster.admits(peer.host, called)) return { kind: "known", trunk: null };
-  // Answers to challenges of others may stand beside the one to ours.
+  // The request may also have answers to the challenges of other servers.
   const shown = request.headers.all("Authorization").find((value) => digest.isForUs(value)) ?? null;
   if (shown === null) return challenge(digest, false);
-  // A password can be guessed: whoever has shown many wrong ones waits until his are judged again.
+  // To slow down guessing, a host that has sent many wrong passwords has to wait.
   const waitMs = failures.waitMs(peer.host);
   if (waitMs > 0) return refused(503, ["Retry-After", String(Math.ceil(waitMs / 1000))]);
   const found = judge(roster, digest, shown, request);
@@ -76,14 +76,14 @@ function judge(
   return verdict;
 }
 
-/** The best algorithm first, as RFC 8760 has it. */
+/** A 401 with the best algorithm first, as RFC 8760 requires. */
 const challenge = (digest: Identification["digest"], isStale: boolean): Sender =>
   refused(401, ...digest.challenges(isStale)
     .map((value): [string, string] => ["WWW-Authenticate", value]));
 
 /**
- * Registrars call what was registered, and some put only that, or the name of the line, in To as
- * well: then the trunk's own number is meant.
+ * Registrars call the registered Contact, and some put only that, or the user name, in To as well:
+ * then the trunk's own number is meant.
  */
 export function calledNumber({ request }: IncomingInvite, trunk: TrunkSetup | null): string {
   const to = userOf(parseNameAddr(request.headers.get("To") ?? "")?.uri ?? "");
@@ -92,7 +92,7 @@ export function calledNumber({ request }: IncomingInvite, trunk: TrunkSetup | nu
   return (number ?? trunk?.phoneNumber ?? "").slice(0, NUMBER_CHARS_MAX);
 }
 
-/** Null: withheld. What a trusted network asserts comes before what the caller says. */
+/** Null when withheld. The network's P-Asserted-Identity takes precedence over the From. */
 export function callerNumber({ request: { headers } }: IncomingInvite): string | null {
   for (const name of ["P-Asserted-Identity", "From"]) {
     const user = userOf(parseNameAddr(headers.get(name) ?? "")?.uri ?? "");

@@ -1,5 +1,5 @@
-// Names as the system resolves them, and the order of SRV records (RFC 2782, RFC 3263 4.2): by
-// priority, and within one by chance that the weights bend. Opened by sip.ts for trunk-roster.ts.
+// Resolves names with the system's resolver, and orders SRV records (RFC 2782, RFC 3263 4.2): by
+// priority, then at random by weight. Opened by sip.ts for trunk-roster.ts.
 import { createHash } from "node:crypto";
 import { lookup, resolveSrv } from "node:dns/promises";
 import type { System } from "#core/system.ts";
@@ -25,9 +25,10 @@ export function createSystemNames(system: System): Names {
 }
 
 /**
- * Best first. Chance comes from the seed and the record alone, so that asking again does not move
- * a registration, while a weight or priority that was changed still tells: for each record a
- * waiting time with its weight as rate, the shortest first, which draws as RFC 2782 does.
+ * Best first. The random order depends only on the seed and the records, so that resolving again
+ * does not move a registration, while a changed weight or priority still has its effect: each
+ * record gets an exponential waiting time with its weight as rate, and the shortest comes first,
+ * which has the distribution of RFC 2782.
  */
 export function inOrder(records: readonly SrvRecord[], seed: Uint8Array): SrvRecord[] {
   const waits = new Map(records.map((record) => [record, waitOf(record, seed)]));

@@ -1,5 +1,5 @@
-// The trunks there are: where each one's telephone system is, the registrations that keep us
-// reachable there, and whose trunk a caller's side turns out to be. Used by sip.ts.
+// All trunks: where each one's telephone system is, the registrations that keep us reachable there,
+// and which trunk an incoming call belongs to. Used by sip.ts.
 import { isIP } from "node:net";
 import { isInside, mayBeTelephoneSystem, parseNetworks, type Network } from "#core/networks.ts";
 import type { Logger } from "#core/logger.ts";
@@ -12,10 +12,10 @@ import type { TrunkSetup } from "./trunk.ts";
 import type { Registration } from "#providers/carriers/sip/dialogs/registration.ts";
 import type { UserAgent } from "#providers/carriers/sip/dialogs/user-agent.ts";
 
-/** Names, as srv.ts resolves them; tests have their own. */
+/** Resolves names; implemented by srv.ts, and by tests. */
 export interface Names {
   addresses(name: string): Promise<string[]>;
-  /** Best first; none where the name has no such records. */
+  /** SRV targets, best first; empty when the name has no such records. */
   services(name: string): Promise<{ name: string; port: number }[]>;
 }
 
@@ -28,30 +28,30 @@ interface RosterOptions {
   log: Logger;
 }
 
-/** A trunk, and what its name led to. */
+/** A trunk, and the addresses its name resolved to. */
 interface Entry {
   trunk: TrunkSetup;
-  /** The allowed ones, read once. */
+  /** The trunk's `allowedNetworks`, parsed. */
   networks: Network[];
   peers: Peer[];
-  /** Which of the peers is used: goes on when one cannot be reached. */
+  /** Index, modulo the number of peers, of the one in use; advances when it is unreachable. */
   turn: number;
-  /** Keyed by peer: until when calls begin elsewhere, because it did not answer one. */
+  /** Keyed by peer: until when calls prefer other peers, because it did not respond to one. */
   silentUntilMs: Map<string, number>;
   resolvedAtMs: number;
   registration: Registration | null;
-  /** The registrar has taken us, and has not refused us since. */
+  /** The registrar has accepted our registration, and has not refused it since. */
   isTaken: boolean;
-  /** Tries again, or elsewhere. */
+  /** Retries the registration, or looks for another address. */
   retry: Timer | null;
   isGone: boolean;
 }
 
-/** How long what DNS said is believed. */
+/** How long an answer of DNS is cached. */
 const RESOLVED_MS = 60_000;
-/** Until a name that could not be resolved, or whose address is silent, is looked up again. */
+/** How soon a name is resolved again when that failed or its address does not respond. */
 const RETRY_MS = 30_000;
-/** Digits of a number that tell it from any other, whatever stands before them. */
+/** Two numbers are taken for the same when at least this many of their last digits are equal. */
 const TELLING_DIGITS = 7;
 const PEERS_MAX = 8;
 const PORTS = { udp: 5060, tcp: 5060, tls: 5061 } as const;
@@ -59,13 +59,13 @@ const SERVICES = { udp: "_sip._udp", tcp: "_sip._tcp", tls: "_sips._tcp" } as co
 
 type Place = Pick<TrunkSetup, "address" | "port" | "transport">;
 
-/** The address, with the port that a proxy knows itself by, where that is not the usual one. */
+/** The address, with the port when it is not the default one: a proxy checks for its own port. */
 const authorityOf = ({ address, port, transport }: Place): string =>
   `${uriHost(address)}${port === null || port === PORTS[transport] ? "" : `:${port}`}`;
 
 /**
- * `user@domain` in parts; the domain is the address where none is named. Requests are for the
- * `authority`: From and To have no port (RFC 3261 19.1.1).
+ * Splits `user@domain`; without a domain, the address is used. Request-URIs have the `authority`,
+ * From and To the `domain`, which has no port (RFC 3261 19.1.1).
  */
 export function identityOf(
   trunk: Pick<TrunkSetup, "username"> & Place,
@@ -83,18 +83,18 @@ export function identityOf(
 export const routeTo = (trunk: Place): string =>
   `<sip:${authorityOf(trunk)}${uriTransport(trunk.transport)};lr>`;
 
-/** The fields of a trunk that make a difference here: the name its owner gives it does not. */
+/** The fields of a trunk that matter here, unlike the name its owner gives it. */
 const signatureOf = (trunk: TrunkSetup): string => JSON.stringify([
   trunk.phoneNumber, trunk.username, trunk.password, trunk.address, trunk.port, trunk.transport,
   trunk.inboundAuth, trunk.allowedNetworks, trunk.outboundProxy, trunk.requireSrtp,
   trunk.codecs, trunk.registerS,
 ]);
 
-/** In the Contact we register: tells by which trunk a call comes. */
+/** The user part of the Contact we register, which tells which trunk a call comes through. */
 const CONTACT_USER = /^trunk-\d+$/;
 export const contactUserOf = ({ id }: Pick<TrunkSetup, "id">): string => `trunk-${id}`;
 
-/** Best first, each once. Rejects when none of the names leads anywhere. */
+/** Best first, without duplicates. Rejects when none of the names can be resolved. */
 export async function resolveTrunk(
   { address, port, transport }: TrunkSetup, names: Names,
 ): Promise<Peer[]> {
@@ -104,7 +104,7 @@ export async function resolveTrunk(
   const hosts = services.length > 0 ? services : [itself];
   const peers = new Map<string, Peer>();
   let why: unknown = null;
-  // The certificate is for the name people gave, wherever DNS leads.
+  // The certificate must be for the configured name, wherever DNS leads.
   const proof = transport === "tls" ? { serverName: address } : {};
   for (const { name, port: at } of hosts.slice(0, PEERS_MAX)) {
     const addresses = await names.addresses(name).catch((error: unknown) => {
@@ -128,7 +128,7 @@ export class TrunkRoster {
     this.#options = options;
   }
 
-  /** Those that are not among them, or are different now, take leave of their registrars. */
+  /** Replaces the trunks; those that are gone or have changed are unregistered. */
   set(trunks: readonly TrunkSetup[]): void {
     const wanted = new Map(trunks.map((trunk) => [trunk.id, trunk]));
     const leaving = new Map<number, Promise<void>>();
@@ -145,14 +145,14 @@ export class TrunkRoster {
       };
       this.#entries.set(trunk.id, entry);
       if (trunk.inboundAuth !== "auth" || trunk.registerS === null) continue;
-      // Not before its former self has taken leave: that would undo the new registration.
+      // The old version must be unregistered first, or that would undo the new registration.
       void (leaving.get(trunk.id) ?? Promise.resolve()).then(() => this.#register(entry));
     }
   }
 
   /**
-   * Where its calls go, and where else when nobody is there; null: there is no such trunk, or
-   * nowhere they may go.
+   * The peer that the trunk's calls go to, and the others to try when it does not respond; null
+   * when there is no such trunk or none of its addresses may be reached.
    */
   async find(
     trunkId: number,
@@ -170,13 +170,13 @@ export class TrunkRoster {
     return { trunk: entry.trunk, peer, others };
   }
 
-  /** Whether its calls go there, by what its name led to last. */
+  /** Whether the host is among the addresses that the trunk's name resolved to last. */
   isAt(trunkId: number, host: string): boolean {
     const peers = this.#entries.get(trunkId)?.peers ?? [];
     return peers.some((peer) => plainHost(peer.host) === plainHost(host));
   }
 
-  /** A call found nobody there: for a while those of this trunk begin at its other addresses. */
+  /** A peer did not respond to a call: for a while, calls of this trunk prefer its other peers. */
   silent(trunkId: number, peer: Peer): void {
     const entry = this.#entries.get(trunkId);
     if (!entry) return;
@@ -189,9 +189,9 @@ export class TrunkRoster {
   }
 
   /**
-   * The trunk whose registration brought the call: it comes from there, and names what we
-   * registered, or a number that one of those registered there has. `tied`: trunks of several
-   * accounts have it.
+   * The trunk whose registration brought the call: the call comes from its registrar, and names our
+   * Contact, or the number of one of the trunks registered there. `tied`: trunks of several
+   * accounts have that number.
    */
   registeredAt(address: string, called: string | null): TrunkSetup | "tied" | null {
     const host = plainHost(address);
@@ -207,14 +207,14 @@ export class TrunkRoster {
     const [only, ...others] = named;
     if (only && claims.some(({ accountId }) => accountId !== only.accountId)) return "tied";
     if (only && others.length === 0) return only;
-    // Where calls of others may come from as well, only what we registered says which is meant.
+    // When the host may also send calls for other trunks, only our Contact says which is meant.
     const [sole, ...rest] = there;
     return sole && rest.length === 0 && !this.admits(address, called) ? sole : null;
   }
 
   /**
-   * Callers from this address need show nothing, unless they call a number whose trunk logs in: one
-   * machine may be the telephone system of several accounts.
+   * Whether callers from this address need no credentials. They do for a number whose trunk has
+   * `inboundAuth` `auth`: one machine may be the telephone system of several accounts.
    */
   admits(address: string, called: string | null): boolean {
     const trunks = [...this.#entries.values()].map(({ trunk }) => trunk);
@@ -225,12 +225,12 @@ export class TrunkRoster {
     return !trunks.some((trunk) => trunk.inboundAuth === "auth" && isMeant(trunk));
   }
 
-  /** Those of the number whose callers may come from there without showing anything. */
+  /** The trunks with this number whose callers may come from the address without credentials. */
   openFor(address: string, called: string): TrunkSetup[] {
     return this.#open(address).filter(({ phoneNumber }) => isSameNumber(phoneNumber, called));
   }
 
-  /** Trunks whose callers show name and password. */
+  /** The trunks whose callers authenticate with this user name. */
   named(username: string): TrunkSetup[] {
     return [...this.#entries.values()].map(({ trunk }) => trunk).filter((trunk) =>
       trunk.inboundAuth === "auth"
@@ -242,7 +242,7 @@ export class TrunkRoster {
     await Promise.all(closing);
   }
 
-  /** Trunks whose callers may come from there without showing anything. */
+  /** The trunks whose callers may come from the address without credentials. */
   #open(address: string): TrunkSetup[] {
     const host = plainHost(address);
     return [...this.#entries.values()]
@@ -253,7 +253,7 @@ export class TrunkRoster {
   async #remove(entry: Entry): Promise<void> {
     entry.isGone = true;
     entry.retry?.cancel();
-    // One that was changed is there already, under the same id.
+    // A changed trunk is already in the map, under the same id.
     if (this.#entries.get(entry.trunk.id) === entry) this.#entries.delete(entry.trunk.id);
     await entry.registration?.close();
   }
@@ -271,7 +271,7 @@ export class TrunkRoster {
       }
       entry.resolvedAtMs = nowMs;
     } catch (error) {
-      // What was known before may still be right.
+      // The previous addresses may still be right.
       log.warn({ err: error, trunk_id: entry.trunk.id }, "a SIP trunk's name could not be resolved");
     }
     return entry.peers;
@@ -306,7 +306,7 @@ export class TrunkRoster {
     entry.retry = this.#options.system.after(RETRY_MS, run);
   }
 
-  /** The name may lead elsewhere by now, or to more than one address; else it is asked on. */
+  /** Registers at another address if the name now resolves to one; otherwise checks again later. */
   async #lookElsewhere(entry: Entry, silent: Peer): Promise<void> {
     entry.resolvedAtMs = -Infinity;
     await this.#resolve(entry);
@@ -323,7 +323,7 @@ export class TrunkRoster {
 
 const peerOf = ({ peers, turn }: Entry): Peer | null => peers[turn % peers.length] ?? null;
 
-/** Whether they may be one number: how it is spelt is not for the carrier to judge. */
+/** Whether both may be one number; the carrier does not know how numbers are written. */
 function isSameNumber(one: string, other: string): boolean {
   if (one === other) return true;
   const [a, b] = [one, other].map((number) => number.replace(/[^0-9]/g, "")) as [string, string];
