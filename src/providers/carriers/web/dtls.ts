@@ -1,6 +1,6 @@
-// How a page and the server agree on the keys of their sound (DTLS-SRTP, RFC 5764), by werift. The
-// server is the client of DTLS, as werift checks little itself: that the page holds the key of its
-// certificate is verified here, and that the certificate is the one of its offer. Used by peer.ts.
+// Agrees on the SRTP keys of a web call by DTLS-SRTP (RFC 5764), with werift. The server takes the
+// role of the DTLS client. werift verifies little itself, so this file verifies that the page holds
+// the private key of its certificate, and that the certificate is the offer's. Used by peer.ts.
 import { createHash, verify, X509Certificate } from "node:crypto";
 import { createSelfSignedCertificate, DtlsClient } from "werift";
 import type { SrtpKey } from "#providers/carriers/sip/grammar/sdp.ts";
@@ -12,7 +12,7 @@ export interface Certificate extends SelfSigned {
   fingerprint: string;
 }
 
-/** As in TLS: ECDSA, SHA-256, the curve P-256. */
+/** Algorithms by their numbers in TLS: ECDSA, SHA-256, the curve P-256. */
 const SIGNATURE = { signature: 3, hash: 4 } as const;
 const CURVE = 23;
 /** AES_CM_128_HMAC_SHA1_80, which every browser has. */
@@ -24,10 +24,10 @@ const SERVER_KEY_EXCHANGE = 12;
 const HASHES: Record<number, string> = { 4: "sha256", 5: "sha384", 6: "sha512" };
 /** Kind of curve and its name, before the length of the point. */
 const CURVE_BYTES = 3;
-/** Ten times what the longest chain of certificates takes, and what of it is sent again. */
+/** Ten times what the longest certificate chain takes with its retransmissions. */
 const BYTES_MAX = 256 * 1024;
 
-/** One for all calls of a thread. */
+/** One certificate serves all calls of a thread. */
 export async function createCertificate(): Promise<Certificate> {
   const made = await createSelfSignedCertificate(SIGNATURE, CURVE);
   return { ...made, fingerprint: new X509Certificate(made.certPem).fingerprint256 };
@@ -40,7 +40,7 @@ interface DtlsOptions {
   send(bytes: Buffer): void;
   /** Once. */
   agreed(keys: { local: SrtpKey; remote: SrtpKey }): void;
-  /** It failed, or the page has ended it. */
+  /** Called when the handshake fails or the page ends the session. */
   over(reason: string): void;
 }
 
@@ -48,7 +48,7 @@ interface Dtls {
   receive(bytes: Buffer): void;
 }
 
-/** Begins at once. */
+/** Starts the handshake at once. */
 export function beginDtls({ certificate, fingerprint, send, agreed, over }: DtlsOptions): Dtls {
   const { certPem, keyPem, signatureHash } = certificate;
   const transport = {
@@ -76,7 +76,7 @@ export function beginDtls({ certificate, fingerprint, send, agreed, over }: Dtls
   let received = 0;
   return {
     receive: (bytes) => {
-      // werift keeps pieces of messages for ever that do not become whole.
+      // werift keeps fragments of incomplete messages for ever.
       received += bytes.length;
       if (received > BYTES_MAX) return over("the page sends too much that is no sound");
       try {
@@ -91,7 +91,7 @@ export function beginDtls({ certificate, fingerprint, send, agreed, over }: Dtls
 const srtpKey = (key: Buffer, salt: Buffer): SrtpKey =>
   ({ suite: "AES_CM_128_HMAC_SHA1_80", key: Buffer.concat([key, salt]), tag: 1 });
 
-/** Why whoever has answered is not the page that offered; null: it is. */
+/** Why the peer is not the page that made the offer; null when it is. */
 function problemOf(socket: DtlsClient, fingerprint: string): string | null {
   const { remoteCertificate: certificate, srtp } = socket;
   if (!certificate) return "there is no certificate";

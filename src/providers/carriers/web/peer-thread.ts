@@ -1,5 +1,6 @@
-// The thread of web calls' packets, as the media thread sees it: started with the first offer, as
-// encryption and Opus would make other calls' frames late. The thread is workers/web-peers.ts.
+// The media thread's handle to the thread that processes web calls' packets. They have a thread of
+// their own because encryption and Opus would delay other calls' frames; it starts with the first
+// offer and runs workers/web-peers.ts.
 import { Worker } from "node:worker_threads";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";

@@ -1,6 +1,6 @@
-// One page over WebRTC: encrypted packets of Opus both ways, from the first check that finds a way
-// to the page until it is lost or closed. A frame in is a frame out, as with telephones: the call's
-// clock is the only one. Made by peers.ts, which has the socket.
+// One page over WebRTC: encrypted Opus packets both ways, from the first successful connectivity
+// check until the peer is lost or closed. Every frame sent makes it publish one, as with
+// telephones: the call's clock is the only one. Made by peers.ts, which owns the socket.
 import { openOpus } from "#audio/opus.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
@@ -23,11 +23,11 @@ const RATE = 16_000;
 const CLOCK_RATE = 48_000;
 const FRAMES_PER_SECOND = 50;
 const FRAME_MS = 1000 / FRAMES_PER_SECOND;
-/** A page that hears nothing tells of loss within this, so that what follows is said twice. */
+/** Interval of our reports: a page that learns of loss from them can add redundancy (FEC). */
 const REPORT_MS = 1000;
 /** From the offer to the keys. */
 const CONNECT_MS = 10_000;
-/** Microphones send all the time: when nothing has come for so long, by both counts, none will. */
+/** Microphones never pause: when nothing has come for this long, by clock and frames, none will. */
 const SILENT_MS = 1000;
 const SILENT_FRAMES = SILENT_MS / FRAME_MS;
 
@@ -41,9 +41,9 @@ interface PeerOptions {
   ssrc: number;
   cname: string;
   transmit(bytes: Buffer, to: Place): void;
-  /** 20 ms, once per `send`. */
+  /** Called once per `send` with 20 ms. */
   onAudio(pcm: Pcm): void;
-  /** Up to now, once a second while there is sound. */
+  /** Called once a second with the quality so far, once any packet was sent or received. */
   onQuality(quality: LegQuality): void;
   /** Once; the peer is closed then. */
   onLost(): void;
@@ -64,7 +64,7 @@ export class Peer {
   readonly #deadline: Timer;
   readonly #reporting: Timer;
   #isClosed = false;
-  /** The way the page has chosen last; null: none yet. */
+  /** The place that the page nominated last; null before the first. */
   #place: Place | null = null;
   #dtls: ReturnType<typeof beginDtls> | null = null;
   #keys: Keys | null = null;
@@ -90,7 +90,7 @@ export class Peer {
     this.#reports.reception.clockRate = CLOCK_RATE;
     const random = system.randomBytes(6);
     this.#timestamp = random.readUInt32BE(0);
-    // From the lower half: no receiver of SRTP can be wrong about the first roll-over.
+    // It begins in the lower half, so that no SRTP receiver can misjudge the first roll-over.
     this.#sequence = random.readUInt16BE(4) >> 1;
     this.#heardMs = system.monotonicMs();
     this.#deadline = system.after(CONNECT_MS, () => {
@@ -102,7 +102,7 @@ export class Peer {
     });
   }
 
-  /** The page has chosen this way; it may choose another one later, when its network changes. */
+  /** The page has nominated this place; it may nominate another later, when its network changes. */
   choose(place: Place): void {
     if (this.#isClosed) return;
     this.#place = place;
@@ -115,7 +115,7 @@ export class Peer {
     });
   }
 
-  /** Bytes from a place whose check knew the password. */
+  /** Takes bytes from a place that has passed a check with the password. */
   receive(bytes: Buffer): void {
     const [first = 0, second = 0] = bytes;
     if (this.#isClosed) return;
@@ -159,7 +159,7 @@ export class Peer {
     this.#heardMs = this.#options.system.monotonicMs();
   }
 
-  // What goes out
+  // Sending
 
   #transmit(bytes: Buffer): void {
     if (this.#place && !this.#isClosed) this.#options.transmit(bytes, this.#place);
@@ -191,7 +191,7 @@ export class Peer {
     this.#transmit(this.#keys.sender.protectRtcp(packet));
   }
 
-  // What comes in
+  // Receiving
 
   #receiveSound(bytes: Buffer): void {
     const plain = this.#keys?.receiver.unprotect(bytes);

@@ -1,6 +1,6 @@
-// All pages over WebRTC behind one UDP port: a firewall needs one hole, however many call. Which
-// call bytes are of is known by the place they come from, and a place by a check that has the name
-// and the password of a call (ICE-lite, RFC 8445). Runs in workers/web-peers.ts.
+// All WebRTC pages behind one UDP port, so that a firewall needs one hole however many call. Bytes
+// are assigned to a call by the place they come from, and a place by a connectivity check with the
+// name and password of a call (ICE-lite, RFC 8445). Runs in workers/web-peers.ts.
 import type { RemoteInfo, Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import { loadOpus } from "#audio/opus.ts";
@@ -17,9 +17,9 @@ import { buildCheckAnswer, parseCheck, type Place } from "./stun.ts";
 
 const USERNAME_BYTES = 6;
 const PASSWORD_BYTES = 18;
-/** Network changes and several networks at a time; the oldest is forgotten. */
+/** A page has several when it has several networks or changes them; the oldest is forgotten. */
 const PLACES_PER_PEER_MAX = 8;
-/** Calls are bounded elsewhere; this many can never be. */
+/** A safety limit; calls are bounded elsewhere, so it is never reached. */
 const PEERS_MAX = 2000;
 const CANDIDATES_MAX = 8;
 const ANYWHERE = new Set(["0.0.0.0", "::"]);
@@ -35,7 +35,7 @@ interface OpenPeers extends WebPeers {
   close(): void;
 }
 
-/** Rejects when the port cannot be had. */
+/** Rejects when the port cannot be bound. */
 export async function openPeers(
   config: PeersConfig, { system, log }: { system: System; log: Logger },
 ): Promise<OpenPeers> {
@@ -146,7 +146,7 @@ class Peers implements OpenPeers {
   }
 
   #transmit(bytes: Buffer, { address, port }: Place): void {
-    // What cannot be sent is lost, as packets are.
+    // A packet that cannot be sent counts as lost in the network.
     this.#socket.send(bytes, port, forSocket(this.#config.host, address), () => undefined);
   }
 
@@ -181,14 +181,14 @@ function refused(reason: string, publish: (event: PeerEvent) => void): WebPeer {
   return { send: () => undefined, close: () => undefined };
 }
 
-/** IPv4 as itself, also where it comes through IPv6. */
+/** An IPv4-mapped IPv6 address becomes plain IPv4. */
 const placeOf = ({ address, port }: RemoteInfo): Place => ({ address: plainHost(address), port });
 
-/** Those of this machine, as far as a socket bound like this has them. */
+/** The addresses of this machine that a socket bound to `host` is reached at. */
 function ownAddresses(host: string): string[] {
   const all = machineAddresses().filter(({ address, family }) =>
     (family === "IPv4" || isIPv6(host)) && !address.toLowerCase().startsWith("fe80:"));
   const outward = all.filter(({ internal }) => !internal);
-  // Also where the machine has no network but itself.
+  // Loopback addresses come last, for a machine that has no other network.
   return [...outward, ...all.filter(({ internal }) => internal)].map(({ address }) => address);
 }

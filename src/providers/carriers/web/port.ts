@@ -1,22 +1,22 @@
-// The port of web calls over WebRTC: the sound of a page as packets, beside the socket that
-// signals it. The adaptor is peer-thread.ts; without one all sound goes over the socket.
+// The port of web calls over WebRTC: a page's audio in packets, beside the WebSocket that signals
+// the call. The adaptor is peer-thread.ts; without one all audio goes over the WebSocket.
 import type { LegQuality } from "#providers/carriers/port.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 
 /** Nothing follows `refused` and `lost`. */
 export type PeerEvent =
   | { kind: "answer"; sdp: string }
-  /** Nothing came of the offer; the reason is a sentence for whoever sent it. */
+  /** The offer cannot be accepted; the reason is a sentence for the client. */
   | { kind: "refused"; reason: string }
   /** 20 ms, once per `send`; gaps are concealed. */
   | { kind: "audio"; pcm: Pcm }
-  /** How the sound has come through up to now. */
+  /** The quality of the audio so far. */
   | { kind: "quality"; quality: LegQuality }
-  /** The page cannot be reached this way (any more). */
+  /** The page cannot be reached by packets, or no longer. */
   | { kind: "lost" };
 
 export interface WebPeer {
-  /** 20 ms, every 20 ms; null: nothing is sent, and what came is still published. */
+  /** Takes 20 ms, every 20 ms; with null nothing is sent, but received audio is still published. */
   send(frame: Pcm | null): void;
   /** Idempotent; nothing is published after it. */
   close(): void;
@@ -30,8 +30,8 @@ export interface WebPeers {
 export interface PeersConfig {
   /** Where the port is bound. */
   host: string;
-  /** 0: any free one. */
+  /** 0 for any free port. */
   port: number;
-  /** Addresses pages reach it at; empty: those it is bound to. */
+  /** Addresses at which pages reach the port; empty for those it is bound to. */
   publicHosts: string[];
 }

@@ -1,6 +1,6 @@
-// What a page's offer must have and what it is answered (SDP, RFC 8866; WebRTC, RFC 8829): one
-// stream of sound, Opus, all over one port. The server is an ICE-lite agent: it names the addresses
-// it is reached at, and the page alone tries ways, so that its candidates need not be sent. Pure.
+// Validates a page's offer and builds the answer (SDP, RFC 8866; WebRTC, RFC 8829): one audio
+// stream, Opus, everything over one port. The server is an ICE-lite agent: it names its addresses,
+// and the page alone sends checks, so that the page's candidates are not needed. Pure.
 import { isIPv6 } from "node:net";
 import type { Place } from "./stun.ts";
 
@@ -19,7 +19,7 @@ export interface PageOffer {
   fingerprint: string;
 }
 
-/** A string: why the offer cannot be taken, as a sentence. */
+/** A string says why the offer cannot be accepted, as a sentence. */
 export function readOffer(sdp: string): PageOffer | string {
   const lines = sdp.split(/\r?\n/, LINES_MAX + 1);
   if (lines.length > LINES_MAX || lines.some((line) => line.length > LINE_CHARS_MAX)) {
@@ -65,7 +65,7 @@ interface AnswerFacts {
   sessionId: string;
 }
 
-/** RFC 8445, 5.1.2.1: host candidates of one component, one after the other. */
+/** RFC 8445, 5.1.2.1: host candidates of one component, in descending order. */
 const priority = (index: number): number => 2 ** 24 * 126 + 2 ** 8 * (65_535 - index) + 255;
 
 export function buildAnswer(facts: AnswerFacts): string {
@@ -91,8 +91,8 @@ export function buildAnswer(facts: AnswerFacts): string {
     `a=fingerprint:sha-256 ${fingerprint}`,
     "a=setup:active",
     `a=rtpmap:${payloadType} opus/48000/2`,
-    // Each packet tells of the one before, and the microphone's noise is sent as well: sound that
-    // stops is a way that is lost.
+    // In-band FEC repeats the packet before, and DTX is off so that background noise is sent as
+    // well: when packets stop, the peer is lost.
     `a=fmtp:${payloadType} minptime=20;useinbandfec=1;usedtx=0;maxplaybackrate=16000;stereo=0`,
     "a=ptime:20",
     "a=msid:parley parley",

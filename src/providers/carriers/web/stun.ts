@@ -1,6 +1,6 @@
-// The checks by which a page finds a way to this server (STUN, RFC 8489; ICE, RFC 8445), and their
-// answers. Only whoever knows the password of a call is answered, so that no stranger can turn its
-// sound anywhere. Reading never throws. Pure. Used by peers.ts.
+// Parses the connectivity checks of pages (STUN, RFC 8489; ICE, RFC 8445) and builds the responses.
+// Only a sender that knows a call's password gets one, so that no stranger can redirect its audio.
+// Parsing never throws. Pure. Used by peers.ts.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { isIPv6 } from "node:net";
 import { crc32 } from "node:zlib";
@@ -28,16 +28,16 @@ export interface Place {
 }
 
 interface Check {
-  /** Ours; the page's own follows it in the name. */
+  /** Our part of the USERNAME; the page's part follows it there. */
   username: string;
   transaction: Buffer;
-  /** The page has chosen this way. */
+  /** The page nominates this candidate (USE-CANDIDATE). */
   isChosen: boolean;
   /** Whether the sender knows the password. */
   isSignedWith(password: string): boolean;
 }
 
-/** Null: this is no check. */
+/** Null when the bytes are not a check. */
 export function parseCheck(bytes: Buffer): Check | null {
   if (bytes.length < HEADER_BYTES || bytes.length > CHECK_BYTES_MAX) return null;
   if (bytes.readUInt16BE(0) !== BINDING_REQUEST || bytes.readUInt32BE(4) !== COOKIE) return null;
@@ -88,14 +88,14 @@ const padding = (length: number): number => (4 - (length % 4)) % 4;
 const sign = (bytes: Buffer, password: string): Buffer =>
   createHmac("sha1", password).update(bytes).digest();
 
-/** A copy whose header says how long the message is with what is still to come. */
+/** A copy whose header has the length of the message including attributes still to be added. */
 function withLength(bytes: Buffer, length: number): Buffer {
   const copy = Buffer.from(bytes);
   copy.writeUInt16BE(length, 2);
   return copy;
 }
 
-/** All values here have whole words. */
+/** Needs no padding: all values here are multiples of four bytes long. */
 function attribute(type: number, value: Buffer): Buffer {
   const head = Buffer.alloc(ATTRIBUTE_BYTES);
   head.writeUInt16BE(type, 0);
@@ -103,7 +103,7 @@ function attribute(type: number, value: Buffer): Buffer {
   return Buffer.concat([head, value]);
 }
 
-/** The address hidden by the cookie and the transaction, as routers rewrite plain ones. */
+/** The address XORed with cookie and transaction id, because some NATs rewrite plain addresses. */
 function mapped({ address, port }: Place, transaction: Buffer): Buffer {
   const bytes = Buffer.from(ipaddr.parse(address).toByteArray());
   const value = Buffer.alloc(4 + bytes.length);
