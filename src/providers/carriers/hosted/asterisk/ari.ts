@@ -1,6 +1,6 @@
-// Asterisk's REST interface (ARI), as far as calls here need it: one function a request. Asterisk
-// 20.18, 22.8 or later, whose own rest-api/*.json says what is asked and answered. What is gone
-// already is no error where it was to be gone.
+// The part of Asterisk's REST interface (ARI) that calls need, with one function per request, for
+// Asterisk 20.18, 22.8 or later; its own rest-api/*.json documents requests and responses. Removing
+// something that is already gone is not an error.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { Dialled } from "#providers/carriers/hosted/port.ts";
@@ -21,7 +21,7 @@ export interface AriOptions {
 
 const ARI_LIMITS: RestLimits = {
   ...HOSTED_REST_LIMITS,
-  // On the same machine or next to it.
+  // Asterisk is on the same machine or close by.
   answerMs: 5000,
   // The list of all channels: some 700 bytes each.
   bytesMax: 8 * 1024 * 1024,
@@ -47,7 +47,7 @@ const Variable = TypeCompiler.Compile(Type.Object({ value: Type.String() }));
 interface Origination {
   channelId: string;
   endpoint: string;
-  /** Null: as the endpoint is configured. */
+  /** Null for the one configured for the endpoint. */
   callerId: string | null;
   timeoutS: number;
 }
@@ -57,29 +57,29 @@ interface MediaChannel {
   /** Entry of websocket_client.conf. */
   client: string;
   format: "slin16";
-  /** Come back in MEDIA_START. */
+  /** Channel variables, which come back in MEDIA_START. */
   variables: Record<string, string>;
 }
 
 export interface Ari {
-  /** One request. Never rejects. */
+  /** Sends one request and never retries it. Never rejects. */
   originate(call: Origination): Promise<Dialled>;
   answer(channelId: string): Promise<void>;
-  /** Done also when it is gone. */
+  /** Succeeds also when the channel is gone. */
   hangUp(channelId: string, reason?: "busy" | "rejected"): Promise<void>;
   dtmf(channelId: string, digits: string): Promise<void>;
   media(channel: MediaChannel): Promise<void>;
   bridge(bridgeId: string): Promise<void>;
   join(bridgeId: string, channelId: string): Promise<void>;
-  /** Done also when it is gone; channels in it stay. */
+  /** Succeeds also when the bridge is gone; its channels stay. */
   dropBridge(bridgeId: string): Promise<void>;
-  /** Null: it is not known. */
+  /** Null when the variable cannot be read. */
   variable(channelId: string, name: string): Promise<string | null>;
   setVariable(channelId: string, name: string, value: string): Promise<void>;
-  /** Leaves the application for the dialplan. */
+  /** Moves the channel from the application to the dialplan. */
   leave(channelId: string, context: string, extension: string): Promise<void>;
   channels(): Promise<AriChannel[]>;
-  /** Their ids. */
+  /** The ids of all bridges. */
   bridges(): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -110,7 +110,7 @@ export function createAri({ url, user, password, app, limits }: AriOptions): Ari
       const json = {
         channelId, endpoint, app, timeout: timeoutS, ...(callerId === null ? {} : { callerId }),
       };
-      // Also 500: "Allocation failed" is what an endpoint nobody is registered at comes to.
+      // A 500 is a refusal, too: "Allocation failed" is the error when no device is registered.
       return client.order("/channels", { json }, () => channelId, () => true);
     },
     answer: (channelId) => post(`${of(channelId)}/answer`),

@@ -1,7 +1,7 @@
 // Calls over an Asterisk (20.18, 22.8 or later): placed, answered and ended over its REST
-// interface (ARI), reported over a connection we hold open to it, their sound over a WebSocket
-// that Asterisk opens here (chan_websocket). Nothing but that socket has to reach us, and unlike
-// other carriers of this folder this one remembers, in its switchboard, which calls there are.
+// interface (ARI), reported over a connection we keep open to it, with audio over a WebSocket that
+// Asterisk opens to us (chan_websocket). Asterisk needs to reach us only for that socket. Unlike
+// the other carriers of this folder, this one keeps state: the calls in its switchboard.
 // Tested with a real Asterisk 22.
 import assert from "node:assert/strict";
 import { ProviderError } from "#core/faults.ts";
@@ -15,11 +15,11 @@ import { ringingSeconds } from "#providers/carriers/hosted/ringing.ts";
 
 export interface AsteriskCallsOptions
   extends LinkOptions, Omit<SwitchboardOptions, "ari" | "link"> {
-  /** What is dialled, such as `PJSIP/{number}@trunk`. */
+  /** The template of the endpoint to dial, such as `PJSIP/{number}@trunk`. */
   endpoint: string;
 }
 
-/** Seconds; Asterisk takes any. */
+/** Our own limit in seconds; Asterisk accepts any. */
 const RINGING_S_MAX = 600;
 const TAKEN: WebhookReply = { status: 204, contentType: "text/plain", body: "" };
 
@@ -28,7 +28,7 @@ const failure = (what: string, retryable = false): ProviderError =>
 const refused = (what: string, retryable = false): Dialled =>
   ({ kind: "refused", error: failure(what, retryable) });
 
-/** The one in the address a call is reported to: it names all that is the call's at Asterisk. */
+/** The token in a call's `statusUrl`, which names all of the call's objects at Asterisk. */
 function tokenOf({ statusUrl }: Join): string {
   const token = /[^/]*$/.exec(statusUrl)?.[0] ?? "";
   assert(isUuid(token), "the address for reports ends in no token");
@@ -46,7 +46,7 @@ async function dial(
   { ari, link, calls, endpointOf }: Parts, { to, from, ringingMs, join }: HostedDial,
 ): Promise<Dialled> {
   if (!isE164(to)) return refused("such a number cannot be dialled");
-  // Nothing would be heard of it.
+  // Without the connection, no report of the call would reach us.
   if (!link.isOpen) return refused("there is no connection", true);
   if (calls.isFull) return refused("there are too many calls", true);
   const token = tokenOf(join);
@@ -76,7 +76,7 @@ export function createAsteriskCalls(options: AsteriskCallsOptions): HostedCalls 
     dialect: "asterisk",
     signsSockets: false,
     connect: (handlers) => calls.open(handlers),
-    // Nothing comes by webhook.
+    // Asterisk sends no webhooks.
     isGenuine: () => false,
     read: () => null,
     dial: (request) => dial({ ari, link, calls, endpointOf }, request),
@@ -89,7 +89,7 @@ export function createAsteriskCalls(options: AsteriskCallsOptions): HostedCalls 
         await ari.answer(callId);
         await calls.giveRoom(line);
       } catch (error) {
-        // Whoever asked for it hangs up.
+        // The caller of `answer` hangs up.
         await calls.forget(line);
         throw error;
       }
@@ -102,7 +102,7 @@ export function createAsteriskCalls(options: AsteriskCallsOptions): HostedCalls 
     },
     hangUp: async (callId) => {
       await ari.hangUp(callId);
-      // The room goes with the channel; waited for, because the server may be about to stop.
+      // The room is closed with its call; we wait for that, because the server may be stopping.
       await calls.find(callId)?.room?.close();
     },
     transfer: async ({ callId, to, callerId }) => {

@@ -1,6 +1,6 @@
-// Reads what Asterisk sends over the connection of ARI: the few events that matter here. Pure.
-// Causes are Asterisk's hangup causes (Q.850); what Dial says of a call is not used for its end:
-// it calls one that was declined, and one to nobody, a call without answer.
+// Reads the few events of ARI that matter here. Pure. Causes of an end are Asterisk's hangup causes
+// (Q.850) and not the status of Dial events, because that calls a declined call, and one to nobody,
+// a call without answer.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { jsonOf } from "#core/values.ts";
@@ -9,7 +9,7 @@ import { entryOf } from "#providers/carriers/hosted/status.ts";
 import { Channel, type AriChannel } from "./ari.ts";
 
 type AriEvent =
-  /** It is in the application from now on. */
+  /** The channel has entered our application. */
   | { kind: "entered"; channel: AriChannel }
   | { kind: "left"; channelId: string }
   | { kind: "ringing"; channelId: string }
@@ -29,7 +29,7 @@ const Destroyed = TypeCompiler.Compile(Type.Object({ channel: Named, cause: Type
 const STATES: Record<string, "ringing" | "up"> = { Ringing: "ringing", Up: "up" };
 const DIAL_STATES: Record<string, "ringing" | "up"> = { RINGING: "ringing", ANSWER: "up" };
 
-/** Null: nothing of it matters. Never throws. */
+/** Null when the event does not matter. Never throws. */
 export function readAriEvent(text: string): AriEvent | null {
   const event = jsonOf(text);
   if (typeof event !== "object" || event === null) return null;
@@ -59,9 +59,9 @@ export function readAriEvent(text: string): AriEvent | null {
   }
 }
 
-/** Q.850 causes of calls nobody has answered. */
+/** Keyed by Q.850 cause, for calls that were never answered. */
 const CAUSES: Record<number, LegEndCause> = {
-  // Normal clearing: whoever let it ring has had enough.
+  // Normal clearing: the ringing was ended.
   16: "no_answer",
   17: "busy",
   // No user responding, no answer, subscriber absent.

@@ -1,31 +1,31 @@
-// What is known of calls over Asterisk while they last, and what their channels and bridges are
-// called there: the names say whose they are, also to a server that has forgotten. Used by
+// The state of calls over Asterisk while they last, and the names of their channels and bridges
+// there: the names show which call they belong to, even after a restart. Used by
 // switchboard.ts.
 import { isUuid } from "#core/values.ts";
 import type { AriChannel } from "./ari.ts";
 import type { Room } from "./room.ts";
 
 export interface Line {
-  /** The token in the address its reports go to. */
+  /** The token in the call's `statusUrl`. */
   token: string;
   callId: string;
   parameters: Record<string, string>;
-  /** Asterisk has it, or has said that it does not. */
+  /** Asterisk has responded to the request that places the call. */
   isPlaced: boolean;
   isAnswered: boolean;
-  /** It leaves us, or has left, and goes on. */
+  /** The call is being transferred: it leaves our application and continues in the dialplan. */
   isHandedOn: boolean;
   room: Room | null;
 }
 
 type Part = "call" | "media" | "room";
 
-/** Names of one application. */
+/** The names in one application. */
 export function namesOf(app: string) {
   const head = `${app}-`;
   return {
     of: (part: Part, token: string): string => `${head}${part}-${token}`,
-    /** Null: it is not ours, or a call that came in. */
+    /** Null for the name of an incoming call, or one that is not ours. */
     read: (id: string): { part: Part; token: string } | null => {
       const [, part, token = ""] = id.startsWith(head)
         ? /^(call|media|room)-(.*)$/.exec(id.slice(head.length)) ?? [] : [];
@@ -34,7 +34,7 @@ export function namesOf(app: string) {
   };
 }
 
-/** Whether a channel waits for what the application wants of it. */
+/** Whether a channel is in the application. */
 export const isIn = (app: string, { dialplan: { app_name: name, app_data: data } }: AriChannel) =>
   name === "Stasis" && data.split(",", 1)[0] === app;
 

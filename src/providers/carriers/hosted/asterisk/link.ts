@@ -1,5 +1,5 @@
-// The connection over which Asterisk reports calls: opened by us, and opened again for ever when
-// it is lost, with a pause that grows up to a bound. Used by calls.ts.
+// The connection over which Asterisk reports calls: we open it, and reconnect for ever with
+// exponential backoff up to a bound when it is lost. Used by calls.ts.
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import { VendorSocket } from "#providers/speech/vendor-socket.ts";
@@ -7,10 +7,10 @@ import { VENDOR, type AriOptions } from "./ari.ts";
 import { basicAuthorization } from "#providers/carriers/hosted/rest.ts";
 
 export const ASTERISK_LINK_LIMITS = {
-  /** Until the second attempt; each pause after it is twice as long, up to the longest. */
+  /** The pause before the second attempt; each later pause is twice as long, up to `pauseMaxMs`. */
   pauseMs: 500,
   pauseMaxMs: 30_000,
-  /** A connection that has lasted so long was a good one: the next pause is the first again. */
+  /** A connection that lasted this long was good: the next pause is `pauseMs` again. */
   goodMs: 10_000,
 } as const;
 
@@ -21,7 +21,7 @@ export interface LinkOptions extends AriOptions {
 }
 
 interface LinkHandlers {
-  /** What was reported while there was no connection is lost. */
+  /** Events from while there was no connection are lost. */
   opened(): void;
   text(text: string): void;
 }
@@ -29,7 +29,7 @@ interface LinkHandlers {
 export interface Link {
   readonly isOpen: boolean;
   open(handlers: LinkHandlers): void;
-  /** Somebody else has taken it, and nothing comes over it any more: taken back later. */
+  /** Another server has taken over the application: closes the connection and retries later. */
   yield(): void;
   /** Idempotent; nothing is reported afterwards. */
   close(): void;
@@ -82,7 +82,7 @@ export function createLink(options: LinkOptions): Link {
     yield: () => {
       log.error({ app }, "another server has taken PARLEY_ASTERISK_APP: each needs one of its own");
       socket?.close();
-      // In no hurry: both take turns until somebody reads this.
+      // With the longest pause, because both servers take turns until somebody reads the log.
       pauseMs = limits.pauseMaxMs;
       again();
     },

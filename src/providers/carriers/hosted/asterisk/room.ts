@@ -1,13 +1,13 @@
-// Where a call over Asterisk and our sound meet: a mixing bridge, and in it the call's channel and
-// one of chan_websocket, which opens the socket of the call here. Bridge and media channel are gone
-// when the room is closed, however far it had been set up. Made for every call that is answered.
+// Connects a call over Asterisk with our audio: a mixing bridge with the call's channel and one of
+// chan_websocket, which opens the call's socket to us. Closing the room removes the bridge and the
+// media channel, however far the set-up had got. One is made for every call that is answered.
 import { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { wait, type System } from "#core/system.ts";
 import { VENDOR, type Ari } from "./ari.ts";
 
 const ROOM_LIMITS = {
-  /** Until the media channel has opened its socket and is in the application. */
+  /** Time for the media channel to open its socket and enter the application. */
   mediaMs: 5000,
 } as const;
 
@@ -18,17 +18,17 @@ interface RoomOptions {
   mediaId: string;
   /** Entry of websocket_client.conf. */
   client: string;
-  /** What the socket has to show. */
+  /** The parameters that identify the call on the socket. */
   parameters: Record<string, string>;
   system: System;
   log: Logger;
 }
 
 export interface Room {
-  /** Both are in the bridge. Rejects with a ProviderError when that cannot be, or it was closed. */
+  /** Resolves when both are in the bridge. Rejects with a ProviderError on failure or `close`. */
   readonly ready: Promise<void>;
   mediaEntered(): void;
-  /** Its channel is gone. */
+  /** Reports that the media channel is gone. */
   mediaLost(): void;
   /** Leaves nothing behind but the call's own channel. Idempotent; never rejects. */
   close(): Promise<void>;
@@ -42,7 +42,7 @@ export const callIsOver = (): ProviderError => failure("the call is over");
 export function openRoom(options: RoomOptions): Room {
   const { ari, callId, bridgeId, mediaId, client, parameters, system, log } = options;
   const entered = Promise.withResolvers<void>();
-  // Nobody may be waiting yet when it fails.
+  // The promise may reject before anybody awaits it.
   entered.promise.catch(() => undefined);
   const closed = new AbortController();
   const assertOpen = (): void => {
@@ -56,7 +56,7 @@ export function openRoom(options: RoomOptions): Room {
   const media = async (): Promise<void> => {
     await ari.media({ channelId: mediaId, client, format: "slin16", variables: parameters });
     assertOpen();
-    // Before that it cannot be added to a bridge.
+    // The channel cannot be added to a bridge before it has entered the application.
     await Promise.race([entered.promise, late()]);
   };
   const late = async (): Promise<void> => {
@@ -64,7 +64,7 @@ export function openRoom(options: RoomOptions): Room {
     throw failure("the media channel does not come; is the client in websocket_client.conf right?");
   };
   const setUp = async (): Promise<void> => {
-    // Settled, both: what is asked of Asterisk meanwhile has to be done before it is undone.
+    // Both must settle: requests in flight have to be done before they can be undone.
     const outcomes = await Promise.allSettled([bridge(), media()]);
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason as Error;
     assertOpen();
@@ -76,7 +76,7 @@ export function openRoom(options: RoomOptions): Room {
     const outcomes = await Promise.allSettled([ari.hangUp(mediaId), ari.dropBridge(bridgeId)]);
     for (const outcome of outcomes) {
       if (outcome.status === "fulfilled") continue;
-      // Found and removed by the next look around.
+      // The switchboard's next comparison finds and removes it.
       log.warn({ err: outcome.reason as unknown }, "what is left of a call at Asterisk stays for now");
     }
   };

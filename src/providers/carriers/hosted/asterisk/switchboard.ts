@@ -1,7 +1,7 @@
-// The calls over one Asterisk while they last: which there are, what Asterisk reports of them, and
-// what has to be done by itself when one is picked up or over. Asterisk reports a channel's events
-// once, and only while we listen: what was missed is found by looking at its list of channels,
-// after every connection and from time to time. Used by calls.ts.
+// The current calls over one Asterisk: keeps their state, handles Asterisk's events, and opens and
+// closes rooms when calls are answered or end. Asterisk reports a channel's events once, and only
+// while we are connected, so missed ones are found by polling its list of channels, after every
+// connect and from time to time. Used by calls.ts.
 import type { Logger } from "#core/logger.ts";
 import { wait, type System, type Timer } from "#core/system.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
@@ -14,11 +14,11 @@ import { TRANSFER } from "./transfer.ts";
 import type { ReportHandlers } from "#providers/carriers/hosted/port.ts";
 
 const ASTERISK_LIMITS = {
-  /** Calls at a time, those that ring here among them. */
+  /** Concurrent calls, including incoming ones that still ring. */
   callsMax: 5000,
-  /** How often the list of channels is looked at while all seems well. */
+  /** How often the list of channels is polled while connected. */
   lookMs: 60_000,
-  /** A channel nobody knows is hung up after that: its arrival may just be on its way to us. */
+  /** Grace period for an unknown channel: the event that announces it may be in flight. */
   settleMs: 500,
 } as const;
 
@@ -41,7 +41,7 @@ export class Switchboard {
   readonly #limits: Record<keyof typeof ASTERISK_LIMITS, number>;
   readonly #names: ReturnType<typeof namesOf>;
   readonly #lines = createLines();
-  /** Channels that came in and are neither answered nor refused. */
+  /** Incoming channels that are neither answered nor refused yet. */
   readonly #offered = new Set<string>();
   #handlers: ReportHandlers | null = null;
   #timer: Timer | null = null;
@@ -74,7 +74,7 @@ export class Switchboard {
     return this.#offered.size + this.#lines.size() >= this.#limits.callsMax;
   }
 
-  /** The name of the channel of a call to come. */
+  /** The channel id for a call to place. */
   channelOf(token: string): string {
     return this.#names.of("call", token);
   }
@@ -84,7 +84,7 @@ export class Switchboard {
     return this.#lines.add({ ...line, room: null, isHandedOn: false });
   }
 
-  /** It was refused. */
+  /** Forgets an offer that was refused. */
   settled(callId: string): void {
     this.#offered.delete(callId);
   }
@@ -93,13 +93,13 @@ export class Switchboard {
     return this.#lines.ofCall(callId);
   }
 
-  /** Whatever becomes of its channel; resolves when its room is gone. */
+  /** Forgets the call, whatever happens to its channel; resolves when its room is closed. */
   async forget(line: Line): Promise<void> {
     this.#lines.forget(line);
     await line.room?.close();
   }
 
-  /** Resolves once the call is heard here. Rejects with a ProviderError. */
+  /** Resolves once the call's audio is connected to us. Rejects with a ProviderError. */
   async giveRoom(line: Line): Promise<void> {
     const { ari, media, system, log } = this.#options;
     if (this.#lines.ofCall(line.callId) !== line) throw callIsOver();
@@ -111,7 +111,7 @@ export class Switchboard {
     await line.room.ready;
   }
 
-  // What Asterisk reports
+  // Events of Asterisk
 
   #receive(text: string): void {
     const event = readAriEvent(text);
@@ -134,12 +134,12 @@ export class Switchboard {
       if (line?.room) return line.room.mediaEntered();
       return this.#hangUp(channel.id);
     }
-    // The call is of a server before this one, or was reported as refused.
+    // The call is left from before a restart, or was reported as refused.
     if (!line) return this.#hangUp(channel.id);
     line.isAnswered = true;
     this.#publish(own.token, channel.id, { kind: "answered" });
     this.giveRoom(line).catch((error: unknown) => {
-      // It is over by now, most likely; if not, nobody could be heard in it.
+      // Most likely the call is over by now; if not, it would have no audio.
       this.#options.log.warn({ err: error, carrier_call_id: channel.id }, "a call has no sound");
       this.#hangUp(channel.id);
     });
@@ -171,7 +171,7 @@ export class Switchboard {
     if (line) this.#ended(line, cause);
   }
 
-  /** Leaving the application is all that is reported of an inbound call that ends. */
+  /** When an inbound call ends, leaving the application is the only event. */
   #left(channelId: string): void {
     this.#offered.delete(channelId);
     const line = this.#lines.ofCall(channelId);
@@ -197,7 +197,7 @@ export class Switchboard {
     });
   }
 
-  // What it did not report
+  // Events that were missed
 
   #look(): void {
     if (this.#isLooking) return;
@@ -215,7 +215,7 @@ export class Switchboard {
     const [channels, bridges] = await Promise.all([ari.channels(), ari.bridges()]);
     const states = new Map(channels.map(({ id, state }) => [id, state]));
     for (const line of lines) {
-      // It may have ended while the list was made.
+      // The call may have ended while the list was fetched.
       const isKept = this.#lines.ofCall(line.callId) === line;
       if (isKept) this.#compareLine(line, states.get(line.callId));
     }
@@ -229,7 +229,7 @@ export class Switchboard {
     await Promise.all(rooms.filter((id) => this.#isLeftRoom(id)).map((id) => ari.dropBridge(id)));
   }
 
-  /** What has been reported may be reported again: whoever could not hang up tries again. */
+  /** Events may be published again here, so that a hangup that failed is retried. */
   #compareLine(line: Line, state: string | undefined): void {
     if (state === undefined) this.#ended(line, CAUSE_UNKNOWN);
     else if (state === "Up") this.#publish(line.token, line.callId, { kind: "answered" });
@@ -241,7 +241,7 @@ export class Switchboard {
     return own?.part === "room" && !this.#lines.ofToken(own.token)?.room;
   }
 
-  /** A channel of a server before this one, or forgotten half-way: nobody will ever talk in it. */
+  /** A channel left from before a restart, or forgotten during set-up: nobody will ever use it. */
   #isLeft(channel: AriChannel): boolean {
     const { app } = this.#options;
     const own = this.#names.read(channel.id);

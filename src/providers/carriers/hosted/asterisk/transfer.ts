@@ -1,8 +1,8 @@
-// How a call over Asterisk is handed on: its channel leaves our application for the operator's
-// dialplan, which dials the number it gets. From then on it is a call like any other there, and
-// goes on whatever becomes of this server. The other ways were worse: two channels in a bridge of
-// ours would hang on when we are gone, and a redirect (SIP's REFER) is refused by most trunks. The
-// dialplan needs, in a context named as the application:
+// Transfers a call over Asterisk: its channel leaves our application for the operator's dialplan,
+// which dials the number in a variable. From then on it is an ordinary call there, and continues
+// whatever happens to this server. The alternatives were worse: two channels in a bridge of ours
+// would be stuck in it when we are gone, and most trunks refuse a redirect (SIP's REFER). The
+// dialplan needs, in a context with the application's name:
 //   exten => transfer,1,Dial(${PARLEY_TRANSFER},60)
 import { ProviderError } from "#core/faults.ts";
 import { VENDOR, type Ari } from "./ari.ts";
@@ -12,7 +12,7 @@ export const TRANSFER = { extension: "transfer", variable: "PARLEY_TRANSFER" } a
 interface TransferRequest {
   callId: string;
   app: string;
-  /** What is dialled. */
+  /** The endpoint to dial. */
   endpoint: string;
   callerId: string | null;
 }
@@ -22,7 +22,7 @@ export async function transferTo(
   ari: Ari, { callId, app, endpoint, callerId }: TransferRequest,
 ): Promise<void> {
   const { extension, variable } = TRANSFER;
-  // Asterisk would take it all the same, and hang up.
+  // Asterisk would accept a missing extension, and then hang up.
   if (await ari.variable(callId, `DIALPLAN_EXISTS(${app},${extension},1)`) === "0") {
     throw new ProviderError(
       `${VENDOR}: extensions.conf has no ${extension} in the context ${app}`, { retryable: false });
