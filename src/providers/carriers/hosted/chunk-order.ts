@@ -1,13 +1,13 @@
-// Puts numbered pieces of sound back into order where a carrier does not promise it (Telnyx). Waits
-// for a missing one only as long as a few later ones take. Pure but for what it holds.
+// Reorders numbered chunks of audio from a carrier that does not promise their order (Telnyx). A
+// missing chunk is waited for only until a few later ones have arrived. Pure but for its buffer.
 
-/** Pieces held back for one that is missing: 60 ms of the usual 20 ms. */
+/** Chunks held back for a missing one: 60 ms at the usual 20 ms each. */
 export const REORDER_CHUNKS = 3;
-/** A number so far behind is not late: the stream counts anew. */
+/** A number this far behind is not late: the stream's numbering has restarted. */
 const RESTART_CHUNKS = 100;
 
 interface ChunkOrder<T> {
-  /** What is due now that this one came, in order; late and repeated ones are dropped. */
+  /** The chunks that are due now, in order; late and repeated ones are dropped. */
   push(chunk: number, item: T): T[];
   /** What is still held, in order. */
   flush(): T[];
@@ -36,7 +36,7 @@ export function createChunkOrder<T>(): ChunkOrder<T> {
       }
       if (chunk < next || held.has(chunk)) return before;
       held.set(chunk, item);
-      // Too many wait: the missing one is given up, and the stream goes on with the first of them.
+      // Too many are held: the missing one is skipped, and the first of those held is next.
       if (held.size > REORDER_CHUNKS) next = Math.min(...held.keys());
       return [...before, ...release(false)];
     },

@@ -1,6 +1,6 @@
-// What hosted carriers call things on their media sockets: one entry a dialect, read by
-// dialects.ts. Twilio's, Telnyx', Plivo's and Vonage's are as documented; no live account was
-// tried. Asterisk's is as it was seen to be.
+// The message formats of hosted carriers' media sockets: one entry per dialect, read by
+// dialects.ts. Twilio's, Telnyx', Plivo's and Vonage's follow their documentation and were not
+// tried with a live account. Asterisk's was observed.
 import { jsonOf } from "#core/values.ts";
 
 export type DialectName = "twilio" | "signalwire" | "telnyx" | "plivo" | "vonage" | "asterisk";
@@ -18,17 +18,17 @@ export interface Dialect {
   rate: SocketRate;
   /** The encoding of the sound we send. */
   sends: WireEncoding;
-  /** Sound is in binary messages, both ways; else base64 in JSON. */
+  /** Audio is in binary messages, both ways; otherwise it is base64 in JSON. */
   isBinary: boolean;
-  /** Marks on their way when it clears are not reported any more. */
+  /** Marks that are outstanding at a clear are never reported. */
   forgetsMarks: boolean;
   /** Media messages may overtake each other. */
   isUnordered: boolean;
   /** Keyed by a message's `event`. */
   kinds: Record<string, MessageKind>;
-  /** Keyed by the start's name of the encoding, in small letters. */
+  /** Keyed by the encoding's name in the start message, in lower case. */
   encodings: Record<string, WireEncoding>;
-  /** Paths in a message; the first that is there counts. */
+  /** Paths in a message; the first that exists is used. */
   paths: {
     streamId: string[];
     callSid: string[];
@@ -40,9 +40,9 @@ export interface Dialect {
     digit: string[];
     mark: string[];
   };
-  /** Where the start has the parameters we gave along. */
+  /** Reads the parameters we passed along from the start message. */
   parameters: (start: Message) => unknown;
-  /** Null where the carrier has no such message. Sound is base64; unused where it is binary. */
+  /** Null if the carrier has no such message. `payload` is base64; unused when audio is binary. */
   write: {
     audio(payload: string, streamId: string | null): Message;
     clear(streamId: string | null): Message | null;
@@ -62,7 +62,7 @@ export function at(message: unknown, path: string): unknown {
 
 const objectOf = (value: unknown): object => (typeof value === "object" && value ? value : {});
 
-/** `client_state` is ours, sent with the dial or the answer, and comes back as it was. */
+/** We send `client_state` with the dial or the answer, and it comes back unchanged. */
 export const encodeClientState = (parameters: Record<string, string>): string =>
   Buffer.from(JSON.stringify(parameters)).toString("base64");
 
@@ -70,8 +70,8 @@ export const decodeClientState = (text: unknown): unknown =>
   (typeof text === "string" ? jsonOf(Buffer.from(text, "base64").toString()) ?? null : null);
 
 /**
- * `a=1;b=2`, as Plivo gives extra headers back; also with commas, braces and its own prefix. No one
- * pattern for a pair: over a long run of blanks it would take minutes.
+ * Parses `a=1;b=2`, as Plivo returns extra headers; also with commas, braces and its own prefix. A
+ * pair is not matched by one regular expression: on a long run of blanks it would take minutes.
  */
 function extraHeaders(text: unknown): unknown {
   if (typeof text !== "string") return text;
@@ -82,7 +82,7 @@ function extraHeaders(text: unknown): unknown {
   }));
 }
 
-/** Start, media, dtmf, mark and stop under these names, as Twilio has them. */
+/** Twilio's names, which several carriers share. */
 const COMMON: Record<string, MessageKind> = {
   start: "start", media: "media", dtmf: "dtmf", mark: "mark", stop: "stop",
 };
@@ -109,7 +109,7 @@ const TWILIO: Dialect = {
   parameters: (start) => at(start, "start.customParameters"),
   write: {
     audio: (payload, streamSid) => ({ event: "media", streamSid, media: { payload } }),
-    // Answered by every mark that is still to come, and by nothing of its own.
+    // The carrier replies with every outstanding mark, and with no message of its own.
     clear: (streamSid) => ({ event: "clear", streamSid }),
     mark: (name, streamSid) => ({ event: "mark", streamSid, mark: { name } }),
     dtmf: () => null,
@@ -119,8 +119,8 @@ const TWILIO: Dialect = {
 const TELNYX: Dialect = {
   ...TWILIO,
   isUnordered: true,
-  // What comes is in the codec of the call where it could not be changed; what is sent is not. L16
-  // would give 16 kHz, but sources differ on its byte order, so it is not asked for.
+  // Received audio is in the codec of the call if that could not be changed; sent audio is always
+  // PCMU. L16 would give 16 kHz, but sources differ on its byte order, so it is not asked for.
   encodings: { pcmu: "PCMU", pcma: "PCMA" },
   paths: {
     streamId: ["stream_id"],
@@ -178,7 +178,7 @@ const VONAGE: Dialect = {
   encodings: { "audio/l16": "PCM16" },
   paths: {
     streamId: [],
-    // Only where we passed it along ourselves.
+    // Present only when we passed it along ourselves.
     callSid: ["call_uuid"],
     from: ["from"],
     to: ["to"],
@@ -188,7 +188,7 @@ const VONAGE: Dialect = {
     digit: ["digit", "dtmf.digit", "dtmf"],
     mark: ["payload.name"],
   },
-  // The headers of the NCCO stand beside `event`.
+  // The headers of the NCCO are fields beside `event`.
   parameters: (start) => start,
   write: {
     audio: (payload) => ({ payload }),
@@ -198,7 +198,7 @@ const VONAGE: Dialect = {
   },
 };
 
-/** chan_websocket, its control messages in JSON. More than 65,500 bytes in one end the call. */
+/** chan_websocket with JSON control messages. A message of over 65,500 bytes ends the call. */
 const ASTERISK: Dialect = {
   ...VONAGE,
   forgetsMarks: true,

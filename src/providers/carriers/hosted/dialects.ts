@@ -1,6 +1,6 @@
-// The media sockets of hosted carriers as one codec over the table of their dialects: messages to
-// frames of sound and signals, and back. Pure but for the little a stream has to remember. Nothing
-// that comes over the wire makes it throw, and every field of what it hands on is bounded.
+// One codec for the media sockets of all hosted carriers, driven by the table of dialects: messages
+// to audio frames and signals, and back. Pure but for the state of a stream. No input from the wire
+// makes it throw, and every field of its output is bounded.
 import { jsonOf, recordOf } from "#core/values.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
@@ -20,7 +20,7 @@ export const DIALECT_LIMITS = {
   parameterNameCharsMax: 128,
   parameterCharsMax: 1024,
   markCharsMax: 256,
-  /** On their way; more are not remembered. */
+  /** Outstanding marks; further ones are not remembered. */
   marksMax: 64,
 } as const;
 
@@ -34,28 +34,28 @@ export type CarrierFrame =
     to?: string;
     parameters: Record<string, string>;
   }
-  /** In place of `start`: sound in a format we did not ask for. Nothing but `stop` follows. */
+  /** Comes instead of `start` for audio in a format we did not ask for; only `stop` may follow. */
   | { kind: "unusable"; format: string }
-  /** What the far end said, any number of samples. */
+  /** Audio of the far end, any number of samples. */
   | { kind: "audio"; pcm: Pcm }
   | { kind: "dtmf"; digit: string }
-  /** What was sent before the mark was heard, or cleared. */
+  /** The audio sent before the mark has been heard or cleared. */
   | { kind: "mark"; name: string }
   | { kind: "cleared" }
   /** Nothing follows. Some carriers only close the socket. */
   | { kind: "stop" }
   | { kind: "ignored" };
 
-/** What is to be written is null before the start, and where the carrier has no such message. */
+/** Messages to write are null before the start, and when the carrier has no such message. */
 interface Codec {
   readonly rate: SocketRate;
-  /** Messages in, text as a string. */
+  /** Takes a message; a text message as a string. */
   receive(data: string | Uint8Array): CarrierFrame[];
   audio(pcm: Pcm): string | Uint8Array | null;
-  /** Drops what was sent and is not heard yet. */
+  /** The message that drops audio sent but not heard yet. */
   clear(): string | null;
   mark(name: string): string | null;
-  /** Null: by the carrier's HostedCalls, or as tones. */
+  /** Null when keys are sent by the carrier's HostedCalls, or as tones. */
   dtmf(digits: string): string | null;
 }
 
@@ -66,13 +66,13 @@ function parse(text: string): Message | null {
   return text.length > DIALECT_LIMITS.messageCharsMax ? null : recordOf(jsonOf(text));
 }
 
-/** A string or a number, as carriers write the same field; null when it is neither, or too long. */
+/** A string or a number as text, since carriers send either; null for others and if too long. */
 function textOf(value: unknown, charsMax: number): string | null {
   const text = typeof value === "number" ? String(value) : value;
   return typeof text === "string" && text.length <= charsMax ? text : null;
 }
 
-/** The first that is there and is not empty. */
+/** The first of the paths that exists and is not empty. */
 function first(message: Message, paths: string[], charsMax: number): string | null {
   for (const path of paths) {
     const text = textOf(at(message, path), charsMax);
@@ -91,7 +91,7 @@ function parametersOf(value: unknown): Record<string, string> {
   return Object.fromEntries(kept.slice(0, parametersMax));
 }
 
-/** Decodes bytes as they came, however they are aligned in their buffer. */
+/** Decodes the bytes whatever their alignment in the buffer. */
 function decode(bytes: Uint8Array, encoding: WireEncoding): Int16Array {
   if (encoding === "PCM16") {
     const pcm = new Int16Array(Math.floor(bytes.length / BYTES_PER_SAMPLE.PCM16));
@@ -104,7 +104,7 @@ function decode(bytes: Uint8Array, encoding: WireEncoding): Int16Array {
   return pcm;
 }
 
-/** A copy: what is sent may outlive the frame it is made of. */
+/** Returns a copy, because the message may outlive the frame it is made from. */
 function encode(pcm: Pcm, encoding: WireEncoding): Uint8Array {
   if (encoding !== "PCM16") return encodeG711(LAWS[encoding], pcm);
   return new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength).slice();
@@ -112,7 +112,7 @@ function encode(pcm: Pcm, encoding: WireEncoding): Uint8Array {
 
 type Format = { kind: "usable"; encoding: WireEncoding } | { kind: "unusable"; format: string };
 
-/** The format a start names; what it does not say is as we asked for it. */
+/** The format that the start message names; what it omits is as we asked for. */
 function formatOf(start: Message, { encodings, paths, sends, rate }: Dialect): Format {
   const { idCharsMax } = DIALECT_LIMITS;
   const said = (first(start, paths.encoding, idCharsMax) ?? "").toLowerCase();
@@ -144,7 +144,7 @@ function startOf(start: Message, { paths, parameters }: Dialect): CarrierFrame {
 
 const CHUNK = /^\d{1,15}$/;
 
-/** Sound in JSON: of the far end only, in order. */
+/** Reads audio in JSON: only the far end's, in order. */
 function createMedia({ isUnordered }: Dialect) {
   const order = createChunkOrder<Int16Array>();
   return {
@@ -167,7 +167,7 @@ const framesOf = (sounds: Int16Array[]): CarrierFrame[] =>
 
 const DIGIT = /^[0-9*#A-D]$/;
 
-/** What a message that is neither start, sound nor stop says. */
+/** The frame for a message that is neither start, audio nor stop. */
 function signalOf(kind: MessageKind, message: Message, { paths }: Dialect): CarrierFrame {
   if (kind === "cleared") return { kind };
   if (kind === "dtmf") {
@@ -211,7 +211,7 @@ function createReader(dialect: Dialect) {
       state = { kind: "over" };
       return [...framesOf(media.flush()), { kind }];
     }
-    // A stream starts once.
+    // Only the first start counts.
     if (kind === "start") return state.kind === "waiting" ? start(message) : IGNORED;
     if (state.kind !== "started") return IGNORED;
     if (kind !== "media") return [signalOf(kind, message, dialect)];
@@ -226,12 +226,12 @@ function createReader(dialect: Dialect) {
       const frames = typeof data === "string" ? readText(data) : readBinary(data);
       return frames.length > 0 ? frames : IGNORED;
     },
-    /** Undefined unless it has started. */
+    /** Undefined unless the stream has started. */
     streamId: () => (state.kind === "started" ? state.streamId : undefined),
   };
 }
 
-/** For carriers that forget marks: those cleared come back with the next message, as heard. */
+/** For carriers that forget marks: cleared ones are reported as heard, with the next message. */
 function createMarks({ forgetsMarks }: Dialect) {
   const waiting = new Set<string>();
   let cleared: CarrierFrame[] = [];
@@ -243,7 +243,7 @@ function createMarks({ forgetsMarks }: Dialect) {
       for (const name of waiting) cleared.push({ kind: "mark", name });
       waiting.clear();
     },
-    /** With those that were cleared. */
+    /** The frames, preceded by the marks that were cleared. */
     received: (frames: CarrierFrame[]): CarrierFrame[] => {
       for (const frame of frames) if (frame.kind === "mark") waiting.delete(frame.name);
       const all = cleared.length > 0 ? [...cleared, ...frames] : frames;

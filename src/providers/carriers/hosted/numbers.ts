@@ -1,6 +1,6 @@
-// Numbers of carriers that write them without their plus.
+// Converts numbers for carriers that write them without the plus.
 
-/** What is no international number (anonymous, a name) stays as it is. */
+/** Text that is not an international number (anonymous, a name) stays as it is. */
 export const withPlus = (number: string | null): string | null =>
   number !== null && /^[1-9]\d{4,14}$/.test(number) ? `+${number}` : number;
 

@@ -1,8 +1,8 @@
-// Calls over an account at Plivo: its Voice API (v1), and the XML its webhooks ask for. When a call
-// is picked up or handed on, Plivo asks at an address given before, whose query carries the answer.
-// Reports of a call that came in go to the operator's application, not to the call: the end of its
-// stream says that it is over. Tested against a double and what Plivo's SDK sends and signs, never
-// against a live account. Used by hosted-carriers.ts.
+// Calls over a Plivo account: its Voice API (v1), and the XML that its webhooks ask for. When a
+// call is answered or transferred, Plivo asks for XML at a URL given before, whose query carries
+// the reply. Reports of an incoming call go to the operator's application, not to the call's own
+// URL, so the end of its stream means that it is over. Tested against a double and what Plivo's SDK
+// sends and signs, never against a live account. Used by hosted-carriers.ts.
 import assert from "node:assert/strict";
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
@@ -37,7 +37,7 @@ const xml = (content: string): WebhookReply =>
 
 const EXTRA_HEADERS_CHARS_MAX = 512;
 
-/** Null: they would not come back as they are. */
+/** Null when Plivo would not return the parameters unchanged. */
 function extraHeadersOf(parameters: Record<string, string>): string | null {
   const pairs = Object.entries(parameters).map(([name, value]) => `${name}=${value}`);
   const text = pairs.join(",");
@@ -45,12 +45,12 @@ function extraHeadersOf(parameters: Record<string, string>): string | null {
   return isCarried && text.length <= EXTRA_HEADERS_CHARS_MAX ? text : null;
 }
 
-/** Alone in its document: the call lasts as long as the stream, and ends with it. */
+/** The only element in its document, so that the call ends with the stream. */
 const streamElement = (url: string, extraHeaders: string): string => element("Stream", {
   bidirectional: "true", keepCallAlive: "true", contentType: "audio/x-mulaw;rate=8000", extraHeaders,
 }, escapeXml(url));
 
-/** Puts the caller through; the call ends when that one does. */
+/** Connects the caller to `to`; the call ends when the dialled one does. */
 function dialElement(to: string, callerId: string | null): string {
   const noun = /^sips?:/i.test(to) ? "User" : "Number";
   return element("Dial", {
@@ -59,7 +59,7 @@ function dialElement(to: string, callerId: string | null): string {
   }, element(noun, {}, escapeXml(withoutPlus(to))));
 }
 
-// What Plivo is answered when it asks
+// Replies to Plivo's requests for XML
 
 const Then = Type.Union([
   Type.Object({
@@ -75,7 +75,7 @@ const ThenCheck = TypeCompiler.Compile(Then);
 
 const THEN_PARAMETER = "then";
 
-/** Only characters that nobody escapes: the address is signed as it is read. */
+/** Uses only characters that nobody escapes, because the URL is signed as it is written. */
 const asking = (statusUrl: string, then: Then): string =>
   `${statusUrl}?${THEN_PARAMETER}=${Buffer.from(JSON.stringify(then)).toString("base64url")}`;
 
@@ -93,7 +93,7 @@ function replyOf(then: Then | null): WebhookReply | null {
 
 // Reports
 
-/** A body as it was signed; null: nothing Plivo sends. */
+/** The body as it was signed; null for a body that Plivo never sends. */
 function formOf({ method, header, body }: CarrierRequest): URLSearchParams | null {
   const text = Buffer.from(body).toString("utf8");
   if (method === "GET" || text === "") return new URLSearchParams();
@@ -102,7 +102,7 @@ function formOf({ method, header, body }: CarrierRequest): URLSearchParams | nul
     : null;
 }
 
-/** The second is of the main account, where the number is a subaccount's. */
+/** The second is signed by the main account, when the number belongs to a subaccount. */
 const SIGNATURES = ["x-plivo-signature-v3", "x-plivo-signature-ma-v3"];
 
 function isGenuine(authToken: string, request: CarrierRequest): boolean {
@@ -110,7 +110,7 @@ function isGenuine(authToken: string, request: CarrierRequest): boolean {
   const form = formOf(request);
   if (!form) return false;
   const nonce = header("x-plivo-signature-v3-nonce");
-  // Whether a WebSocket is signed as what it is or as the request that opens it is not documented.
+  // It is not documented whether a WebSocket is signed with its `ws` URL or the `http` one.
   const urls = method === "GET" ? [url, url.replace(/^ws/i, "http")] : [url];
   return urls.some((one) => SIGNATURES.some((name) =>
     isFromPlivo({ authToken, signature: header(name), nonce, method, url: one, form })));
@@ -131,7 +131,7 @@ const STATUSES: Record<string, LegEvent> = {
   cancel: ended("we_hung_up"),
 };
 
-/** `HangupCauseCode`, where it says more than the status. */
+/** Keyed by `HangupCauseCode`, for the codes that say more than the status. */
 const CAUSES: Record<string, LegEndCause> = {
   1000: "we_hung_up",
   3000: "no_answer", 6010: "no_answer",
@@ -155,7 +155,7 @@ function eventsOf(form: URLSearchParams): LegEvent[] {
 
 function read(request: CarrierRequest): CallReport | null {
   const form = request.method === "POST" ? formOf(request) : null;
-  // The same for a call to one telephone; the first is missing where there never was a call.
+  // Both ids are the same for a call to one telephone; CallUUID is missing if no call was placed.
   const callId = form?.get("CallUUID") || form?.get("RequestUUID");
   if (!form || !callId) return null;
   const events = eventsOf(form);
@@ -181,7 +181,7 @@ function orderOf({ to, from, ringingMs, join, detectMachine }: HostedDial): obje
     ring_url: statusUrl, ring_method: "POST",
     hangup_url: statusUrl, hangup_method: "POST",
     ring_timeout: ringingSeconds(ringingMs),
-    // It is only reported, while the call goes on.
+    // The result is reported while the call continues.
     ...(detectMachine ? {
       machine_detection: "true",
       machine_detection_url: statusUrl, machine_detection_method: "POST",
@@ -219,7 +219,7 @@ export function createPlivoCalls(options: PlivoCallsOptions): HostedCalls {
     refuse: (_callId, reason) => Promise.resolve(xml(element("Hangup", { reason }))),
     hangUp: async (callId) => {
       const id = segment(callId);
-      // An order that waits for its turn is no call yet. Neither one nor the other: it is over.
+      // A queued request is not a call yet. When neither exists, the call is over.
       for (const path of [`/Call/${id}/`, `/Request/${id}/`]) {
         const answer = await client.ask("DELETE", path);
         if (isDone(answer)) return;
@@ -233,7 +233,7 @@ export function createPlivoCalls(options: PlivoCallsOptions): HostedCalls {
       if (isUnknown(answer)) throw new ProviderError("the call is over", { retryable: false });
       if (!isDone(answer)) throw client.refusal(answer);
     },
-    // On the stream, in order with what is said.
+    // Keys are sent on the stream instead, in order with the audio.
     sendDtmf: null,
     close: client.close,
   };

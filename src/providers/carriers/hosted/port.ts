@@ -1,8 +1,8 @@
-// The port of carriers that are somebody's service: they place and answer calls over REST and
-// webhooks, and connect the sound of a call to a WebSocket of ours, in the dialect they name. An
-// account at such a carrier is one HostedCalls. Whoever joins these with legs owns the routes, the
-// sockets and all state; everything here answers one question at a time and remembers nothing, but
-// for Asterisk, which reports calls over a connection of ours.
+// The port of hosted carriers: they place and answer calls over REST and webhooks, and connect the
+// audio of a call to a WebSocket of ours, in the dialect they name. An account at such a carrier is
+// one HostedCalls. The caller of this port (calls/hosted) owns the routes, the sockets and all
+// state; adaptors are stateless, except that of Asterisk, which reports calls over a connection we
+// open.
 import type { ProviderError } from "#core/faults.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
@@ -12,9 +12,9 @@ import type { DialectName } from "./dialect-table.ts";
 export interface Join {
   /** The address of our WebSocket, `wss:`. No query: carriers drop it. */
   url: string;
-  /** Come back in the `start` of the stream; what says which call it is, for one use only. */
+  /** Come back in the stream's `start`, where they identify the call; valid for one use only. */
   parameters: Record<string, string>;
-  /** Where the carrier reports to; unlike for any other call. Takes a query. */
+  /** Where the carrier sends its reports; unique to the call. May be extended with a query. */
   statusUrl: string;
 }
 
@@ -30,7 +30,7 @@ export interface Handover {
   callId: string;
   /** E.164, or a SIP address. */
   to: string;
-  /** Who is shown to be calling; null: as the carrier has it. */
+  /** The number shown as the caller's; null for the carrier's default. */
   callerId: string | null;
   /** The `statusUrl` of the call's Join. */
   statusUrl: string;
@@ -38,25 +38,25 @@ export interface Handover {
 
 export type Dialled =
   | { kind: "placed"; callId: string }
-  /** Nothing rings and nothing will. */
+  /** No telephone rings or will ring. */
   | { kind: "refused"; error: ProviderError }
   /**
-   * The answer was lost, and it may ring. It is not to be placed again: the first report at
-   * `statusUrl` brings its id, whether to go on or to hang up.
+   * The response was lost, and a telephone may ring, so the call must not be retried: the first
+   * report at `statusUrl` brings its id, to continue it or to hang up.
    */
   | { kind: "unknown"; error: ProviderError };
 
 /** A webhook, or the opening of a WebSocket. */
 export interface CarrierRequest {
   method: "GET" | "POST";
-  /** As the carrier has it: the configured public origin, then path and query as they came. */
+  /** The URL the carrier uses: the configured public origin, then path and query as received. */
   url: string;
-  /** Null when there is no such header. Names are asked for in small letters. */
+  /** Null when there is no such header. `name` is in lower case. */
   header(name: string): string | null;
   body: Uint8Array;
 }
 
-/** What to answer a webhook with. */
+/** The response to a webhook. */
 export interface WebhookReply {
   status: number;
   contentType: string;
@@ -71,11 +71,11 @@ export interface CallReport {
   isOffer: boolean;
   /** As the carrier reports them: late, twice or out of order. See createCallProgress. */
   events: LegEvent[];
-  /** What the carrier asks for with this report, at an address made by `dial` or `transfer`. */
+  /** The reply the carrier asks for with this report, at a URL made by `dial` or `transfer`. */
   reply: WebhookReply | null;
 }
 
-/** Receives what a carrier without webhooks reports over a connection of its own. */
+/** Receives the reports of a carrier without webhooks, which come over a connection we open. */
 export interface ReportHandlers {
   /** `token` is the last part of the call's `statusUrl`. */
   report(token: string, report: CallReport): void;
@@ -83,33 +83,34 @@ export interface ReportHandlers {
 }
 
 export interface HostedCalls {
-  /** SignalWire's is `twilio`: it takes that place. */
+  /** `twilio` for SignalWire as well, which is configured in its place. */
   readonly account: HostedAccount;
-  /** As people call the vendor. */
+  /** The vendor's name for people. */
   readonly vendor: string;
   readonly dialect: DialectName;
-  /** A call goes on when its stream is stopped; absent: it is over then. */
+  /** Set if a call continues when its stream ends; absent if the call is over then. */
   readonly outlivesStream?: true;
   /** Whether the opening of a WebSocket is signed too. */
   readonly signsSockets: boolean;
   /**
-   * Opens a connection over which calls are reported, once, and keeps it up. Null: webhooks do.
+   * Called once: opens a connection over which calls are reported, and reconnects it. Null when the
+   * carrier uses webhooks.
    */
   readonly connect: ((handlers: ReportHandlers) => void) | null;
-  /** Whether it comes from the carrier. Never throws. */
+  /** Whether the request comes from the carrier. Never throws. */
   isGenuine(request: CarrierRequest): boolean;
-  /** Null: about no call. Only for what is genuine. Never throws. */
+  /** Reads a genuine request; null when it is not about a call. Never throws. */
   read(request: CarrierRequest): CallReport | null;
-  /** Sends one request, whatever happens. Never throws. */
+  /** Sends one request and never retries it. Never throws. */
   dial(request: HostedDial): Promise<Dialled>;
-  /** What to answer the offer with. Throws ProviderError where that takes a request first. */
+  /** The response to the offer. Throws ProviderError if a request it takes first fails. */
   answer(callId: string, join: Join): Promise<WebhookReply>;
   refuse(callId: string, reason: "busy" | "rejected"): Promise<WebhookReply>;
   /** Done also when the call is over already. Throws ProviderError. */
   hangUp(callId: string): Promise<void>;
-  /** The stream ends once the carrier has taken it. Throws ProviderError. */
+  /** The stream ends once the carrier has accepted the transfer. Throws ProviderError. */
   transfer(call: Handover): Promise<void>;
-  /** Null: keys have to be sent as tones. Throws ProviderError. */
+  /** Null when keys go over the stream, or else as tones. Throws ProviderError. */
   sendDtmf: ((callId: string, digits: string) => Promise<void>) | null;
   /** Idempotent. */
   close(): Promise<void>;

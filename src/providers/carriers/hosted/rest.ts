@@ -1,5 +1,5 @@
-// A small client of a vendor's REST interface: one request, one bounded JSON answer, no retry and
-// no redirect followed. Used by the carriers of this folder and by providers/numbers/twilio.ts.
+// A small client for a vendor's REST API: one request, one bounded JSON response, no retries and no
+// redirects. Used by the carriers of this folder and by providers/numbers/twilio.ts.
 import { ProviderError } from "#core/faults.ts";
 import { timeLimit } from "#core/system.ts";
 import { jsonOf } from "#core/values.ts";
@@ -22,52 +22,52 @@ export const HOSTED_REST_LIMITS: RestLimits = {
 };
 
 interface RestOptions {
-  /** As messages for operators call it. */
+  /** The vendor's name in messages for operators. */
   vendor: string;
-  /** What every path is below. */
+  /** The URL that every path is appended to. */
   root: string;
-  /** The Authorization header, made anew for every request: some are valid for minutes. */
+  /** Makes the Authorization header of each request, because some expire within minutes. */
   authorization: () => string;
   limits: RestLimits;
 }
 
 export interface RestAnswer {
   status: number;
-  /** Null when it is no JSON. */
+  /** Null when it is not JSON. */
   body: unknown;
 }
 
 type RestMethod = "GET" | "POST" | "PUT" | "DELETE";
-/** Fields in order, repeated ones as often as they are given; or a document. */
+/** Form fields in order, which may repeat, or a JSON document. */
 type RestBody = { form: [string, string][] } | { json: object };
 
 export interface RestClient {
-  /** Rejects with what the connection threw. */
+  /** Rejects with the error of the connection. */
   send(method: RestMethod, path: string, body?: RestBody): Promise<RestAnswer>;
-  /** As `send`; what keeps an answer from coming is a ProviderError. */
+  /** As `send`, but rejects with a ProviderError when no response comes. */
   ask(method: RestMethod, path: string, body?: RestBody): Promise<RestAnswer>;
   /**
-   * Orders a call; `idOf` finds it in the answer that says it is placed. `isRefused`: which other
-   * answers mean that nothing rings. Never rejects.
+   * Places a call; `idOf` reads its id from a successful response. `isRefused`: which other
+   * responses mean that nothing rings. Never rejects.
    */
   order(
     path: string, body: RestBody, idOf: (body: unknown) => string | null,
     isRefused?: (answer: RestAnswer) => boolean,
   ): Promise<Dialled>;
-  /** The error an unexpected answer becomes: what a person needs to find out why. */
+  /** The error for an unexpected response, with what a person needs to find the cause. */
   refusal(answer: RestAnswer): ProviderError;
   /** Idempotent. */
   close(): Promise<void>;
 }
 
-/** Whether what `send` threw means that nothing was done and nothing will be. */
+/** Whether the error of `send` means that the request was never sent. */
 export const isBeforeSending = (error: unknown): boolean =>
   BEFORE_SENDING.has((error as NodeJS.ErrnoException).code ?? "");
 
-/** Whether it was done as it was asked for. */
+/** Whether the request succeeded (2xx). */
 export const isDone = ({ status }: RestAnswer): boolean => status >= 200 && status < 300;
 
-/** Whether an answer says in so many words that nothing was done. */
+/** Whether the response says for certain that nothing was done. */
 export const isRefusal = ({ status }: RestAnswer): boolean =>
   status >= 400 && status < 500 && status !== 408;
 
@@ -76,7 +76,7 @@ export const basicAuthorization = (user: string, password: string): string =>
 
 const PATH_SEGMENT_CHARS_MAX = 512;
 
-/** An id from the wire as one segment of a path, and never as anything else. */
+/** An id from the wire as exactly one segment of a path. */
 export function segment(id: string): string {
   if (id === "" || /^\.+$/.test(id) || id.length > PATH_SEGMENT_CHARS_MAX) {
     throw new ProviderError("no call has such an id", { retryable: false });
@@ -93,7 +93,7 @@ const CODE = /^[\w.-]{1,40}$/;
 
 const TITLE = /^[\x20-\x7e]{1,120}$/;
 
-/** What Vonage, Telnyx and Plivo call an error; Twilio's own words may name who was called. */
+/** The error title of Vonage, Telnyx or Plivo; Twilio's text may contain the number called. */
 function errorTitleOf(body: unknown): string | null {
   const errors = field(body, "errors");
   const first = Array.isArray(errors) ? errors[0] as unknown : null;
@@ -101,7 +101,7 @@ function errorTitleOf(body: unknown): string | null {
   return typeof title === "string" && TITLE.test(title) ? title : null;
 }
 
-/** The vendor's own number of an error: Twilio's, SignalWire's, or the first of Telnyx'. */
+/** The vendor's error code: Twilio's, SignalWire's, or the first of Telnyx'. */
 export function errorCodeOf(body: unknown): string | null {
   const errors = field(body, "errors");
   const code = field(body, "code") ?? field(Array.isArray(errors) ? errors[0] : null, "code");

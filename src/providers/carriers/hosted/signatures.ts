@@ -1,17 +1,17 @@
-// Whether a webhook or the opening of a WebSocket comes from the carrier it says it comes from.
-// Pure, and every comparison takes the same time whatever differs. The URL must be put together
-// from the *configured* public origin, never from the Host header, which the caller chooses.
-// Each function answers no to whatever it cannot read; an empty secret verifies nothing.
+// Verifies that a webhook or the opening of a WebSocket comes from the carrier it claims to. Pure,
+// and every comparison takes constant time. The URL must be built from the *configured* public
+// origin, never from the Host header, which the sender chooses. Each function returns false for
+// input it cannot parse; an empty secret verifies nothing.
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
 import { jsonOf, recordOf } from "#core/values.ts";
 
-/** What came with a request. A GET and the opening of a WebSocket have none. */
+/** The body of a request. A GET and the opening of a WebSocket have none. */
 export type SignedBody =
   | { kind: "none" }
   | { kind: "form"; fields: URLSearchParams }
   | { kind: "raw"; bytes: Uint8Array };
 
-/** Between the clock of the carrier and ours, where it signs the time. */
+/** The most by which the time that a carrier signs may differ from our clock. */
 export const SIGNATURE_AGE_MS_MAX = 5 * 60_000;
 const HEADER_CHARS_MAX = 8192;
 
@@ -27,7 +27,7 @@ const hmac = (algorithm: "sha1" | "sha256", secret: string, data: string): Buffe
 
 const sha256Hex = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-/** Values by key, keys and values in the order of their UTF-16 units, as the vendors sort. */
+/** Values by key, with keys and values in UTF-16 order, as the vendors sort them. */
 function sorted(fields: URLSearchParams): [string, string[]][] {
   return [...new Set(fields.keys())].sort().map((key) => [key, fields.getAll(key).sort()]);
 }
@@ -39,7 +39,7 @@ const DEFAULT_PORT: Record<string, string> = {
   "https://": ":443", "wss://": ":443", "http://": ":80", "ws://": ":80",
 };
 
-/** As given, without its port, with the usual one: vendors differ, also among their products. */
+/** The URL without its port and with one: vendors differ, even between their own products. */
 function urlsSigned(url: string): string[] {
   const [, scheme = "", host = "", port = "", rest = ""] = URL_PARTS.exec(url) ?? [];
   if (scheme === "") return [url];
@@ -47,7 +47,7 @@ function urlsSigned(url: string): string[] {
   return [scheme + host + rest, scheme + host + usual + rest];
 }
 
-/** The characters of a path may have been escaped before it was signed. */
+/** The same URL with its characters escaped, which the vendor may do before signing it. */
 function normalised(url: string): string[] {
   return URL.canParse(url) ? [new URL(url).href] : [];
 }
@@ -61,8 +61,8 @@ function twilioSigns(secret: string, url: string, fields: URLSearchParams | null
 }
 
 /**
- * `X-Twilio-Signature`. A WebSocket is signed for its `wss://` address. A body that is no form is
- * only proved by a `bodySHA256` in the query, without which it is refused.
+ * Verifies `X-Twilio-Signature`. A WebSocket is signed with its `wss://` URL. A body that is not a
+ * form is only covered by a `bodySHA256` in the query, and is refused without one.
  */
 export function isFromTwilio(args: {
   authToken: string; signature: string | null; url: string; body: SignedBody;
@@ -106,7 +106,7 @@ export function isFromTelnyx(args: {
 
 // Plivo
 
-/** Plivo signs the query of a GET, and the query and the form of a POST. */
+/** Plivo signs the URL with the sorted query of a GET, and the query and the form of a POST. */
 function plivoText(method: "GET" | "POST", url: string, form: URLSearchParams | null): string {
   const [address = "", query = ""] = url.replace(/#.*$/s, "").split(/\?(.*)/s);
   const queried = sorted(new URLSearchParams(query))
@@ -119,8 +119,8 @@ function plivoText(method: "GET" | "POST", url: string, form: URLSearchParams | 
 }
 
 /**
- * `X-Plivo-Signature-V3`, one or (while a token is replaced) several, and its `-Nonce`. The opening
- * of a WebSocket is signed as a GET.
+ * Verifies `X-Plivo-Signature-V3`, with one signature or (while a token is rotated) several, and
+ * its `-Nonce`. The opening of a WebSocket is signed as a GET.
  */
 export function isFromPlivo(args: {
   authToken: string; signature: string | null; nonce: string | null;
@@ -157,7 +157,7 @@ export function isFromVonage(args: {
   const { iat, exp, payload_hash: hash } = partOf(claims);
   if (typeof iat !== "number" || !isFresh(iat, nowMs)) return false;
   if (exp !== undefined && !(typeof exp === "number" && exp * 1000 > nowMs)) return false;
-  // A body without a hash is nobody's.
+  // A body whose hash is not signed is not accepted.
   return hash === undefined
     ? body.length === 0
     : typeof hash === "string" && isSameText(hash.toLowerCase(), sha256Hex(body));

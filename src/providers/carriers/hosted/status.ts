@@ -1,4 +1,4 @@
-// What carriers report about a call, as events of a leg. Pure.
+// Maps carriers' reports of a call to events of a leg. Pure.
 import type { LegEndCause, LegEvent } from "#providers/carriers/port.ts";
 
 export const CAUSE_OF_SIP: Record<string, LegEndCause> = {
@@ -24,10 +24,10 @@ const TWILIO: Record<string, LegEvent | null> = {
   failed: ended("failed"),
 };
 
-/** Why a call was never answered: the code of SIP says it more exactly than the status. */
+/** Causes of an unanswered call that the SIP code may state more precisely than the status. */
 const REFINED = new Set<LegEndCause>(["busy", "no_answer", "failed"]);
 
-/** The own entry of that name. */
+/** The table's own property of that name, or null. */
 export const entryOf = <T>(table: Record<string, T>, key: string | null): T | null =>
   key !== null && Object.hasOwn(table, key) ? table[key] ?? null : null;
 
@@ -40,7 +40,7 @@ function answererOf(text: string): LegEvent {
 
 export function twilioEvents(form: URLSearchParams): LegEvent[] {
   const answeredBy = form.get("AnsweredBy");
-  // The report of the detection itself has no status.
+  // The report that brings the detection's result has no status.
   const detected = answeredBy === null || answeredBy === "" ? [] : [answererOf(answeredBy)];
   const event = entryOf(TWILIO, form.get("CallStatus"));
   if (!event) return detected;
@@ -52,9 +52,9 @@ export function twilioEvents(form: URLSearchParams): LegEvent[] {
 }
 
 interface CallProgress {
-  /** The events that are news, in an order a leg may report them in. */
+  /** The events that are new, in an order in which a leg may publish them. */
   receive(events: LegEvent[]): LegEvent[];
-  /** We have done it ourselves: what the carrier will call a far end that hung up. */
+  /** We hung up or transferred the call, which carriers report as a hangup of the far end. */
   expect(cause: "we_hung_up" | "transferred"): void;
 }
 

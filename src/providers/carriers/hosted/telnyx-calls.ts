@@ -1,6 +1,6 @@
-// Calls over Telnyx' Voice API (Call Control, v2): every command is a request, and what becomes of
-// a call comes by webhook. Tested against a double that speaks as documented and what Telnyx' own
-// SDK sends and verifies, never against a live account.
+// Calls over Telnyx' Voice API (Call Control, v2): every command is a request, and the call's
+// events come by webhook. Tested against a double that follows the documentation and against what
+// Telnyx' own SDK sends and verifies, never against a live account.
 import { createHash } from "node:crypto";
 import { ProviderError } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
@@ -22,7 +22,7 @@ export interface TelnyxCallsOptions {
   /** `https://api.telnyx.com` */
   url: string;
   apiKey: string;
-  /** What webhooks are signed with: the base64 of an Ed25519 key. */
+  /** The key that verifies webhooks: an Ed25519 public key in base64. */
   publicKey: string;
   /** The Voice API application that places the calls. */
   connectionId: string;
@@ -31,16 +31,16 @@ export interface TelnyxCallsOptions {
 }
 
 const VENDOR = "Telnyx";
-/** Seconds Telnyx takes for `timeout_secs`. */
+/** Seconds that Telnyx accepts for `timeout_secs`. */
 const RINGING_S = { min: 5, max: 600 };
 /** "Call has already ended", and an id that is no call's. */
 const OVER = new Set(["90018", "90015"]);
-/** Anything but a 200 is delivered again, at the address for failures. */
+/** Anything but a 200 makes Telnyx deliver the webhook again, to the failover URL. */
 const TAKEN: WebhookReply = { status: 200, contentType: "text/plain", body: "" };
 
-// What is reported
+// Reports
 
-/** In a `statusUrl`: few webhooks have the direction, and a leg handed on to is a call as well. */
+/** In a `statusUrl`: few webhooks have the direction, and a transfer's target is another call. */
 const QUERY = { direction: "direction", handedOn: "handed_on" };
 
 const CAUSES: Record<string, LegEndCause> = {
@@ -57,7 +57,7 @@ type Direction = "inbound" | "outbound";
 const DIRECTIONS: Record<string, Direction> = {
   incoming: "inbound", outgoing: "outbound", inbound: "inbound", outbound: "outbound",
 };
-/** Whom `hangup_source` means by us. */
+/** The value of `hangup_source` that means us. */
 const OUR_SIDE = { inbound: "callee", outbound: "caller" };
 
 function textAt(message: unknown, path: string): string | null {
@@ -71,7 +71,7 @@ function causeOf(payload: unknown, direction: Direction | null): LegEndCause {
     const isOurs = direction !== null && textAt(payload, "hangup_source") === OUR_SIDE[direction];
     return isOurs ? "we_hung_up" : "far_hung_up";
   }
-  // Given up while it rang, by whoever called.
+  // The calling side hung up while it rang.
   if (cause === "originator_cancel") return direction === "outbound" ? "we_hung_up" : "far_hung_up";
   return entryOf(CAUSES, cause)
     ?? entryOf(CAUSE_OF_SIP, textAt(payload, "sip_hangup_cause")) ?? "failed";
@@ -79,11 +79,11 @@ function causeOf(payload: unknown, direction: Direction | null): LegEndCause {
 
 function eventsOf(kind: string, payload: unknown, direction: Direction | null): LegEvent[] {
   switch (kind) {
-    // Telnyx does not report that it rings; this is what comes nearest.
+    // Telnyx does not report ringing; this event comes closest.
     case "call.initiated":
       return direction === "outbound" ? [{ kind: "ringing" }] : [];
     case "call.answered":
-    // It goes on without its sound, should nobody hang up: that of a process that died, say.
+    // The call continues without its stream (after a crash of ours, say) unless it is hung up.
     case "streaming.stopped":
     case "streaming.failed":
       return [{ kind: "answered" }];
@@ -114,8 +114,8 @@ function read({ url, body }: CarrierRequest): CallReport | null {
   };
   const handedOn = query.get(QUERY.handedOn);
   if (handedOn !== null && handedOn !== id) {
-    // The call to whoever is to take it. All that matters is that nobody did: then the one it is
-    // made for goes on, with nobody there. Where they have talked, Telnyx ends both.
+    // This is the call to the transfer's target. It only matters when it fails, because the first
+    // call then continues with nobody there. If the two have talked, Telnyx ends both calls.
     const isTaken = kind !== "call.hangup" || textAt(payload, "hangup_cause") === "normal_clearing";
     return { ...report, callId: handedOn, events: isTaken ? [] : [{ kind: "transfer_failed" }] };
   }
@@ -126,7 +126,7 @@ function read({ url, body }: CarrierRequest): CallReport | null {
   };
 }
 
-// What is asked for
+// Commands
 
 function reportedAt(statusUrl: string, name: string, value: string) {
   const url = new URL(statusUrl);
@@ -134,7 +134,7 @@ function reportedAt(statusUrl: string, name: string, value: string) {
   return { webhook_url: url.href, webhook_url_method: "POST" };
 }
 
-/** Sound both ways, and reports. Commands of the same id within a minute are one. */
+/** Audio both ways, and reports. `command_id` makes a repeat within a minute have no effect. */
 const joined = ({ url, parameters, statusUrl }: Join, direction: Direction) => ({
   stream_url: url,
   stream_track: "inbound_track",
@@ -158,7 +158,7 @@ function orderOf({ to, from, ringingMs, join, detectMachine }: HostedDial, conne
   };
 }
 
-/** As Telnyx' SDK writes the ids, which have a colon. */
+/** Leaves the colon of the ids unescaped, as Telnyx' SDK does. */
 const pathOf = (callId: string, action: string): string =>
   `/calls/${segment(callId).replaceAll("%3A", ":")}/actions/${action}`;
 
@@ -173,7 +173,7 @@ export function createTelnyxCalls(options: TelnyxCallsOptions): HostedCalls {
     authorization: () => `Bearer ${apiKey}`,
     limits: { ...HOSTED_REST_LIMITS, ...limits },
   });
-  /** True: done. False: the call is over. */
+  /** True when it succeeds; false when the call is over. */
   const command = async (callId: string, action: string, json: object): Promise<boolean> => {
     const answer = await client.ask("POST", pathOf(callId, action), { json });
     if (isDone(answer)) return true;
@@ -207,8 +207,8 @@ export function createTelnyxCalls(options: TelnyxCallsOptions): HostedCalls {
       await command(callId, "reject", { cause });
       return TAKEN;
     },
-    // Ends a call that still rings as well. Without a `command_id`: one that came to nothing would
-    // keep the next from being carried out.
+    // Ends a call that still rings as well. It has no `command_id`, because a failed command would
+    // then keep the next one from being carried out.
     hangUp: async (callId) => void await command(callId, "hangup", {}),
     transfer: ({ callId, to, callerId, statusUrl }) => commandToLive(callId, "transfer", {
       to,

@@ -15,7 +15,7 @@ import { connectTwiml, dialTwiml, rejectTwiml } from "./twiml.ts";
 
 export interface TwilioCallsOptions extends TwilioAccount {
   name: "twilio" | "signalwire";
-  /** What webhooks are signed with: SignalWire's own key for that; absent: the token, as Twilio. */
+  /** SignalWire's key for signing webhooks; absent for Twilio, which signs with the token. */
   signingKey?: string | null;
   limits?: Partial<RestLimits>;
 }
@@ -27,7 +27,7 @@ const SIGNATURES = { twilio: "x-twilio-signature", signalwire: "x-signalwire-sig
 const EVENTS = ["initiated", "ringing", "answered", "completed"];
 /** "Call is not in-progress": it is over, or was never answered. */
 const NOT_IN_PROGRESS = "21220";
-/** Seconds Twilio takes for `Timeout`. */
+/** The most seconds that Twilio accepts for `Timeout`. */
 const RINGING_S_MAX = 600;
 
 const xml = (body: string) => ({ status: 200, contentType: "text/xml; charset=utf-8", body });
@@ -67,7 +67,7 @@ function formOf({ to, from, ringingMs, join, detectMachine }: HostedDial) {
     ...EVENTS.map((event): [string, string] => ["StatusCallbackEvent", event]),
   ];
   if (detectMachine) {
-    // Otherwise the call would be silent until Twilio has made up its mind.
+    // Without AsyncAmd the call would be silent until the detection is done.
     form.push(["MachineDetection", "Enable"], ["AsyncAmd", "true"]);
     form.push(["AsyncAmdStatusCallback", statusUrl], ["AsyncAmdStatusCallbackMethod", "POST"]);
   }
@@ -86,7 +86,7 @@ export function createTwilioCalls(options: TwilioCallsOptions): HostedCalls {
     account: "twilio",
     vendor,
     dialect: name,
-    // SignalWire promises it of webhooks alone.
+    // SignalWire documents signatures for webhooks only.
     signsSockets: name === "twilio",
     connect: null,
     isGenuine: (request) => isFromTwilio({

@@ -2,12 +2,12 @@
 // SDK, never against a live account.
 //
 // A call at Vonage has a leg for the telephone, whose id is the call's, and one for the WebSocket.
-// The telephone's leg of an outbound call is reported where the order said. An inbound call's is
-// reported at the application's event address: its end is known by the end of its stream.
+// The telephone's leg of an outbound call is reported at the URL given in the request. That of an
+// inbound call is reported at the application's event URL, so the end of its stream ends the call.
 //
-// A call lives in one region of Vonage, and every other answers that there is no such call, or that
-// the request is bad: where numbers are of another region than the server is near to, `url` is to
-// be that region's.
+// A call exists in one region of Vonage, and every other region responds that there is no such
+// call, or that the request is bad. When the numbers are in another region than the one nearest to
+// the server, `url` must be that region's.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
@@ -38,7 +38,7 @@ export interface VonageCallsOptions {
 const Call = TypeCompiler.Compile(Type.Object({ uuid: Type.String({ minLength: 1 }) }));
 
 const VENDOR = "Vonage";
-/** Seconds Vonage takes for `ringing_timer`. */
+/** The most seconds that Vonage accepts for `ringing_timer`. */
 const RINGING_S_MAX = 120;
 
 const json = (ncco: object[]): WebhookReply =>
@@ -81,7 +81,7 @@ export function createVonageCalls(options: VonageCallsOptions): HostedCalls {
     dial: (request) => client.order("", { json: orderOf(request) },
       (body) => (Call.Check(body) ? body.uuid : null)),
     answer: (callId, join) => Promise.resolve(json(mediaNcco(join, callId))),
-    // There is no document that says why: a call whose document is empty ends.
+    // An NCCO cannot state a reason; an empty one ends the call.
     refuse: () => Promise.resolve(json([])),
     hangUp: async (callId) => {
       // Ends a call that still rings as well.

@@ -1,4 +1,4 @@
-// NCCO documents: what Vonage is to do with a call. A call ends when all of its document is
+// NCCO documents, which tell Vonage what to do with a call. A call ends when all of its document is
 // done, and `connect` is done when the other end, here the WebSocket or a telephone, is gone.
 import assert from "node:assert/strict";
 import { rateOfDialect } from "./dialects.ts";
@@ -6,12 +6,12 @@ import { withoutPlus } from "./numbers.ts";
 import type { Join } from "./port.ts";
 import { TRANSFER_RINGING_S } from "./ringing.ts";
 
-/** Vonage's, of all headers of a WebSocket together, as JSON. */
+/** Vonage's limit for all headers of a WebSocket together, as JSON. */
 const HEADERS_BYTES_MAX = 512;
 
 /**
- * Where legs are reported that a document adds to a call: the WebSocket, and whoever the call is
- * handed on to. They have ids and statuses of their own, which are not those of the call.
+ * Where the legs that a document adds to a call are reported: the WebSocket, and the target of a
+ * transfer. They have ids and statuses of their own, which are not those of the call.
  */
 const addedLegsUrl = (statusUrl: string): string => `${statusUrl}?leg=added`;
 
@@ -32,7 +32,7 @@ export function mediaNcco(join: Join, callId: string | null): object[] {
   })];
 }
 
-/** Puts the caller through to a number or a SIP address. */
+/** Connects the caller to a number or a SIP address. */
 export function transferNcco(to: string, callerId: string | null, statusUrl: string): object[] {
   const endpoint = /^sips?:/i.test(to)
     ? { type: "sip", uri: to }

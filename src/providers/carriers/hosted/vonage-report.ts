@@ -1,4 +1,4 @@
-// What Vonage's webhooks say about a call. Pure; nothing that comes over the wire makes it throw.
+// Reads Vonage's webhooks about a call. Pure; no input from the wire makes it throw.
 import { jsonOf } from "#core/values.ts";
 import type { LegEndCause, LegEvent } from "#providers/carriers/port.ts";
 import { withPlus } from "./numbers.ts";
@@ -10,7 +10,7 @@ type Body = Record<string, unknown>;
 
 const ended = (cause: LegEndCause): LegEvent => ({ kind: "ended", cause });
 
-/** `status`. Whatever else there is says nothing of a leg. */
+/** Keyed by `status`. Any other status is irrelevant to a leg. */
 const STATUSES: Record<string, LegEvent> = {
   ringing: { kind: "ringing" },
   answered: { kind: "answered" },
@@ -20,7 +20,7 @@ const STATUSES: Record<string, LegEvent> = {
   busy: ended("busy"),
   // Only we can cancel a call.
   cancelled: ended("we_hung_up"),
-  // Nobody is there, or nobody wants to be: `detail` or the code of SIP may tell which.
+  // Nobody answered or the call was declined: `detail` or the SIP code may tell which.
   unanswered: ended("no_answer"),
   timeout: ended("no_answer"),
   rejected: ended("rejected"),
@@ -29,10 +29,10 @@ const STATUSES: Record<string, LegEvent> = {
 
 const DETAILS: Record<string, LegEndCause> = { declined: "rejected", unavailable: "no_answer" };
 
-/** Why a call was never answered is said more exactly beside the status. */
+/** Causes of an unanswered call that `detail` or the SIP code may state more precisely. */
 const REFINED = new Set<LegEndCause>(["busy", "no_answer", "rejected", "failed"]);
 
-/** Vonage's ids are UUIDs, here and there without their dashes. */
+/** Vonage's ids are UUIDs, some of them without dashes. */
 const ID = /^[\w-]{1,64}$/;
 
 const textOf = (value: unknown): string | null => (typeof value === "string" ? value : null);
@@ -59,11 +59,11 @@ const isSocket = (value: unknown): boolean => /^wss?:/i.test(textOf(value) ?? ""
 export function readVonage({ method, url, body: bytes }: CarrierRequest): CallReport | null {
   const body = method === "POST" && !isOfAddedLeg(url) ? bodyOf(bytes) : null;
   if (!body || isSocket(body.to) || isSocket(body.from)) return null;
-  // What answered is reported of `call_uuid`, everything else of `uuid`.
+  // The report of who answered has `call_uuid`, all others have `uuid`.
   const callId = textOf(body.uuid) ?? textOf(body.call_uuid);
   if (callId === null || !ID.test(callId)) return null;
   const to = withPlus(textOf(body.to));
-  // The question what to do with a call that comes in is the only one that has no status.
+  // Only the request for an incoming call's NCCO has no status.
   const isOffer = body.status === undefined && to !== null;
   return {
     callId,

@@ -1,5 +1,5 @@
-// How Vonage is shown whose requests they are: a JWT signed with the RSA key of the application.
-// It is valid for minutes, so one is made for every request. Used by vonage-calls.ts.
+// Authenticates our requests to Vonage: a JWT signed with the application's RSA key. It is valid
+// for minutes, so one is made for every request. Used by vonage-calls.ts.
 import { sign } from "node:crypto";
 import { rsaKeyOf, rsaKeyProblem } from "#core/keys.ts";
 import type { System } from "#core/system.ts";
@@ -11,7 +11,7 @@ const part = (value: object): string => Buffer.from(JSON.stringify(value)).toStr
 
 const HEAD = part({ typ: "JWT", alg: "RS256" });
 
-/** Makes an Authorization header, each unlike the others. Throws TypeError for what is no key. */
+/** Returns a maker of unique Authorization headers. Throws TypeError for an invalid key. */
 export function createVonageAuthorization({ applicationId, privateKey, system }: {
   applicationId: string; privateKey: string; system: Pick<System, "now" | "uuid">;
 }): () => string {
