@@ -1,12 +1,12 @@
-// What the numbers of the loopback carrier do, so that every way a call can go may be tried without
-// a telephone. Opened by the media thread.
+// Scripts for the numbers of the loopback carrier, so that every outcome of a call can be tried
+// without a telephone. The media thread opens this carrier.
 import type { System } from "#core/system.ts";
 import type { Engines } from "#providers/speech/opening.ts";
 import { createLoopbackCarrier, type CallerScript } from "./loopback.ts";
 import type { Carrier } from "./port.ts";
 
 const ANSWERS = { ringMs: 300, answerMs: 1200, outcome: "answers" } as const;
-/** As people do who are not greeted. */
+/** A person waits for a greeting, and speaks after 5 s without one. */
 const FIRST = { quietMs: 900, latestMs: 5000 };
 /** Says a line whenever the assistant has spoken and is quiet; hangs up after the last answer. */
 const personWith = (lines: string[]): CallerScript => ({

@@ -1,7 +1,7 @@
-// A carrier whose far end is a script in this process: somebody who picks up, speaks prepared
-// lines, waits, interrupts, presses keys, hangs up, or an answering machine. For tests, benchmarks
-// and for trying an assistant without a telephone. Its clock is the call's own: one frame in, one
-// frame out.
+// A carrier whose far end is a script in this process: a person who picks up, speaks prepared
+// lines, waits, interrupts, presses keys and hangs up, or an answering machine. It serves tests,
+// benchmarks and trying an assistant without a telephone. It has no clock of its own: every frame
+// it receives makes it return one.
 import type { System } from "#core/system.ts";
 import { wordsIn } from "#core/values.ts";
 import type { Pcm } from "#providers/speech/port.ts";
@@ -11,19 +11,19 @@ import { FRAME_MS, type Carrier, type DialRequest, type Leg, type LegEvent } fro
 export type CallerStep =
   | { say: string }
   | { waitMs: number }
-  /** Until the assistant has spoken and then been quiet for so long; or has not by `latestMs`. */
+  /** Waits until the assistant has spoken and been quiet for so long, or `latestMs` for speech. */
   | { quietMs: number; latestMs?: number }
-  /** Until so many more words of the assistant have been heard to their end. */
+  /** Waits until so many more words of the assistant have been heard to their end. */
   | { words: number }
   | { dtmf: string }
-  /** A tone as answering machines give it. */
+  /** The tone of an answering machine. */
   | { beepMs: number }
   /** Sound without words: a cough, a door. */
   | { noiseMs: number }
   | { hangUp: true };
 
 export interface CallerScript {
-  /** From dialling to ringing and from there to the pick-up. */
+  /** The time from dialling to ringing, and from ringing to the pick-up. */
   ringMs: number;
   answerMs: number;
   outcome: "answers" | "busy" | "no_answer" | "rejected" | "failed";
@@ -32,9 +32,9 @@ export interface CallerScript {
 
 interface LoopbackCarrierOptions {
   system: System;
-  /** What the number dialled does, or who says these lines. */
+  /** The script of the number dialled, or of a person who says `lines`. */
   scriptOf(to: string, lines: string[] | undefined): CallerScript;
-  /** The voice of the far end; `ready` may be called later. */
+  /** Synthesises the far end's voice; `ready` may be called later. */
   speak(text: string, rate: number, ready: (pcm: Pcm) => void): void;
   /** For tests: everything the far end hears, frame by frame. */
   onHeard?(frame: Pcm): void;
@@ -110,7 +110,7 @@ class LoopbackLeg implements Leg {
   }
 
   sendDtmf(): void {
-    // The far end has no ears for keys.
+    // The script does not react to keys.
   }
 
   hangUp(): void {
@@ -154,7 +154,7 @@ class LoopbackLeg implements Leg {
     return this.#silence;
   }
 
-  /** What a step waits for counts from the end of the step before it. */
+  /** Resets what a step waits for, which counts from the end of the step before it. */
   #startCounting(): void {
     this.#waitedMs = 0;
     this.#heardSpeech = false;
@@ -209,7 +209,7 @@ class LoopbackLeg implements Leg {
   }
 }
 
-/** The words of a line as its sound goes by: each takes as much of it as it has letters. */
+/** Publishes a line's words as its audio plays: each takes time in proportion to its letters. */
 class SpokenWords {
   readonly #words: string[];
   readonly #text: string;

@@ -1,6 +1,6 @@
-// The ports calls come and go through. A carrier brings legs: one end of one call, as PCM frames of
-// 20 ms and a few signals. Legs live in the media thread. Playout is the mixer's for every carrier:
-// a leg only forwards frames in real time. Adaptors are in this folder.
+// The ports of carriers and their legs. A leg is one end of one call, as PCM frames of 20 ms and a
+// few signals. Legs live in the media thread. The mixer does the playout for every carrier: a leg
+// only forwards frames in real time. The adaptors are in this folder.
 import type { JitterOverTime } from "#audio/jitter.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 
@@ -11,41 +11,41 @@ export type LegEvent =
   | { kind: "answered" }
   /** Mono, any number of samples at the leg's rate, in order. */
   | { kind: "audio"; pcm: Pcm }
-  /** What the far end is saying, where its words are known; final closes the piece. */
+  /** The far end's words so far, from a carrier that knows them; `isFinal` ends the utterance. */
   | { kind: "words"; text: string; isFinal: boolean }
   | { kind: "dtmf"; digit: string }
-  /** Answers `clear`: how much of what was sent will never be heard. */
+  /** The reply to `clear`: how much of the audio sent will never be heard. */
   | { kind: "cleared"; droppedMs: number }
-  /** What the carrier's own detection says. */
+  /** The result of the carrier's own answering-machine detection. */
   | { kind: "answered_by"; by: "human" | "machine" | "unknown" }
-  /** Nobody took the call that was handed on: it goes on here. `detail`: why, as a sentence. */
+  /** A transfer failed, so the call continues here. `detail`: why, as a sentence. */
   | { kind: "transfer_failed"; detail?: string }
-  /** The far end has put the call on hold, or taken it up again: meanwhile nobody is there. */
+  /** The far end has put the call on hold, or resumed it; on hold, nobody is there. */
   | { kind: "held"; isHeld: boolean }
-  /** Whether the far end's sound comes; it does until it has not for some seconds. */
+  /** Whether audio arrives from the far end; false after some seconds without any. */
   | { kind: "sound"; isComing: boolean }
   /**
-   * Nothing follows. `far` hung up: the person at the other end did. `detail`: why it failed.
-   * `silentMs`: since when nothing was heard, where it ended because the far end is gone.
+   * The last event. `far_hung_up`: the person at the other end did. `detail`: why it failed.
+   * `silentMs`: how long nothing had arrived, when the call ended because the far end is gone.
    */
   | { kind: "ended"; cause: LegEndCause; detail?: string; silentMs?: number };
 
-/** How the sound of a leg came through; null: the carrier cannot know. */
+/** The quality of a leg's audio; a field is null when the carrier cannot know it. */
 export interface LegQuality {
   codec: string;
   /** Interarrival jitter (RFC 3550): on average, and at its worst. */
   jitterMs: number | null;
   jitterMaxMs: number | null;
-  /** Absent: nothing was measured, or nobody kept it then. */
+  /** Absent when nothing was measured, or in records from before it was kept. */
   jitterOverTime?: JitterOverTime;
-  /** Each counted once; late ones came, too late to be heard. */
+  /** Without duplicates; late packets were received, but too late to be played. */
   packetsReceived: number | null;
   packetsLost: number | null;
   packetsLate: number | null;
   packetsDuplicate: number | null;
-  /** Those not heard in time among those sent to us. */
+  /** The share of packets sent to us that were lost or late. */
   lossPercent: number | null;
-  /** Frames of 20 ms made up in place of sound that was not there. */
+  /** Frames of 20 ms that were concealed. */
   framesConcealed: number | null;
   packetsSent: number | null;
   /** One way, as far as it is known: packet, network and buffer. */
@@ -73,16 +73,16 @@ export interface Leg {
    * as an event, before this returns.
    */
   send(frame: Pcm): void;
-  /** Drops what was sent and is not heard yet; answered by `cleared` (0 when nothing can be). */
+  /** Drops audio sent but not heard yet; `cleared` follows (with 0 when nothing can be dropped). */
   clear(): void;
   sendDtmf(digits: string): void;
-  /** Asks for an event when what was sent before is heard; absent: the carrier cannot know. */
+  /** Marks the end of the audio sent so far, to learn when it is heard; absent if it cannot. */
   mark?(): void;
   /** Null when the carrier cannot; else `ended` as `transferred`, or `transfer_failed`, follows. */
   transfer: ((to: string) => void) | null;
   /** Idempotent; `ended` follows. */
   hangUp(): void;
-  /** Up to now, also after the end. Absent or null: nothing is known of it. */
+  /** The quality so far, also after the end; absent or null when nothing is known. */
   quality?(): LegQuality | null;
 }
 
@@ -91,29 +91,29 @@ const CARRIER_NAMES = ["loopback", "sip"] as const;
 export type CarrierName = (typeof CARRIER_NAMES)[number];
 
 export interface DialRequest {
-  /** The leg's, whatever it is connected with. */
+  /** Samples per second of the leg, whatever it is connected to. */
   rate: Leg["rate"];
-  /** As the carrier wants it spelt. */
+  /** In the carrier's format. */
   to: string;
   from: string | null;
-  /** Where the carrier has several ways out: the one to take. */
+  /** The trunk to use, for a carrier that has several. */
   trunkId?: number | undefined;
-  /** Until an unanswered call is given up as `no_answer`. */
+  /** How long an unanswered call rings before it ends as `no_answer`. */
   ringingMs: number;
-  /** Where the server itself plays the far end: what it says; absent: as the number does. */
+  /** What the far end says when the server itself plays it; absent for the script of the number. */
   lines?: string[] | undefined;
 }
 
-/** A call that comes in. It rings until it is answered or refused, or goes away by itself. */
+/** An incoming call. It rings until it is answered or refused, or the caller gives up. */
 export interface Offer {
   id: string;
-  /** The rate of the leg that answers it. */
+  /** Samples per second of the leg that answers it. */
   rate: Leg["rate"];
   /** As it was dialled. */
   to: string;
-  /** Null: it is withheld. */
+  /** Null when withheld. */
   from: string | null;
-  /** The trunk whose credentials the caller's side has shown; null: none were. */
+  /** The trunk that the sender is known to be (registration or password); null if not. */
   trunkId: number | null;
   sourceAddress: string;
 }
@@ -125,11 +125,11 @@ export interface Carrier {
   readonly name: CarrierName;
   /** Never throws: a call that cannot be placed ends as `failed`. */
   dial(request: DialRequest, publish: (event: LegEvent) => void): Leg;
-  /** Null: nothing comes in through it. */
+  /** Null when the carrier has no incoming calls. */
   readonly inbound: {
-    /** An offer that has gone away ends at once, as `far_hung_up`. */
+    /** If the offer is gone, the leg ends at once as `far_hung_up`. */
     answer(offerId: string, publish: (event: LegEvent) => void): Leg;
-    /** Does nothing for an offer that has gone away. */
+    /** Has no effect if the offer is gone. */
     refuse(offerId: string, cause: RefusalCause): void;
   } | null;
 }
