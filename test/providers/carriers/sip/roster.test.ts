@@ -437,3 +437,12 @@ test("[SC58] what was dialled and who dials, as telephone systems write them", (
   assert.equal(from({ From: "\"Anonymous\" <sip:Anonymous@anonymous.invalid>;tag=1" }), null);
   assert.equal(from({ From: "<sip:x>;tag=1" }), null);
 });
+
+test("[SI190] parameters behind a telephone number are no part of it", () => {
+  const called = (uri: string) => calledNumber(inviteOf({ To: "<sip:y@x>" }, uri), null);
+  assert.equal(called("sip:+4930123;npdi;rn=+4930999@x;user=phone"), "+4930123");
+  assert.equal(called("sip:sales;x@x"), "sales;x");
+  const from = (headers: Record<string, string>) => callerNumber(inviteOf(headers));
+  assert.equal(from({ From: "<sip:+4930123;cpc=ordinary@x;user=phone>;tag=1" }), "+4930123");
+  assert.equal(from({ "P-Asserted-Identity": "<sip:0301-23;phone-context=+49@x>" }), "0301-23");
+});

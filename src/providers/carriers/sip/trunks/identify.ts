@@ -16,7 +16,11 @@ type Sender =
 
 const NUMBER_CHARS_MAX = 64;
 
-const userOf = (uri: string): string | null => parseUri(uri)?.user ?? null;
+/** Parameters of a telephone number (`;cpc=ordinary`, `;npdi;rn=…`) are no part of it. */
+const NUMBER_WITH_PARAMETERS = /^(\+?[\d.()-]+);.*$/s;
+
+const userOf = (uri: string): string | null =>
+  parseUri(uri)?.user?.replace(NUMBER_WITH_PARAMETERS, "$1") ?? null;
 
 interface Identification {
   roster: TrunkRoster;
