@@ -205,3 +205,19 @@ test("[SI132] what was dialled stands in our Contact as a URI has it, whatever c
     assert.equal(message.headers.get("Contact"), `<sip:${user}@127.0.0.1:${at.port}>`);
   }
 });
+
+test("[SI191] a number the network knows and the caller withholds is not told", async () => {
+  const { far, offers, at } = await trunkAt(() => ({}));
+  const nobody = "<sip:anonymous@anonymous.invalid>;tag=1";
+  const tellOf = async (place: number, changes: Record<string, string>) => {
+    far.say(at, requestText("INVITE", far, {
+      "From": nobody, "P-Asserted-Identity": "<sip:+14155550177@pstn>", ...changes,
+    }, SDP("wire")).replace("sip:bob@", "sip:+14155550100@"));
+    return (await offers.event("offer", place)).offer.from;
+  };
+  assert.equal(await tellOf(0, { Privacy: "id" }), null);
+  assert.equal(await tellOf(1, { Privacy: "user; ID;critical" }), null);
+  assert.equal(await tellOf(2, { Privacy: "id", From: "<sip:100@pbx>;tag=1" }), "100");
+  assert.equal(await tellOf(3, { Privacy: "none" }), "+14155550177");
+  assert.equal(await tellOf(4, {}), "+14155550177");
+});

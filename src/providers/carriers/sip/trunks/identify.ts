@@ -96,9 +96,16 @@ export function calledNumber({ request }: IncomingInvite, trunk: TrunkSetup | nu
   return (number ?? trunk?.phoneNumber ?? "").slice(0, NUMBER_CHARS_MAX);
 }
 
-/** Null when withheld. The network's P-Asserted-Identity takes precedence over the From. */
+/** Values with which a caller withholds the number from the called party (RFC 3323, 3325). */
+const PRIVATE = /\b(?:id|user|header)\b/i;
+
+/**
+ * Null when withheld. The network's P-Asserted-Identity takes precedence over the From, unless the
+ * caller asks for privacy: then it is for networks only.
+ */
 export function callerNumber({ request: { headers } }: IncomingInvite): string | null {
-  for (const name of ["P-Asserted-Identity", "From"]) {
+  const isPrivate = PRIVATE.test(headers.all("Privacy").join());
+  for (const name of isPrivate ? ["From"] : ["P-Asserted-Identity", "From"]) {
     const user = userOf(parseNameAddr(headers.get(name) ?? "")?.uri ?? "");
     if (user !== null && user !== "" && user.toLowerCase() !== "anonymous") {
       return user.slice(0, NUMBER_CHARS_MAX);
