@@ -18,6 +18,8 @@ const FRAME_MS = 20;
 /** More than AHEAD_MS_MAX plus one packet, and a power of two in samples at every rate. */
 const RING_MS = 1024;
 const DEPTH_MS_MAX = 100;
+/** May wait beside one packet, where packets are long (ffmpeg's are 181 ms). */
+const BESIDES_MS_MAX = 40;
 /** Playing starts at this depth, or after two frames of waiting for it. */
 const START_DEPTH_MS = 40;
 const START_FRAMES_MAX = 2;
@@ -119,7 +121,8 @@ export class JitterBuffer {
     if (isNewer) this.#sequence = sequence;
     this.#settle(timestamp);
     this.#write(timestamp, pcm);
-    if (this.#ahead(this.#newest) > DEPTH_MS_MAX * this.#perMs) this.#cut();
+    const depthMax = Math.max(DEPTH_MS_MAX * this.#perMs, length + BESIDES_MS_MAX * this.#perMs);
+    this.#cut(this.#ahead(this.#newest) - depthMax);
   }
 
   /** The next 20 ms; always a frame, and always a new array. */
@@ -212,9 +215,9 @@ export class JitterBuffer {
     if (this.#ahead(end) > this.#ahead(this.#newest)) this.#newest = end;
   }
 
-  /** The buffer is too deep: drops the oldest samples, and any gap that would then come first. */
-  #cut(): void {
-    const cut = this.#ahead(this.#newest) - DEPTH_MS_MAX * this.#perMs;
+  /** Too deep by `cut` samples: drops the oldest, and any gap that would then come first. */
+  #cut(cut: number): void {
+    if (cut <= 0) return;
     for (let at = 0; at < cut; at += 1) this.#isThere[(this.#next + at) & this.#mask] = 0;
     this.#next += cut;
     while (this.#isThere[this.#next & this.#mask] === 0) this.#next += 1;
