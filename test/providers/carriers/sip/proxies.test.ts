@@ -221,3 +221,16 @@ test("[SI191] a number the network knows and the caller withholds is not told", 
   assert.equal(await tellOf(3, { Privacy: "none" }), "+14155550177");
   assert.equal(await tellOf(4, {}), "+14155550177");
 });
+
+test("[SI193] who has a name for nobody has no number", async () => {
+  const { far, offers, at } = await trunkAt(() => ({}));
+  const told = async (place: number, from: string) => {
+    far.say(at, requestText("INVITE", far, { From: `${from};tag=1` }, SDP("wire"))
+      .replace("sip:bob@", "sip:+14155550100@"));
+    return (await offers.event("offer", place)).offer.from;
+  };
+  assert.equal(await told(0, "\"Unavailable\" <sip:unavailable@unknown.invalid>"), null);
+  assert.equal(await told(1, "<sip:c8oqz84zk7z@anonymous.invalid>"), null);
+  assert.equal(await told(2, "<sip:Restricted@198.51.100.7>"), null);
+  assert.equal(await told(3, "<sip:unavailable2@198.51.100.7>"), "unavailable2");
+});

@@ -99,17 +99,20 @@ export function calledNumber({ request }: IncomingInvite, trunk: TrunkSetup | nu
 /** Values with which a caller withholds the number from the called party (RFC 3323, 3325). */
 const PRIVATE = /\b(?:id|user|header)\b/i;
 
+/** What telephone networks call somebody whose number they withhold or do not know. */
+const NOBODY = /^(?:|anonymous|restricted|unavailable|unknown)$/i;
+
 /**
- * Null when withheld. The network's P-Asserted-Identity takes precedence over the From, unless the
- * caller asks for privacy: then it is for networks only.
+ * Null when withheld or unknown. The network's P-Asserted-Identity takes precedence over the From,
+ * unless the caller asks for privacy: then it is for networks only.
  */
 export function callerNumber({ request: { headers } }: IncomingInvite): string | null {
   const isPrivate = PRIVATE.test(headers.all("Privacy").join());
   for (const name of isPrivate ? ["From"] : ["P-Asserted-Identity", "From"]) {
-    const user = userOf(parseNameAddr(headers.get(name) ?? "")?.uri ?? "");
-    if (user !== null && user !== "" && user.toLowerCase() !== "anonymous") {
-      return user.slice(0, NUMBER_CHARS_MAX);
-    }
+    const uri = parseNameAddr(headers.get(name) ?? "")?.uri ?? "";
+    const user = userOf(uri) ?? "";
+    const isNobody = NOBODY.test(user) || parseUri(uri)?.host.endsWith(".invalid");
+    if (!isNobody) return user.slice(0, NUMBER_CHARS_MAX);
   }
   return null;
 }
