@@ -89,6 +89,7 @@ async function assemble(
   const listening = Promise.withResolvers<void>();
   await nodes.start(workOf(features, { log, listening: listening.promise }));
 
+  let isStarted = false;
   let isStopping = false;
   let isDraining = false;
   const server = createHttpServer({
@@ -102,7 +103,7 @@ async function assemble(
   });
   const parts: Parts = {
     ...options, storage, places, nodes, wire, features, server,
-    stopping: () => isStopping, draining: () => isDraining,
+    started: () => isStarted, stopping: () => isStopping, draining: () => isDraining,
   };
   const mounted = mount(parts);
   const timers = startTimers(parts);
@@ -117,6 +118,7 @@ async function assemble(
     lost,
     listen: async () => {
       const reached = await start(parts, mounted);
+      isStarted = true;
       listening.resolve();
       return reached;
     },

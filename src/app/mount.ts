@@ -91,6 +91,8 @@ export interface Parts extends AppOptions {
   nodes: Nodes;
   features: Features;
   server: HttpServer;
+  /** True once the server accepts calls as well as requests. */
+  started(): boolean;
   /** True from the announcement of the stop on, before and while draining. */
   stopping(): boolean;
   draining(): boolean;
@@ -152,9 +154,10 @@ export function mount(parts: Parts): Mounted {
   return { openApi, connectCarriers };
 }
 
-function whyNotReady({ storage, stopping }: Parts): string | null {
+function whyNotReady({ storage, started, stopping }: Parts): string | null {
   if (storage.failure()) return "the database cannot be written";
-  return stopping() ? "the server is stopping" : null;
+  if (stopping()) return "the server is stopping";
+  return started() ? null : "the server is starting";
 }
 
 function serverOptions(

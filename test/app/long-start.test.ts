@@ -4,6 +4,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test, type TestContext } from "node:test";
@@ -14,7 +15,7 @@ import { shippedMigrations } from "#storage/migrations.ts";
 import { askUntil } from "#support/asking.ts";
 import { aboutTheFile, databaseAt, withoutPostgres } from "#support/engines.ts";
 import { freePorts } from "#support/free-ports.ts";
-import { MAIN } from "#support/process.ts";
+import { MAIN, startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
 const NEWEST = shippedMigrations("sqlite").at(-1)?.version ?? 0;
@@ -184,4 +185,23 @@ test("[OP303] a server that is told to stop while it starts gives no notice of i
   open();
   assert.deepEqual(await exited, [0, null]);
   assert.doesNotMatch(said(), /after notice/);
+});
+
+test("[CR595] a server that is ready takes calls over SIP", async (context) => {
+  const dataDir = testDataDir();
+  const [port, sipPort] = [await freePorts(), await freePorts()];
+  const starting = startProcess(dataDir, {
+    PARLEY_PORT: String(port), PARLEY_SIP_HOST: "127.0.0.1", PARLEY_SIP_PORT: String(sipPort),
+  });
+  context.after(async () => {
+    const { process: child } = await starting;
+    const exited = once(child, "exit");
+    child.kill("SIGTERM");
+    await exited;
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  await untilStatus(port, "/readyz", 200);
+  const caller = connect(sipPort, "127.0.0.1");
+  await once(caller, "connect");
+  caller.destroy();
 });
