@@ -77,10 +77,10 @@ function createThumbs(say: Say, rate: Actions["rate"]): Thumbs {
       const isWhole = item.role === "assistant" && item.turn === null && !item.wasStopped;
       reply = isWhole ? item.reply : undefined;
       element.hidden = !isWanted || reply === undefined;
-      for (const [at, button] of buttons.entries()) {
+      buttons.forEach((button, at) => {
         button.ariaLabel = say(at === 0 ? "rate_up" : "rate_down");
         button.ariaPressed = String(item.role === "assistant" && item.rating === NAMES[at]);
-      }
+      });
     },
   };
 }
@@ -153,17 +153,17 @@ export function createLog(
         row.element.remove();
         row.thumbs.element.remove();
       }
-      for (const [index, item] of shown.entries()) {
+      shown.forEach((item, index) => {
         let row = rows[index];
         if (!row) {
           row = { item: WAITING, element: make("div", { dir: "auto" }), thumbs: createThumbs(say, rate) };
           rows.push(row);
           element.append(row.element, row.thumbs.element);
-        } else if (row.item === item) continue;
+        } else if (row.item === item) return;
         row.item = item;
         row.element.className = `item ${classOf(item)}${isPartial(item) ? " partial" : ""}`;
         fillRow(row);
-      }
+      });
       if (isAtEnd || hasWritten) element.scrollTop = element.scrollHeight;
     },
   };

@@ -14,11 +14,13 @@ export function chime(): void {
   const gain = context.createGain();
   gain.gain.value = LOUDNESS;
   gain.connect(destination);
-  for (const [at, frequency] of TONES_HZ.entries()) {
+  let start = now;
+  for (const frequency of TONES_HZ) {
     const tone = context.createOscillator();
     tone.frequency.value = frequency;
     tone.connect(gain);
-    tone.start(now + at * TONE_S);
-    tone.stop(now + (at + 1) * TONE_S);
+    tone.start(start);
+    start += TONE_S;
+    tone.stop(start);
   }
 }

@@ -14,10 +14,10 @@ export function stack(): void {
     corners.set(corner, [...corners.get(corner) ?? [], root]);
   }
   for (const roots of corners.values()) {
-    for (const [at, { style }] of roots.entries()) {
+    roots.forEach(({ style }, at) => {
       style.setProperty("--before", String(at));
       style.setProperty("--others", String(roots.length - 1));
-    }
+    });
   }
 }
 
