@@ -12,6 +12,15 @@ import type { ShellParts, Shown, View } from "./view.ts";
 
 const DARK = "(prefers-color-scheme: dark)";
 
+/**
+ * What is typed here is no shortcut of the page; nor does the page scroll in place of the log, take
+ * the focus back to a dialog of its own, or forbid to copy and paste.
+ */
+const OWN = [
+  "keydown", "keypress", "keyup", "wheel", "touchmove", "focusin", "copy", "cut", "paste",
+  "contextmenu", "selectstart",
+];
+
 function createLauncher({ options, actions, say }: ShellParts) {
   const launcher = make("button", { class: "launcher", type: "button", "aria-haspopup": "dialog" });
   launcher.addEventListener("click", actions.open);
@@ -88,9 +97,8 @@ export function createShell(parts: ShellParts): View {
     name: `assistant-chat greeted ${options.origin} ${options.assistant}`, say, open: actions.open,
   });
   const root = make("div", { class: "root", hidden: "", popover: "manual" }, launcher, greeting.element);
-  // What is typed here is no shortcut of the page.
-  for (const type of ["keydown", "keypress", "keyup"]) {
-    root.addEventListener(type, (event) => event.stopPropagation());
+  for (const type of OWN) {
+    root.addEventListener(type, (event) => event.stopPropagation(), { passive: true });
   }
   shadow.append(root);
   const load = createLoader(options.origin);

@@ -18,3 +18,35 @@ test("[WG312] on a page of Prototype.js, whose lists have other `entries`, the c
     assert.equal((await seen.replies()).length, 2);
   });
 });
+
+/** As smooth scrolling, a dialog that keeps the focus and a page that forbids copying do it. */
+const GRASPING = `
+  addEventListener("wheel", (event) => event.preventDefault(), { passive: false });
+  document.addEventListener("focusin", ({ target }) => {
+    if (target !== document.body) target.blur();
+  });
+  for (const type of ["copy", "cut", "paste", "contextmenu", "selectstart"]) {
+    document.addEventListener(type, (event) => event.preventDefault());
+  }`;
+
+test("[WG313] no page scrolls in place of the chat, takes the focus from its box or forbids to copy and paste there", { skip }, async () => {
+  await withWidget({ prepare: GRASPING }, async (seen) => {
+    const { page, box, log } = seen;
+    await open(seen);
+    await box.click();
+    await page.keyboard.type("to copy");
+    for (const key of ["Control+A", "Control+X", "Control+V", "Control+V"]) {
+      await page.keyboard.press(key);
+    }
+    assert.equal(await box.inputValue(), "to copyto copy");
+    for (let count = 0; count < 4; count += 1) {
+      await seen.say("A\nB\nC\nD\nE\nF\nG\nH");
+      await isAnswered(seen);
+    }
+    const scrolled = log.evaluate((element) =>
+      new Promise((resolve) => element.addEventListener("scroll", () => resolve(true))));
+    await log.hover();
+    await page.mouse.wheel(0, -200);
+    assert.equal(await scrolled, true);
+  });
+});
