@@ -95,8 +95,14 @@ function start(): void {
   const script = ownTag();
   const options = script && readOptions(script);
   if (!options) return;
-  if (document.body) mount(script, options);
-  else document.addEventListener("DOMContentLoaded", () => mount(script, options), { once: true });
+  const begin = (): void => {
+    if (document.body) mount(script, options);
+    else document.addEventListener("DOMContentLoaded", () => mount(script, options), { once: true });
+  };
+  // Browsers prepare pages that nobody may ever visit.
+  if ("prerendering" in document && document.prerendering === true) {
+    document.addEventListener("prerenderingchange", begin, { once: true });
+  } else begin();
 }
 
 start();

@@ -50,3 +50,19 @@ test("[WG313] no page scrolls in place of the chat, takes the focus from its box
     assert.equal(await scrolled, true);
   });
 });
+
+test("[WG314] a page that the browser prepares before anybody visits it begins no chat and greets nobody", { skip }, async () => {
+  const prepare = `
+    Object.defineProperty(document, "prerendering", { value: true, configurable: true });
+    window.visit = () => {
+      delete document.prerendering;
+      document.dispatchEvent(new Event("prerenderingchange"));
+    };`;
+  await withWidget({ prepare, attributes: { "data-open": "" } }, async ({ page, log }) => {
+    // Loaded, with its script.
+    assert.equal(await page.evaluate("document.readyState"), "complete");
+    assert.equal(await page.locator("assistant-chat").count(), 0);
+    await page.evaluate("visit()");
+    await log.getByText("Hi!").waitFor();
+  });
+});
