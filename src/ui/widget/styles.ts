@@ -20,11 +20,14 @@ const PLACES = `
 
 // A page's own rules for all elements (`* { … }`, `body > * { … }`) win over `:host` where it says
 // nothing important: none of them may move, cover or fade what is fixed in here, and nothing is
-// inherited. Not `display` and `visibility`, by which pages hide the widget.
+// inherited. Out of the flow it is no item of a body that is a grid. Not `display` and
+// `visibility`, by which pages hide the widget.
 const FRAME = `
 :host { all: initial; }
 :host {
-  position: static !important; z-index: auto !important; isolation: auto !important;
+  position: absolute !important; inset: auto !important; width: 0 !important; height: 0 !important;
+  min-width: 0 !important; min-height: 0 !important; padding: 0 !important; border: 0 !important;
+  z-index: auto !important; isolation: auto !important;
   transform: none !important; translate: none !important; scale: none !important;
   rotate: none !important; perspective: none !important; filter: none !important;
   backdrop-filter: none !important; contain: none !important; container-type: normal !important;

@@ -9,6 +9,9 @@ const skip = noBrowser();
 const { withWidget, close } = await startWorld();
 after(close);
 
+/** A page that has styles and scripts of its own. */
+const LAX = { headers: { "content-security-policy": "default-src * data: 'unsafe-inline'" } };
+
 test("[WG312] on a page of Prototype.js, whose lists have other `entries`, the chat is opened and answers", { skip }, async () => {
   const prepare = "Array.prototype.entries = function () { return this.slice(); };";
   await withWidget({ prepare }, async (seen) => {
@@ -64,5 +67,34 @@ test("[WG314] a page that the browser prepares before anybody visits it begins n
     assert.equal(await page.locator("assistant-chat").count(), 0);
     await page.evaluate("visit()");
     await log.getByText("Hi!").waitFor();
+  });
+});
+
+test("[WG315] on a page whose body is a grid or a flexible box the widget takes no place of it", { skip }, async () => {
+  await withWidget({ ...LAX }, async ({ page, launcher }) => {
+    await launcher.waitFor();
+    const widget = page.locator("assistant-chat");
+    for (const body of ["display: grid; gap: 40px", "display: flex; justify-content: space-between"]) {
+      await page.addStyleTag({
+        content: `body { ${body}; flex-direction: column; min-height: 100vh } main { flex: 1 }`,
+      });
+      const places: unknown[] = [];
+      for (const display of ["", "none"]) {
+        await widget.evaluate(({ style }, value) => {
+          style.display = value;
+        }, display);
+        places.push(await page.locator("main").boundingBox());
+      }
+      assert.deepEqual(places[0], places[1]);
+    }
+    await page.addStyleTag({
+      content: "body > * { display: block; inset: 0; min-height: 9px; border: 9px solid; padding: 9px }",
+    });
+    const area = await widget.evaluate((element) => {
+      element.style.display = "";
+      const { width, height } = element.getBoundingClientRect();
+      return width + height;
+    });
+    assert.equal(area, 0);
   });
 });
