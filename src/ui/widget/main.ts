@@ -25,7 +25,9 @@ function define(): void {
   customElements.define(TAG, class extends HTMLElement implements Host {
     declare moved?: () => void;
     connectedCallback(): void {
-      this.moved?.();
+      // A copy, from a page's cache of what it has shown, has nothing in it.
+      if (this.moved) this.moved();
+      else this.remove();
     }
     disconnectedCallback(): void {
       this.moved?.();
@@ -43,6 +45,8 @@ function mount(script: HTMLScriptElement, options: Options): void {
     if (other.owner === owner) other.remove();
   }
   const host: Host = Object.assign(document.createElement(TAG), { owner });
+  // Where Turbo makes a page out of the one before, element by element, it stays.
+  host.dataset.turboPermanent = "";
   const shadow = host.attachShadow({ mode: "open" });
   let running: AbortController | null = null;
   const begin = (): void => {
