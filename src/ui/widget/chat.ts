@@ -153,6 +153,26 @@ function followKeyboard(root: HTMLElement, signal: AbortSignal): void {
   viewport?.addEventListener("scroll", follow, { signal });
 }
 
+/** It covers all of a small screen, so nothing behind it may be reached. */
+function createShow(panel: HTMLDialogElement, { shadow, signal }: ShellParts) {
+  const small = matchMedia("(max-width: 480px)");
+  const show = (isOpen: boolean): void => {
+    if (isOpen === panel.open) return;
+    if (!isOpen) panel.close();
+    else if (small.matches) panel.showModal();
+    else panel.show();
+  };
+  // The screen was turned, or the window made larger.
+  small.addEventListener("change", () => {
+    if (!panel.open) return;
+    const focused = shadow.activeElement;
+    show(false);
+    show(true);
+    if (focused instanceof HTMLElement) focused.focus();
+  }, { signal });
+  return show;
+}
+
 function drawNotice(parts: Parts, say: Say, { talk, isOffline, call, fileProblem }: Shown): void {
   const { notice, words, retry, renew, box } = parts;
   const tooLong = isTooLong(parts)
@@ -235,9 +255,8 @@ function createExtras(
 }
 
 /** Puts the panel into the root; what it needs of styles comes with it. */
-export function openPanel({ shadow, root, options, actions, say, signal }: ShellParts & {
-  root: HTMLElement;
-}): Panel {
+export function openPanel(given: ShellParts & { root: HTMLElement }): Panel {
+  const { shadow, root, options, actions, say, signal } = given;
   dress(shadow, PANEL_STYLES);
   const parts = createParts(options);
   const { panel, box } = parts;
@@ -252,17 +271,11 @@ export function openPanel({ shadow, root, options, actions, say, signal }: Shell
   root.append(panel);
   listen(parts, actions);
   followKeyboard(root, signal);
+  const show = createShow(panel, given);
   let labelled: Shown["talk"]["settings"] = null;
   let last: Shown | null = null;
   let bar: HTMLElement | null = null;
 
-  const show = (isOpen: boolean): void => {
-    if (isOpen === panel.open) return;
-    if (!isOpen) panel.close();
-    // It covers all of a small screen, so nothing behind it may be reached.
-    else if (matchMedia("(max-width: 480px)").matches) panel.showModal();
-    else panel.show();
-  };
   const view: Panel = {
     draw: (shown) => {
       const { talk } = shown;

@@ -2,7 +2,7 @@
 // is scrolled and typed for theirs, and put the page together anew.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { noBrowser } from "#support/browser.ts";
+import { noBrowser, until } from "#support/browser.ts";
 import { isAnswered, open, startWorld } from "#support/widget-page.ts";
 
 const skip = noBrowser();
@@ -112,5 +112,25 @@ test("[WG316] where Turbo makes a page of the one before, element by element, th
     }`);
     assert.equal(await seen.page.locator("assistant-chat").count(), 1);
     assert.equal(await seen.box.inputValue(), "Not sent yet");
+  });
+});
+
+test("[WG317] who turns a telephone with the chat open reaches the page beside it, and keeps what is typed and where one types", { skip }, async () => {
+  await withWidget({ context: { viewport: { width: 390, height: 844 } } }, async (seen) => {
+    const { page, panel, box } = seen;
+    const isModal = (): Promise<boolean> => panel.evaluate((element) => element.matches(":modal"));
+    await open(seen);
+    await box.fill("Not sent yet");
+    assert.equal(await isModal(), true);
+    await page.setViewportSize({ width: 844, height: 390 });
+    await until(page, "innerWidth === 844");
+    await page.getByRole("link", { name: "More" }).click();
+    assert.equal(await page.evaluate("location.hash"), "#more");
+    await box.focus();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await until(page, "innerWidth === 390");
+    assert.equal(await isModal(), true);
+    assert.equal(await box.evaluate((element) => element.matches(":focus")), true);
+    assert.equal(await box.inputValue(), "Not sent yet");
   });
 });
