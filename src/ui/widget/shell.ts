@@ -43,6 +43,14 @@ function createLauncher({ options, actions, say }: ShellParts) {
   };
 }
 
+function createRoot(...children: HTMLElement[]): HTMLElement {
+  const root = make("div", { class: "root", hidden: "", popover: "manual" }, ...children);
+  for (const type of OWN) {
+    root.addEventListener(type, (event) => event.stopPropagation(), { passive: true });
+  }
+  return root;
+}
+
 /**
  * Where a page moves or filters all its body, what is fixed goes by that and not by the window: the
  * browser's top layer is out of its reach. Only there: it covers what a page has over the widget.
@@ -54,6 +62,19 @@ function raise(root: HTMLElement): void {
   const before = places();
   root.showPopover?.();
   if (places() === before) root.hidePopover?.();
+}
+
+/** A page may begin to do so at any time, which takes the parts out of sight. */
+function createWatch(root: HTMLElement, signal: AbortSignal): () => void {
+  const sight = new IntersectionObserver((parts) => {
+    const isLost = parts.some(({ isIntersecting, boundingClientRect: place }) =>
+      !isIntersecting && place.width > 0);
+    if (isLost) raise(root);
+  });
+  signal.addEventListener("abort", () => sight.disconnect());
+  return () => {
+    for (const part of root.children) sight.observe(part);
+  };
 }
 
 /** What the assistant's settings and the page's attributes decide. */
@@ -96,11 +117,10 @@ export function createShell(parts: ShellParts): View {
   const greeting = createGreeting({
     name: `assistant-chat greeted ${options.origin} ${options.assistant}`, say, open: actions.open,
   });
-  const root = make("div", { class: "root", hidden: "", popover: "manual" }, launcher, greeting.element);
-  for (const type of OWN) {
-    root.addEventListener(type, (event) => event.stopPropagation(), { passive: true });
-  }
+  const root = createRoot(launcher, greeting.element);
   shadow.append(root);
+  const keepInSight = createWatch(root, parts.signal);
+  keepInSight();
   const load = createLoader(options.origin);
   for (const sign of ["pointerenter", "focus", "touchstart"]) {
     launcher.addEventListener(sign, () => void load().catch(() => undefined), { passive: true });
@@ -117,6 +137,7 @@ export function createShell(parts: ShellParts): View {
 
   const place = (open: typeof openPanel): void => {
     panel ??= open({ ...parts, root });
+    keepInSight();
     if (bar) panel.placeCall(bar);
     if (last) draw(last);
     if (wantsFocus) panel.focus();

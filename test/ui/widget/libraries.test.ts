@@ -2,6 +2,7 @@
 // is scrolled and typed for theirs, and put the page together anew.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import type { Locator } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
 import { isAnswered, open, startWorld } from "#support/widget-page.ts";
 
@@ -132,5 +133,25 @@ test("[WG317] who turns a telephone with the chat open reaches the page beside i
     assert.equal(await isModal(), true);
     assert.equal(await box.evaluate((element) => element.matches(":focus")), true);
     assert.equal(await box.inputValue(), "Not sent yet");
+  });
+});
+
+test("[WG318] a page that begins to filter or move all its body, as its tools for reading do, keeps the launcher and the open chat in sight", { skip }, async () => {
+  await withWidget({ ...LAX }, async (seen) => {
+    const { page, launcher, panel } = seen;
+    const there = async (part: Locator): Promise<void> => {
+      const place = await part.boundingBox();
+      for (const rule of ["filter: grayscale(1)", "transform: scale(1)"]) {
+        await page.evaluate(`document.body.style = "height: 3000px; ${rule}"`);
+        await until(page, `(${JSON.stringify(place)}).y === document.querySelector("assistant-chat")
+          .shadowRoot.querySelector(".panel[open], .launcher:not([hidden])").getBoundingClientRect().y`);
+        await page.evaluate(`document.body.style = ""`);
+      }
+    };
+    await launcher.waitFor();
+    await there(launcher);
+    await page.reload();
+    await open(seen);
+    await there(panel);
   });
 });
