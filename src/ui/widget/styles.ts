@@ -37,7 +37,7 @@ const FRAME = `
 @media print { .root { display: none !important; } }
 .root { all: initial; visibility: inherit; }
 .root {
-  --gap: 20px; --step: max(72px, 4.5em);
+  --gap: 20px; --step: max(72px, 4.5em); --top: initial; --height: initial;
   --past: calc(max(72px, 3em) + var(--others, 0) * var(--step));
   position: fixed; z-index: 2147483000; width: 0; height: 0; color: var(--ink);
   font: medium/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;

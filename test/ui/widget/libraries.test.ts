@@ -155,3 +155,12 @@ test("[WG318] a page that begins to filter or move all its body, as its tools fo
     await there(panel);
   });
 });
+
+test("[WG319] whatever custom properties a page has, the chat fills a telephone's screen", { skip }, async () => {
+  await withWidget({ ...LAX, context: { viewport: { width: 390, height: 700 } } }, async (seen) => {
+    const names = ["top", "height", "gap", "step", "past", "before", "others"];
+    await seen.page.addStyleTag({ content: `:root { ${names.map((name) => `--${name}: 64px;`).join("")} }` });
+    await open(seen);
+    assert.deepEqual(await seen.panel.boundingBox(), { x: 0, y: 0, width: 390, height: 700 });
+  });
+});
