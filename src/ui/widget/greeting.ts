@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 /** Where the settings do not say. */
 const AFTER_S = 10;
 const AGAIN_DAYS = 7;
-/** Where other assistants of the page are before it. */
+/** It is looked again whether its time has come. */
 const TURN_MS = 1000;
 
 /** `/shop/*` is every page below it. */
@@ -60,17 +60,22 @@ export function createGreeting({ name, say, open }: Parts) {
     hide();
     open();
   });
-  const show = (): void => {
-    if (!isWanted() || !element.isConnected) return;
-    if (isTaken()) return void setTimeout(show, TURN_MS);
-    element.hidden = false;
-    note(name);
-  };
   const plan = (
-    { after_seconds: after = AFTER_S, again_days: days = AGAIN_DAYS }: Greeting,
+    { after_seconds: after = AFTER_S, again_days: days = AGAIN_DAYS, pages }: Greeting,
   ): void => {
     isPlanned = true;
-    if (Date.now() - lastShown(name) > days * DAY_MS) setTimeout(show, after * 1000);
+    let [path, cameAt] = [location.pathname, Date.now()];
+    const look = (): void => {
+      if (!isWanted() || !element.isConnected) return;
+      // Applications show one page after the other without loading any.
+      if (path !== location.pathname) [path, cameAt] = [location.pathname, Date.now()];
+      const isDue = isOn(pages, path) && Date.now() - cameAt >= after * 1000;
+      if (!isDue || isTaken()) return void setTimeout(look, TURN_MS);
+      element.hidden = false;
+      note(name);
+    };
+    // Once what is shown of the widget is known.
+    if (Date.now() - lastShown(name) > days * DAY_MS) setTimeout(look);
   };
   return {
     element,
@@ -78,7 +83,7 @@ export function createGreeting({ name, say, open }: Parts) {
       const greeting = talk.settings?.widget_settings.greeting;
       isWanted = () => !talk.isOpen && !talk.items.some(({ role }) => role === "user");
       if (!isWanted()) hide();
-      if (!greeting || !isOn(greeting.pages, location.pathname)) return;
+      if (!greeting) return;
       text.textContent = greeting.text;
       dismiss.ariaLabel = say("dismiss");
       if (!isPlanned) plan(greeting);

@@ -164,3 +164,14 @@ test("[WG319] whatever custom properties a page has, the chat fills a telephone'
     assert.deepEqual(await seen.panel.boundingBox(), { x: 0, y: 0, width: 390, height: 700 });
   });
 });
+
+test("[WG320] in an application that shows one page after the other without loading any, the greeting comes on the pages it is for", { skip }, async () => {
+  const greeting = { text: "May we help you?", after_seconds: 0, pages: ["/shop/*"] };
+  await withWidget({ settings: { widget_settings: { greeting } } }, async ({ page, launcher }) => {
+    const words = page.getByText("May we help you?");
+    await launcher.waitFor();
+    assert.equal(await words.isVisible(), false);
+    await page.evaluate(`history.pushState({}, "", "/shop/bikes")`);
+    await words.waitFor();
+  });
+});
