@@ -117,6 +117,10 @@ export function createLog(
     if (element.clientHeight === 0) return;
     isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
   });
+  // A keyboard takes of its height, and so does what is typed.
+  new ResizeObserver(() => {
+    if (isAtEnd) element.scrollTop = element.scrollHeight;
+  }).observe(element);
 
   const announce = (shown: Item[]): void => {
     const last = shown.at(-1);

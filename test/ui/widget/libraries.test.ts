@@ -175,3 +175,22 @@ test("[WG320] in an application that shows one page after the other without load
     await words.waitFor();
   });
 });
+
+test("[WG321] whoever has read to the end stays there when a keyboard or a turned telephone makes the chat lower", { skip }, async () => {
+  await withWidget({ context: { viewport: { width: 390, height: 700 } } }, async (seen) => {
+    await open(seen);
+    for (let count = 0; count < 4; count += 1) {
+      await seen.say("A\nB\nC\nD\nE\nF\nG\nH");
+      await isAnswered(seen);
+    }
+    const isLow = `(() => {
+      const { scrollTop, scrollHeight, clientHeight } =
+        document.querySelector("assistant-chat").shadowRoot.querySelector(".log");
+      return clientHeight < 300 && scrollHeight - scrollTop - clientHeight < 2;
+    })()`;
+    await seen.page.setViewportSize({ width: 390, height: 400 });
+    await until(seen.page, isLow);
+    await seen.page.setViewportSize({ width: 700, height: 390 });
+    await until(seen.page, isLow);
+  });
+});
