@@ -420,7 +420,7 @@ test("[DB30] the tag to embed is put together, copied, and the widget tried", { 
     await look();
     await page.getByRole("button", { name: "Show the widget here" }).click();
     await page.locator("assistant-chat").getByText('Ask "us" <now>').waitFor();
-    await page.getByRole("button", { name: "Take it away" }).click();
+    await page.getByRole("button", { name: "Hide the widget" }).click();
     await page.locator("assistant-chat").waitFor({ state: "detached" });
     await page.locator(`a[href='/talk/${uuid}']`).waitFor();
   }, { context: { permissions: ["clipboard-read", "clipboard-write"] } });

@@ -131,7 +131,7 @@ test("[DB510] the chosen are exported, labelled and deleted together, those that
     await look();
     await bar.getByRole("button", { name: "Label" }).click();
     await page.getByRole("dialog").getByLabel("Label").selectOption("Spam");
-    await page.getByRole("dialog").getByRole("button", { name: "Give" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText("3 conversations got the label.").waitFor();
     const { body: labelled } = await ask("GET", `/user/conversations/${olga}/labels`);
     assert.deepEqual(labelled.data.map(({ name }: { name: string }) => name), ["Spam"]);

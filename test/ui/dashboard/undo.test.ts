@@ -42,7 +42,7 @@ test("[DB514] labels of many conversations and of one, and who has one, are take
     await go("/conversations");
     for (const name of ["Ada", "Bo"]) await page.getByLabel(`Choose ${name}`).check();
     await page.getByRole("button", { name: "Label", exact: true }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Give" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText("1 conversation got the label.").waitFor();
     assert.deepEqual([await labels(ada), await labels(bo)], [1, 1]);
     await undo(page, "1 conversation got the label.");
