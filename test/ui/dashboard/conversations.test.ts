@@ -117,10 +117,10 @@ test("[DB510] the chosen are exported, labelled and deleted together, those that
     const row = (name: string): Locator =>
       page.getByRole("table", { name: "Conversations" }).getByRole("row", { name });
     for (const name of ["Olga", "Boris", "Carla"]) {
-      await page.getByRole("checkbox", { name: `Choose ${name}` }).check();
+      await page.getByRole("checkbox", { name: `Select ${name}` }).check();
     }
     const bar = page.getByRole("group", { name: "Selected conversations" });
-    await bar.getByText("3 chosen").waitFor();
+    await bar.getByText("3 selected").waitFor();
     const [file] = await Promise.all([
       page.waitForEvent("download"), bar.getByRole("button", { name: "Export as CSV" }).click(),
     ]);
@@ -150,7 +150,7 @@ test("[DB510] the chosen are exported, labelled and deleted together, those that
     await page.getByText("so they stay: Carla").waitFor();
     await gone(row("Olga"));
     await gone(row("Boris"));
-    await bar.getByText("1 chosen").waitFor();
+    await bar.getByText("1 selected").waitFor();
     assert.equal((await ask("GET", `/user/conversations/${olga}`)).status, 404);
     hold.resolve();
     await sent;

@@ -33,10 +33,10 @@ test("[DB512] the calls chosen in the list are deleted together, those that have
     await go("/calls");
     const table = page.getByRole("table", { name: "Calls" });
     for (const number of ["0102", "0103", "0104"]) {
-      await table.getByRole("checkbox", { name: new RegExp(`Choose .*${number}`) }).check();
+      await table.getByRole("checkbox", { name: new RegExp(`Select .*${number}`) }).check();
     }
     const bar = page.getByRole("group", { name: "Selected calls" });
-    await bar.getByText("3 chosen").waitFor();
+    await bar.getByText("3 selected").waitFor();
     await look();
     await bar.getByRole("button", { name: "Delete" }).click();
     const dialog = page.getByRole("dialog", { name: "Delete 3 calls?" });
@@ -46,7 +46,7 @@ test("[DB512] the calls chosen in the list are deleted together, those that have
     await page.getByText("2 calls are deleted.").waitFor();
     await page.getByText(/These have not ended, so they were not deleted: .*0104/).waitFor();
     await table.getByRole("row", { name: "0102" }).waitFor({ state: "detached" });
-    await bar.getByText("1 chosen").waitFor();
+    await bar.getByText("1 selected").waitFor();
     assert.deepEqual(
       await Promise.all([...some, kept, live].map(statusOf)), [404, 404, 200, 200]);
   });
@@ -57,7 +57,7 @@ test("[DB535] [DB611] the calls chosen in the list are had as a file, which spre
   await withDashboard(async ({ page, go }) => {
     await go("/calls");
     await page.getByRole("table", { name: "Calls" })
-      .getByRole("checkbox", { name: /Choose .*0105/ }).check();
+      .getByRole("checkbox", { name: /Select .*0105/ }).check();
     const [file] = await Promise.all([
       page.waitForEvent("download"), page.getByRole("button", { name: "Export as CSV" }).click(),
     ]);

@@ -40,7 +40,7 @@ test("[DB514] labels of many conversations and of one, and who has one, are take
     (await read(`/user/conversations/${uuid}/labels`)).data.length;
   await withDashboard(async ({ page, go, look }) => {
     await go("/conversations");
-    for (const name of ["Ada", "Bo"]) await page.getByLabel(`Choose ${name}`).check();
+    for (const name of ["Ada", "Bo"]) await page.getByLabel(`Select ${name}`).check();
     await page.getByRole("button", { name: "Label", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText("1 conversation got the label.").waitFor();
