@@ -145,9 +145,9 @@ test("[DB510] the chosen are exported, labelled and deleted together, those that
     await asked.promise;
     await bar.getByRole("button", { name: "Delete" }).click();
     const dialog = page.getByRole("dialog", { name: "Delete 3 conversations?" });
-    await dialog.getByText("Olga, Boris, Carla: their messages, files, notes and labels go").waitFor();
+    await dialog.getByText("Olga, Boris, Carla: their messages, files, notes and labels are deleted").waitFor();
     await dialog.getByRole("button", { name: "Delete" }).click();
-    await page.getByText("so they stay: Carla").waitFor();
+    await page.getByText("so they were not deleted: Carla").waitFor();
     await gone(row("Olga"));
     await gone(row("Boris"));
     await bar.getByText("1 selected").waitFor();
