@@ -6,7 +6,7 @@ import { setting } from "./setting.ts";
 
 export const BOUNDS = {
   PARLEY_RATE_LIMITS: setting({
-    default: true, description: "off switches every rate limit off, for load tests", parse: onOff,
+    default: true, description: "off disables all rate limits, for load tests", parse: onOff,
   }),
   PARLEY_RATE_KEY_PER_MINUTE: setting({
     default: 100, description: "Requests per API key in any minute", parse: integer(1, 1_000_000),
@@ -24,20 +24,20 @@ export const BOUNDS = {
     default: 20, description: "Messages sent to one conversation in any minute", parse: integer(1, 1_000_000),
   }),
   PARLEY_DAILY_SPEND_CAP: setting<number | null>({
-    default: null, description: "Most one assistant may spend in a UTC day, in USD, unless it has a cap of its own",
+    default: null, description: "Most that one assistant may spend in a UTC day, in USD, unless it has its own cap",
     parse: dollars,
   }),
   PARLEY_TURN_SECONDS_MAX: setting({
-    default: LIMITS.turnTotalMs / 1000, description: "Longest a reply may take", parse: integer(1, 3600),
+    default: LIMITS.turnTotalMs / 1000, description: "Seconds a reply may take", parse: integer(1, 3600),
   }),
   PARLEY_REPLY_TOKENS_MAX: setting({
-    default: LIMITS.replyTokensMax, description: "Most tokens asked of a model for one reply", parse: integer(16, 1_000_000),
+    default: LIMITS.replyTokensMax, description: "Most tokens requested from a model for one reply", parse: integer(16, 1_000_000),
   }),
   PARLEY_HISTORY_TOKENS_MAX: setting({
     default: LIMITS.historyTokensMax, description: "Most tokens of earlier messages sent to a model", parse: integer(100, 10_000_000),
   }),
   PARLEY_EVENT_RETENTION_DAYS: setting({
-    default: LIMITS.eventRetentionDays, description: "Days events can be replayed", parse: integer(1, 3650),
+    default: LIMITS.eventRetentionDays, description: "Days that events can be replayed", parse: integer(1, 3650),
   }),
   PARLEY_STREAMS_PER_CONVERSATION_MAX: setting({
     default: LIMITS.streamsPerConversationMax,
@@ -50,22 +50,22 @@ export const BOUNDS = {
   }),
   PARLEY_TURNS_MAX: setting({
     default: LIMITS.turnsInFlightMax,
-    description: "Messages being answered or in line at a time; one more is asked to come again (503)",
+    description: "Messages being answered or queued at a time; further ones are told to retry (503)",
     parse: integer(1, 1_000_000),
   }),
   PARLEY_MODEL_CONNECTIONS_MAX: setting({
     default: LIMITS.modelConnectionsMax,
-    description: "Connections to one model server at a time; each reply under way has one",
+    description: "Connections to one model server at a time; each reply in progress has one",
     parse: integer(1, 1_000_000),
   }),
   PARLEY_MODEL_FIRST_BYTE_SECONDS: setting({
     default: LIMITS.modelFirstByteMs / 1000,
-    description: "How long a model server may say nothing before its reply begins: while it loads the model, reads a long prompt or thinks",
+    description: "Seconds a model server may be silent before its reply begins: while it loads the model, reads a long prompt or thinks",
     parse: integer(1, 3600),
   }),
   PARLEY_MODEL_STALL_SECONDS: setting({
     default: LIMITS.modelStallMs / 1000,
-    description: "How long a model server may say nothing within a reply", parse: integer(1, 3600),
+    description: "Seconds a model server may be silent within a reply", parse: integer(1, 3600),
   }),
   PARLEY_CONVERSATION_MESSAGES_MAX: setting({
     default: LIMITS.conversationMessagesMax, description: "Messages of one conversation",
@@ -73,31 +73,31 @@ export const BOUNDS = {
   }),
   PARLEY_WRITES_MAX: setting({
     default: LIMITS.writeQueueMax,
-    description: "Changes that may wait for the disk; one account has half of the places, and one more is asked to come again (503)",
+    description: "Changes that may wait for the disk, at most half of them of one account; further ones are told to retry (503)",
     parse: integer(100, 10_000_000),
   }),
   PARLEY_TOOL_THREADS_MAX: setting({
     default: LIMITS.toolThreadsMax,
-    description: `Threads that call tools' endpoints, each up to ${LIMITS.toolCallsPerThreadMax} at a time`,
+    description: `Threads for requests to tools, each with up to ${LIMITS.toolCallsPerThreadMax} at a time`,
     parse: integer(1, 64),
   }),
   PARLEY_UPLOADS_MAX: setting({
-    default: LIMITS.uploadsAtOnceMax, description: "Files that may arrive at a time",
+    default: LIMITS.uploadsAtOnceMax, description: "Files that may be uploaded at a time",
     parse: integer(1, 10_000),
   }),
   PARLEY_DOCUMENTS_MAX: setting({
     default: LIMITS.documentsAtOnceMax,
-    description: "Documents read at a time, each in a process of up to 700 MB; websites leave one place to files",
+    description: "Documents read at a time, each in a process of up to 700 MB; websites leave one place for files",
     parse: integer(1, 64),
   }),
   PARLEY_EVALUATIONS_MAX: setting({
     default: LIMITS.evaluationsAtOnceMax,
-    description: "Conversations that ended and are evaluated by their model at a time",
+    description: "Ended conversations that are evaluated by their model at a time",
     parse: integer(1, 1000),
   }),
   PARLEY_WEBHOOKS_MAX: setting({
     default: LIMITS.webhooksAtOnceMax,
-    description: "Webhooks under way at a time, one to each endpoint", parse: integer(1, 10_000),
+    description: "Webhooks being delivered at a time, one to each endpoint", parse: integer(1, 10_000),
   }),
   PARLEY_WEBHOOK_ENDPOINTS_MAX: setting({
     default: LIMITS.webhookEndpointsMax, description: "Webhook endpoints of one account",
@@ -109,16 +109,16 @@ export const BOUNDS = {
   }),
   PARLEY_STOP_NOTICE_SECONDS: setting({
     default: 0,
-    description: "Stopping: seconds in which `/readyz` already answers 503 and all else goes on, so that a proxy that asks has sent requests elsewhere before one is refused",
+    description: "Stopping: seconds in which `/readyz` already answers 503 and everything else continues, so that a proxy that checks sends requests elsewhere before any is refused",
     parse: integer(0, 3600),
   }),
   PARLEY_DRAIN_SECONDS: setting({
-    default: 25, description: "Stopping: seconds replies under way are waited for",
+    default: 25, description: "Stopping: seconds to wait for replies in progress",
     parse: integer(0, 3600),
   }),
   PARLEY_CALL_DRAIN_SECONDS: setting({
     default: 0,
-    description: "Stopping: seconds calls may go on, while none is taken any more; then whoever is on the line hears a goodbye",
+    description: "Stopping: seconds that calls may continue, while new ones are refused; callers still on the line then hear a goodbye",
     parse: integer(0, 86_400),
   }),
 };

@@ -45,7 +45,7 @@ const filesPlace: Parse<FilesPlace | null> = (value) => {
 export const FILE_SETTINGS = {
   PARLEY_FILES_URL: setting<FilesPlace | null>({
     default: null,
-    description: "Where recordings and documents lie, so that every node reaches them: file:///mnt/shared, or s3+https://endpoint/bucket; absent: in the data folder",
+    description: "Where to store recordings and documents so that every node reaches them: file:///mnt/shared, or s3+https://endpoint/bucket; absent: in the data folder",
     parse: filesPlace,
   }),
   PARLEY_S3_ACCESS_KEY: setting<string | null>({

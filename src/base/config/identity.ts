@@ -21,32 +21,32 @@ const domains = listOf(
 
 export const IDENTITY_SETTINGS = {
   PARLEY_OIDC_ISSUER: setting<string | null>({
-    default: null, description: "OpenID provider that members may sign in at, e.g. https://accounts.example.com; it leads back to /api/auth/oidc/callback",
+    default: null, description: "OpenID provider where members can sign in, e.g. https://accounts.example.com; its redirect URL is /api/auth/oidc/callback",
     parse: issuer,
   }),
   PARLEY_OIDC_CLIENT_ID: setting<string | null>({
-    default: null, description: "What PARLEY_OIDC_ISSUER knows this server by", parse: text,
+    default: null, description: "Client id of this server at PARLEY_OIDC_ISSUER", parse: text,
   }),
   PARLEY_OIDC_CLIENT_SECRET: setting<string | null>({
     default: null, description: "Secret of PARLEY_OIDC_CLIENT_ID", parse: text, secret: true,
   }),
   PARLEY_OIDC_NAME: setting({
-    default: "your organisation", description: "What people know PARLEY_OIDC_ISSUER by: \"Sign in with …\"",
+    default: "your organisation", description: "Name of PARLEY_OIDC_ISSUER on the sign-in page: \"Sign in with …\"",
     parse: text,
   }),
   PARLEY_OIDC_DOMAINS: setting<string[]>({
-    default: [], description: "Domains whose e-mail addresses may sign in at PARLEY_OIDC_ISSUER, separated by commas; absent: all",
+    default: [], description: "Domains of e-mail addresses that may sign in at PARLEY_OIDC_ISSUER, separated by commas; absent: all",
     parse: domains,
   }),
   PARLEY_OIDC_DEFAULT_ROLE: setting<(typeof ROLES)[number] | null>({
-    default: null, description: "What somebody becomes who signs in at PARLEY_OIDC_ISSUER and was not invited: admin, builder, operator or viewer; absent: nothing. Needs PARLEY_OIDC_DOMAINS",
+    default: null, description: "Role of people who sign in at PARLEY_OIDC_ISSUER without an invitation: admin, builder, operator or viewer; absent: they cannot sign in. Needs PARLEY_OIDC_DOMAINS",
     parse: oneOf(ROLES.filter((role) => role !== "owner")),
   }),
   PARLEY_OIDC_ACCOUNT: setting<number | null>({
-    default: null, description: "Account they come into, where there is more than one",
+    default: null, description: "Account they join, if there is more than one",
     parse: integer(1, 1e12),
   }),
   PARLEY_AUDIT_DAYS: setting({
-    default: 365, description: "Days the log of who did what is kept", parse: integer(1, 36_500),
+    default: 365, description: "Days that the audit log is kept", parse: integer(1, 36_500),
   }),
 };

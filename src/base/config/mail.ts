@@ -24,10 +24,10 @@ const sender: Parse<string | null> = (value) =>
 
 export const MAIL_SETTINGS = {
   PARLEY_SMTP_URL: setting<string | null>({
-    default: null, description: "Mail server that takes what the program sends, e.g. smtps://user:password@mail.example.com (port 465) or smtp:// (587, encrypted before a password is sent); absent: no mail is sent",
+    default: null, description: "Mail server for the program's e-mail, e.g. smtps://user:password@mail.example.com (port 465) or smtp:// (587, encrypted before a password is sent); absent: no e-mail is sent",
     parse: smtpUrl, secret: true,
   }),
   PARLEY_SMTP_FROM: setting<string | null>({
-    default: null, description: "Sender of that mail, e.g. Support <support@example.com>", parse: sender,
+    default: null, description: "Sender of that e-mail, e.g. Support <support@example.com>", parse: sender,
   }),
 };

@@ -14,23 +14,23 @@ const topUpLink: Parse<string | null> = (value) => {
 
 export const MONEY_SETTINGS = {
   PARLEY_MESSAGE_PRICE: setting<number | null>({
-    default: 10_000, description: "Price of an answered message in USD; 0: messages are not billed, and need no balance",
+    default: 10_000, description: "Price of an answered message in USD; 0: messages are not billed and need no balance",
     parse: dollars, spell: formatMicros,
   }),
   PARLEY_CALL_PRICE: setting<number | null>({
-    default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on; 0: calls are not billed, and need no balance",
+    default: 100_000, description: "Price of a minute of a call in USD, billed by the second from 30 seconds on; 0: calls are not billed and need no balance",
     parse: dollars, spell: formatMicros,
   }),
   PARLEY_TOPUP_URL: setting<string | null>({
-    default: null, description: "Where accounts put money in: a payment link of your own, in which {account_id}, {name} and {email} are filled in; absent, and without PARLEY_STRIPE_KEY: they ask you",
+    default: null, description: "Where accounts add money: your own payment link, in which {account_id}, {name} and {email} are filled in; absent, and without PARLEY_STRIPE_KEY: they ask you",
     parse: topUpLink,
   }),
   PARLEY_STRIPE_KEY: setting<string | null>({
-    default: null, description: "Secret key of a Stripe account: accounts put money in at Stripe Checkout",
+    default: null, description: "Secret key of a Stripe account: accounts add money at Stripe Checkout",
     parse: text, secret: true,
   }),
   PARLEY_STRIPE_WEBHOOK_SECRET: setting<string | null>({
-    default: null, description: "Signing secret of its webhook to /payments/stripe (checkout.session.completed, checkout.session.async_payment_succeeded)",
+    default: null, description: "Signing secret of that account's webhook to /payments/stripe (checkout.session.completed, checkout.session.async_payment_succeeded)",
     parse: text, secret: true,
   }),
   PARLEY_STRIPE_URL: setting<string | null>({

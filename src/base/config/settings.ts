@@ -26,15 +26,15 @@ export const SETTINGS = {
     default: 8080, description: "Port to listen on; 0 takes any free one", parse: integer(0, 65535),
   }),
   PARLEY_PUBLIC_URL: setting<string | null>({
-    default: null, description: "URL under which people reach the server, when a proxy stands before it",
+    default: null, description: "URL at which people reach the server, if it is behind a proxy",
     parse: baseUrl,
   }),
   PARLEY_NODE_URL: setting<string | null>({
-    default: null, description: "URL under which this node alone is reached, for what carriers bring to a call of its own; absent: PARLEY_PUBLIC_URL",
+    default: null, description: "URL that reaches only this node, for carriers' requests about its calls; absent: PARLEY_PUBLIC_URL",
     parse: baseUrl,
   }),
   PARLEY_TRUSTED_PROXIES: setting<string[]>({
-    default: [], description: "Addresses or networks whose X-Forwarded-For and -Proto are believed, separated by commas",
+    default: [], description: "Addresses or networks whose X-Forwarded-For and -Proto are trusted, separated by commas",
     parse: networks,
   }),
   PARLEY_ALLOW_PRIVATE_NETWORKS: setting<string[]>({
@@ -48,7 +48,7 @@ export const SETTINGS = {
     default: null, description: "TLS certificate chain (PEM); needs PARLEY_TLS_KEY_FILE", parse: file,
   }),
   PARLEY_DATA_DIR: setting({
-    default: "data/local", description: "Folder of the database and the generated secret", parse: text,
+    default: "data/local", description: "Folder for the database and the generated secret", parse: text,
   }),
   PARLEY_DATABASE_URL: setting<string | null>({
     default: null,
@@ -56,29 +56,29 @@ export const SETTINGS = {
     parse: databaseUrl, secret: true,
   }),
   PARLEY_NATS_URL: setting<string | null>({
-    default: null, description: "NATS server (several: separated by commas) that joins the nodes of PARLEY_DATABASE_URL, e.g. nats://127.0.0.1:4222",
+    default: null, description: "NATS server (several: separated by commas) that connects the nodes of PARLEY_DATABASE_URL, e.g. nats://127.0.0.1:4222",
     parse: natsUrl, secret: true,
   }),
   PARLEY_CLUSTER: setting({
-    default: "parley", description: "Name of the nodes that belong together, where a NATS server serves others too",
+    default: "parley", description: "Name of the nodes that belong together, if others use the NATS server too",
     parse: plainName,
   }),
   ...FILE_SETTINGS,
   ...MAIL_SETTINGS,
   PARLEY_SECRET: setting<string | null>({
-    default: null, description: "Key for secrets at rest; generated into the data folder when absent",
+    default: null, description: "Key that encrypts secrets at rest; absent: generated into the data folder",
     parse: secret, secret: true,
   }),
   PARLEY_METRICS_TOKEN: setting<string | null>({
-    default: null, description: "Bearer token that reads /metrics; absent: only this machine may, and no proxy",
+    default: null, description: "Bearer token for reading /metrics; absent: only this machine may read them, and no proxy",
     parse: secret, secret: true,
   }),
   PARLEY_LOG_LEVEL: setting<LogLevel>({
-    default: "info", description: `Least severe log line written: ${LOG_LEVELS.join(", ")}`,
+    default: "info", description: `Least severe level of log lines: ${LOG_LEVELS.join(", ")}`,
     parse: oneOf(LOG_LEVELS),
   }),
   PARLEY_DEMO: setting<boolean | null>({
-    default: null, description: "Create a demo account, key and assistant in an empty data folder; absent: where PARLEY_HOST is this machine alone",
+    default: null, description: "Create a demo account, key and assistant in an empty data folder; absent: only if PARLEY_HOST is this machine alone",
     parse: onOff,
   }),
   PARLEY_MODEL_URL: setting<string | null>({
@@ -89,66 +89,66 @@ export const SETTINGS = {
     default: null, description: "Key sent to PARLEY_MODEL_URL as a bearer token", parse: text, secret: true,
   }),
   PARLEY_MODEL_NAME: setting<string | null>({
-    default: null, description: "Model asked for at PARLEY_MODEL_URL; absent: the first one it lists", parse: text,
+    default: null, description: "Model to use at PARLEY_MODEL_URL; absent: the first one it lists", parse: text,
   }),
   PARLEY_MODEL_SEES: setting<Sight[]>({
     default: [], parse: sights,
-    description: "What the model of PARLEY_MODEL_URL can look at beside text: `image`, `pdf` or both, with a comma. Others say so in the models file (`sees`)",
+    description: "What the model of PARLEY_MODEL_URL can see besides text: `image`, `pdf` or both, separated by a comma. For other models, `sees` in the models file",
   }),
   PARLEY_MODELS_FILE: setting<string | null>({
     default: null, description: "Model catalog to use instead of data/models.json", parse: file,
   }),
   PARLEY_EMBEDDINGS_URL: setting<string | null>({
-    default: null, description: "OpenAI-compatible server for embeddings; absent: knowledge is found by its words alone",
+    default: null, description: "OpenAI-compatible server for embeddings; absent: knowledge is searched by words only",
     parse: url,
   }),
   PARLEY_EMBEDDINGS_KEY: setting<string | null>({
     default: null, description: "Key sent to PARLEY_EMBEDDINGS_URL as a bearer token", parse: text, secret: true,
   }),
   PARLEY_EMBEDDINGS_MODEL: setting({
-    default: "text-embedding-3-small", description: "Model asked for at PARLEY_EMBEDDINGS_URL", parse: text,
+    default: "text-embedding-3-small", description: "Model to use at PARLEY_EMBEDDINGS_URL", parse: text,
   }),
   PARLEY_SPEECH: setting<"auto" | "loopback">({
-    default: "auto", description: "auto: vendors and engines that are there; loopback: speech made of numbers, for tests",
+    default: "auto", description: "auto: the vendors and engines that are set up; loopback: speech made of numbers, for tests",
     parse: oneOf(["auto", "loopback"] as const),
   }),
   PARLEY_TRANSCRIPTION_URL: setting<string | null>({
-    default: null, description: "OpenAI-compatible server that understands speech, e.g. http://127.0.0.1:8000/v1",
+    default: null, description: "OpenAI-compatible server for speech recognition, e.g. http://127.0.0.1:8000/v1",
     parse: url,
   }),
   PARLEY_TRANSCRIPTION_KEY: setting<string | null>({
     default: null, description: "Key sent to PARLEY_TRANSCRIPTION_URL as a bearer token", parse: text, secret: true,
   }),
   PARLEY_TRANSCRIPTION_MODEL: setting({
-    default: "whisper-1", description: "Model asked for at PARLEY_TRANSCRIPTION_URL", parse: text,
+    default: "whisper-1", description: "Model to use at PARLEY_TRANSCRIPTION_URL", parse: text,
   }),
   PARLEY_SYNTHESIS_URL: setting<string | null>({
-    default: null, description: "OpenAI-compatible server that speaks, e.g. http://127.0.0.1:8880/v1", parse: url,
+    default: null, description: "OpenAI-compatible server for speech synthesis, e.g. http://127.0.0.1:8880/v1", parse: url,
   }),
   PARLEY_SYNTHESIS_KEY: setting<string | null>({
     default: null, description: "Key sent to PARLEY_SYNTHESIS_URL as a bearer token", parse: text, secret: true,
   }),
   PARLEY_SYNTHESIS_MODEL: setting({
-    default: "tts-1", description: "Model asked for at PARLEY_SYNTHESIS_URL", parse: text,
+    default: "tts-1", description: "Model to use at PARLEY_SYNTHESIS_URL", parse: text,
   }),
   PARLEY_SYNTHESIS_VOICE: setting<string | null>({
-    default: null, description: "Voice asked for at PARLEY_SYNTHESIS_URL; absent: OpenAI's name of the assistant's voice",
+    default: null, description: "Voice to use at PARLEY_SYNTHESIS_URL; absent: OpenAI's name for the assistant's voice",
     parse: text,
   }),
   PARLEY_DEEPGRAM_KEY: setting<string | null>({
-    default: null, description: "Key of a Deepgram account: understands speech", parse: text, secret: true,
+    default: null, description: "Key of a Deepgram account, for speech recognition", parse: text, secret: true,
   }),
   PARLEY_DEEPGRAM_MODEL: setting({
-    default: "nova-3", description: "Deepgram's model; one that begins with flux takes the turns itself", parse: text,
+    default: "nova-3", description: "Deepgram's model; one that begins with flux detects the ends of turns itself", parse: text,
   }),
   PARLEY_DEEPGRAM_URL: setting<string | null>({
     default: "https://api.deepgram.com", description: "Server of PARLEY_DEEPGRAM_KEY", parse: url,
   }),
   PARLEY_ASSEMBLYAI_KEY: setting<string | null>({
-    default: null, description: "Key of an AssemblyAI account: understands speech", parse: text, secret: true,
+    default: null, description: "Key of an AssemblyAI account, for speech recognition", parse: text, secret: true,
   }),
   PARLEY_ASSEMBLYAI_MODEL: setting({
-    default: "universal-streaming-multilingual", description: "AssemblyAI's streaming model; this one understands English, Spanish, German, French, Portuguese and Italian",
+    default: "universal-streaming-multilingual", description: "AssemblyAI's streaming model; the default understands English, Spanish, German, French, Portuguese and Italian",
     parse: text,
   }),
   PARLEY_ASSEMBLYAI_URL: setting<string | null>({
@@ -156,53 +156,53 @@ export const SETTINGS = {
     parse: url,
   }),
   PARLEY_SONIOX_KEY: setting<string | null>({
-    default: null, description: "Key of a Soniox account: understands speech", parse: text, secret: true,
+    default: null, description: "Key of a Soniox account, for speech recognition", parse: text, secret: true,
   }),
   PARLEY_SONIOX_MODEL: setting({
-    default: "stt-rt-v5", description: "Soniox' model", parse: text,
+    default: "stt-rt-v5", description: "Soniox's model", parse: text,
   }),
   PARLEY_SONIOX_URL: setting<string | null>({
     default: "https://stt-rt.soniox.com", description: "Server of PARLEY_SONIOX_KEY", parse: url,
   }),
   PARLEY_GLADIA_KEY: setting<string | null>({
-    default: null, description: "Key of a Gladia account: understands speech", parse: text, secret: true,
+    default: null, description: "Key of a Gladia account, for speech recognition", parse: text, secret: true,
   }),
   PARLEY_GLADIA_MODEL: setting({
     default: "solaria-1", description: "Gladia's model", parse: text,
   }),
   PARLEY_GLADIA_URL: setting<string | null>({
-    default: "https://api.gladia.io", description: "Server of PARLEY_GLADIA_KEY; with ?region=eu-west or ?region=us-west behind it that region's", parse: url,
+    default: "https://api.gladia.io", description: "Server of PARLEY_GLADIA_KEY; append ?region=eu-west or ?region=us-west for a region", parse: url,
   }),
   PARLEY_AZURE_KEY: setting<string | null>({
-    default: null, description: "Key of an Azure Speech resource: understands speech and speaks; needs PARLEY_AZURE_REGION", parse: text, secret: true,
+    default: null, description: "Key of an Azure Speech resource, for speech recognition and synthesis; needs PARLEY_AZURE_REGION", parse: text, secret: true,
   }),
   PARLEY_AZURE_REGION: setting<string | null>({
-    default: null, description: "Region of the resource of PARLEY_AZURE_KEY, such as westeurope", parse: region,
+    default: null, description: "Region of that resource, such as westeurope", parse: region,
   }),
   PARLEY_AZURE_URL: setting<string | null>({
-    default: null, description: "Server of PARLEY_AZURE_KEY instead of the two of its region", parse: url,
+    default: null, description: "Server of PARLEY_AZURE_KEY, instead of the two in its region", parse: url,
   }),
   PARLEY_GOOGLE_KEY: setting<string | null>({
-    default: null, description: "Key of Google Cloud's Text-to-Speech API: speaks", parse: text, secret: true,
+    default: null, description: "Key of Google Cloud's Text-to-Speech API, for speech synthesis", parse: text, secret: true,
   }),
   PARLEY_GOOGLE_URL: setting<string | null>({
     default: "https://texttospeech.googleapis.com", description: "Server of PARLEY_GOOGLE_KEY", parse: url,
   }),
   PARLEY_CARTESIA_KEY: setting<string | null>({
-    default: null, description: "Key of a Cartesia account: understands speech and speaks", parse: text, secret: true,
+    default: null, description: "Key of a Cartesia account, for speech recognition and synthesis", parse: text, secret: true,
   }),
   PARLEY_CARTESIA_TRANSCRIPTION_MODEL: setting({
-    default: "ink-2", description: "Cartesia's model that understands speech; what is not English is left to ink-whisper by ink-2",
+    default: "ink-2", description: "Cartesia's model for speech recognition; with ink-2, languages other than English use ink-whisper",
     parse: text,
   }),
   PARLEY_CARTESIA_SYNTHESIS_MODEL: setting({
-    default: "sonic-3", description: "Cartesia's model that speaks", parse: text,
+    default: "sonic-3", description: "Cartesia's model for speech synthesis", parse: text,
   }),
   PARLEY_CARTESIA_URL: setting<string | null>({
     default: "https://api.cartesia.ai", description: "Server of PARLEY_CARTESIA_KEY", parse: url,
   }),
   PARLEY_ELEVENLABS_KEY: setting<string | null>({
-    default: null, description: "Key of an ElevenLabs account: speaks", parse: text, secret: true,
+    default: null, description: "Key of an ElevenLabs account, for speech synthesis", parse: text, secret: true,
   }),
   PARLEY_ELEVENLABS_MODEL: setting({
     default: "eleven_flash_v2_5", description: "ElevenLabs' model", parse: text,
@@ -211,69 +211,69 @@ export const SETTINGS = {
     default: "https://api.elevenlabs.io", description: "Server of PARLEY_ELEVENLABS_KEY", parse: url,
   }),
   PARLEY_REALTIME_URL: setting<string | null>({
-    default: null, description: "Server that speaks OpenAI's Realtime protocol, e.g. https://api.openai.com/v1; for the modes multimodal and dualplex",
+    default: null, description: "Server for OpenAI's Realtime protocol, e.g. https://api.openai.com/v1, for the modes multimodal and dualplex",
     parse: url,
   }),
   PARLEY_REALTIME_KEY: setting<string | null>({
     default: null, description: "Key sent to PARLEY_REALTIME_URL as a bearer token", parse: text, secret: true,
   }),
   PARLEY_REALTIME_MODEL: setting({
-    default: "gpt-realtime", description: "Model asked for at PARLEY_REALTIME_URL", parse: text,
+    default: "gpt-realtime", description: "Model to use at PARLEY_REALTIME_URL", parse: text,
   }),
   PARLEY_GEMINI_KEY: setting<string | null>({
-    default: null, description: "Key of the Gemini API: its Live models hear and speak in the modes multimodal and dualplex", parse: text, secret: true,
+    default: null, description: "Key of the Gemini API, whose Live models hear and speak in the modes multimodal and dualplex", parse: text, secret: true,
   }),
   PARLEY_GEMINI_MODEL: setting({
-    default: "gemini-3.8-live", description: "Gemini's Live model, where the assistant names none of them", parse: text,
+    default: "gemini-3.8-live", description: "Gemini's Live model, if the assistant does not name one", parse: text,
   }),
   PARLEY_GEMINI_URL: setting<string | null>({
     default: "https://generativelanguage.googleapis.com", description: "Server of PARLEY_GEMINI_KEY", parse: url,
   }),
   PARLEY_SHERPA_DIR: setting<SherpaModel | null>({
-    default: null, description: "Folder of a streaming sherpa-onnx model: understands speech on this machine",
+    default: null, description: "Folder of a streaming sherpa-onnx model, for speech recognition on this machine",
     parse: sherpaModel,
   }),
   PARLEY_EAGER_REPLIES: setting({
     default: true,
-    description: "Calls: the model is asked while the caller's silence is still waited for, so the answer is heard sooner; what is not wanted then is dropped unheard, and costs only what the model charges for it (parley_eager_tokens_dropped_total)",
+    description: "Calls: ask the model already during the silence that ends the caller's turn, so that the answer is heard sooner; a reply that is not needed is dropped unheard, and costs only what the model charges for it (parley_eager_tokens_dropped_total)",
     parse: onOff,
   }),
   PARLEY_END_OF_TURN_MODEL: setting<string | null>({
     default: null,
-    description: "File of an end-of-turn model (ONNX; Smart Turn v3): calls tell by its judgement, and not by words alone, how long a silence is waited for",
+    description: "File of an end-of-turn model (ONNX; Smart Turn v3): with it, the sound decides together with the words how long a silence must be to end a turn",
     parse: file,
   }),
   PARLEY_SHERPA_LANGUAGES: setting({
-    default: ["en"], description: "Languages (ISO 639-1, separated by commas) the model of PARLEY_SHERPA_DIR understands",
+    default: ["en"], description: "Languages (ISO 639-1, separated by commas) that the model of PARLEY_SHERPA_DIR understands",
     parse: languages,
   }),
   PARLEY_CALCOM_URL: setting<string | null>({
     default: "https://api.cal.com",
-    description: "Server of Cal.com's API for calendar_integration, such as a self-hosted one", parse: url,
+    description: "Server of Cal.com's API for calendar_integration; it can be self-hosted", parse: url,
   }),
   ...MONEY_SETTINGS,
   PARLEY_NUMBER_PRICES_FILE: setting<NumberPrices | null>({
-    default: null, description: "What numbers cost a month, by country, instead of data/number-prices.json",
+    default: null, description: "Monthly prices of phone numbers by country, instead of data/number-prices.json",
     parse: numberPrices,
   }),
   PARLEY_CARRIER_RATES_FILE: setting<CarrierRates | null>({
-    default: null, description: "What carriers charge for a minute, by carrier, direction and prefix of the called number; absent: carrier_cost is 0",
+    default: null, description: "Carriers' prices per minute, by carrier, direction and prefix of the called number; absent: carrier_cost is 0",
     parse: carrierRates,
   }),
   PARLEY_PLANS_FILE: setting<Plans | null>({
-    default: null, description: "Plans and their caps instead of data/plans.json; one is called self-hosted. parley account plan gives an account another",
+    default: null, description: "Plans and their limits, instead of data/plans.json; one must be called self-hosted. parley account plan changes the plan of an account",
     parse: plans,
   }),
   PARLEY_WEBHOOK_SECONDS_MAX: setting({
-    default: LIMITS.webhookMs / 1000, description: "Longest the receiver of a webhook may take", parse: integer(1, 120),
+    default: LIMITS.webhookMs / 1000, description: "Seconds the receiver of a webhook may take to answer", parse: integer(1, 120),
   }),
   PARLEY_WEBHOOK_RETRY_SECONDS: setting({
     default: [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400],
-    description: "Seconds until the second, third … attempt to deliver a webhook; after the last it is given up",
+    description: "Seconds to wait before the second, third … attempt to deliver a webhook; after the last one it is given up",
     parse: secondsList,
   }),
   PARLEY_TWILIO_ACCOUNT_SID: setting<string | null>({
-    default: null, description: "Twilio account that phone numbers are bought from and calls go over; calls need PARLEY_PUBLIC_URL",
+    default: null, description: "Twilio account for buying phone numbers and for calls; calls need PARLEY_PUBLIC_URL",
     parse: twilioSid,
   }),
   PARLEY_TWILIO_AUTH_TOKEN: setting<string | null>({
@@ -284,24 +284,24 @@ export const SETTINGS = {
     parse: url,
   }),
   PARLEY_TWILIO_SIGNING_KEY: setting<string | null>({
-    default: null, description: "What webhooks are signed with where it is not the token: SignalWire's signing key",
+    default: null, description: "Key that signs webhooks, if it is not the token: SignalWire's signing key",
     parse: text, secret: true,
   }),
   PARLEY_TELNYX_API_KEY: setting<string | null>({
-    default: null, description: "Key of a Telnyx account that calls go over; like those below, calls need PARLEY_PUBLIC_URL",
+    default: null, description: "Key of a Telnyx account for calls; as with Plivo and Vonage, calls need PARLEY_PUBLIC_URL",
     parse: text, secret: true,
   }),
   PARLEY_TELNYX_PUBLIC_KEY: setting<string | null>({
-    default: null, description: "What Telnyx signs webhooks with, from its portal (base64)", parse: ed25519Key,
+    default: null, description: "Key that Telnyx signs webhooks with, from its portal (base64)", parse: ed25519Key,
   }),
   PARLEY_TELNYX_CONNECTION_ID: setting<string | null>({
-    default: null, description: "Id of the Voice API application calls are placed with", parse: text,
+    default: null, description: "Id of the Voice API application that places calls", parse: text,
   }),
   PARLEY_TELNYX_URL: setting<string | null>({
     default: "https://api.telnyx.com", description: "Server of PARLEY_TELNYX_API_KEY", parse: url,
   }),
   PARLEY_PLIVO_AUTH_ID: setting<string | null>({
-    default: null, description: "Plivo account that calls go over", parse: text,
+    default: null, description: "Plivo account for calls", parse: text,
   }),
   PARLEY_PLIVO_AUTH_TOKEN: setting<string | null>({
     default: null, description: "Token of PARLEY_PLIVO_AUTH_ID", parse: text, secret: true,
@@ -310,40 +310,40 @@ export const SETTINGS = {
     default: "https://api.plivo.com", description: "Server of PARLEY_PLIVO_AUTH_ID", parse: url,
   }),
   PARLEY_VONAGE_APPLICATION_ID: setting<string | null>({
-    default: null, description: "Vonage application that calls go over", parse: uuid,
+    default: null, description: "Vonage application for calls", parse: uuid,
   }),
   PARLEY_VONAGE_PRIVATE_KEY: setting<string | null>({
     default: null, description: "Private key of PARLEY_VONAGE_APPLICATION_ID (PEM)", parse: rsaKey, secret: true,
   }),
   PARLEY_VONAGE_SIGNATURE_SECRET: setting<string | null>({
-    default: null, description: "What Vonage signs webhooks with, from its dashboard", parse: text, secret: true,
+    default: null, description: "Secret that Vonage signs webhooks with, from its dashboard", parse: text, secret: true,
   }),
   PARLEY_VONAGE_URL: setting<string | null>({
     default: "https://api.nexmo.com", description: "Server of PARLEY_VONAGE_APPLICATION_ID", parse: url,
   }),
   PARLEY_ASTERISK_URL: setting<string | null>({
-    default: null, description: "Asterisk (20.18, 22.8 or later) that calls go over: its HTTP server, e.g. http://127.0.0.1:8088",
+    default: null, description: "Asterisk (20.18, 22.8 or later) for calls: its HTTP server, e.g. http://127.0.0.1:8088",
     parse: url,
   }),
   PARLEY_ASTERISK_USER: setting<string | null>({
-    default: null, description: "User of its ari.conf", parse: text,
+    default: null, description: "User in Asterisk's ari.conf", parse: text,
   }),
   PARLEY_ASTERISK_PASSWORD: setting<string | null>({
     default: null, description: "Password of PARLEY_ASTERISK_USER", parse: text, secret: true,
   }),
   PARLEY_ASTERISK_ENDPOINT: setting<string | null>({
-    default: null, description: "What it dials, e.g. PJSIP/{number}@trunk", parse: asteriskEndpoint,
+    default: null, description: "What Asterisk dials, e.g. PJSIP/{number}@trunk", parse: asteriskEndpoint,
   }),
   PARLEY_ASTERISK_APP: setting({
-    default: "parley", description: "Stasis application, and context of transfers in its dialplan; one for each server",
+    default: "parley", description: "Stasis application, and context for transfers in Asterisk's dialplan; different for each server",
     parse: plainName,
   }),
   PARLEY_ASTERISK_MEDIA: setting({
-    default: "parley", description: "Entry of its websocket_client.conf that leads here, to /carriers/asterisk/media",
+    default: "parley", description: "Entry in Asterisk's websocket_client.conf that points to /carriers/asterisk/media of this server",
     parse: plainName,
   }),
   PARLEY_NUMBER_GRACE_DAYS: setting({
-    default: 7, description: "Days an unpaid phone number still works, and then again until it is lost",
+    default: 7, description: "Days that an unpaid phone number still works; it is lost after as many days again",
     parse: integer(1, 365),
   }),
   PARLEY_SIP_PORT: setting<number | null>({
@@ -351,30 +351,30 @@ export const SETTINGS = {
     parse: integer(0, 65_534),
   }),
   PARLEY_SIP_HOST: setting({
-    default: "0.0.0.0", description: "Address SIP and its sound listen on; :: is IPv6 and IPv4", parse: text,
+    default: "0.0.0.0", description: "Address to listen on for SIP and its audio; :: is IPv6 and IPv4", parse: text,
   }),
   PARLEY_SIP_PUBLIC_HOST: setting<string | null>({
-    default: null, description: "Address or name that telephone systems reach the server by, when it is behind NAT",
+    default: null, description: "Address or name at which telephone systems reach the server, if it is behind NAT",
     parse: addressOrName,
   }),
   PARLEY_RTP_PORTS: setting<{ min: number; max: number } | null>({
-    default: null, description: "UDP ports for the sound of calls over SIP, such as 10000-10999, two for each call; absent: any",
+    default: null, description: "UDP ports for the audio of calls over SIP, such as 10000-10999, two per call; absent: any",
     parse: portRange,
   }),
   PARLEY_WEBRTC: setting({
-    default: true, description: "Web calls use WebRTC where the page can and UDP comes through; off: their sockets alone",
+    default: true, description: "Web calls use WebRTC if the page supports it and UDP gets through; off: only their sockets",
     parse: onOff,
   }),
   PARLEY_WEBRTC_PORT: setting<number | null>({
-    default: null, description: "UDP port of all web calls' sound; 0 takes any free one; absent: the number of PARLEY_PORT",
+    default: null, description: "UDP port for the audio of all web calls; 0 takes any free one; absent: the number of PARLEY_PORT",
     parse: integer(0, 65_535),
   }),
   PARLEY_WEBRTC_HOST: setting<string | null>({
-    default: null, description: "Address PARLEY_WEBRTC_PORT is bound to, where not that of PARLEY_HOST, such as behind a proxy",
+    default: null, description: "Address to listen on at PARLEY_WEBRTC_PORT, such as 0.0.0.0 behind a proxy; absent: PARLEY_HOST",
     parse: address,
   }),
   PARLEY_WEBRTC_PUBLIC_HOSTS: setting<string[]>({
-    default: [], description: "Addresses pages reach PARLEY_WEBRTC_PORT at, separated by commas, when the server is behind NAT or in a container",
+    default: [], description: "Addresses at which pages reach PARLEY_WEBRTC_PORT, separated by commas, if the server is behind NAT or in a container",
     parse: addresses,
   }),
   PARLEY_ICE_URLS: setting<string[]>({
@@ -382,19 +382,19 @@ export const SETTINGS = {
     parse: iceUrls,
   }),
   PARLEY_TURN_USER: setting<string | null>({
-    default: null, description: "Name at the TURN servers; absent: names for half a day are made from PARLEY_TURN_SECRET",
+    default: null, description: "User name at the TURN servers; absent: names valid for half a day, created with PARLEY_TURN_SECRET",
     parse: text,
   }),
   PARLEY_TURN_SECRET: setting<string | null>({
-    default: null, description: "Password of PARLEY_TURN_USER, or else the secret shared with the TURN servers (coturn: static-auth-secret)",
+    default: null, description: "Password of PARLEY_TURN_USER or, without that, the secret shared with the TURN servers (coturn: static-auth-secret)",
     parse: secret, secret: true,
   }),
   PARLEY_CALLS_MAX: setting<number | null>({
-    default: null, description: "Calls this server takes at a time; absent: as many as it gets through without sound coming late",
+    default: null, description: "Calls this server accepts at a time; absent: as many as it can carry without late audio",
     parse: integer(1, 100_000),
   }),
   PARLEY_DIAL_RATE_PER_MINUTE: setting({
-    default: 60, description: "Calls an account may place in a minute, a sixth of them at once",
+    default: 60, description: "Calls an account may place per minute, a sixth of them at once",
     parse: integer(1, 100_000),
   }),
   PARLEY_DIAL_COUNTRIES: setting<string[]>({
@@ -403,14 +403,14 @@ export const SETTINGS = {
   }),
   PARLEY_RECORDING_FORMAT: setting<"wav" | "opus">({
     default: "wav",
-    description: "How recordings are kept: wav, or opus: Opus in Ogg, a tenth of the size, made after the call",
+    description: "Format of recordings: wav, or opus (Opus in Ogg, a tenth of the size, converted after the call)",
     parse: oneOf(["wav", "opus"] as const),
   }),
   PARLEY_RECORDING_DAYS: setting({
-    default: 90, description: "Days recordings are kept", parse: integer(1, 3650),
+    default: 90, description: "Days that recordings are kept", parse: integer(1, 3650),
   }),
   PARLEY_ALLOWED_ORIGINS: setting({
-    default: ["*"], description: "Origins whose pages may use assistants without allowed_origins of their own; * is any",
+    default: ["*"], description: "Origins whose pages may use assistants that have no allowed_origins; * is any",
     parse: origins,
   }),
   ...IDENTITY_SETTINGS,
