@@ -1,8 +1,8 @@
-// Changes that are judged by the row they have read: made of that row, or begun again. Used by
-// features whose rows several people and programs change.
+// Optimistic changes: each is made to the very version of a row that it has read, or begun again.
+// Used by features whose rows several people and programs change.
 import { Fault } from "./faults.ts";
 
-/** What the OpenAPI document says of it, beside each operation that changes so. */
+/** The OpenAPI response of every operation that makes such changes. */
 export const LOST_TOO_OFTEN = { 409: { description: "Others are changing it: please try again" } };
 
 /** A change loses its race only to changes that won theirs. */

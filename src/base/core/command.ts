@@ -1,4 +1,4 @@
-// How people call `parley` and the server in the folder of the server that runs.
+// The commands by which people call `parley` and start the server in the running server's folder.
 import { existsSync } from "node:fs";
 import { programFile } from "./program.ts";
 

@@ -1,9 +1,9 @@
 // Rows of CSV that spreadsheets open, for the server's own files and for those a page makes.
 
 /**
- * Spreadsheets take what begins so for a formula. Where they split at semicolons, as in most of
- * Europe, no quote holds a cell together: another begins behind a semicolon or a line's end. Faces
- * (`;-)`) and lists (`- one`) are none.
+ * Spreadsheets take a cell that begins like this for a formula. Where they split at semicolons, as
+ * in most of Europe, quotes hold no cell together: a new one begins after a semicolon or a line
+ * break. Smileys (`;-)`) and list items (`- one`) are not formulas.
  */
 const FORMULA = new RegExp([
   "^(?=[=+\\-@\\t\\r])",
@@ -18,7 +18,7 @@ function cell(value: unknown): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** A cell as it was before its beginning was kept from being a formula. */
+/** A cell without the quote that kept its beginning from being taken for a formula. */
 export const unguarded = (text: string): string => text.replace(/^'(?=[=+\-@])/, "");
 
 /** One line, without its end; objects as JSON. */

@@ -12,7 +12,7 @@ export type Weekday = (typeof WEEKDAYS)[number];
 const msOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
 const textOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-/** Whether a calendar has it; the day before it and after it have four digits of a year too. */
+/** Whether the day exists; the days before and after it must have four-digit years too. */
 export function isDay(text: string): boolean {
   const ms = msOf(text);
   return text > YEARS.first && text < YEARS.last && !Number.isNaN(ms) && textOf(ms) === text;
@@ -21,8 +21,8 @@ export function isDay(text: string): boolean {
 const MOMENT = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?$/;
 
 /**
- * The milliseconds of a moment in ISO 8601; null: it is none. Dates that no calendar has are read
- * by `Date.parse` as later ones.
+ * The milliseconds of an ISO 8601 timestamp; null: it is not one. `Date.parse` would take a date
+ * that does not exist for a later one.
  */
 export function msOfMoment(text: string): number | null {
   const day = MOMENT.exec(text)?.[1];

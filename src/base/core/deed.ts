@@ -1,9 +1,9 @@
-// What a request does, at hand wherever the request goes: the command that does it puts it on
-// record in its own transaction. Begun by app/noting.ts, written by storage/deeds.ts.
+// What a request does, carried along wherever the request goes, so that the command that does it
+// records it in its own transaction. Begun by app/noting.ts, written by storage/deeds.ts.
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Instant } from "./system.ts";
 
-/** Plain data: it crosses to the writer. */
+/** Plain data, because it is sent to the writer. */
 export interface DeedNote {
   accountId: number;
   actor: { kind: "user" | "key" | "system"; id: string; name: string };
@@ -12,7 +12,7 @@ export interface DeedNote {
   address: string | null;
   /** Null: the request names none; the command may. */
   objectId: string | null;
-  /** Names of what was given; values are the command's to know. */
+  /** Names of the fields that the request gave; values are known to the command alone. */
   fields: string[];
   now: Instant;
 }
@@ -27,8 +27,8 @@ const current = new AsyncLocalStorage<Deed>();
 let underWay = 0;
 
 /**
- * What goes on after the work is no part of the deed. While nothing is noted the context is off:
- * with it, awaiting costs the whole process twice to three times as much (Node 22).
+ * Whatever continues after `work` is not part of the deed. The context is disabled while no deed is
+ * under way: enabled, it makes every await of the process two to three times as slow (Node 22).
  */
 export async function during<T>(deed: Deed, work: () => T | Promise<T>): Promise<T> {
   underWay += 1;

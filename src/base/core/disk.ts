@@ -1,5 +1,5 @@
-// Folders and files that are there for good once it is said so. Used by storage, the command line
-// and whoever keeps a secret.
+// Folders and files, written so that a power cut does not undo what was reported as done. Used by
+// storage, the file store, the command line and secrets.ts.
 import {
   accessSync, closeSync, constants, existsSync, fsyncSync, linkSync, lstatSync, mkdirSync,
   openSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync,
@@ -17,7 +17,7 @@ const WHY_UNREAD: Partial<Record<string, string>> = {
   ENOENT: "it does not exist", EISDIR: "it is a folder", EACCES: "it may not be read",
 };
 
-/** What whoever named a file is told when it cannot be read, in words. */
+/** Why a file cannot be read, in words for the person who named it. */
 export function whyUnread(error: unknown): string {
   const { code = "", message } = error as NodeJS.ErrnoException;
   return WHY_UNREAD[code] ?? message;
@@ -28,8 +28,8 @@ export const readText = (file: string): string =>
   readFileSync(file, "utf8").replace(/^\uFEFF/, "");
 
 /**
- * With those above it, for nobody else to read. Node's own way of making several at once goes on
- * without end where none can be made, as below /proc.
+ * Makes the folder and its missing parents, readable by nobody else. Node's recursive mkdir never
+ * ends where none can be made, as below /proc.
  */
 export function makeFolder(path: string): void {
   if (isFolder(path)) return;
@@ -49,7 +49,7 @@ export function makeFolder(path: string): void {
   }
 }
 
-/** The same where nothing may wait for the disk, as a mount of the network makes one. */
+/** The same for callers that must not block on the disk, as a network mount makes them. */
 export async function addFolder(path: string): Promise<void> {
   const isThere = async (folder: string): Promise<boolean> =>
     (await stat(folder).catch(() => null))?.isDirectory() ?? false;
@@ -66,14 +66,14 @@ const WHY_CLOSED: Partial<Record<string, string>> = {
   EROFS: "it is on a file system that is only read", EPERM: "it is protected from any change",
 };
 
-/** As whoever reads the system's list of users knows it. */
+/** The user's name in the system's list of users. */
 function nameOfUser(id: number): string {
   try {
     const line = readFileSync("/etc/passwd", "utf8").split("\n")
       .find((one) => one.split(":")[2] === String(id));
     return line?.split(":")[0] ?? String(id);
   } catch {
-    // No such list: the number says it too.
+    // There is no such list: the number has to do.
     return String(id);
   }
 }
@@ -81,8 +81,8 @@ function nameOfUser(id: number): string {
 const me = (): string => (process.geteuid ? nameOfUser(process.geteuid()) : "this user");
 
 /**
- * Throws, with a sentence that names path and users, where the path is there and whoever runs this
- * may not read and write it. False: it is not there.
+ * Throws, with a sentence that names path and users, when the path exists but this process's user
+ * may not read and write it. False: it does not exist.
  */
 export function isOurs(path: string): boolean {
   try {
@@ -96,13 +96,13 @@ export function isOurs(path: string): boolean {
   }
 }
 
-/** Whether whoever runs this says who else may use it; another's may be shared on purpose. */
+/** Whether this process's user owns the path; somebody else's may be shared on purpose. */
 export function isOwned(path: string): boolean {
   const user = process.geteuid?.() ?? 0;
   return user === 0 || statSync(path).uid === user;
 }
 
-/** What above a path may not be entered is what is closed. */
+/** When a folder above the path may not be entered, that folder is the one to open. */
 function closedOf(path: string): { path: string; why: string } {
   try {
     const owner = nameOfUser(statSync(path).uid);
@@ -115,7 +115,7 @@ function closedOf(path: string): { path: string; why: string } {
 const WHY_NO_ROOM: Partial<Record<string, string>> = {
   ENOSPC: "the disk is full", EDQUOT: "the quota is used up", EFBIG: "a file may not be so large",
 };
-/** A database does not tell the last two from a disk that is broken. */
+/** The last two codes of SQLite may also mean a broken disk. */
 const WHY_NOT_STORED: Partial<Record<string, string>> = {
   ...WHY_CLOSED, EACCES: "it may not be written",
   SQLITE_FULL: "the disk is full", SQLITE_IOERR: "the disk refused it",
@@ -128,7 +128,7 @@ function codeOf(error: unknown): string {
   return errno === -systemConstants.errno.EDQUOT ? "EDQUOT" : code;
 }
 
-/** There was no room for a file. */
+/** Whether the error says that there was no room for a file. */
 export const hasNoRoom = (error: unknown): boolean => Object.hasOwn(WHY_NO_ROOM, codeOf(error));
 
 /** Its message names the path, and why. */
@@ -139,7 +139,7 @@ export async function writingTo<T>(path: string, work: () => T | Promise<T>): Pr
   try {
     return await work();
   } catch (error) {
-    // SQLite says behind it at what the disk refused it.
+    // SQLite appends the operation that the disk refused.
     const code = codeOf(error).replace(/(?<=^SQLITE_IOERR)_.*/, "");
     const why = WHY_NO_ROOM[code] ?? WHY_NOT_STORED[code];
     if (why === undefined) throw error;
@@ -163,14 +163,14 @@ export function settleFile(partial: string, target: string): void {
   flushFolder(dirname(target));
 }
 
-/** Makes it whole or not at all, for nobody else to read; leaves one that is there as it is. */
+/** Writes the file whole or not at all, readable by nobody else; an existing one stays as it is. */
 export function addFile(path: string, text: string, system: Pick<System, "uuid">): void {
   const partial = `${path}.${system.uuid()}`;
   writeFileSync(partial, text, { mode: 0o600, flush: true });
   try {
     linkSync(partial, path);
   } catch (error) {
-    // Where files have one name only, two processes at once may both make it.
+    // On file systems without hard links, two processes at once may both write it.
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") renameSync(partial, path);
   } finally {
     rmSync(partial, { force: true });
@@ -178,12 +178,12 @@ export function addFile(path: string, text: string, system: Pick<System, "uuid">
   flushFolder(dirname(path));
 }
 
-/** Windows has no such thing; its renames are on disk in order. */
+/** Windows cannot flush a folder; its renames reach the disk in order. */
 export function flushFolder(path: string): void {
   if (process.platform !== "win32") flush(path, "r");
 }
 
-/** The bytes and names of all that is in a folder. */
+/** Flushes the bytes and names of everything in a folder. */
 export function flushAll(folder: string): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);

@@ -1,7 +1,7 @@
 // Wrong credentials by the address they come from: each is logged in the form fail2ban reads, and
-// an address that has shown too many is slowed. What is right is let in all the same where it
+// an address that has shown too many is slowed. Right credentials are still accepted where they
 // cannot be guessed (API keys, stream tickets), so that nobody behind the same proxy is locked out;
-// where it can be guessed (SIP passwords), ask `waitMs` before judging.
+// where they can be guessed (SIP passwords), callers ask `waitMs` before they check them.
 import { LIMITS } from "./limits.ts";
 import type { Logger } from "./logger.ts";
 import { addressKey } from "./networks.ts";

@@ -40,7 +40,7 @@ export function fieldFault(field: string, message: string): Fault {
   return new Fault(422, message, { errors: { [field]: [message] } });
 }
 
-/** To whoever asks a server that is stopping. */
+/** The refusal of requests while the server is stopping. */
 export const restarting = (): Fault =>
   new Fault(503, "The server is restarting. Please try again.", { retryAfterS: 1 });
 
@@ -69,10 +69,10 @@ export class StorageFailure extends Error {
   }
 }
 
-/** What keeps the program from starting and an operator can put right; its message says how. */
+/** A reason not to start that an operator can remove; its message says how. */
 export class StartFailure extends Error {}
 
-/** The same, where a setting leads to what cannot be used: the process ends like on a wrong one. */
+/** The same where a setting names something unusable: the exit code is that of a wrong setting. */
 export class MisconfiguredStart extends StartFailure {}
 
 export function assertNever(value: never): never {

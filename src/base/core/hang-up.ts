@@ -2,8 +2,8 @@
 import { isatty } from "node:tty";
 
 /**
- * Without a terminal SIGHUP is nothing: Node undoes what `nohup` has set, and programs that turn
- * logs send it. At one it is `atTerminal`, or the end.
+ * Without a terminal SIGHUP is ignored: Node undoes what `nohup` has set, and programs that rotate
+ * logs send it. At a terminal it calls `atTerminal`, or else ends the process.
  */
 export function heedHangUp(atTerminal?: () => void): void {
   if (!isatty(0) && !isatty(1)) process.on("SIGHUP", () => undefined);

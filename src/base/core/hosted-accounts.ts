@@ -1,5 +1,5 @@
-// The hosted carriers there are.
+// The list of hosted carriers.
 
-/** Accounts an operator may have, one of each: what the settings, paths and numbers call them. */
+/** An operator may have one account at each; settings, paths and numbers use these names. */
 export const HOSTED_ACCOUNTS = ["twilio", "telnyx", "plivo", "vonage", "asterisk"] as const;
 export type HostedAccount = (typeof HOSTED_ACCOUNTS)[number];

@@ -11,7 +11,7 @@ const FILE = /^([a-z]{2,3}(?:-[a-z0-9]+)*)\.json$/;
 
 interface Languages<Texts> {
   names: ReadonlySet<string>;
-  /** Null: no file is of this language. */
+  /** Null: there is no file for this language. */
   textsOf(language: string): Texts | null;
 }
 
@@ -39,9 +39,9 @@ function readTexts<Schema extends TSchema>(file: string, schema: Schema): Static
 }
 
 /**
- * The first folder is what is shipped, of which a language is read when it is first asked for.
- * Files of the server's own are read at once, so that a mistake in one is said at the start; those
- * of a later folder add to those of an earlier one, text by text.
+ * The first folder ships with the program; a language in it is read when it is first requested.
+ * The server's own files are read at once, so that a mistake in one is reported at the start; those
+ * of a later folder override those of an earlier one, text by text.
  */
 export function readLanguages<Schema extends TSchema>(
   [folder = "", ...folders]: string[], schema: Schema,
@@ -66,7 +66,7 @@ export function readLanguages<Schema extends TSchema>(
   };
 }
 
-/** `pt-BR` is also met by `pt`. */
+/** `pt-BR` also matches `pt`. */
 export function spellingsOf(wish: string): string[] {
   const whole = wish.toLowerCase().replaceAll("_", "-");
   const [first = ""] = whole.split("-");

@@ -1,44 +1,44 @@
-// Bounds that belong to no single file, unit in the name; what bounds one file or protocol alone
-// stands there, under a name as well. Those an operator may change are the defaults of settings in
-// config/bounds.ts; docs/configuration.md says why the others are not.
+// Limits that no single file owns, with the unit in the name; a limit of one file or protocol is a
+// named constant there. Those that an operator may change are the defaults of the settings in
+// config/bounds.ts; docs/configuration.md says why the others are not settings.
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 
 export const LIMITS = {
-  /** Words a speech recogniser receives: those of the assistant's list, and all together. */
+  /** Hints for a speech recogniser: the most in an assistant's own list, and the most in total. */
   recogniserHintsMax: 100,
-  /** Values of a call's jitter over time; an even count. Longer calls have longer stretches. */
+  /** Points of a call's jitter over time; an even count. In a longer call each covers more time. */
   jitterStretchesMax: 120,
-  /** Transfers a call's record keeps, the newest. */
+  /** Transfers that a call's record keeps: the newest. */
   callTransfersMax: 50,
-  /** Times a call's colleagues are called. */
+  /** How many times colleagues are called during one call. */
   warmTransfersMax: 5,
-  /** Until a colleague is asked without a summary of the call. */
+  /** How long a model may take to summarise a call for a colleague. */
   summaryMs: 20 * SECOND_MS,
-  /** The longest caller and colleague talk, where the money lasts. */
+  /** The longest that caller and colleague may talk, if the balance lasts. */
   warmTalkS: 2 * 60 * 60,
   // Edge
   bodyBytesMax: 256 * 1024,
-  /** As many as Node's own server takes. */
+  /** The limit of Node's own HTTP server. */
   headersBytesMax: 16 * 1024,
-  /** What is read past, so that who sent it gets the refusal; a longer body ends the connection. */
+  /** A refused body up to this size is drained, so that its sender gets the refusal. */
   refusedBodyBytesMax: 100 * 1024 * 1024,
   jsonDepthMax: 32,
   requestIdCharsMax: 64,
   pageSizeMax: 100,
   rateLimiterKeysMax: 100_000,
-  /** Wrong credentials from one address in a minute that are judged and logged one by one. */
+  /** Wrong credentials per address and minute that are checked and logged individually. */
   failedAuthenticationsMax: 10,
-  /** Passwords tried in a quarter of an hour: of one e-mail at one address, and of each alone. */
+  /** Password attempts in 15 minutes: per e-mail and address together, then per each alone. */
   passwordTriesMax: 10,
   passwordTriesOfEmailMax: 100,
   passwordTriesOfAddressMax: 50,
   idempotencyKeyCharsMax: 255,
   metricsKeptMs: SECOND_MS,
-  /** From when the event loop is watched until it has been seen. */
+  /** How long the event loop is monitored before the first metrics are read. */
   loopSeenMs: 100,
-  /** Reads of a key's dashboard sessions together, beside what the key itself may ask for. */
+  /** Reads by all dashboard sessions of one key, on top of the key's own limits. */
   dashboardPerMinuteMax: 300,
   dashboardBurstMax: 80,
   dashboardSessionMs: 12 * 60 * MINUTE_MS,
@@ -52,9 +52,9 @@ export const LIMITS = {
 
   // Conversations
   messageCharsMax: 2000,
-  /** Times a minute a conversation's visitor may say that they type, or do no more. */
+  /** Typing notifications, started or stopped, per minute from a conversation's visitor. */
   typingPerMinuteMax: 60,
-  /** Times a minute an account may hear what its voices would say, and how much they may. */
+  /** Voice samples per account and minute, and the length of one. */
   voiceSamplesPerMinuteMax: 10,
   voiceSampleCharsMax: 200,
   /** What people and assistants note about a conversation. */
@@ -63,19 +63,19 @@ export const LIMITS = {
   variableNameCharsMax: 64,
   variableCharsMax: 4000,
   conversationMessagesMax: 1000,
-  /** A visitor's file; of a message; of a conversation. */
+  /** Visitors' attachments: bytes of one, how many per message and per conversation. */
   attachmentBytesMax: 10 * 1024 * 1024,
   attachmentsOfMessageMax: 4,
   attachmentsOfConversationMax: 50,
-  /** What a model is shown of them with each reply, the newest. */
+  /** The newest of them that a model is shown for each reply: how many, and bytes in total. */
   attachmentsSeenMax: 4,
   attachmentsSeenBytesMax: 12 * 1024 * 1024,
-  /** Where an assistant's widget settings do not say. */
+  /** The default for assistants whose widget settings do not say. */
   widgetRememberDays: 7,
   widgetRememberDaysMax: 365,
-  /** A trouble of the same kind is reported again after so long. */
+  /** A refusal of the same kind is published again only after this long. */
   troubleToldMs: 60 * MINUTE_MS,
-  /** Replies that failed, in the owner's record of a conversation. */
+  /** Failed replies shown in the owner's record of a conversation. */
   failuresShownMax: 50,
   turnsWaitingMax: 4,
   turnWaitMs: 25 * SECOND_MS,
@@ -83,11 +83,11 @@ export const LIMITS = {
   /** How long the origins that assistants allow are remembered between preflights. */
   originListsKeptMs: 10 * SECOND_MS,
   inactivitySweepMs: 15 * SECOND_MS,
-  /** Messages are found by their words this soon, so many are made so at a time. */
+  /** How often new messages are added to the search index, and how many at a time. */
   messageIndexMs: 2 * SECOND_MS,
   messageIndexRows: 200,
   messageIndexPauseMs: 20,
-  /** A search looks at the newest messages that have its words, so many. */
+  /** A search considers this many of the newest messages that contain its words. */
   messageHitsMax: 5000,
   /** The newest calls of an account that a search looks through. */
   callsSearchedMax: 2000,
@@ -96,10 +96,10 @@ export const LIMITS = {
   // Engine
   promptCharsMax: 64 * 1024,
   historyMessagesMax: 200,
-  /** Conversations whose newest messages are kept for their next turn; how long those may be. */
+  /** Conversations whose newest messages are cached for the next turn; characters of each. */
   historiesKeptMax: 256,
   historyKeptCharsMax: 16 * 1024,
-  /** They are let go of between once and twice this after the last reply. */
+  /** They are evicted once to twice this long after the last reply. */
   historyKeptMs: 5 * MINUTE_MS,
   historyTokensMax: 12_000,
   /** The results of earlier turns' functions that a model sees again. */
@@ -115,9 +115,9 @@ export const LIMITS = {
   toolThreadsMax: 2,
   toolCallsPerThreadMax: 128,
   toolCallsQueueMax: 2000,
-  /** Sessions at MCP servers that are kept; the one used longest ago is let go. */
+  /** Cached sessions with MCP servers; the least recently used one is evicted. */
   mcpSessionsMax: 500,
-  /** Beyond a tool's own timeout, until its thread is given up. */
+  /** Grace after a tool's own timeout, before its call is aborted in the thread. */
   toolThreadGraceMs: 5 * SECOND_MS,
   replyCharsMax: 32 * 1024,
   replyTokensMax: 2048,
@@ -126,22 +126,22 @@ export const LIMITS = {
   calcomAnswerCharsMax: 64 * 1024,
 
   // Knowledge
-  /** Work of the processor on one document; a machine that is busy with others gives it later. */
+  /** CPU time for one document, however long a busy machine takes to grant it. */
   documentCpuMs: 20 * SECOND_MS,
-  /** How long one may take all the same. */
+  /** The most elapsed time for one document all the same. */
   documentReadMs: 2 * MINUTE_MS,
   /** How long pages of a website are fetched; what has come by then is read like a document. */
   websiteReadMs: 60 * SECOND_MS,
   /** The same where a sitemap names the pages: there may be more of them. */
   sitemapReadMs: 3 * MINUTE_MS,
-  /** How often websites are looked for whose time to be read again has come. */
+  /** How often the server looks for websites that are due to be read again. */
   websiteLookMs: MINUTE_MS,
-  /** Websites begun anew at one such look. */
+  /** Websites whose reading one such look begins. */
   websitesPerLookMax: 20,
   extractorGraceMs: 5 * SECOND_MS,
   /** Memory of one extractor process. */
   extractorBytesMax: 700_000_000,
-  /** Documents until an extractor process is replaced. */
+  /** Documents that an extractor process reads before it is replaced. */
   extractorJobsMax: 100,
   extractorIdleMs: MINUTE_MS,
   chunksPerWrite: 100,
@@ -149,7 +149,7 @@ export const LIMITS = {
   chunksGonePerWrite: 50,
   documentsAtOnceMax: 3,
   passagesPerSearchMax: 4,
-  /** What an owner who tries a search gets to see. */
+  /** Passages shown to an owner who tries a search. */
   passagesTriedMax: 10,
   searchTermsMax: 32,
   /** A knowledgebase up to this size is put into the prompt as a whole. */
@@ -158,11 +158,11 @@ export const LIMITS = {
 
   embeddingsPerRequestMax: 64,
   embeddingsMs: 30 * SECOND_MS,
-  /** Until a search goes on with words alone. */
+  /** How long a search waits for the query's embedding before it goes on with words alone. */
   queryEmbeddingMs: 2 * SECOND_MS,
   embeddingLengthMax: 8192,
   embeddingBytesMax: 32 * 1024 * 1024,
-  /** How far down each ranking is looked at before the two are joined. */
+  /** Rows of each ranking, by words and by meaning, that are merged. */
   rankingRows: 20,
 
   // Language models
@@ -179,9 +179,9 @@ export const LIMITS = {
   deltaCoalesceMs: 16,
   heartbeatMs: 15 * SECOND_MS,
   stalledReaderMs: 10 * SECOND_MS,
-  /** What the sender of a file brings in ten seconds at least: less keeps a place from others. */
+  /** Bytes that an upload must bring in ten seconds: a slower one would hold a slot too long. */
   uploadBytesInTimeMin: 8 * 1024,
-  /** Between two offers of what the reader of a file has not taken yet. */
+  /** Interval at which bytes that a file's reader has not taken yet are offered again. */
   downloadOfferMs: 4 * SECOND_MS,
   stalledDownloadMs: 5 * MINUTE_MS,
   socketBufferBytesMax: 256 * 1024,
@@ -196,26 +196,26 @@ export const LIMITS = {
   // Calls
   /** How far the billed time of a call in progress may be behind when the process dies. */
   callBeatMs: 5 * SECOND_MS,
-  /** Until somebody whose call there was no room for should try again. */
+  /** When to try again after a call was refused for want of capacity. */
   capacityRetryS: 10,
-  /** For calls to take leave of whoever is on the line when the server stops. */
+  /** For calls to say goodbye to the people on the line when the server stops. */
   callGoodbyeMs: 10 * SECOND_MS,
-  /** A call goes back to its assistant when the person who has it was not connected for so long. */
+  /** A call returns to its assistant when the person who took it over is disconnected this long. */
   personGoneMs: 8 * SECOND_MS,
-  /** Until a call that was asked to end is given up. */
+  /** How long to wait for the end of a call that was told to hang up. */
   callEndMs: 5 * SECOND_MS,
-  /** From the end of the media thread to the start of the next, where calls come in. */
+  /** Delay before a media thread that has ended is restarted, where calls come in. */
   mediaRestartMs: SECOND_MS,
-  /** For taking leave of registrars when the server stops. */
+  /** For unregistering at registrars when the server stops. */
   carrierCloseMs: 2.5 * SECOND_MS,
   /** Words a page sends in place of a recogniser: their length, and how many messages a second. */
   givenWordsCharsMax: 2000,
   givenWordsPerSecondMax: 20,
   recordingLinkMs: 24 * 60 * MINUTE_MS,
   recordingSliceBytesMax: 1024 * 1024,
-  /** Until a call is finished though its recording still waits for where files lie. */
+  /** How long finishing a call waits for its recording to reach the file store. */
   recordingPutMs: 60 * SECOND_MS,
-  /** Between two tries to put, remove or read what could not be. */
+  /** Between retries of files that could not be stored, removed or read. */
   filesRetryMs: 30 * SECOND_MS,
   evaluationMs: 60 * SECOND_MS,
   evaluationAttemptsMax: 3,
@@ -230,14 +230,14 @@ export const LIMITS = {
   webhooksAtOnceMax: 32,
   /** Deliveries of an endpoint that are deleted with it in one transaction. */
   deliveriesPerWrite: 500,
-  /** An endpoint that has taken nothing for so long is disabled. */
+  /** An endpoint that has accepted no delivery for this long is disabled. */
   webhookFailingMs: 5 * 24 * 60 * MINUTE_MS,
   webhookRetryAfterSMax: 24 * 60 * 60,
-  /** Between looks at what is to be tried again: its timer does not see that the machine slept. */
+  /** The longest timer for a retry: timers do not notice that the machine slept. */
   webhookWaitLookMs: MINUTE_MS,
   deliveredDays: 7,
   deadDeliveryDays: 30,
-  /** Until an inbound call goes on without what its webhook would say. */
+  /** How long an inbound call waits for its webhook before it goes on without. */
   inboundWebhookMs: 2 * SECOND_MS,
   eventsPageRowsMax: 500,
 
@@ -249,10 +249,10 @@ export const LIMITS = {
 
   // Leads and campaigns
   secondaryContactsMax: 10,
-  /** A cell in quotes that goes on for longer is taken for a quote nobody closed. */
+  /** A quoted cell that goes on for longer is taken for one whose closing quote is missing. */
   csvRowLinesMax: 20,
   csvRowCharsMax: 64 * 1024,
-  /** What a sheet of a workbook may become when it is written out. */
+  /** The size of a workbook's sheet once it is written out as lines of JSON. */
   sheetBytesMax: 64 * 1024 * 1024,
   sheetsAtOnceMax: 2,
   leadImportBatchRows: 200,
@@ -265,11 +265,11 @@ export const LIMITS = {
   leadPreviewRows: 5,
   leadPreviewColumnsMax: 100,
   leadPreviewCellChars: 200,
-  /** Until a lead whose number may not be dialled is looked at again. */
+  /** After this long, a lead whose number may not be dialled is checked again. */
   barredLeadMs: 24 * 60 * MINUTE_MS,
-  /** How often the hours of campaigns are looked at, and what may have been missed. */
+  /** The longest pause between two passes of the dialler: it checks hours, and what it missed. */
   diallerTickMs: MINUTE_MS,
-  /** Least between two passes of the dialler that the clock asks for. */
+  /** The shortest pause between two passes of the dialler that a timer starts. */
   diallerPauseMs: 250,
   /** Carrier failures in a row until a campaign pauses; the pause doubles with each further one. */
   breakerFailures: 5,
@@ -281,22 +281,22 @@ export const LIMITS = {
   numberProviderMs: 15 * SECOND_MS,
   numberProviderConnectionsMax: 8,
   numberProviderBytesMax: 1024 * 1024,
-  /** How long a provider may still deliver an order that it did not answer. */
+  /** How long an order that the provider did not answer may still go through. */
   numberSettleMs: 5 * MINUTE_MS,
   numberSweepMs: MINUTE_MS,
   numberSweepRowsMax: 200,
   numberImportMax: 100_000,
   sipTrunksMax: 100,
-  /** How often a node looks for trunks that nobody is registered for, or others have changed. */
+  /** How often a node looks for trunks that no node has registered, or that others have changed. */
   trunkLookMs: 5 * SECOND_MS,
   /** Addresses and networks that may call in over one trunk. */
   sipNetworksMax: 50,
 
   // Storage
-  /** Writes asked for and not answered; of one account, at most half of them. */
+  /** Writes waiting or in flight; one account may have at most half of them. */
   writeQueueMax: 20_000,
   writeBatchMax: 1024,
-  /** From one try to the next to store ends that a full disk, or a database away, has not taken. */
+  /** Between retries of storing ends of calls while the disk is full or the database is away. */
   diskRetryMs: 2 * SECOND_MS,
   /** How long a database behind a socket may be out of reach before requests are refused. */
   databaseGoneMs: 5 * SECOND_MS,
@@ -305,37 +305,37 @@ export const LIMITS = {
   databaseReportMs: 60 * SECOND_MS,
   databaseWatchMs: SECOND_MS,
   databaseRetryMs: 250,
-  /** Sessions a start may lose before it is given up. */
+  /** Database sessions that a start may lose before it fails. */
   databaseStartTries: 5,
-  /** Connections for changes, for single reads and for reads of one moment. */
+  /** Connections for writes, for single reads and for snapshots. */
   databaseWriters: 3,
   databaseReaders: 4,
   databaseSnapshots: 2,
-  /** Signs of life that wait to be stored, and what else is said of nodes. */
+  /** Heartbeats, and other writes about nodes, that wait to be stored. */
   beatWritesMax: 100,
-  /** Accounts of one transaction, and commands of each. */
+  /** Accounts in one group commit, and commands of each. */
   databaseBatchAccounts: 32,
   databaseBatchCommands: 64,
-  /** How often what the database asks to be tried again is. */
+  /** Attempts at what the database asks to be retried. */
   databaseTries: 10,
-  /** Farther off the database's a machine's clock may not be. */
+  /** The most that a machine's clock may differ from the database's. */
   clockOffMsMax: MINUTE_MS,
-  /** Farther off is told, and does no harm yet. */
+  /** A larger difference is reported, though it does no harm up to the limit above. */
   clockOffMsTold: SECOND_MS,
-  /** Rows, and characters of them, that a move has in memory. */
+  /** Rows, and their characters, that a move between databases holds in memory. */
   moveRowsMax: 1000,
   moveCharsMax: 4 * 1024 * 1024,
-  /** Longest one statement of a move may take: foreign keys are looked at once, at its end. */
+  /** The longest one statement of a move may take: foreign keys are checked once, at its end. */
   moveStatementMs: 6 * 60 * MINUTE_MS,
-  /** Longest a start waits for a change of tables, its own or another node's. */
+  /** The longest a start waits for a migration, its own or another node's. */
   migrationMs: 6 * 60 * MINUTE_MS,
-  /** Kept vectors of the knowledgebases searched last. */
+  /** Cached vectors of the knowledgebases searched last. */
   databaseVectorBytes: 256 * 1024 * 1024,
-  /** Accounts a sweep has commands under way for. */
+  /** Accounts for which a sweep runs commands at the same time. */
   sweepAccountsMax: 64,
   eventRetentionDays: 30,
   retentionSweepMs: 10 * MINUTE_MS,
-  /** A clock that was set by more is believed after so long by what deletes or charges by it. */
+  /** After a larger clock step than this, what deletes or charges by the clock waits so long. */
   clockJumpMs: MINUTE_MS,
   clockBelievedMs: 15 * MINUTE_MS,
   /** Rows that a sweep removes in one transaction, and how long it then lets others write. */
@@ -347,65 +347,65 @@ export const LIMITS = {
   costCountMs: 60 * SECOND_MS,
   keyLastUsedFlushMs: 30 * SECOND_MS,
   openFilesLookMs: SECOND_MS,
-  /** From one line of the log that says so to the next. */
+  /** Between two log lines about it. */
   openFilesSaidMs: MINUTE_MS,
-  /** Lines of the log that wait for room on their disk; those behind them are lost. */
+  /** Log output that waits for room on its disk; lines after it are lost. */
   logWaitingBytesMax: 1024 * 1024,
 
   // Between nodes, and with the command line
   foreignCommitPollMs: SECOND_MS,
-  /** The same while there is no wire. */
+  /** The same while the wire to the other nodes is down. */
   wireDownPollMs: 250,
-  /** Until the log is read for a number that is missing. */
+  /** Before a missing sequence number is read from the log: notices may overtake each other. */
   noticeGapMs: 20,
   askMs: 2 * SECOND_MS,
-  /** Where the answer waits for what is stored, or for a call that ends. */
+  /** For answers that wait for something to be stored, and for a call to end. */
   askStopMs: 10 * SECOND_MS,
   askEndMs: 8 * SECOND_MS,
-  /** Until another node has begun a call: who asks again meanwhile would have two. */
+  /** For another node to begin a call: a retry before that would place a second one. */
   askPlaceMs: 15 * SECOND_MS,
   askLimitMs: 50,
-  /** How long a reply, or a call's sound, is sent on after somebody has asked for it. */
+  /** How long a reply, or a call's audio, is sent to another node after it has asked. */
   liveSentMs: 10 * SECOND_MS,
-  /** From one asking to the next: at first after silence, then doubling up to the longest. */
+  /** Between two such requests: first after a silence, then doubling up to the maximum. */
   liveAskMs: 250,
   liveAskMsMax: 5 * SECOND_MS,
-  /** Events of one commit that go over the wire; of more, only the numbers. */
+  /** A commit's events up to this size go over the wire; of larger ones only sequence numbers. */
   noticeBytesMax: 512 * 1024,
-  /** From one look for a NATS server to the next, while there is none. */
+  /** Between attempts to connect to NATS while there is no connection. */
   wireRetryMs: 250,
   wireConnectMs: 5 * SECOND_MS,
   wirePingMs: 5 * SECOND_MS,
-  /** NATS takes 1 MiB where nothing else is set. */
+  /** NATS's default limit is 1 MiB. */
   wireMessageBytesMax: 1000 * 1024,
   nodeBeatMs: 2 * SECOND_MS,
-  /** A node that has not beaten for so long is given up. */
+  /** A node without a heartbeat for this long is given up: others take over its work. */
   nodeLeaseMs: 30 * SECOND_MS,
-  /** It ends its own work sooner than others may take it up. */
+  /** A node ends its own work after this, before others may take it over. */
   nodeHoldMs: 27 * SECOND_MS,
-  /** Without a beat for so long, nothing a node asked of the database is under way any more. */
+  /** After so long without a heartbeat, no request of the node to the database is in flight. */
   nodeAwayMs: 16 * SECOND_MS,
-  /** After so many, others ask whether it is there. */
+  /** Missed heartbeats after which other nodes ask whether a node still answers. */
   nodeBeatsMissed: 3,
   nodeAnswerMs: SECOND_MS / 2,
-  /** Between looks at what another node has under way. */
+  /** Interval at which a node polls for the end of work that another has in flight. */
   otherNodeLookMs: SECOND_MS / 4,
-  /** Between looks for deliveries that another node wrote and nobody was woken for. */
+  /** Interval of polling for deliveries that another node wrote without waking this one. */
   outboxLookMs: 5 * SECOND_MS,
 
   // Starting
-  /** A start that takes longer is answered for at the port meanwhile. */
+  /** When a start takes longer, requests to the port are answered with 503 meanwhile. */
   startQuietMs: 2 * SECOND_MS,
-  /** Until whoever is refused meanwhile should try again. */
+  /** The `Retry-After` of those answers. */
   startRetryS: 5,
 
   // Stopping
-  /** A process whose work others have taken over ends within so long. */
+  /** A process whose work other nodes have taken over ends within this. */
   lostMs: 3 * SECOND_MS,
-  /** For requests other than turns that were taken on before the stop. */
+  /** For requests, other than turns, that are in flight when the server stops. */
   answersMs: 2 * SECOND_MS,
-  /** For all else, behind what replies and calls are waited for. */
+  /** For everything else, once replies and calls have had their time. */
   shutdownMarginMs: 5 * SECOND_MS,
-  /** From one signal to stop to another that is not its echo. */
+  /** A second signal to stop within this counts as the same one. */
   sameSignalMs: SECOND_MS,
 } as const;

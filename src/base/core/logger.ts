@@ -12,7 +12,7 @@ export function createLogger(level: LogLevel): Logger {
   let isStuck = false;
   const lines = destination({
     fd: 1, sync: true, maxLength: LIMITS.logWaitingBytesMax,
-    // A full pipe is waited for once, for a tenth of a second: who reads it may stand still.
+    // A full pipe is waited for only once, for a tenth of a second: its reader may have stopped.
     retryEAGAIN: () => {
       const wasStuck = isStuck;
       isStuck = true;
@@ -22,7 +22,7 @@ export function createLogger(level: LogLevel): Logger {
   lines.on("write", (bytes) => {
     if (bytes > 0) isStuck = false;
   });
-  // Where they find no room, or their terminal is gone, they wait for the next that is taken.
+  // While the disk or pipe is full or the terminal gone, lines wait until a later write succeeds.
   lines.on("error", () => undefined);
   return pino(
     {

@@ -1,15 +1,15 @@
-// Looking for work that somebody says is there: one look at a time, and another for what is asked
-// meanwhile. Used by what works off the database in the background.
+// Looks for work on request: one look at a time, and one more for everything that is requested
+// meanwhile. Used by background work that is driven by the database.
 import { nextTurn } from "./system.ts";
 
 interface Looks {
-  /** Something is there; looked at once for everything one turn of the event loop brought. */
+  /** Requests a look; all requests within one turn of the event loop are served by one look. */
   ask(): void;
   /** Resolves once no look is under way. */
   settled(): Promise<void>;
 }
 
-/** `look` finds out by itself when it is over; what it rejects with goes to `failed`. */
+/** `look` works until it finds nothing more to do; its rejection is passed to `failed`. */
 export function createLooks(look: () => Promise<void>, failed: (error: unknown) => void): Looks {
   let isAsked = false;
   let looking: Promise<void> | null = null;

@@ -1,5 +1,5 @@
 // Every metric's name and meaning. Values are observed in app/; nothing here holds customer data.
-// Its parts, not its index, which loads what pushes and what joins processes of a cluster.
+// prom-client's files one by one: its index also loads the push gateway and the cluster support.
 import Counter from "prom-client/lib/counter.js";
 import collectDefaultMetrics from "prom-client/lib/defaultMetrics.js";
 import Gauge from "prom-client/lib/gauge.js";
@@ -12,7 +12,7 @@ const SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ];
 
-/** Gauges that the library names like counters; the same by type is there under other names. */
+/** Gauges that the library names like counters; the same figures by type have other names. */
 const MISNAMED = ["handles", "requests", "resources"]
   .map((what) => `parley_nodejs_active_${what}_total`);
 
@@ -22,11 +22,11 @@ interface Gauges {
   turnsInFlight(): number;
   callsLive(): number;
   storageFailed(): boolean;
-  /** That serve the database, this one included. */
+  /** Nodes that serve the database, this one included. */
   nodes(): number;
   nodesDraining(): number;
   hasClock(): boolean;
-  /** How long what this node owns is still its own. */
+  /** How long this node's lease on what it owns still lasts. */
   holdsForSeconds(): number;
   waiting(): Promise<{ documents: number; deliveries: number }>;
 }
@@ -68,7 +68,7 @@ function eagerMetrics(registers: Registry[]) {
   };
 }
 
-/** What waits for any node; as it was where the database cannot be asked. */
+/** Work that waits for any node; the last known figures while the database cannot be read. */
 function showWaiting(registers: Registry[], { waiting }: Gauges): void {
   new Gauge({
     name: "parley_waiting", help: "Documents to be read and webhooks to be sent, by any node",
@@ -103,8 +103,8 @@ function showGauges(registers: Registry[], gauges: Gauges): void {
 }
 
 /**
- * Its event loop is watched by a tick each 10 ms, which was all that an idle server did: a
- * hundredth of a core, for readers alone. Resolves once there is something to read.
+ * Begun at the first read: the event loop is monitored by a tick every 10 ms, which was all that an
+ * idle server did, a hundredth of a core. Resolves once there is something to read.
  */
 function watchProcess(registry: Registry, system: System): Promise<void> {
   collectDefaultMetrics({ register: registry, prefix: "parley_" });
@@ -119,9 +119,9 @@ export function createMetrics() {
   let text: Promise<string> | null = null;
   return {
     registry,
-    /** What is read from the features themselves whenever somebody asks; once, when they stand. */
+    /** Registers the gauges that are read from the features at each scrape; called once. */
     showGauges: (gauges: Gauges): void => showGauges(registers, gauges),
-    /** As of the last second at the latest: many readers cost as much as one. */
+    /** At most a second old, so that many readers cost as much as one. */
     read: (system: System): Promise<string> => {
       if (text) return text;
       system.after(LIMITS.metricsKeptMs, () => (text = null));

@@ -17,7 +17,7 @@ export const SERVICE_PORTS: ReadonlySet<number> = new Set([
   1433, 2049, 2375, 2376, 2379, 2380, 3306, 5432, 5984, 6379, 6443, 9200, 9300, 10250, 11211,
   27017,
 ]);
-/** Services over UDP that answer whatever comes, or take it for somebody's traffic. */
+/** UDP services that answer any packet, or take it for somebody's traffic. */
 const DATAGRAM_SERVICE_PORTS = new Set([
   1434, 1812, 1813, 1900, 2152, 3702, 4789, 5351, 5353, 5355, 5683, 6081, 8125, 8472,
 ]);
@@ -25,7 +25,7 @@ const FREE_PORTS_FROM = 1024;
 const WEB_TLS_PORT = 443;
 const PORT_MAX = 65_535;
 
-/** Whether a telephone may be at the port: none has its signalling or sound at those refused. */
+/** Whether a telephone may use the port: none has its signalling or audio at the refused ones. */
 export const mayBeTelephone = (port: number): boolean =>
   Number.isInteger(port) && port >= FREE_PORTS_FROM && port <= PORT_MAX
   && !SERVICE_PORTS.has(port) && !DATAGRAM_SERVICE_PORTS.has(port);
@@ -37,14 +37,14 @@ export const mayBeTelephoneSystem = (port: number): boolean =>
 export const parseNetworks = (texts: readonly string[]): Network[] =>
   texts.map(parseNetwork).filter((network) => network !== null);
 
-/** An IPv4 address wrapped in IPv6 is judged as what it is; no address is inside nothing. */
+/** An IPv4-mapped IPv6 address counts as IPv4; without networks, nothing is inside. */
 export function isInside(address: string, networks: Network[]): boolean {
   if (networks.length === 0 || !ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   return networks.some(([base, bits]) => base.kind() === parsed.kind() && parsed.match(base, bits));
 }
 
-/** All of this machine. Without them nobody could tell what its own services are reached by. */
+/** All addresses of this machine. Throws without them: its own services could not be guarded. */
 export function machineAddresses(): NetworkInterfaceInfo[] {
   try {
     return Object.values(networkInterfaces()).flatMap((list) => list ?? []);
@@ -54,16 +54,16 @@ export function machineAddresses(): NetworkInterfaceInfo[] {
   }
 }
 
-/** As it is resolved and connected to: in URLs addresses of IPv6 stand in brackets. */
+/** The host as it is resolved and connected to: URLs put IPv6 addresses in brackets. */
 export const bareHost = (host: string): string => host.replace(/^\[|\]$/g, "");
 
-/** Whether only this machine reaches, or is, this address or host name. */
+/** Whether the address or host name is loopback, which only this machine reaches. */
 export function isLoopback(host: string): boolean {
   if (host.toLowerCase() === "localhost") return true;
   return ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback";
 }
 
-/** Where who runs on this machine reaches a server that listens there. */
+/** The origin at which programs on this machine reach a server that listens there. */
 export function listeningOrigin(isTls: boolean, host: string, port: number): string {
   const name = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return `${isTls ? "https" : "http"}://${name.includes(":") ? `[${name}]` : name}:${port}`;

@@ -1,6 +1,6 @@
 // Pages that are asked for by number, with how many there are in all.
 
-/** All that match are counted only where the page does not tell: a count looks at each of them. */
+/** Counts all matches only where the page does not show how many: a count reads each of them. */
 export async function pageOf<Item>(
   { page, perPage }: { page: number; perPage: number },
   list: (offset: number, rows: number) => Promise<Item[]>, count: () => Promise<number>,

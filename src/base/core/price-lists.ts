@@ -1,6 +1,6 @@
-// What accounts can have and what numbers cost a month: the lists under data/, or files of the
-// operator's own in their place (PARLEY_PLANS_FILE, PARLEY_NUMBER_PRICES_FILE); and what carriers
-// charge, where the operator says so (PARLEY_CARRIER_RATES_FILE).
+// Plans of accounts and monthly prices of numbers: the lists under data/, or the operator's own
+// files in their place (PARLEY_PLANS_FILE, PARLEY_NUMBER_PRICES_FILE); and the rates of carriers,
+// where the operator gives them (PARLEY_CARRIER_RATES_FILE).
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { readText, whyUnread } from "./disk.ts";

@@ -6,12 +6,12 @@ import { fileURLToPath } from "node:url";
 const IS_BUILT = import.meta.url.endsWith(".js");
 const ROOT = new URL(IS_BUILT ? "../" : "../../../", import.meta.url);
 
-/** Which of the two runs, as the log says it. */
+/** Which of the two is running, as the log says it. */
 export const RUNS_FROM = IS_BUILT ? "dist" : "sources";
 
-/** The whole path of what is at `path` below the project's folder; the package has it too. */
+/** The absolute path of a file below the project's folder; the package contains it as well. */
 export const programFile = (path: string): string => fileURLToPath(new URL(path, ROOT));
 
-/** The whole path of what a thread or process of its own starts with; `name` as in workers/. */
+/** The absolute path of the file that a thread or process starts with; `name` as in workers/. */
 export const workerFile = (name: string): string =>
   programFile(IS_BUILT ? `dist/${name}.js` : `workers/${name}.ts`);

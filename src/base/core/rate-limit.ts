@@ -9,7 +9,7 @@ export interface RateLimit {
 
 export interface RateDecision {
   allowed: boolean;
-  /** The window that refused, else the one with the least left: its count, rest and end. */
+  /** Count, rest and end of the window that refused, else of the one with the least left. */
   limit: number;
   remaining: number;
   resetMs: number;
@@ -17,7 +17,7 @@ export interface RateDecision {
   retryAfterMs: number;
 }
 
-/** One whose windows another process may hold. */
+/** A rate limiter whose windows another process may hold. */
 export interface SharedRateLimiter {
   /** As that of RateLimiter. */
   take(key: string): RateDecision | Promise<RateDecision>;

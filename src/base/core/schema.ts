@@ -1,5 +1,5 @@
 // What this program's TypeBox schemas say beyond JSON Schema: messages of their own, formats, how
-// to read the spellings clients send, bodies whose errors a feature adds its own to. Read by
+// to read the spellings clients send, and bodies to whose errors a feature adds its own. Read by
 // http/validation.ts and http/openapi-schema.ts.
 import { FormatRegistry, Type, type SchemaOptions, type TSchema } from "@sinclair/typebox";
 import type { FieldErrors } from "./faults.ts";
@@ -27,7 +27,7 @@ export function nameOf(schema: TSchema): string | undefined {
   return (schema as { [NAMED]?: string })[NAMED];
 }
 
-/** Schema option: the document prints another schema, where what is checked says too little. */
+/** Schema option: the document prints another schema, where the validated one says too little. */
 export const shownAs = (schema: TSchema): SchemaOptions =>
   ({ [SHOWN_AS]: schema }) as SchemaOptions;
 
@@ -60,8 +60,8 @@ const COLLECTING = Symbol("collecting");
 const ERRORS = Symbol("errors");
 
 /**
- * Option of a body's schema: what is at fault does not end the request, it is left out of the body
- * and returned by `errorsOf`, so that a handler can name it together with what its own rules find.
+ * Option of a body's schema: an invalid field does not end the request. It is left out of the body
+ * and reported by `errorsOf`, so that a handler can add the errors that it finds itself.
  */
 export const collectingErrors = { [COLLECTING]: true } as SchemaOptions;
 

@@ -15,15 +15,15 @@ export interface SecretBox {
   tryOpen(sealed: string, place: string): string | null;
 }
 
-/** Stands on the wire where a secret is that the reader may not see. */
+/** Sent in place of a secret that the reader may not see. */
 export const MASK = "***";
 
 const VERSION = "v1";
 const SECRET_FILE = "secret";
 
 /**
- * The operator's secret, else the one in the data folder; null when there is none yet. Throws where
- * its file is empty: what was sealed under another would seem lost.
+ * The operator's secret, else the one in the data folder; null when there is none yet. Throws when
+ * its file is empty: under a new secret, what is sealed would seem lost.
  */
 export function findSecret(configured: string | null, dataDir: string): string | null {
   if (configured !== null) return configured;
@@ -40,13 +40,13 @@ export function loadSecret(configured: string | null, dataDir: string, system: S
   const known = findSecret(configured, dataDir);
   if (known !== null) return known;
   makeFolder(dataDir);
-  // Another process may be making one too: the first that is there counts for both.
+  // Another process may be creating one too: both use the first that exists.
   const made = system.randomBytes(32).toString("base64url");
   addFile(join(dataDir, SECRET_FILE), `${made}\n`, system);
   return loadSecret(configured, dataDir, system);
 }
 
-/** Recognises a secret, without containing it; another one for each purpose. */
+/** A mark that identifies a secret without revealing it; a different one for each purpose. */
 export const secretMark = (secret: string, purpose: "parley backup" | "parley database"): string =>
   createHmac("sha256", secret).update(purpose).digest("base64url");
 

@@ -28,14 +28,14 @@ export interface System {
   randomBytes(count: number): Buffer;
 }
 
-/** Clocks that differ by more were set. */
+/** When the two clocks differ by more, the machine's was set. */
 const STEP_MICROS = 1_000_000;
 
-/** A timer that is so late found the process standing still: frozen, moved, or without a core. */
+/** A timer this late means that the process stood still: frozen, moved, or without a core. */
 const STOOD_STILL_MS = 1000;
-/** What arrived meanwhile is taken in first: an answer that nobody could read is no silence. */
+/** Input that arrived meanwhile is handled first: an answer that was not read yet is no silence. */
 const TAKING_IN_MS = 250;
-/** Until when this thread stood still last; timers that came due by then wait, in their order. */
+/** When this thread last stopped standing still; timers that came due by then wait, in order. */
 let stoodStillUntilMs = -Infinity;
 
 function after(delayMs: number, run: () => void): Timer {
@@ -49,7 +49,7 @@ function after(delayMs: number, run: () => void): Timer {
   return { cancel: () => clearTimeout(handle) };
 }
 
-/** As `AbortSignal.timeout`, to which what came while this thread stood still is late. */
+/** Like `AbortSignal.timeout`, which would miss answers that came while the thread stood still. */
 export function timeLimit(delayMs: number): Timer & { signal: AbortSignal } {
   const limit = new AbortController();
   const { cancel } = after(delayMs, () =>
@@ -94,8 +94,8 @@ export function steadyClock({ now, monotonicMs }: System): () => Instant {
 }
 
 /**
- * Asked now and then, says whether the wall clock has not been set for so long: one that jumped
- * ahead may be set back in a moment, and what is taken away by it does not come back.
+ * Polled now and then, says whether the wall clock has gone unset for a while: one that jumped
+ * ahead may be set back in a moment, and what was deleted by it does not come back.
  */
 export function evenClock(system: System): () => boolean {
   let steady = steadyClock(system);
@@ -136,7 +136,7 @@ export function wait(system: System, delayMs: number, signal?: AbortSignal): Pro
 
 const MICROS = 1_000_000;
 
-/** The second written last: most instants of a busy server are of the same one. */
+/** The second formatted last: most instants of a busy server share it. */
 const written = { second: 0, text: "1970-01-01T00:00:00" };
 
 /** `YYYY-MM-DDTHH:MM:SS.ffffffZ` */

@@ -18,7 +18,7 @@ export const deferThisThread = (): void => setThisThread(PRIORITY_LOW);
 /** Called before the process has started a thread. */
 export const deferThisProcess = (): void => trySetting(PRIORITY_BELOW_NORMAL);
 
-/** Elsewhere it would be the whole server's. */
+/** On other systems the priority would be that of the whole process. */
 function setThisThread(priority: number): void {
   if (process.platform === "linux") trySetting(priority);
 }
@@ -27,7 +27,7 @@ function trySetting(priority: number): void {
   try {
     setPriority(0, priority);
   } catch (error) {
-    // Most servers do not run as somebody who may prefer itself, and some may not even step back.
+    // Most servers run as a user that may not raise its priority, and some may not even lower it.
     if ((error as { code?: string }).code !== "ERR_SYSTEM_ERROR") throw error;
   }
 }

@@ -1,20 +1,20 @@
-// Variables as every route takes them: names to texts that fill in `{{name}}`. One rule, because
-// the same clients send them to all of them: numbers, flags and whole objects as values, names with
-// spaces, a list for an empty map, a list of maps.
+// Variables as every route takes them: names to texts that fill in `{{name}}`. There is one rule,
+// because the same clients send every route the same variants: numbers, flags and whole objects as
+// values, names with spaces, a list for an empty map, a list of maps.
 import { Fault } from "./faults.ts";
 import { LIMITS } from "./limits.ts";
 import { firstChars, isLonger, isUnsafeKey } from "./values.ts";
 
 type Variables = Record<string, string>;
 
-/** What a name cannot have: it would not end where its placeholder does. */
+/** A name has no braces or control characters: its placeholder would end elsewhere. */
 const NAME = /^[^{}\p{Cc}]+$/u;
 
 const isName = (name: string): boolean =>
   name.trim() !== "" && NAME.test(name) && !isUnsafeKey(name)
     && !isLonger(name, LIMITS.variableNameCharsMax);
 
-/** Objects and lists become JSON text; null: there is nothing to say of the name. */
+/** Objects and lists become JSON text; null: the name has no value. */
 const textOf = (value: unknown): string | null => {
   if (value === null || value === undefined) return null;
   return typeof value === "string" ? value : JSON.stringify(value);
@@ -32,7 +32,7 @@ type ReadVariables =
   | { kind: "read"; variables: Variables }
   | { kind: "invalid"; field: string; message: string };
 
-/** The refusal of something that has no names. */
+/** The refusal of a value that is not a map. */
 export const NO_MAP = "The variables must be an object.";
 
 const invalid = (field: string, message: string): ReadVariables =>

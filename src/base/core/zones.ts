@@ -57,12 +57,12 @@ function offsetAt(instant: Instant, timeZone: string): number {
 }
 
 /**
- * The first instant at which clocks there show this or later: where they are put forward over it
- * the moment they are, where they are put back the earlier of two. `wanted` is as if it were UTC.
+ * The first instant at which clocks there show `wanted` or later: the moment of the change where
+ * they skip it, the earlier of two where they show it twice. `wanted` is written as if it were UTC.
  */
 export function firstShowing(wanted: Instant, timeZone: string): Instant {
   const isShown = (instant: Instant): boolean => instant + offsetAt(instant, timeZone) >= wanted;
-  // Offsets of the days around it are all it can have.
+  // Its offset is that of the day before or of the day after.
   const [one, other] = [-DAY_MICROS, DAY_MICROS]
     .map((away) => wanted - offsetAt(wanted + away, timeZone)) as [Instant, Instant];
   let before = Math.min(one, other);
