@@ -28,8 +28,8 @@ export function tlsFilesOf(
 type Environment = Record<string, string | undefined>;
 
 /**
- * Files of variables leave spaces and carriage returns behind values, and no value begins or ends
- * with any, but for the key that has sealed what is at rest as it was given.
+ * Environment files leave spaces and carriage returns after values, and no value begins or ends
+ * with them. Only the secret is taken as given, for it may have sealed what is at rest.
  */
 function spelt(name: string, environment: Environment): string | undefined {
   const value = environment[name] ?? "";
@@ -138,6 +138,6 @@ function spellDefault({ default: value, spell }: Setting<unknown>): string {
   return Array.isArray(value) ? value.join(",") : String(value);
 }
 
-/** A variable that is no setting: what another setting names, such as a model's `key_env`. */
+/** A variable that is not a setting itself but named by one, such as a model's `key_env`. */
 export const environmentValue = (name: string): string | undefined =>
   spelt(name, process.env);

@@ -8,7 +8,7 @@ const HOSTED = [
   "PARLEY_VONAGE_APPLICATION_ID",
 ];
 
-/** `values`: every setting's, after its default. */
+/** `values`: the value of every setting, defaults included. */
 export function contradictions(values: Readonly<Record<string, unknown>>): string[] {
   const isSet = (name: string): boolean => (values[name] ?? null) !== null;
   const files = values.PARLEY_FILES_URL as FilesPlace | null;

@@ -14,7 +14,7 @@ const FORMS = "must be file:///folder, or s3+https://endpoint/bucket";
 /** What a bucket may be called, and folders below it. */
 const BUCKET_PATH = /^\/[a-z0-9][a-z0-9.-]{2,62}(?:\/[\w.-]+)*\/?$/;
 
-/** Null where an escape in it is none, or hides a slash. */
+/** Null where an escape in the URL is invalid, or hides a slash. */
 function folderOf(url: string): string | null {
   try {
     return fileURLToPath(url);
@@ -29,7 +29,7 @@ const filesPlace: Parse<FilesPlace | null> = (value) => {
   if (protocol === "file:" && host === "") {
     const root = folderOf(value);
     if (root === null) return problem(FORMS);
-    // A folder that is made here would hide that a mount is missing.
+    // Making the folder here would hide that a mount is missing.
     return existsSync(root) && statSync(root).isDirectory()
       ? { kind: "folder", root }
       : problem(`names a folder that does not exist: ${root}`);

@@ -6,7 +6,7 @@ import { setting } from "./setting.ts";
 const ROLES = ["owner", "admin", "builder", "operator", "viewer"] as const;
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Without TLS only on this machine: who can change what it says can sign in as anybody. */
+/** Without TLS only on this machine: altering the provider's answers would let anybody sign in. */
 const issuer: Parse<string | null> = (value) => {
   const url = URL.canParse(value) ? new URL(value) : null;
   const isSafe = url?.protocol === "https:"
@@ -14,7 +14,7 @@ const issuer: Parse<string | null> = (value) => {
   return isSafe ? value : problem("must be an https URL");
 };
 
-/** As they stand behind the @ of an address. */
+/** Domains as they stand after the @ of an address. */
 const domains = listOf(
   "domain such as example.com", (name) => !/[\s/:@*]/.test(name),
   (name) => name.toLowerCase().replace(/^@/, ""));

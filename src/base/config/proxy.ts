@@ -1,10 +1,10 @@
 // The proxy that requests to others go through, from the variables that other programs read too.
-// Used by outbound/connect.ts, and by who starts a process that makes requests.
+// Used by outbound/connect.ts, and where a process that makes requests is started.
 import { bareHost, isInside, isLoopback, parseNetworks } from "#core/networks.ts";
 
 type Environment = Record<string, string | undefined>;
 
-/** With a certificate authority of the operator's, all that requests to others depend on. */
+/** All variables that outbound requests depend on, with those of the operator's own CA. */
 const OUTBOUND_VARIABLES = [
   "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy",
   "NODE_EXTRA_CA_CERTS",
@@ -17,7 +17,7 @@ export const outboundEnvironment = (): Record<string, string> =>
     return value === undefined ? [] : [[name, value]];
   }));
 
-/** Small letters come first, as in curl. */
+/** The lower-case name wins, as in curl. */
 const read = (name: string, environment: Environment): string =>
   (environment[name.toLowerCase()] ?? environment[name] ?? "").trim();
 
@@ -25,11 +25,11 @@ const read = (name: string, environment: Environment): string =>
 export const credentialsOf = ({ username, password }: URL): string | null =>
   username === "" ? null : `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
 
-/** `proxy.example.com:3128` is as good as a URL; null: none of HTTP. */
+/** `proxy.example.com:3128` is as good as a URL; null: it is not an HTTP proxy. */
 function parseProxy(text: string): URL | null {
   try {
     const url = new URL(text.includes("://") ? text : `http://${text}`);
-    // A % of a password that is not written as %25 throws here.
+    // Throws here when a % in the password is not written as %25.
     credentialsOf(url);
     return /^https?:$/.test(url.protocol) ? url : null;
   } catch {
@@ -39,7 +39,7 @@ function parseProxy(text: string): URL | null {
 
 const VARIABLES = { "https:": "HTTPS_PROXY", "http:": "HTTP_PROXY" } as const;
 
-/** The machine's other programs may want another kind of proxy. */
+/** These are only warnings: other programs on the machine may need another kind of proxy. */
 export const proxyWarnings = (environment: Environment): string[] =>
   Object.values(VARIABLES).flatMap((name) => {
     const text = read(name, environment);
@@ -58,7 +58,7 @@ function isExcepted(host: string, port: string, exceptions: string[]): boolean {
   });
 }
 
-/** Null: the place is connected to directly, as this machine always is. */
+/** Null: the host is connected to directly, as this machine itself always is. */
 export function proxyFor(
   { protocol, hostname, port }: { protocol: string; hostname: string; port: string },
   environment: Environment = process.env,
@@ -71,7 +71,7 @@ export function proxyFor(
   return isExcepted(host, at, exceptions) ? null : proxy;
 }
 
-/** The variables that name one, and the proxy's address without its password. */
+/** The variables that name a proxy, and its address without the password. */
 export const namedProxies = (environment: Environment = process.env) =>
   Object.values(VARIABLES).flatMap((variable) => {
     const proxy = parseProxy(read(variable, environment));

@@ -7,7 +7,7 @@ export interface Setting<T> {
   parse: Parse<T>;
   /** May come from a file and is never printed. */
   secret?: boolean;
-  /** How the default is spelt, where it is not as it is kept. */
+  /** How the default is written, where that differs from the parsed value. */
   spell?: (value: NonNullable<T>) => string;
 }
 

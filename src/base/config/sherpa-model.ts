@@ -10,12 +10,12 @@ export type SherpaModel = { tokens: string } & (
   | { zipformer2Ctc: { model: string } }
 );
 
-/** A sentence instead of a model says what is missing. */
+/** The model, or a sentence that says what is missing. */
 export function findSherpaModel(folder: string): SherpaModel | string {
   const tokens = join(folder, "tokens.txt");
   if (!existsSync(tokens)) return `has no tokens.txt: ${folder}`;
   const models = readdirSync(folder).filter((file) => file.endsWith(".onnx")).sort();
-  // The smaller weights understand as well and need a third of the time.
+  // The smaller weights recognise as well and need a third of the time.
   const find = (part: string): string | null => {
     const named = models.filter((file) => file.includes(part));
     const best = named.find((file) => file.includes("int8")) ?? named[0];

@@ -32,7 +32,7 @@ export const oneOf = <T extends string>(values: readonly T[]): Parse<T> => (valu
   values.find((candidate) => candidate === value) ?? problem(`must be one of ${values.join(", ")}`);
 export const url: Parse<string | null> = (value) =>
   parseHttpUrl(value) ? value.replace(/\/+$/, "") : problem("must be an absolute http(s) URL");
-/** Paths are put behind it. */
+/** A URL to which paths are appended. */
 export const baseUrl: Parse<string | null> = (value) => (/[?#]/.test(value)
   ? problem("must be a URL without ? and #, for paths are put behind it")
   : url(value));
@@ -40,9 +40,9 @@ export const natsUrl: Parse<string | null> = (value) =>
   value.split(",").every((one) => /^(?:nats|tls):\/\/[^/\s]+$/.test(one) && URL.canParse(one))
     ? value
     : problem("must be nats:// or tls:// and an address, or several separated by commas");
-/** A database, and a server or a folder with its socket (`?host=/run/postgresql`). */
+/** A database on a server, or behind a socket whose folder is named (`?host=/run/postgresql`). */
 export const databaseUrl: Parse<string | null> = (value) => {
-  // A user without a host is at a socket, and to URLs a mistake.
+  // A user without a host means a socket, which URL.canParse refuses.
   const spelt = value.replace("@/", "@socket/");
   const parsed = URL.canParse(spelt) ? new URL(spelt) : null;
   return parsed && /^postgres(?:ql)?:$/.test(parsed.protocol) && parsed.pathname.length > 1
@@ -53,7 +53,7 @@ export const region: Parse<string | null> = (value) =>
   /^[a-z0-9-]{1,63}$/i.test(value) ? value : problem("must be the name of a region");
 export const file: Parse<string | null> = (value) =>
   existsSync(value) ? value : problem(`names a file that does not exist: ${value}`);
-/** What the file says, once it is read and found right. */
+/** The contents of the file, read and validated at once. */
 const listFile = <T>(read: (file: string) => T): Parse<T | null> => (value) => {
   try {
     return read(value);
@@ -72,7 +72,7 @@ export const sherpaModel: Parse<SherpaModel | null> = (value) => {
 };
 export const list = (value: string): string[] =>
   value.split(",").map((item) => item.trim()).filter((item) => item !== "");
-/** The first entry that is none is named. */
+/** The error names the first entry that is wrong. */
 export const listOf = (
   what: string, isOne: (item: string) => boolean, spelt = (item: string): string => item,
 ): Parse<string[]> => (value) => {
@@ -82,7 +82,7 @@ export const listOf = (
 };
 export const countries = listOf("country", isCountry, (code) => code.toUpperCase());
 export const languages: Parse<string[]> = (value) => {
-  // The names of all languages take memory that is needed here alone.
+  // Not kept: the names of all languages take memory, and only this check needs them.
   const names = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
   return listOf(
     "language of ISO 639-1", (code) => /^[a-z]{2}$/.test(code) && names.of(code) !== undefined,
@@ -151,7 +151,7 @@ export const asteriskEndpoint: Parse<string | null> = (value) =>
     ? value
     : problem("must be a technology and what it dials, such as PJSIP/{number}@trunk");
 
-/** It becomes part of names at Asterisk. */
+/** The value becomes part of names at Asterisk. */
 export const plainName: Parse<string> = (value) =>
   /^[A-Za-z0-9][\w-]{0,39}$/.test(value)
     ? value
