@@ -1,6 +1,6 @@
 // The background sounds of calls: each loop is made once, when it is first used, in a thread of its
-// own, as all calls would hear a gap meanwhile. Called by workers/media.ts; the thread is
-// workers/make-ambience.ts.
+// own, because in the media thread all calls would hear a gap. Called by workers/media.ts; the
+// thread is workers/make-ambience.ts.
 import { Worker } from "node:worker_threads";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";

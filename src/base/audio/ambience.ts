@@ -1,5 +1,5 @@
-// Background sounds made by program: filtered noise that swells, and small events in it. A loop
-// takes tenths of a second to make: calls have theirs by ambience-thread.ts. Pure.
+// Synthesised background sounds: filtered noise that swells, and small events in it. A loop takes
+// tenths of a second to make, so calls get theirs from ambience-thread.ts. Pure.
 import type { AmbienceKind } from "./kinds.ts";
 
 const LOOP_SECONDS = 16;
@@ -9,7 +9,7 @@ const FADE_SECONDS = 1;
 const LEVEL_MAX = 24_000;
 
 interface Recipe {
-  /** Noise below `low` and above `high` hertz is taken away. */
+  /** Noise below `low` and above `high` hertz is filtered out. */
   beds: { low: number; high: number; level: number; swellHz: number }[];
   /** At level 1 an event is as loud as the beds together. */
   events: { perSecond: number; level: number; sound: "chirp" | "click" | "clink" | "murmur" }[];
@@ -120,7 +120,7 @@ export function makeLoop(kind: AmbienceKind, rate: number): Int16Array {
   const bed = new Float64Array(length + fade);
   for (const one of recipe.beds) addBed(bed, rate, one, noise);
   const sound = bed.slice(0, length);
-  // The end runs over into the beginning, so that the seam is not heard.
+  // The end is crossfaded into the beginning, so that the seam is not heard.
   for (let at = 0; at < fade; at += 1) {
     const share = at / fade;
     sound[at] = (bed[at] ?? 0) * Math.sqrt(share) + (bed[length + at] ?? 0) * Math.sqrt(1 - share);
@@ -132,7 +132,7 @@ export function makeLoop(kind: AmbienceKind, rate: number): Int16Array {
     Math.max(-LEVEL_MAX, Math.min(LEVEL_MAX, Math.round(value))));
 }
 
-/** To that level, around zero. */
+/** Scales the sound to that level, and centres it around zero. */
 function scale(sound: Float64Array, rms: number): void {
   let sum = 0;
   let energy = 0;
@@ -147,7 +147,7 @@ export interface Ambience {
   next(samples: number): Int16Array;
 }
 
-/** Goes round for ever; every call may begin at its own place. */
+/** Loops for ever; every call may begin at a place of its own. */
 export function goRound(loop: Int16Array): Ambience {
   let at = 0;
   return {

@@ -1,15 +1,15 @@
-// Where sound that is heard begins and ends within audio, by its energy: a voice detector says yes
-// for a tenth of a second and more behind the last sound, and voices begin and end with silence.
-// Used where the times of a call are taken. Pure.
+// Where audible sound begins and ends within audio, by its energy: a voice detector still says yes
+// for a tenth of a second and more after the last sound, and voices begin and end with silence.
+// Used where the timing of a call is measured. Pure.
 
 const BLOCK_MS = 4;
 const FULL_SCALE = 32_768;
 const levelOf = (decibels: number): number => FULL_SCALE * 10 ** (decibels / 20);
-/** Quieter than this nothing is heard on a telephone. */
+/** Sound that is quieter than this is not heard on a telephone. */
 const AUDIBLE = levelOf(-45);
-/** Against the loudest of what was said lately: the rest of a sound dies away unheard. */
+/** Relative to the loudest of late: below this, a sound dies away unheard. */
 const BELOW_SPEECH = 10 ** (-26 / 20);
-/** Against the quietest of late, which is the noise of the line. */
+/** Relative to the quietest of late, which is the noise of the line. */
 const ABOVE_NOISE = 10 ** (12 / 20);
 const DECAY = 10 ** ((-6 * BLOCK_MS) / 1000 / 20);
 
@@ -30,9 +30,9 @@ export function soundBeginsMs(pcm: Int16Array, rate: number): number | null {
   return null;
 }
 
-/** Follows a line with its speech and its noise. */
+/** Tracks the levels of speech and noise on a line. */
 export function createSoundEnd(rate: number): {
-  /** How long there has been no sound at the end of this piece; its whole length: none in it. */
+  /** How long the silence at the end of this piece is; all of it where it has no sound. */
   quietMs(pcm: Int16Array): number;
 } {
   const block = (rate * BLOCK_MS) / 1000;

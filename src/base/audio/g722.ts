@@ -34,7 +34,7 @@ const LIMIT_HIGH = 564;
 const TWO_BITS = Int16Array.of(-7408, -1616, 7408, 1616);
 const LOG_HIGH = Int16Array.of(798, -214, 798, -214);
 const LOG_HIGH_MAX = 22_528;
-/** Two to the power of a thirty-second's parts, the scale of a step by its logarithm. */
+/** Powers of two in steps of 1/32, which turn the logarithm of a step into its scale. */
 const POWERS = Int16Array.of(
   2048, 2093, 2139, 2186, 2233, 2282, 2332, 2383, 2435, 2489, 2543, 2599, 2656, 2714, 2774, 2834,
   2896, 2960, 3025, 3091, 3158, 3228, 3298, 3371, 3444, 3520, 3597, 3676, 3756, 3838, 3922, 4008);
@@ -75,7 +75,7 @@ class Band {
     this.#shift = isLow ? 8 : 10;
   }
 
-  /** LOGSCL and SCALE, then the predictor: a code was sent or came, and says that difference. */
+  /** LOGSCL and SCALE, then the predictor, for a code sent or received and its difference. */
   adapt(code: number, difference: number): void {
     const log = ((this.#log * 127) >> 7) + (this.#logs[code] ?? 0);
     this.#log = log < 0 ? 0 : log > this.#logMax ? this.#logMax : log;

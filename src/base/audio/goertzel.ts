@@ -1,7 +1,7 @@
 // Goertzel's filter: the power of one frequency in a piece of sound. Used where tones are looked
 // for. Pure.
 
-/** What `powerAt` goes by; made once for a frequency. */
+/** The coefficient for `powerAt`, computed once per frequency. */
 export const filterFor = (hertz: number, rate: number): number =>
   2 * Math.cos((2 * Math.PI * hertz) / rate);
 

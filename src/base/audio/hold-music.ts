@@ -1,5 +1,5 @@
-// What somebody hears who waits: a slow pattern of plucked tones over four chords, made by program
-// while it is played, so that nobody has rights in it and nobody waits for it. Pure.
+// The music for people who wait: a slow pattern of plucked tones over four chords, synthesised
+// while it plays, so that nobody has rights in it and nobody waits for it. Pure.
 const BEAT_SECONDS = 0.6;
 /** Semitones above A3: the notes of each bar in the order they are plucked. */
 const BARS = [
@@ -13,7 +13,7 @@ const A3_HZ = 220;
 /** Each partial is weaker than the one before it, and dies away sooner. */
 const PARTIALS = [1, 0.35, 0.12];
 const DECAY_SECONDS = 0.9;
-/** A string is let go when it is this much of what it was plucked with. */
+/** A string is dropped once its amplitude has decayed to this share of the first. */
 const SILENT = 0.004;
 const ATTACK_SECONDS = 0.008;
 const TUNE_LEVEL = 2300;
@@ -25,7 +25,7 @@ interface Pointer {
   y: number;
   cos: number;
   sin: number;
-  /** Samples since it was plucked, until it is let go. */
+  /** Samples since it was plucked, and until it is dropped. */
   age: number;
   lasts: number;
 }
@@ -57,7 +57,7 @@ function ring(string: Pointer, into: Int16Array, from: number, attack: number): 
   string.age = age;
 }
 
-/** Goes round for ever, from its beginning; a frame at a time. */
+/** Loops for ever from the beginning, a frame at a time. */
 export function createHoldMusic(rate: number): { next(samples: number): Int16Array } {
   const beatSamples = Math.round(BEAT_SECONDS * rate);
   const attack = ATTACK_SECONDS * rate;

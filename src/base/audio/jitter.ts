@@ -1,6 +1,6 @@
-// How unevenly sound comes in (RFC 3550): now, over all of it, and stretch by stretch for a chart.
-// Used by the two that receive sound: the reception of packets (rtcp.ts) and of a page's socket
-// (calls/intake.ts). Pure.
+// The jitter of incoming audio (RFC 3550): now, overall, and stretch by stretch for a chart. Used
+// by both receivers: that of packets (rtcp.ts) and that of a page's socket (calls/intake.ts).
+// Pure.
 import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
 
@@ -25,7 +25,7 @@ export class Jitter {
   readonly #sums = new Float64Array(LIMITS.jitterStretchesMax);
   readonly #counts = new Float64Array(LIMITS.jitterStretchesMax);
 
-  /** `differenceMs`: how much earlier or later it came than the one before it would have it. */
+  /** `differenceMs`: by how much it came earlier or later than its predecessor suggests. */
   push(differenceMs: number, nowMs: number): void {
     if (this.#count === 0) this.#fromMs = nowMs;
     this.ms += (differenceMs - this.ms) / 16;
@@ -62,7 +62,7 @@ export class Jitter {
     return stretch();
   }
 
-  /** Two and two become one of twice the length. */
+  /** Merges neighbouring stretches in pairs, each then twice as long. */
   #halve(): void {
     for (const figures of [this.#sums, this.#counts]) {
       const half = figures.length / 2;

@@ -5,7 +5,7 @@ const BLOCK_MS = 400;
 const HOP_MS = 100;
 const HOPS_PER_BLOCK = BLOCK_MS / HOP_MS;
 const OFFSET = -0.691;
-/** What is quieter is no sound; what is that much under the rest is a pause. */
+/** The two gates: quieter blocks count as silence; blocks this far below the rest as pauses. */
 const SILENCE_LUFS = -70;
 const PAUSE_LU = 10;
 const FULL_SCALE = 32_768;
@@ -13,7 +13,7 @@ const FULL_SCALE = 32_768;
 const loudnessOf = (energy: number): number => OFFSET + 10 * Math.log10(energy);
 const energyOf = (lufs: number): number => 10 ** ((lufs - OFFSET) / 10);
 
-/** One section of a filter, with what it remembers. */
+/** One second-order section of a filter, with its state. */
 class Section {
   readonly #b: readonly [number, number, number];
   readonly #a: readonly [number, number];
@@ -33,7 +33,7 @@ class Section {
   }
 }
 
-/** A head is louder above 1.7 kHz. */
+/** A high shelf: the listener's head amplifies sound above 1.7 kHz. */
 function shelf(rate: number): Section {
   const [hertz, gain, q] = [1681.974450955533, 10 ** (3.999843853973347 / 20), 0.7071752369554196];
   const k = Math.tan((Math.PI * hertz) / rate);
@@ -45,7 +45,7 @@ function shelf(rate: number): Section {
     [(2 * (k * k - 1)) / a0, (1 - k / q + k * k) / a0]);
 }
 
-/** Nobody hears the very deep. */
+/** Very low frequencies are hardly heard. */
 function highPass(rate: number): Section {
   const [hertz, q] = [38.13547087602444, 0.5003270373238773];
   const k = Math.tan((Math.PI * hertz) / rate);
@@ -53,7 +53,7 @@ function highPass(rate: number): Section {
   return new Section([1, -2, 1], [(2 * (k * k - 1)) / a0, (1 - k / q + k * k) / a0]);
 }
 
-/** Gives the energy of every 400 ms, every 100 ms of what is pushed. */
+/** Publishes the energy of the last 400 ms after every 100 ms of sound. */
 export function createBlocks(rate: number, publish: (energy: number) => void): {
   push(pcm: Int16Array): void;
 } {
@@ -78,7 +78,7 @@ export function createBlocks(rate: number, publish: (energy: number) => void): {
   };
 }
 
-/** All of it together in LUFS, its pauses left out; null: it is silent. */
+/** The loudness of all blocks together in LUFS, pauses left out; null: they are silent. */
 export function integrated(blocks: readonly number[]): number | null {
   const mean = (energies: readonly number[]): number =>
     energies.reduce((sum, energy) => sum + energy, 0) / energies.length;

@@ -9,7 +9,6 @@ export function mixInto(target: Int16Array, source: Int16Array, gain: number): v
   }
 }
 
-/** One after another. */
 export function joined(pieces: readonly Int16Array[]): Int16Array<ArrayBuffer> {
   const whole = new Int16Array(pieces.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

@@ -1,12 +1,12 @@
 // Stereo recordings as Opus in Ogg (RFC 7845, RFC 3533): a twentieth of a WAV's size. The length
-// and the place of every sample stay as they were: what the coder holds back is skipped, and the
-// last page says where the sound ends. Used by workers/compress-recording.ts.
+// and the place of every sample stay as they were: the encoder's delay is skipped, and the last
+// page says where the sound ends. Used by workers/compress-recording.ts.
 import { Application, Bandwidth, createEncoder, EncoderCtl } from "libopus-wasm";
 
 interface OggOpusWriter {
   /** Frames of two samples, left and right, any number. */
   write(frames: Int16Array): void;
-  /** What is left, and the end of the file. */
+  /** Writes what is left, and ends the file. */
   close(): void;
 }
 
@@ -15,10 +15,10 @@ type Rate = 8000 | 16_000 | 24_000;
 /** Ogg counts Opus at this rate, whatever went in. */
 const CLOCK = 48_000;
 const FRAMES_PER_SECOND = 50;
-/** Both sides talk by turns, so that most of it is for one. */
+/** The two sides speak in turns, so that most of it is for one of them. */
 const BITRATE = 48_000;
 const COMPLEXITY = 5;
-/** So much of a second is in a page: what a player has to fetch before it can begin. */
+/** A second per page, which a player has to fetch before it can begin. */
 const PACKETS_PER_PAGE = 50;
 const SEGMENT_BYTES = 255;
 const CONTINUES = 0;
@@ -78,7 +78,7 @@ function tags(): Buffer {
   return head;
 }
 
-/** `put` takes the file's bytes in their order, and keeps them. */
+/** `put` receives the file's bytes in order, and may keep them. */
 export async function openOggOpus(
   rate: Rate, put: (bytes: Buffer) => void,
 ): Promise<OggOpusWriter> {
@@ -124,7 +124,7 @@ export async function openOggOpus(
       }
     },
     close: () => {
-      // Silence pushes out what the coder holds back of the last sound.
+      // Silence flushes the last sound out of the encoder's delay.
       while (packets.length === 0 || coded * ticks < written * ticks + skip) code();
       send(packets, ENDS, written * ticks + skip);
       encoder.free();

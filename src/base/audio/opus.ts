@@ -2,15 +2,15 @@
 // of its own, whose memory is freed by hand. Used by calls over SIP (codecs.ts) and by web calls.
 
 interface OpusCoder {
-  /** 20 ms; the bytes are the caller's. */
+  /** Encodes 20 ms; the caller owns the bytes. */
   encode(pcm: Int16Array): Uint8Array;
-  /** Null: this is no packet of Opus, or a longer one than a packet may be. */
+  /** Null: this is not a packet of Opus, or it is longer than one may be. */
   decode(packet: Uint8Array): Int16Array | null;
-  /** So many samples in place of what was lost before `next`, out of what it says of them. */
+  /** Restores as many samples, lost just before `next`, from its forward error correction (FEC). */
   recover(next: Uint8Array, samples: number): Int16Array | null;
-  /** So many samples in place of what was lost, out of what was there before. */
+  /** Conceals as many lost samples, by continuing the audio before them. */
   conceal(samples: number): Int16Array | null;
-  /** The share of packets the far end loses, 0 to 1: the more, the more is said twice. */
+  /** The share of packets that the far end loses, 0 to 1: the higher, the more FEC is sent. */
   expectLoss(share: number): void;
   /** Idempotent; nothing may follow. */
   close(): void;
@@ -22,9 +22,9 @@ const FRAMES_PER_SECOND = 50;
 /** A packet holds 120 ms at the most. */
 const PACKET_SHARE = 0.12;
 const BITRATE = 32_000;
-/** Ten is the most: speech is no worse at a third of it. */
+/** The maximum is ten; speech sounds no worse at a third of it. */
 const COMPLEXITY = 3;
-/** What any path may lose: from here on each packet tells of the one before, too. */
+/** The loss assumed of any path: from this on, packets carry FEC for the one before. */
 const LOSS_MIN_PERCENT = 5;
 const LOSS_MAX_PERCENT = 30;
 
@@ -44,7 +44,7 @@ export async function openOpus(rate: Rate): Promise<OpusCoder> {
     }),
     createDecoder({ sampleRate: rate, channels: 1, maxFrameSize: rate * PACKET_SHARE }),
   ]);
-  // Packets come from anybody: what the library refuses was not heard.
+  // Packets come from anybody: one that the library refuses counts as not received.
   const decoded = (packet: Uint8Array | null, samples?: number): Int16Array | null => {
     try {
       return samples === undefined

@@ -89,7 +89,7 @@ export function createResampler(from: number, to: number): Resampler {
   };
 }
 
-/** Frames of 20 ms into frames of 20 ms: the first begins with what the filter holds back. */
+/** Turns 20 ms frames into 20 ms frames: the first begins with the delay of the filter. */
 export function createFrameResampler(from: number, to: number): Resampler {
   if (from === to) return { process: (pcm) => pcm };
   const { process } = createResampler(from, to);

@@ -7,7 +7,7 @@ const HERTZ_MAX = 2000;
 const HERTZ_STEP = 50;
 const BEEP_MS = 200;
 const RMS_MIN = 400;
-/** Share of a block's energy that has to be in one place. */
+/** The share of a block's energy that has to be at one frequency. */
 const PURITY = 0.7;
 
 /** Energy of one frequency, as a share of the block's. */
@@ -35,12 +35,12 @@ export function createBeepDetector(
     };
     if (Math.sqrt(energy / block.length) >= RMS_MIN) {
       for (let at = HERTZ_MIN; at <= HERTZ_MAX; at += HERTZ_STEP) consider(at);
-      // A block of 20 ms shows a tone in the middle of two steps at 40 % of its share in either.
+      // In a 20 ms block, a tone halfway between two steps shows at either with 40 % of its share.
       const coarse = best;
       consider(coarse - HERTZ_STEP / 2);
       consider(coarse + HERTZ_STEP / 2);
     }
-    // Against the pitch it began with: a whistle or a siren that glides is no beep.
+    // Compared with the pitch at its beginning: a gliding whistle or siren is no beep.
     if (bestShare < PURITY) lastedMs = 0;
     else if (lastedMs > 0 && Math.abs(best - hertz) <= HERTZ_STEP) lastedMs += BLOCK_MS;
     else [hertz, lastedMs] = [best, BLOCK_MS];

@@ -1,5 +1,5 @@
 // Stereo recordings streamed to disk as WAV: the customer left, the assistant right. At most a
-// second of each is in memory; the header is put right at the end.
+// second of each is in memory; the header is corrected at the end.
 import { open, type FileHandle } from "node:fs/promises";
 
 export const HEADER_BYTES = 44;
@@ -10,7 +10,7 @@ const FRAME_BYTES = 4;
 const BLOCKS_WAITING_MAX = 30;
 
 interface StereoRecorder {
-  /** One piece of both sides, of one length; the arrays are not kept. */
+  /** A piece of either side, both equally long; the arrays are not kept. */
   write(left: Int16Array, right: Int16Array): void;
   /** Resolves once the file is whole; to its length. Rejects when it could not be written. */
   close(): Promise<{ bytes: number; durationMs: number }>;
@@ -52,7 +52,7 @@ export function createStereoRecorder(
       await (await handle).write(data, 0, data.length, position);
       after();
     });
-    // `close` throws it; until then nobody has to know.
+    // `close` throws it; until then it must not count as an unhandled rejection.
     queue.catch((error: unknown) => (failure ??= error as Error));
   };
 
