@@ -1,9 +1,9 @@
-// Which addresses this server may be sent to by what a tenant, a document or a model wrote. Used by
+// Which addresses a tenant, a document or a model may make this server connect to. Used by
 // request.ts before, during and after every connection.
 import ipaddr from "ipaddr.js";
 import { bareHost, isInside, machineAddresses, parseNetworks, SERVICE_PORTS } from "#core/networks.ts";
 
-/** Public by the registry, yet doors to the machine's own cloud or to private IPv4. */
+/** Public by the registry, yet they lead to the services of the own cloud or to private IPv4. */
 const DENIED = parseNetworks(["168.63.129.16/32", "::/96", "64:ff9b:1::/48"]);
 
 const DENIED_NAMES = new Set(["metadata", "metadata.google.internal", "instance-data"]);
@@ -21,7 +21,7 @@ export interface AddressPolicy {
   allows(address: string): boolean;
 }
 
-/** Addresses of this machine, public ones included: its other services are nobody's business. */
+/** Addresses of this machine, public ones included: its other services must not be reached. */
 const ownAddresses = (): Set<string> => new Set(
   machineAddresses().map(({ address }) => ipaddr.process(address).toNormalizedString()));
 

@@ -21,7 +21,7 @@ class ProxyFailure extends Error {
   readonly code = "EPROXY";
 }
 
-/** `place`: as the proxy is to know it, a name or an address, with a port. */
+/** `place`: the name or address, with a port, that the proxy is to connect to. */
 function openTunnel(
   proxy: URL, place: string, timeoutMs: number,
   callback: (error: Error | null, socket: Duplex | null) => void,
@@ -51,7 +51,7 @@ function openTunnel(
   asked.end();
 }
 
-/** Whether the proxy takes connections to the place. */
+/** Whether connections to the place go through a proxy. */
 export const isProxied = (place: Options): boolean => proxyFor(place) !== null;
 
 /** `at`: what the proxy is to connect to in place of the name. */
@@ -70,7 +70,7 @@ export function connectByProxy(
   });
 }
 
-/** What a dispatcher takes as `connect`. Without a proxy it is undici's own way. */
+/** The `connect` option of a dispatcher. Without a proxy undici connects in its own way. */
 export function connecting(options: ConnectOptions = {}): ConnectOptions | Connector {
   if (namedProxies().length === 0) return options;
   const connect = buildConnector(options);

@@ -27,9 +27,9 @@ interface OutboundRequest {
   /** From the first look-up to the last byte; a slow drip does not extend it. */
   totalMs: number;
   bytesMax: number;
-  /** A longer answer is cut there and no failure: its status is what counts. */
+  /** A longer answer is cut there instead of failing: only its status counts. */
   isCut?: boolean;
-  /** Hears the answer as it comes; true: all that is wanted is there, and its end need not come. */
+  /** Receives the body as it arrives; true: all that is wanted is there, its end may be missed. */
   onPart?: (part: Buffer, headers: Record<string, string>) => boolean;
 }
 
@@ -79,7 +79,7 @@ function guardedConnector(policy: AddressPolicy): buildConnector.connector {
   const connect = buildConnector({ timeout: CONNECT_MS, lookup, allowH2: false });
   return (options, callback) => {
     if (isProxied(options)) {
-      // It is given the address that was judged: from the name it might come to another.
+      // The proxy is given the address that was judged: by name it might reach another.
       return lookup(options.hostname, {}, (error, address) => error
         ? callback(error, null)
         : connectByProxy(options, String(address), connect, callback, { timeout: CONNECT_MS }));
@@ -93,7 +93,7 @@ function guardedConnector(policy: AddressPolicy): buildConnector.connector {
   };
 }
 
-/** Would change the framing, the connection or the name the endpoint is asked by. */
+/** Headers that would change the framing, the connection or the host that is asked for. */
 const OWN_HEADERS =
   /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*)$/i;
 
@@ -136,7 +136,7 @@ async function readBody(
       chunks.push(chunk);
       // Leaving the loop destroys the body and with it the connection.
       if (bytes > bytesMax) return isCut ? Buffer.concat(chunks, bytesMax) : null;
-      // Its end mostly comes at once, and leaves the connection for the next request.
+      // The end mostly follows at once, and then the connection can be reused.
       if (ending === null && onPart?.(chunk, headers)) {
         ending = setTimeout(() => body.destroy(), ENDING_MS);
       }
@@ -161,7 +161,7 @@ function failureOf(wanted: OutboundRequest, error: unknown, isOver: boolean): Fa
   if (chain.some((cause) => cause instanceof AddressRefused)) {
     return { kind: "refused", reason: "address" };
   }
-  // Not each error of the HTTP parser has a code.
+  // Not every error of the HTTP parser has a code.
   const codes = chain.map((cause) => (cause as NodeJS.ErrnoException).code ?? cause.name);
   const sent = !codes.some((code) => BEFORE_SENDING.has(code)) && !couldNotWrite(wanted, chain);
   if (isOver || codes.includes("UND_ERR_CONNECT_TIMEOUT")) {
@@ -208,7 +208,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
     let dispatcher: Dispatcher = agent;
     for (let isLast = false; ; isLast = true) {
-      // Whatever connections were closed while this thread was busy are heard of first.
+      // Lets undici first notice the connections that were closed while this thread was busy.
       await nextPhase();
       try {
         return await attempt(wanted, url, dispatcher, either);

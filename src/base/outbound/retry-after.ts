@@ -1,4 +1,4 @@
-// When whoever refused a request wants to be asked again.
+// When a server that refused a request wants to be asked again.
 
 /** `Retry-After` in either form; null when there is none to be understood. */
 export function retryAfterMs(header: string, nowMs: number): number | null {

@@ -1,6 +1,6 @@
 // The parts of undici that requests are made with. Its index would load all the others too: mocks,
-// caches, proxies, a second fetch, at 0.1 s and 16 MB in each thread. WebSockets are imported from
-// their own file by who opens one.
+// caches, proxies, a second fetch, at 0.1 s and 16 MB in each thread. Files that open a WebSocket
+// import it from its own file.
 import buildConnector from "undici/lib/core/connect.js";
 import sendRequest from "undici/lib/api/api-request.js";
 import Agent from "undici/lib/dispatcher/agent.js";
@@ -16,7 +16,7 @@ type Options = Omit<DispatcherType.RequestOptions, "origin" | "path" | "method">
   method: DispatcherType.HttpMethod;
 };
 
-/** The answer's head; its body is read after. Always over a dispatcher whose bounds are known. */
+/** Resolves with the head; the body is read later. The bounds are those of the dispatcher. */
 export function request(
   address: string | URL, { dispatcher, ...options }: Options,
 ): Promise<DispatcherType.ResponseData> {

@@ -1,4 +1,4 @@
-// Why an endpoint could not be reached, in words for whoever has set it up.
+// Why an endpoint could not be reached, in words for the person who has set it up.
 
 const WORDS: readonly [codes: RegExp, why: string][] = [
   [/^EPROXY$/, "the proxy of this server has no way to it"],
@@ -23,13 +23,13 @@ export const BEFORE_SENDING: ReadonlySet<string> = new Set([
 export const whyUnreachable = (codes: readonly string[]): string | null =>
   WORDS.find(([pattern]) => codes.some((code) => pattern.test(code)))?.[1] ?? null;
 
-/** Why nothing was sent there, and who can change it: `url` is its form, `address` where it is. */
+/** Why nothing was sent there, and who can change that. `url`: its form; `address`: its place. */
 export const mayNotBeCalled = (what: string, reason: "url" | "address"): string =>
   `${what} may not be called: ` + (reason === "url"
     ? "its URL has to be http or https, without a password, at a port of web servers"
     : "it is in a private network or on this machine, which whoever runs the server has to allow "
       + "(PARLEY_ALLOW_PRIVATE_NETWORKS)");
 
-/** The subject's sentence, as far as more is known. */
+/** The sentence about `what`, with the reason where it is known. */
 export const couldNotBeReached = (what: string, why: string | undefined): string =>
   `${what} could not be reached${why === undefined ? "" : `: ${why}`}`;
