@@ -16,7 +16,7 @@ export type Notice =
   | { kind: "committed"; event: CommittedEvent }
   | { kind: "live" }
   | { kind: "passing"; accountId: number; type: PassingType; members: object }
-  /** Another node may have committed something nobody here was notified of: the log knows. */
+  /** Another node may have committed something that this one was not notified of: read the log. */
   | { kind: "missed" };
 
 export interface EventBus {
@@ -32,15 +32,15 @@ export interface EventBus {
   /** The same for what another process has committed. */
   publishHeard(events: CommittedEvent[]): void;
   /**
-   * Returns an idempotent function that ends the subscription. Commits of other nodes are heard
-   * where the account is named; absent, it is that of an account's topic.
+   * Returns an idempotent function that ends the subscription. Commits of other nodes arrive only
+   * where the account is known: `accountId`, or else that of an account's topic.
    */
   subscribe(topic: Topic, listener: (notice: Notice) => void, accountId?: number): () => void;
   /** The listener is notified after events were published, whatever their topics. */
   watch(listener: Watcher): () => void;
-  /** The listener hears every notice of a topic that is no commit, before the topic's listeners. */
+  /** The listener receives every notice but commits, of any topic, before the topic's listeners. */
   tap(listener: (topic: Topic, notice: Notice) => void): () => void;
-  /** The listener hears of the first listener of a topic, and of the end of the last. */
+  /** The listener is notified when a topic gets its first listener, and when it loses its last. */
   onInterest(listener: (interest: Interest) => void): () => void;
   /** How many listen; bounds the watchers of a topic. */
   listeners(topic: Topic): number;
@@ -51,7 +51,7 @@ type Watcher = (events: readonly CommittedEvent[], own: readonly CommittedEvent[
 
 interface Interest {
   topic: Topic;
-  /** Null: commits of other nodes are not waited for. */
+  /** Null: no commits of other nodes are needed. */
   accountId: number | null;
   isWatched: boolean;
 }
@@ -94,7 +94,7 @@ export function createMemoryBus(): EventBus {
   };
   const publishCommitted: EventBus["publishCommitted"] = (events) => {
     if (events.length === 0) return;
-    // A next tick runs after every promise the commit has settled was followed up.
+    // The next tick comes after the continuations of all promises that the commit has settled.
     if (waiting.length === 0) process.nextTick(publishWaiting);
     waiting.push(...events);
   };

@@ -24,7 +24,7 @@ export interface Author {
   name: string;
 }
 
-/** Who has a conversation: `waiting` is the assistant, while a person has been asked for. */
+/** Who has a conversation. `waiting`: still the assistant, but a person has been asked for. */
 export type DeskState = "assistant" | "waiting" | "person";
 
 /** Who changed that. `rule`: the assistant's own settings asked for a person, or time did. */
@@ -35,15 +35,15 @@ export type DeskActor =
 export type DeskReason =
   | "asked" | "tool_failures" | "unanswered" | "words" | "callback" | "taken_over" | "assigned"
   | "handed_back" | "ended"
-  /** The person's connection to a call was, for too long. */
+  /** The person's connection to the call was lost for too long. */
   | "lost";
 
 /** What somebody who asks for a person outside office hours is told. */
 export interface Away {
   message: string;
-  /** Null: on none of the days that are looked at. */
+  /** When the office opens next; null: on none of the days that are checked. */
   opens_at: string | null;
-  /** The visitor may leave how to be reached. */
+  /** Whether the visitor may leave contact details for a callback. */
   callback: boolean;
 }
 
@@ -92,7 +92,7 @@ export type CommittedData =
       type: "conversation_failed"; conversation_id: string | null; assistant_id: string;
       reason: Refused; error: string;
     }
-  /** In the account's stream alone: what strangers do not get to know of a reply that failed. */
+  /** In the account's stream alone: what visitors must not learn about a failed reply. */
   | {
       type: "reply_failure_explained"; conversation_id: string; turn_id: number;
       failure: FailureClass; error: string;
@@ -119,7 +119,7 @@ export type CommittedData =
       type: "conversation_read"; conversation_id: string; read_at: string;
       by: { role: "visitor" } | ({ role: "operator" } & Author);
     }
-  /** In the account's stream alone: how to reach somebody. */
+  /** In the account's stream alone, because of the contact details. */
   | {
       type: "callback_requested" | "callback_done"; conversation_id: string; callback: CallbackBody;
     }
@@ -128,10 +128,10 @@ export type CommittedData =
       type: "note_added"; conversation_id: string; note_id: number; author: Author | null;
       text: string;
     }
-  /** Null: what had been said was taken back. */
+  /** Null: the rating was withdrawn. */
   | { type: "reply_rated"; conversation_id: string; turn_id: number; rating: Rating | null }
   | { type: "conversation_rated"; conversation_id: string; score: number; comment: string | null }
-  /** The desk's change once more, in the words from before there was a desk. */
+  /** The desk's change again, under the event's name from before there was a desk. */
   | { type: "ai_toggled"; conversation_id: string; ai_enabled: boolean }
   | {
       type: "document_status_changed"; knowledgebase_id: number; document_id: number;
@@ -172,7 +172,7 @@ export type CommittedData =
   | {
       type: "campaign_status_changed"; campaign_id: number; name: string; status: string;
       previous_status: string; reason: CampaignReason; paused_until: string | null;
-      /** In the words of who stopped it, and who that was; null: not said, or nobody did. */
+      /** The note of the person who stopped it, and that person; null: no note, or nobody did. */
       note: string | null; by: string | null;
     }
   | (PhoneNumberEvent & { phone_number_id: number; phone_number: string })
@@ -226,10 +226,10 @@ interface TranscriptBody {
 
 export type DocumentStatus = "processing" | "active" | "failed";
 
-/** `interrupted`: the process died; `stopped`: stopped before any text; the rest is what failed. */
+/** `interrupted`: the process died; `stopped`: stopped before any text; `failed`: anything else. */
 export type ReplyFailure = "failed" | "interrupted" | "stopped";
 
-/** What kind of failure a reply met, as far as it concerns those who did not get it. */
+/** The kind of failure, as far as it concerns those who did not get the reply. */
 export type FailureClass = "model_failed" | "timeout" | "no_answer" | "internal_error";
 
 /**
@@ -249,6 +249,6 @@ export interface CommittedEvent {
   /** The event's members as JSON text, `type` included, `id` not. */
   json: string;
   createdAt: Instant;
-  /** Webhooks that report it were written with it; known of one that was just committed. */
+  /** Webhook deliveries were written with it; only set on an event that was just committed. */
   hasWebhooks?: true;
 }
