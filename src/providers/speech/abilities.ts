@@ -1,5 +1,5 @@
-// What each speech engine can do with an assistant's settings, in one table: who opens a call asks
-// it, and so does what warns an owner that a setting acts on nothing here.
+// What each speech engine can do with an assistant's settings, in one table: it is read when a call
+// is opened, and when an owner is warned that a setting has no effect here.
 import type { SpeechConfig } from "./engines.ts";
 import {
   assemblyAiHearsSeveral, deepgramHearsSeveral, openAiTakesInstructions,
@@ -15,7 +15,7 @@ interface SynthesizerAbilities {
 interface TranscriberAbilities {
   /** `recogniser_hints`, and the words it receives beside them. */
   hints: boolean;
-  /** `secondary_language_ids`: understands who changes from one language into another. */
+  /** `secondary_language_ids`: follows a speaker from one language into another. */
   severalLanguages: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Which speech engines there are by their codes in the catalogs, and which of them this server can
-// use. Loads none of them: opening.ts does.
+// The speech engines by their codes in the catalogs, and which of them this server can use. Loads
+// none of them: opening.ts does.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { espeakMissing } from "./embedded/embedded-voices.ts";
@@ -8,9 +8,9 @@ import { SHERPA_SPEAKERS_MAX, sherpaMissing, type SherpaConfig } from "./embedde
 import type { RealtimeVendor } from "./port.ts";
 import { assemblyAiHears, elevenLabsSpeaks } from "./vendor-models.ts";
 
-/** Where a vendor is, and as whom it is asked. */
+/** The address and the credentials of a vendor. */
 export interface VendorConfig {
-  /** Base; where it leads to a WebSocket `wss:` means the same as `https:`. */
+  /** Base URL; for WebSockets `wss:` means the same as `https:`. */
   url: string;
   /** Null: the server asks for none. */
   key: string | null;
@@ -30,7 +30,7 @@ export interface SpeechConfig {
   /** `loopback`: speech made of numbers, for tests. */
   mode: "auto" | "loopback";
   transcription: VendorConfig | null;
-  /** `voice`: asked for whatever the assistant's is. */
+  /** `voice`: used instead of the assistant's. */
   synthesis: (VendorConfig & { voice: string | null }) | null;
   deepgram: VendorConfig | null;
   assemblyAi: VendorConfig | null;
@@ -58,7 +58,7 @@ interface Wanted {
 
 const ENGLISH = "en";
 
-/** What stands in the way of an engine, in one sentence; null: nothing does. */
+/** Why an engine cannot be used, in one sentence; null: it can. */
 type Missing = (config: SpeechConfig, language: string | null) => string | null;
 
 const unset = (isSet: unknown, setting: string): string | null =>
@@ -99,7 +99,7 @@ const REALTIME: Record<RealtimeVendor, Missing> = {
   gemini: ({ gemini }) => unset(gemini, "PARLEY_GEMINI_KEY"),
 };
 
-/** Those that run on this machine. */
+/** Recognisers that run on this machine. */
 const SPEAKERS_MAX: Record<string, number> = {
   pocketsphinx: POCKETSPHINX_SPEAKERS_MAX, "sherpa-onnx": SHERPA_SPEAKERS_MAX,
 };
@@ -122,7 +122,7 @@ export const whyTranscriberMissing = whyMissing(TRANSCRIBERS);
 export const whyRealtimeMissing = (config: SpeechConfig, vendor: RealtimeVendor): string | null =>
   REALTIME[vendor](config, null);
 
-/** How many speakers the recogniser of that code follows at a time. */
+/** How many speakers the recogniser of that code can follow at a time. */
 export const speakersMax = (code: string): number => SPEAKERS_MAX[code] ?? Infinity;
 
 function usable(
@@ -141,7 +141,7 @@ export const usableTranscribers = (config: SpeechConfig, language: string): stri
 const choose = (codes: string[], wanted: string | null): string | null =>
   codes.find((code) => code === wanted) ?? codes[0] ?? null;
 
-/** The engine wanted where it can be used, else the best that can; null: there is none. */
+/** The wanted engine if it can be used, else the best that can; null: there is none. */
 export function chooseSynthesizer(config: SpeechConfig, wanted: Wanted): string | null {
   return choose(usableSynthesizers(config, wanted.language), wanted.code);
 }
@@ -150,7 +150,7 @@ export function chooseTranscriber(config: SpeechConfig, wanted: Wanted): string 
   return choose(usableTranscribers(config, wanted.language), wanted.code);
 }
 
-/** In one sentence what would make the server understand a language that it does not. */
+/** What would let the server recognise a language that it cannot, in one sentence. */
 export function whyNoTranscriber({ sherpa }: SpeechConfig): string {
   return [
     sherpa && sherpaMissing(),

@@ -1,23 +1,23 @@
-// All voices at one loudness, whoever made them: -23 LUFS. A voice's gain is learned from what it
-// said before, in any call, and what a piece of audio brings counts before that piece is heard, so
-// that nothing waits. What would be too loud for a sample is turned down in the milliseconds around
-// it. Stands before each engine and each model that speaks (opening.ts).
+// Brings all voices, whatever engine they are from, to one loudness: -23 LUFS. A voice's gain is
+// learned from what it said before, in any call; a piece of audio counts before it is played,
+// so that nothing waits. Peaks above -1 dBFS are turned down in the milliseconds around them.
+// Wraps each engine and each model that speaks (opening.ts).
 import { createBlocks, integrated } from "#audio/loudness.ts";
 import type { Pcm, SpeechToSpeech, SynthesisOptions, Synthesizer } from "./port.ts";
 
 export const TARGET_LUFS = -23;
-/** Nothing is made louder or quieter than by so much: what is so faint is no voice. */
+/** The most that anything is amplified or attenuated: what is fainter is no voice. */
 const GAIN_DB_MAX = 15;
-/** Within an utterance the gain moves no faster, except for a voice nobody knows yet. */
+/** The gain moves no faster within an utterance, except for a voice that is not known yet. */
 const SLEW_DB_PER_SECOND = 3;
-/** Blocks of 100 ms a voice is known by, and until it is. */
+/** Blocks (100 ms) by which a voice is measured, and how many make it known. */
 const BLOCKS_MAX = 300;
 const BLOCKS_KNOWN = 5;
 const VOICES_MAX = 200;
 /** -1 dBFS. */
 const PEAK_MAX = 29_204;
 const LIMITER_MS = 5;
-/** From silent to as loud as it is. */
+/** The time in which the limiter goes from silence back to full level. */
 const RELEASE_MS = 100;
 
 /** What is known of one voice at one rate. */
@@ -30,9 +30,9 @@ export type Level = (key: string, rate: number) => (pcm: Pcm) => Pcm;
 
 const factorOf = (decibels: number): number => 10 ** (decibels / 20);
 
-/** Makes the levels of all voices; one for all engines. */
+/** Holds the levels of all voices; one instance serves all engines. */
 export function createLevel(): Level {
-  /** The first is the one that has spoken least lately. */
+  /** In the order of last use: the first is the least recently used voice. */
   const voices = new Map<string, Voice>();
   const voiceOf = (key: string): Voice => {
     const voice = voices.get(key) ?? { blocks: [], gainDb: 0 };
@@ -69,7 +69,7 @@ function gainFor({ blocks, gainDb }: Voice): number {
   return Math.max(-GAIN_DB_MAX, Math.min(GAIN_DB_MAX, TARGET_LUFS - heard));
 }
 
-/** Applies a gain that goes from one to the other, and keeps every sample under the peak. */
+/** Applies a gain that moves from `from` to `to`, and keeps every sample under the peak. */
 function createLimiter(rate: number): (pcm: Pcm, from: number, to: number) => Pcm {
   const block = (rate * LIMITER_MS) / 1000;
   const release = LIMITER_MS / RELEASE_MS;

@@ -1,4 +1,4 @@
-// The languages of the catalogs as vendors want them that take no language without a country.
+// The catalogs' languages as locales, for vendors that take no language without a country.
 
 const LOCALES: Record<string, string> = {
   ar: "ar-SA", bg: "bg-BG", ca: "ca-ES", cs: "cs-CZ", da: "da-DK", de: "de-DE", el: "el-GR",

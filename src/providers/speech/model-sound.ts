@@ -1,6 +1,6 @@
-// The sound on the wire of a model that hears and speaks by itself: base64 of 16-bit samples at a
-// rate of the vendor's own, both ways; and how such a model is made to say a text. Used by the
-// adaptors of speech to speech.
+// The audio on the wire of a speech-to-speech model: base64 of 16-bit samples at the vendor's own
+// rate, both ways; and how such a model is made to say a text. Used by the adaptors of speech to
+// speech.
 import { createResampler, type Resampler } from "#audio/resampler.ts";
 import type { Pcm } from "./port.ts";
 
@@ -15,7 +15,7 @@ interface Rates {
   wireRate: number;
 }
 
-/** What the person says, on its way to the model. */
+/** The person's audio on its way to the model. */
 export class SoundToModel {
   readonly #wireRate: number;
   readonly #send: (base64: string) => void;
@@ -42,7 +42,7 @@ export class SoundToModel {
     }
   }
 
-  /** The model takes audio from now on, what was kept first. */
+  /** From now on the model takes audio; what was kept goes first. */
   release(): void {
     const waiting = this.#backlog;
     this.keep();
@@ -50,7 +50,7 @@ export class SoundToModel {
     for (const pcm of waiting) this.#give(pcm);
   }
 
-  /** Until the next `release` audio is kept; what was kept before is dropped. */
+  /** Audio is kept until the next `release`; what was kept before is dropped. */
   keep(): void {
     this.#isTaken = false;
     this.#backlog = [];
@@ -63,7 +63,7 @@ export class SoundToModel {
   }
 }
 
-/** What the model says in one reply. */
+/** The model's audio of one reply. */
 export class SoundOfReply {
   readonly #samplesMax: number;
   readonly #resampler: Resampler;
@@ -75,7 +75,7 @@ export class SoundOfReply {
     this.#resampler = createResampler(wireRate, rate);
   }
 
-  /** `samples`: on the wire. Null: there is nothing of it to play. */
+  /** `samples`: counted at the wire's rate. Null: it holds nothing to play. */
   take(base64: string): { samples: number; pcm: Pcm } | null {
     const bytes = Buffer.concat([this.#oddByte, Buffer.from(base64, "base64")]);
     const samples = bytes.length >> 1;

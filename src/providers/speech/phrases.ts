@@ -1,12 +1,12 @@
-// What a call says in the same words again and again (its greeting, fillers, goodbyes) is spoken by
-// the engine once and kept: it is heard in the first frame, and costs nothing the second time.
-// Stands before each engine on its own (opening.ts), so that what is kept is that engine's, whoever
-// speaks where another has failed. Bounded by bytes, by age, and by what was not asked for longest.
+// A cache of fixed phrases (greetings, fillers, goodbyes): the engine speaks each once, and after
+// that it is heard in the first frame and costs nothing. Wraps each engine on its own (opening.ts),
+// so that a kept phrase is in that engine's voice, even where one speaks for another that failed.
+// Bounded by bytes and age; the least recently used phrase is evicted.
 import type { System } from "#core/system.ts";
 import type { SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer } from "./port.ts";
 
 const PHRASES_BYTES_MAX = 16 * 1024 * 1024;
-/** A minute at 16 kHz; what is longer is nobody's fixed phrase. */
+/** A minute at 16 kHz: no fixed phrase is longer. */
 const PHRASE_BYTES_MAX = 2 * 1024 * 1024;
 /** Vendors change voices under the same name. */
 export const PHRASE_AGE_MS_MAX = 24 * 3_600_000;
@@ -24,17 +24,17 @@ interface Phrase {
   bytes: number;
   sinceMs: number;
   isDone: boolean;
-  /** Those who want to hear the rest of it. */
+  /** Streams that wait for the rest of it. */
   listeners: Set<Publish>;
 }
 
 interface Phrases {
-  /** The same engine; what is `isFixed` is kept under its code. */
+  /** Wraps the engine: utterances with `isFixed` are kept under its code. */
   keep(code: string, synthesizer: Synthesizer): Synthesizer;
 }
 
 export function createPhrases({ system, bytesMax = PHRASES_BYTES_MAX }: PhrasesOptions): Phrases {
-  /** The first is the one that was not asked for longest. */
+  /** In the order of last use: the first is the least recently used phrase. */
   const phrases = new Map<string, Phrase>();
   let bytes = 0;
   const forget = (key: string, phrase: Phrase): void => {
@@ -103,7 +103,7 @@ const keyOf = (
 ): string => JSON.stringify(
   [code, rate, voice, gender, language, speed, stability, similarity, hasEmotion, ...texts]);
 
-/** Looks the phrase up once all of it is there. */
+/** Looks the phrase up once all of its text is written. */
 function openKept(publish: Publish, find: (texts: string[]) => Phrase): SynthesisStream {
   const texts: string[] = [];
   let phrase: Phrase | null = null;
@@ -125,7 +125,7 @@ function openKept(publish: Publish, find: (texts: string[]) => Phrase): Synthesi
       if (!phrase.isDone) phrase.listeners.add(hear);
       hear();
     },
-    // It is spoken to its end all the same: somebody will want it.
+    // The engine speaks to the end all the same: the phrase will be wanted again.
     cancel: () => {
       isOver = true;
       phrase?.listeners.delete(hear);

@@ -1,10 +1,10 @@
-// The pieces of one recognition: what the vendor understands so far, and the final texts the call
-// asks for, each of which comes in time, once. Used by the adaptors whose vendors can be asked.
+// The pieces of one recognition: the text so far, and the final texts that the call asks for, each
+// in time and only once. Used by the adaptors of vendors that finalise on request.
 import type { System, Timer } from "#core/system.ts";
 import { wordsIn } from "#core/values.ts";
 import type { TranscriptEvent } from "./port.ts";
 
-/** From asking for the final text until what there is is taken for it. */
+/** How long the final text may take; then the text so far is taken for it. */
 export const ANSWER_WAIT_MS = 1000;
 const TEXT_CHARS_MAX = 8192;
 
@@ -20,7 +20,7 @@ export class Pieces {
   #partial = "";
   /** Audio was given since the last final text. */
   #isUnfinished = false;
-  /** Words of the vendor's piece that were reported as final before it was. */
+  /** Words of the vendor's piece that were reported as final before the vendor closed it. */
   #wordsTold = 0;
   #asked = 0;
   #timer: Timer | null = null;
@@ -47,7 +47,7 @@ export class Pieces {
     this.#options.ask();
   }
 
-  /** All the vendor understands of its piece so far. */
+  /** The whole text of the vendor's piece so far. */
   partial(text: string): void {
     const fresh = this.#freshOf(text);
     if (this.#isOver || fresh === this.#partial) return;
@@ -55,7 +55,7 @@ export class Pieces {
     this.#options.publish({ kind: "partial", text: fresh });
   }
 
-  /** The vendor's piece is closed; `isAnswer`: as it was asked to. */
+  /** The vendor has closed its piece; `isAnswer`: because it was asked to. */
   final(text: string, isAnswer: boolean, language?: string): void {
     if (this.#isOver) return;
     const fresh = this.#freshOf(text);
@@ -76,7 +76,7 @@ export class Pieces {
     this.#timer?.cancel();
   }
 
-  /** The answers are late: what there is has to do, and is not reported again when they come. */
+  /** The answers are late: the text so far is taken for them, and is not reported again. */
   #giveUp(): void {
     this.#timer = null;
     const text = this.#partial;

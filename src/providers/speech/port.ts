@@ -12,7 +12,7 @@ export interface TranscriptionOptions {
   rate: number;
   /** `iso_2` code of the language spoken. */
   language: string;
-  /** All the speaker may change into, `language` among them; engines that cannot take that one. */
+  /** All languages the speaker may change to, `language` included; some engines take only that. */
   languages: string[];
   /** Words the speaker is likely to say. */
   hints: string[];
@@ -40,18 +40,18 @@ export type TranscriptEvent =
 
 export interface TranscriberStream {
   /**
-   * How much of what was written is in final texts, while the newest is being reported; absent: the
-   * engine does not say.
+   * How much of the audio written is covered by final texts, the one being reported included;
+   * absent: the engine does not say.
    */
   readonly coveredMs?: number;
   /** Any number of samples; the array is not kept. */
   write(pcm: Pcm): void;
   /**
-   * How probable it is that the speaker speaks, frame by frame of what was written before; absent:
-   * it does not matter to the engine.
+   * The probability of speech, for each frame of the audio written before; absent: the engine does
+   * not use it.
    */
   voiced?(probability: number, frameMs: number): void;
-  /** The speaker has stopped: a `final` for all that was written follows at once, maybe empty. */
+  /** The speaker has stopped: a `final` for all audio written follows soon, maybe an empty one. */
   finalize(): void;
   /** Idempotent; nothing is reported afterwards. */
   close(): void;
@@ -62,7 +62,7 @@ export interface Transcriber {
   readonly name: string;
   /** Whether it reports turns itself (`end_of_turn`). */
   readonly detectsTurns: boolean;
-  /** Its words come from who said them, or were heard elsewhere. */
+  /** Its words come as text from elsewhere, not from the audio written. */
   readonly wordsAreTold?: boolean;
   open(options: TranscriptionOptions, publish: (event: TranscriptEvent) => void): TranscriberStream;
 }
@@ -82,7 +82,7 @@ export interface SynthesisOptions {
   similarity: number;
   /** Livelier than the voice's even tone, where the engine can. */
   hasEmotion: boolean;
-  /** All of it will be said in the same words again, so that its audio may be kept. */
+  /** The same words will be said again, so that their audio may be kept. */
   isFixed?: boolean;
 }
 
@@ -159,15 +159,15 @@ export interface SpeechToSpeechSession {
   /** Answers a `function_call`; when all of a reply's calls are answered the model goes on. */
   functionResult(callId: string, resultJson: string): void;
   /**
-   * The person was heard over the reply under way: nothing more of it follows. `heard`: the model
-   * learns that only so much of the item was heard; null: nothing of it was.
+   * The person interrupted the reply in progress: nothing more of it follows. `heard`: the model
+   * learns that only so much of the item was heard; null: nothing was.
    */
   interrupt(heard: { itemId: string; playedMs: number; text: string } | null): void;
-  /** Makes the model say this, in these words as nearly as it can. */
+  /** Makes the model say this, as literally as it can. */
   say(text: string): void;
-  /** Words of the person in another form, e.g. keys pressed; the model answers them. */
+  /** Input of the person in another form, e.g. keys pressed; the model answers it. */
   sendText(text: string): void;
-  /** From now on it follows these. */
+  /** Replaces the instructions and functions from now on. */
   instruct(instructions: string, functions: ModelFunction[]): void;
   close(): void;
 }
@@ -203,7 +203,7 @@ export interface NoiseFilterStream {
   close(): void;
 }
 
-/** Tells by its sound whether a speaker has finished. */
+/** Judges by the audio of a turn whether the speaker has finished. */
 export interface TurnEndModel {
   /**
    * `pcm`: the turn so far, with the pause it may end with. `publish` receives from 0 (goes on) to
@@ -218,11 +218,11 @@ export interface NoiseFilter {
   open(rate: number, publish: (pcm: Pcm) => void): NoiseFilterStream;
 }
 
-/** What calls are held with. */
+/** The engines that a call uses. */
 export interface CallEngines {
   /**
-   * Throw a ProviderError for a code they cannot serve. Where the engine fails in the middle of a
-   * call, the others that are set up go on.
+   * Both throw a ProviderError for a code they cannot serve. When the engine fails in the middle of
+   * a call, the others that are set up take over.
    */
   synthesizer(code: string): Synthesizer;
   transcriber(code: string): Transcriber;

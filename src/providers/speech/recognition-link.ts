@@ -1,6 +1,6 @@
-// The connection of one recognition to a vendor: gathers audio into messages, keeps what is to be
-// sent until it is open, and counts what went over it. When it dies the stream has failed: going on
-// is for fallback/transcriber-fallback.ts. Used by the adaptors that recognise over a WebSocket.
+// The connection of one recognition to a vendor: gathers audio into messages, buffers until the
+// connection is open, and counts what went over it. When it dies the stream has failed: carrying on
+// is up to fallback/transcriber-fallback.ts. Used by the adaptors that recognise over a WebSocket.
 import { ProviderError } from "#core/faults.ts";
 import { jsonOf, recordOf } from "#core/values.ts";
 import { errorText } from "#providers/error-text.ts";
@@ -9,46 +9,46 @@ import type { Pieces } from "./pieces.ts";
 import type { Pcm, TranscriberStream } from "./port.ts";
 import { VendorSocket } from "./vendor-socket.ts";
 
-/** Audio kept while there is no connection; older audio is dropped. What is replayed fits in. */
+/** Audio kept while there is no connection; older audio is dropped. Holds any replay. */
 export const BACKLOG_MS = 40_000;
 const BACKLOG_ENTRIES_MAX = 4000;
 const MESSAGE_BYTES_MAX = 256 * 1024;
-/** All of the backlog at once, at the highest rate. */
+/** Room for the whole backlog at once, at the highest rate. */
 const SEND_BYTES_MAX = 4 * 1024 * 1024;
 const HINTS_MAX = 100;
 const HINT_CHARS_MAX = 100;
 
 interface RecognitionLinkOptions extends Omit<VendorArgs, "model" | "url"> {
-  /** As messages for operators call it. */
+  /** The name in messages for operators. */
   vendor: string;
-  /** Where to listen, with the query; a promise where the vendor is asked for it first. */
+  /** The socket's URL with its query; a promise where it is requested from the vendor first. */
   listenUrl: URL | Promise<URL>;
   headers: Record<string, string>;
   rate: number;
-  /** Audio is gathered into messages of this length; 0: it is sent as it comes. */
+  /** Audio is gathered into messages of this length; 0: it is sent as it arrives. */
   chunkMs: number;
-  /** Sent first; absent: audio is. */
+  /** The first message; absent: audio comes first. */
   hello?: string;
-  /** Sent last; null: the socket is closed without a word. */
+  /** The last message; null: the socket is closed without one. */
   farewell: string | null;
-  /** Absent: the vendor needs no sign of life. Nothing was sent for `afterMs`. */
+  /** Calls `send` when nothing was sent for `afterMs`; absent: the vendor needs no keep-alive. */
   keepAlive?: { afterMs: number; send(): void };
-  /** The messages of an entry, asked for in the order they are sent; absent: the entry itself. */
+  /** The messages of an entry, called in the order of sending; absent: the entry itself. */
   encode?(entry: Pcm | string): (string | Uint8Array)[];
   /** Absent: messages are JSON. */
   decode?(text: string): unknown;
   onMessage(message: unknown): void;
-  /** The connection could not be had or died. Nothing follows. */
+  /** The connection failed to open or has died. Nothing follows. */
   onFailed(error: ProviderError): void;
 }
 
 export class RecognitionLink {
   readonly #options: RecognitionLinkOptions;
-  /** Null until it is known where to listen. */
+  /** Null until the socket's URL is known. */
   #socket: VendorSocket | null = null;
   readonly #chunk: Pcm;
   #filled = 0;
-  /** What is to be sent once the connection is open, in order. */
+  /** Entries to be sent once the connection is open, in order. */
   #backlog: (Pcm | string)[] = [];
   #backlogSamples = 0;
   #sentSamples = 0;
@@ -79,20 +79,20 @@ export class RecognitionLink {
     }
   }
 
-  /** Sends what is gathered. */
+  /** Sends the audio gathered so far. */
   flush(): void {
     const gathered = this.#chunk.subarray(0, this.#filled);
     this.#filled = 0;
     if (gathered.length > 0) this.#give(gathered);
   }
 
-  /** After all audio given before. */
+  /** Sends the message after all audio given before. */
   control(message: string): void {
     this.flush();
     this.#give(message);
   }
 
-  /** Nothing more is sent until `release`: the vendor finishes what it has first. */
+  /** Nothing more is sent until `release`: first the vendor finishes what it has. */
   hold(): void {
     this.#isHeld = true;
   }
@@ -113,7 +113,7 @@ export class RecognitionLink {
   }
 
   #unreachable(error: unknown): void {
-    // The asking is given up when the link is closed.
+    // Closing the link abandons the request for the URL.
     if (this.#isClosed) return;
     if (!(error instanceof ProviderError)) throw error;
     this.fail(error);
@@ -155,7 +155,7 @@ export class RecognitionLink {
     }
   }
 
-  /** The vendor has said so itself, or the connection is gone. */
+  /** Called when the vendor reports a failure, or the connection is gone. */
   fail(error: ProviderError): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -188,7 +188,7 @@ export class RecognitionLink {
   }
 }
 
-/** Audio as bytes, in place. */
+/** A view of the audio's bytes, not a copy. */
 export const bytesOfPcm = ({ buffer, byteLength, byteOffset }: Pcm): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
 
@@ -211,12 +211,12 @@ export function askedStream(link: RecognitionLink, pieces: Pieces): TranscriberS
   };
 }
 
-/** Hints as vendors take them: few and short. */
+/** Hints within the bounds of vendors: few and short. */
 export const boundedHints = (hints: string[]): string[] =>
   hints.slice(0, HINTS_MAX).map((hint) => hint.trim().slice(0, HINT_CHARS_MAX))
     .filter((hint) => hint !== "");
 
-/** For messages that are no transcripts: the vendor's complaints go to the log, once. */
+/** Handles messages that are no transcripts: the vendor's complaints are logged, once. */
 export function createComplaints(
   { key, log }: Pick<VendorArgs, "key" | "log">, vendor: string, news: ReadonlySet<string>,
 ): (message: unknown) => void {

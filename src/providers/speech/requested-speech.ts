@@ -1,6 +1,6 @@
-// Speech from a vendor that takes a request for each piece of text and answers with its sound; the
-// next one is on its way while the one before is still being played out, so that no gap opens. Used
-// by the adaptors that speak over HTTP.
+// Speech from a vendor that answers a request for each piece of text with its audio; the next is
+// requested while the one before is still being played, so that no gap opens. Used by the adaptors
+// that synthesise over HTTP.
 import { createResampler, type Resampler } from "#audio/resampler.ts";
 import { ProviderError } from "#core/faults.ts";
 import type { Pcm, SynthesisEvent, SynthesisOptions, SynthesisStream } from "./port.ts";
@@ -11,9 +11,9 @@ const AHEAD = 2;
 const ATTEMPTS = 2;
 
 interface RequestedVoice {
-  /** As messages for operators call it. */
+  /** The name in messages for operators. */
   vendor: string;
-  /** Samples per second of what it answers with: 16-bit mono. */
+  /** Samples per second of the audio it answers with: 16-bit mono. */
   rate: number;
   /** `text`: without white space around it. Throws as `VendorHttp.post` does. */
   request(
@@ -23,7 +23,7 @@ interface RequestedVoice {
 
 interface Piece {
   text: string;
-  /** Came before its turn. */
+  /** Audio that came before the piece's turn. */
   waiting: Pcm[];
   isWhole: boolean;
 }
@@ -34,7 +34,7 @@ export class RequestedSpeech implements SynthesisStream {
   readonly #publish: (event: SynthesisEvent) => void;
   readonly #resampler: Resampler;
   readonly #abort = new AbortController();
-  /** Not yet reported whole, in order; the first one is reported as it comes. */
+  /** Pieces not yet reported in full, in order; the first one is reported as it arrives. */
   #pieces: Piece[] = [];
   #unasked: Piece[] = [];
   #running = 0;
@@ -96,7 +96,7 @@ export class RequestedSpeech implements SynthesisStream {
         if (!(error instanceof ProviderError)) throw error;
         if (!hasAudio && error.retryable && attempt < ATTEMPTS) continue;
         this.cancel();
-        // To ask again is to say again what was heard.
+        // A retry would repeat what was heard.
         const isFinal = hasAudio && error.retryable;
         return this.#publish({
           kind: "failed",
@@ -135,7 +135,7 @@ export class RequestedSpeech implements SynthesisStream {
     if (resampled.length > 0) this.#publish({ kind: "audio", pcm: resampled });
   }
 
-  /** Reports what it can: the pieces that are whole, and what waits of the one after. */
+  /** Reports what it can: complete pieces, and what has come of the one after them. */
   #advance(): void {
     for (let piece = this.#pieces[0]; piece && !this.#isOver; piece = this.#pieces[0]) {
       for (const pcm of piece.waiting.splice(0)) this.#publishAudio(pcm);

@@ -1,11 +1,11 @@
-// Connections to a vendor that speaks, one for each utterance, and one more that is ready for the
-// next. Used by the adaptors that speak over a WebSocket.
+// Connections to a vendor of speech: one for each utterance, and a spare one that is ready for the
+// next. Used by the adaptors that synthesise over a WebSocket.
 import type { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import { VendorSocket, type VendorSocketLimits } from "./vendor-socket.ts";
 
-/** How long a connection is kept for the next utterance. */
+/** How long a spare connection is kept for the next utterance. */
 export const SPARE_MS = 60_000;
 /** Connections kept, one for each voice, rate and language. */
 export const SPARES_MAX = 8;
@@ -18,7 +18,7 @@ interface LineHandlers {
 
 interface Line {
   socket: VendorSocket;
-  /** Null while nobody speaks over it. */
+  /** Null while no utterance uses it. */
   handlers: LineHandlers | null;
 }
 
@@ -32,9 +32,9 @@ interface LinesOptions {
 }
 
 export interface Lines {
-  /** A connection, open or being opened; `isSpare`: it was there before. */
+  /** A connection, open or being opened; `isSpare`: it was prepared before. */
   take(url: URL, handlers: LineHandlers): { socket: VendorSocket; isSpare: boolean };
-  /** Has one ready for the next `take`. */
+  /** Prepares a spare connection for the next `take`. */
   prepare(url: URL): void;
 }
 

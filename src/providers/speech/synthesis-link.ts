@@ -1,19 +1,19 @@
-// The connection of one utterance to a vendor that speaks over a WebSocket: a spare where one is
-// ready, a new one where that has died unnoticed, and a bound on how long the vendor may be silent
+// The connection of one utterance to a vendor that speaks over a WebSocket: a spare one if
+// ready, a new one if the spare has died unnoticed, and a bound on how long the vendor may be quiet
 // while audio is owed. Used by the adaptors that take their connections from spare-lines.ts.
 import { ProviderError } from "#core/faults.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { Lines } from "./spare-lines.ts";
 import type { VendorSocket } from "./vendor-socket.ts";
 
-/** From text sent, or from its end, until something of it must have come. */
+/** After text was sent, or ended, some of its audio must arrive within this. */
 export const ANSWER_MS = 8000;
-/** Audio one utterance may bring. */
+/** The most audio that one utterance may bring. */
 export const UTTERANCE_MS_MAX = 360_000;
 /** A whole sentence may come in one message: more than two minutes at 24 kHz. */
 export const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
 
-/** The bytes of base64 text; null where it is none, of which Buffer would take what it can. */
+/** The bytes of base64 text; null where it is invalid, which Buffer would decode in part. */
 export function bytesOf(base64: string): Buffer | null {
   const bytes = Buffer.from(base64, "base64");
   const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
@@ -21,7 +21,7 @@ export function bytesOf(base64: string): Buffer | null {
 }
 
 interface SynthesisLinkOptions {
-  /** As messages for operators call it. */
+  /** The name in messages for operators. */
   vendor: string;
   lines: Lines;
   url: URL;
@@ -35,7 +35,7 @@ export class SynthesisLink {
   readonly #options: SynthesisLinkOptions;
   #socket: VendorSocket;
   #isSpare: boolean;
-  /** All that was sent, for when the connection opens or another is needed; null: it has worked. */
+  /** Everything sent, replayed when a connection opens; null: audio came, no more replays. */
   #script: string[] | null = [];
   #answer: Timer | null = null;
   #isClosed = false;
@@ -48,7 +48,7 @@ export class SynthesisLink {
   send(message: object): void {
     const text = JSON.stringify(message);
     this.#script?.push(text);
-    // Without effect while it is not open.
+    // Has no effect while the socket is not open.
     this.#socket.send(text);
   }
 
@@ -59,7 +59,7 @@ export class SynthesisLink {
     });
   }
 
-  /** There is audio: nothing is sent twice from now on, and there is time to open another. */
+  /** Audio has arrived: from now on nothing is sent again, and a spare is prepared. */
   worked(): void {
     if (this.#script) this.#options.lines.prepare(this.#options.url);
     this.#script = null;
@@ -90,7 +90,7 @@ export class SynthesisLink {
 
   #lost(error: ProviderError): void {
     if (this.#isClosed) return;
-    // A connection that was kept may have died unnoticed; a new one's failure is the truth.
+    // A spare connection may have died unnoticed; the failure of a new one is reported.
     if (!this.#isSpare || this.#script === null) return this.#options.onFailed(error);
     ({ socket: this.#socket, isSpare: this.#isSpare } = this.#connect());
   }

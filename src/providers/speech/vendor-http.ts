@@ -1,5 +1,5 @@
 // The HTTP half of speech vendors: requests with their deadlines and refusals. Used by the adaptors
-// that send a request for each text or recording, and by those that ask for a socket's address so.
+// that send a request per text or recording, and by those that request a socket's address.
 import type { Dispatcher, FormData } from "undici";
 import { ProviderError } from "#core/faults.ts";
 import { jsonOf } from "#core/values.ts";
@@ -30,12 +30,12 @@ const VENDOR_HTTP_LIMITS: VendorHttpLimits = {
 const REFUSAL_CHARS_MAX = 4096;
 
 interface VendorHttpOptions {
-  /** As messages for operators call it. */
+  /** The name in messages for operators. */
   vendor: string;
   /** Base such as `http://127.0.0.1:8000/v1`; its query goes with every request. */
   url: string;
   headers: Record<string, string>;
-  /** Kept out of messages; null: the server asks for none. */
+  /** Never shown in messages; null: the server needs none. */
   key: string | null;
   limits?: Partial<VendorHttpLimits>;
 }
@@ -48,10 +48,10 @@ type Post<Answer> = (
 export interface VendorHttp {
   /**
    * The body of a 2xx response to a form, a text or, for any other object, its JSON. Throws
-   * ProviderError; rejects when the signal aborts. What breaks off is not yet a ProviderError.
+   * ProviderError; rejects when the signal aborts. Errors while reading the body come as they are.
    */
   post: Post<AsyncIterable<Buffer>>;
-  /** What its JSON says, with every failure as above; undefined: it is none. */
+  /** The parsed JSON, with every failure as above; undefined: it is not JSON. */
   ask: Post<unknown>;
 }
 
@@ -101,7 +101,7 @@ export function createVendorHttp(options: VendorHttpOptions): VendorHttp {
   };
 }
 
-/** What a connection threw, in words for operators; aborts and refusals as they are. */
+/** A connection's error in words for operators; aborts and ProviderErrors as they are. */
 export function asProviderError(vendor: string, error: unknown, signal: AbortSignal): unknown {
   if (error instanceof ProviderError || signal.aborted) return error;
   const { code, name } = error as NodeJS.ErrnoException;

@@ -1,12 +1,13 @@
-// What is known of vendors' models beforehand: languages, and what they take. Models unknown here
-// are believed. Apart from the adaptors because the main thread asks it and loads none of them.
+// What is known about vendors' models: languages and parameters. A model that is not listed is
+// assumed capable. Kept apart from the adaptors, because the main thread needs it and loads no
+// adaptor.
 const ASSEMBLYAI_LANGUAGES: Record<string, readonly string[]> = {
   "universal-streaming-english": ["en"],
   "universal-streaming-multilingual": ["en", "es", "de", "fr", "pt", "it"],
 };
-/** Others hear the language from the text, and refuse the parameter. */
+/** Models that take a language. Others detect it in the text, and refuse the parameter. */
 const TOLD_LANGUAGE = /^eleven_(flash|turbo)_v2_5/;
-/** What those models know; one they do not is refused, so it is left for them to guess. */
+/** The languages of those models; any other would be refused, so they are left to guess it. */
 const ELEVENLABS_LANGUAGES = new Set([
   "ar", "bg", "cs", "da", "de", "el", "en", "es", "fi", "fil", "fr", "hi", "hr", "hu", "id", "it",
   "ja", "ko", "ms", "nl", "no", "pl", "pt", "ro", "ru", "sk", "sv", "ta", "tr", "uk", "vi", "zh",

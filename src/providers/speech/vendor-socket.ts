@@ -16,11 +16,11 @@ export interface VendorSocketLimits {
   handshakeMs: number;
   messageBytesMax: number;
   messageFragmentsMax: number;
-  /** Written and not yet taken by the operating system; beyond it the connection is given up. */
+  /** Bytes written that the operating system has not taken; with more the connection is closed. */
   sendBytesMax: number;
-  /** Silence of the peer after which it is asked for a sign of life. */
+  /** Silence of the peer after which it is pinged. */
   pingMs: number;
-  /** Silence of the peer after which the connection is given up. */
+  /** Silence of the peer after which the connection is closed. */
   silenceMs: number;
   /** From our closing frame to the end of the connection, whatever the peer does. */
   closeMs: number;
@@ -37,16 +37,16 @@ const VENDOR_SOCKET_LIMITS: VendorSocketLimits = {
 };
 
 const TICK_MS = 1000;
-/** Deepgram's; a refused handshake has no body to read. */
+/** Deepgram's header: a refused handshake has no body to read. */
 const REASON_HEADER = "dg-error";
 
 interface VendorSocketOptions {
-  /** As messages for operators call it, e.g. `Deepgram`. */
+  /** The name in messages for operators, e.g. `Deepgram`. */
   vendor: string;
   /** `ws:` or `wss:`. */
   url: URL;
   headers: Record<string, string>;
-  /** Kept out of messages. */
+  /** Never shown in messages. */
   key: string | null;
   system: System;
   /** `send` runs whenever nothing has been sent for `afterMs` (to a second). */
@@ -57,13 +57,13 @@ interface VendorSocketOptions {
 interface VendorSocketHandlers {
   onOpen(): void;
   onText(text: string): void;
-  /** Absent: binary messages are passed over. */
+  /** Absent: binary messages are ignored. */
   onBinary?(bytes: Uint8Array): void;
-  /** The connection could not be had or is over. Once and last; never after `close`. */
+  /** The connection failed to open or has ended. Called once and last; never after `close`. */
   onClose(error: ProviderError): void;
 }
 
-/** What the handshake came to, which the WebSocket of the standard keeps to itself. */
+/** The result of the handshake, which the standard's WebSocket does not reveal. */
 interface Handshake {
   status: number | null;
   /** Why it was refused, where the vendor has a header for it. */
@@ -85,7 +85,7 @@ export class VendorSocket {
   #isOver = false;
   #sentMs = 0;
 
-  /** Connects. Throws only for an address that is none. */
+  /** Connects. Throws only for an invalid address. */
   constructor(options: VendorSocketOptions, handlers: VendorSocketHandlers) {
     const { url, headers, system } = options;
     this.#options = options;
@@ -108,7 +108,7 @@ export class VendorSocket {
     return this.#isOpen;
   }
 
-  /** Without effect while not open. What is passed is not kept. */
+  /** Has no effect while the socket is not open. The data is not kept. */
   send(data: string | Uint8Array): void {
     if (!this.#isOpen) return;
     this.#sentMs = this.#options.system.monotonicMs();
@@ -215,7 +215,7 @@ function watching(handshake: Handshake): Dispatcher.DispatcherComposeInterceptor
   });
 }
 
-/** Asked every second: whether the peer has given any sign of life lately. */
+/** Polled every second: whether the peer has sent anything lately. */
 function lifeWatch(
   socket: WebSocket, { socket: raw }: Handshake, limits: VendorSocketLimits, system: System,
 ): () => boolean {
@@ -272,7 +272,7 @@ export function socketUrl(base: string, path: string, query: Iterable<[string, s
   return url;
 }
 
-/** Asked when an adaptor is made, so that no call fails of it. */
+/** Called when an adaptor is made, so that no call fails because of the key. */
 export function assertKey(key: string | null): void {
   const isUsable = key === null || /^[\x21-\x7e]+$/.test(key);
   assert(isUsable, "the key of a speech vendor has characters no header can hold");

@@ -1,5 +1,5 @@
-// The adaptors of speech vendors, keyed by their codes in the catalogs. A server loads those that
-// are set up and no others, as each brings its HTTP or WebSocket client along. Used by opening.ts.
+// The adaptors of speech vendors, keyed by their codes in the catalogs. A server loads only those
+// that are set up, because each loads an HTTP or WebSocket client as well. Used by opening.ts.
 import type { SpeechConfig, VendorOptions } from "./engines.ts";
 import type { RealtimeVendor, SpeechToSpeech, Synthesizer, Transcriber } from "./port.ts";
 
@@ -50,7 +50,7 @@ const REALTIME: Loads<RealtimeVendor, SpeechToSpeech> = {
     && (await import("./gemini/gemini-live.ts")).createGeminiLive({ ...set, ...options }),
 };
 
-/** Gives the engine of a code; null: it is not set up, or nobody's. */
+/** Resolves to a function from code to engine; null: it is not set up, or the code is unknown. */
 const loader = <Code extends string, Engine>(loads: Loads<Code, Engine>) =>
   async (config: SpeechConfig, options: VendorOptions): Promise<(code: Code) => Engine | null> => {
     const loading = Object.entries<Load<Engine>>(loads).map(async ([code, load]) =>

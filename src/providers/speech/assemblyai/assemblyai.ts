@@ -1,5 +1,5 @@
-// Recognition by AssemblyAI's streaming interface (`/v3/ws`). It finds ends of turns itself, with
-// rules of its own: they close pieces here, and the call's own taking of turns asks for the final
+// Recognition by AssemblyAI's streaming interface (`/v3/ws`). The vendor detects ends of turns by
+// rules of its own: here they only close pieces, and the call's own turn taking asks for the final
 // text when it wants it.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
@@ -21,7 +21,7 @@ const CHUNK_MS = 60;
 const NEWS = new Set([
   "Begin", "SpeechStarted", "Termination", "Warning", "Heartbeat", "Silence", "SpeakerRevision",
 ]);
-/** Codes of errors that come again however often it is tried. */
+/** Codes of errors that do not go away with a retry. */
 const LASTING_ERRORS = new Set([1008, 3006, 4001, 4002, 4003]);
 
 const Turn = Type.Object({
@@ -56,7 +56,7 @@ function listenUrl({ url, model }: VendorArgs, options: TranscriptionOptions): U
     ["sample_rate", String(options.rate)],
     ["encoding", "pcm_s16le"],
     ["speech_model", model],
-    // What is written nicely comes later, and a model reads it as well without.
+    // Formatted text comes later, and a model reads the plain text as well.
     ["format_turns", "false"],
     ...(options.languages.length > 1 ? [["language_detection", "true"] as [string, string]] : []),
     ...(hints.length > 0 ? [["keyterms_prompt", JSON.stringify(hints)] as [string, string]] : []),
@@ -74,7 +74,7 @@ function openStream(
     system: args.system, publish, ask: () => link.control(JSON.stringify({ type: "ForceEndpoint" })),
   });
   const hearTurn = ({ end_of_turn: isEnd, language_code: language, ...turn }: Turn): void => {
-    // A turn that is closed may come again, written nicely.
+    // A turn that is closed may come again, formatted.
     if (turn.turn_order <= closedTurn) return;
     const words = turn.words.map(({ text }) => text).join(" ");
     if (!isEnd) return pieces.partial(words === "" ? turn.transcript : words);

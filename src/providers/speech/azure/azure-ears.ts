@@ -22,13 +22,13 @@ const VENDOR = "Azure";
 const PATH = "/speech/recognition/conversation/cognitiveservices/v1";
 const CHUNK_MS = 60;
 const KEEP_ALIVE_MS = 8000;
-/** From asking for the end of a turn until it must have come. */
+/** How long the service may take to end a turn on request. */
 const END_MS = 5000;
 const TEXT_CHARS_MAX = 8192;
-/** What is sent to end a turn. */
+/** The entry that ends a turn. */
 const END = "end";
 const NEWS = new Set(["turn.start", "speech.startdetected", "speech.enddetected", "telemetry"]);
-/** There were no words. */
+/** Statuses without any words. */
 const EMPTY = new Set([
   "NoMatch", "InitialSilenceTimeout", "BabbleTimeout", "EndOfDictation", "EndSilenceTimeout",
 ]);
@@ -52,12 +52,12 @@ const listenUrl = ({ url }: AzureEarsOptions, language: string): URL =>
 
 const idOf = (system: System): string => system.uuid().replaceAll("-", "");
 
-/** What is sent, in order: which turn it belongs to is known only then. */
+/** Encodes entries in the order of sending: only then is it known which turn they belong to. */
 class Sender {
   readonly #system: System;
   readonly #rate: number;
   readonly #context: object;
-  /** Null: the next audio begins another. */
+  /** Null: the next audio begins another turn. */
   turn: string | null = null;
 
   constructor(system: System, { hints, language, rate }: TranscriptionOptions) {
@@ -65,7 +65,7 @@ class Sender {
     this.#rate = rate;
     const items = boundedHints(hints).map((text) => ({ text }));
     this.#context = {
-      // What stars stand for is not understood.
+      // Masked with asterisks, words could not be understood.
       phraseDetection: { language: localeOf(language), enrichment: { profanity: "Raw" } },
       phraseOutput: {},
       ...(items.length > 0 ? { dgi: { groups: [{ type: "Generic", items }], bias: 1 } } : {}),
@@ -190,7 +190,7 @@ class AzureStream implements TranscriberStream {
   #receive(message: unknown): void {
     if (!messageCheck.Check(message)) return this.#complain(message);
     const { body, path, turn } = message;
-    // What is late belongs to a turn that is over.
+    // A late message belongs to a turn that is over.
     if (turn !== this.#sender.turn) return;
     if (path === "speech.hypothesis") {
       return this.#pieces.partial(joined(this.#said, body.Text ?? ""));

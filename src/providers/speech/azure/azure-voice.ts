@@ -1,6 +1,6 @@
-// Speech by Azure, by a request for each piece of text (`cognitiveservices/v1`), answered as it is
-// made. Where the assistant's voice is none of Azure's, one of the two that speak every language is
-// asked for.
+// Speech by Azure, with a request for each piece of text (`cognitiveservices/v1`), answered while
+// it is made. Where the assistant's voice is not one of Azure's, one of the two that speak every
+// language is used.
 import type { VendorConfig } from "#providers/speech/engines.ts";
 import type { SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { localeOf } from "#providers/speech/locales.ts";
@@ -16,7 +16,7 @@ const NAMESPACES = "xmlns='http://www.w3.org/2001/10/synthesis'"
 const ESCAPES: Record<string, string> = {
   "&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;", "'": "&apos;",
 };
-/** What XML cannot hold, however it is written. */
+/** Characters that XML cannot hold, even escaped. */
 const NO_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
 
 const escaped = (text: string): string =>
@@ -29,7 +29,7 @@ function ssmlOf(text: string, { gender, language, speed, voice }: SynthesisOptio
   const paced = percent === 0
     ? escaped(text)
     : `<prosody rate='${percent > 0 ? "+" : ""}${percent}%'>${escaped(text)}</prosody>`;
-  // A voice of every language is told which; one of its own speaks that.
+  // A multilingual voice is told the language; any other speaks its own.
   const spoken = voice === null ? `<lang xml:lang='${locale}'>${paced}</lang>` : paced;
   return `<speak version='1.0' ${NAMESPACES} xml:lang='${locale}'><voice name='${name}'>${spoken}`
     + "</voice></speak>";
@@ -40,7 +40,7 @@ export function createAzureVoice({ key, url }: Omit<VendorConfig, "model">): Syn
     vendor: VENDOR, url, key,
     headers: {
       "content-type": "application/ssml+xml",
-      // The service refuses who has none.
+      // The service refuses requests without one.
       "user-agent": "Parley",
       ...(key === null ? {} : { "ocp-apim-subscription-key": key }),
     },

@@ -1,5 +1,5 @@
-// The messages of Azure's recognisers: headers as of HTTP, then a body. Those with sound are binary
-// and begin with the length of their headers. Used by azure-ears.ts.
+// The messages of Azure's recognisers: headers like those of HTTP, then a body. Audio messages are
+// binary and begin with the length of their headers. Used by azure-ears.ts.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { jsonOf, recordOf } from "#core/values.ts";
@@ -24,7 +24,7 @@ const Heard = Type.Object({
   path: Type.String(),
   turn: Type.String(),
   body: Type.Object({
-    /** So far, and in the end. */
+    /** The text so far, and the final text. */
     Text: Type.Optional(Type.String()),
     DisplayText: Type.Optional(Type.String()),
     RecognitionStatus: Type.Optional(Type.String()),
@@ -33,7 +33,7 @@ const Heard = Type.Object({
 export type AzureMessage = Static<typeof Heard>;
 export const messageCheck = TypeCompiler.Compile(Heard);
 
-/** The message in one object; `path` and `turn` as the headers say. */
+/** The message as one object; `path` and `turn` are from the headers. */
 export function messageOf(text: string): unknown {
   const end = text.slice(0, HEADERS_CHARS_MAX).indexOf(`${LINE}${LINE}`);
   const headers = new Map(text.slice(0, Math.max(0, end)).split(LINE).map((line) => {

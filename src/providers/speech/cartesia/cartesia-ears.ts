@@ -1,6 +1,5 @@
-// Recognition by Cartesia's interface without turns (`/stt/websocket`): the call's own taking of
-// turns asks for the final text when it wants it. Texts are pieces of one another and are joined as
-// they come.
+// Recognition by Cartesia's interface without turns (`/stt/websocket`): the call's own turn taking
+// asks for the final text when it wants it. Texts continue one another and are joined as they come.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { VendorArgs } from "#providers/speech/engines.ts";
@@ -19,7 +18,7 @@ const KEEP_ALIVE_MS = 10_000;
 /** The vendor takes hints of so many characters altogether. */
 const HINTS_CHARS_MAX = 1200;
 const TEXT_CHARS_MAX = 8192;
-/** Its models hear English alone; all else is for the model before. */
+/** These models recognise only English; other languages need the model before them. */
 const ENGLISH_MODEL = /^ink-2/;
 const OTHER_MODEL = "ink-whisper";
 
@@ -60,7 +59,7 @@ function openStream(
 ): TranscriberStream {
   const complain = createComplaints(args, CARTESIA, new Set(["done"]));
   const silence = new Int16Array((options.rate * CHUNK_MS) / 1000);
-  /** What is certain of the piece. */
+  /** The final part of the piece. */
   let certain = "";
   const pieces = new Pieces({ system: args.system, publish, ask: () => link.control("finalize") });
   const link: RecognitionLink = new RecognitionLink({

@@ -17,10 +17,10 @@ import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 import { CARTESIA, cartesiaErrorCheck, cartesiaFault, cartesiaHeaders } from "./cartesia.ts";
 
 const WORDS_MAX = 10_000;
-/** A word is looked for no further behind the one before. */
+/** How far after the previous word a word is searched for. */
 const WORD_REACH_CHARS = 40;
 const CONTEXT = "utterance";
-/** There for every account: Jacqueline and the one of the vendor's examples. */
+/** Voices of every account: Jacqueline, and the one in the vendor's examples. */
 const DEFAULT_VOICES = {
   female: "9626c31c-bec5-4cca-baa8-f8ba9e84c8bc", male: "a0e99841-438c-4a64-b679-ae501e7d6091",
 } as const;
@@ -59,7 +59,7 @@ class CartesiaStream implements SynthesisStream {
   #hasEnded = false;
   #isOver = false;
   #samples = 0;
-  /** How far words with times have covered the text, and those whose audio has not come. */
+  /** How far timed words have covered the text, and those whose audio has not come. */
   #cursor = 0;
   #marks: { sample: number; chars: number }[] = [];
 
@@ -110,7 +110,7 @@ class CartesiaStream implements SynthesisStream {
       generation_config: { speed },
       context_id: CONTEXT,
       add_timestamps: true,
-      // Whole sentences are written: none is held back for more to come.
+      // Whole sentences are written, so none has to wait for more text.
       max_buffer_delay_ms: 0,
       ...input,
     });
@@ -128,7 +128,7 @@ class CartesiaStream implements SynthesisStream {
 
   #audio(base64: string): void {
     const bytes = bytesOf(base64);
-    // Half a sample would turn all that follows into noise.
+    // Half a sample would turn everything after it into noise.
     if (!bytes || bytes.length === 0 || bytes.length % 2 === 1) return;
     const pcm: Pcm = new Int16Array(bytes.length / 2);
     Buffer.from(pcm.buffer).set(bytes);
@@ -147,7 +147,7 @@ class CartesiaStream implements SynthesisStream {
   #time({ end, words }: { end: number[]; words: string[] }): void {
     for (const [number, word] of words.entries()) {
       const at = this.#text.indexOf(word, this.#cursor);
-      // A text that is written in another way is spoken when all of it is.
+      // A word that is spelt differently gets no mark: the next one or the end covers it.
       if (at < 0 || at > this.#cursor + WORD_REACH_CHARS) continue;
       this.#cursor = at + word.length;
       const sample = Math.round((end[number] ?? Infinity) * this.#options.rate);

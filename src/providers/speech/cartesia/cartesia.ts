@@ -6,7 +6,7 @@ import { errorText } from "#providers/error-text.ts";
 
 export const CARTESIA = "Cartesia";
 
-/** Ends a stream of either kind. */
+/** The error message, which ends a stream of either kind. */
 export const cartesiaErrorCheck = TypeCompiler.Compile(Type.Object({
   type: Type.Literal("error"),
   message: Type.Optional(Type.String()),
@@ -14,7 +14,7 @@ export const cartesiaErrorCheck = TypeCompiler.Compile(Type.Object({
   status_code: Type.Optional(Type.Number()),
 }));
 
-/** The version of the interface this is written for. */
+/** Headers with the version of the interface that the adaptors are written for. */
 export const cartesiaHeaders = (key: string | null): Record<string, string> => ({
   "cartesia-version": "2026-03-01", ...(key === null ? {} : { "x-api-key": key }),
 });

@@ -15,13 +15,13 @@ import {
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 import { CLOSE_STREAM, DEEPGRAM_NEWS, keyHeader } from "./deepgram.ts";
 
-/** What Flux is made for. */
+/** The chunk length that Flux is made for. */
 const CHUNK_MS = 80;
-/** Without audio time stands still for Flux, and a turn would never end. */
+/** Flux measures time by audio: without any, a turn would never end. */
 const STALL_MS = 500;
 const KEEP_ALIVE_MS = 4000;
 const END_THRESHOLD = 0.7;
-/** From here on an answer is worth beginning: half of the published range of the threshold. */
+/** From here on a reply is worth preparing: half of the threshold's documented range. */
 const LIKELY_THRESHOLD = 0.4;
 const TEXT_CHARS_MAX = 8192;
 
@@ -53,7 +53,7 @@ function listenUrl({ url, model }: VendorArgs, options: TranscriptionOptions): U
     ["eot_threshold", String(END_THRESHOLD)],
     ["eager_eot_threshold", String(LIKELY_THRESHOLD)],
   ];
-  // The models of one language refuse the hint.
+  // The single-language models refuse the hint.
   const languages = options.languages.length > 1 ? options.languages : [options.language];
   if (/-multi$/.test(model)) {
     for (const language of languages) query.push(["language_hint", language]);
@@ -74,7 +74,7 @@ class FluxStream implements TranscriberStream {
   #partial = "";
   /** Words of the turn that were reported as final. */
   #wordsTold = 0;
-  /** Where the audio ends that the newest message speaks of. */
+  /** The end of the audio that the newest message covers. */
   #windowEndS = 0;
   coveredMs = 0;
 
@@ -113,7 +113,7 @@ class FluxStream implements TranscriberStream {
     this.#link.audio(pcm);
   }
 
-  /** Flux cannot be asked to finish: what it has understood by now closes the piece. */
+  /** Flux cannot be asked to finalise: what it has recognised by now closes the piece. */
   finalize(): void {
     if (!this.#isOpen) return;
     this.#link.flush();
@@ -129,7 +129,7 @@ class FluxStream implements TranscriberStream {
     this.#windowEndS = Math.min(endS ?? this.#link.positionS, this.#link.positionS);
     const text = transcript.slice(0, TEXT_CHARS_MAX);
     const isStart = !this.#inTurn && event !== "EndOfTurn";
-    // A turn whose end got lost.
+    // The end of the turn before was lost.
     if (event === "StartOfTurn" && this.#inTurn) this.#turnLost();
     if (event === "StartOfTurn" || (isStart && text !== "")) {
       this.#inTurn = true;
@@ -153,7 +153,7 @@ class FluxStream implements TranscriberStream {
     if (isHeard && this.#isOpen) this.#publish({ kind: "end_of_turn" });
   }
 
-  /** What was understood of a turn that has no end is kept. */
+  /** Keeps what was recognised of a turn whose end is missing. */
   #turnLost(): void {
     this.#inTurn = false;
     if (this.#partial !== "") this.#closePiece(this.#partial);
@@ -186,6 +186,6 @@ class FluxStream implements TranscriberStream {
   }
 }
 
-/** The text behind its first words; their spelling may have changed since they were reported. */
+/** The text after its first words, whose spelling may have changed since they were reported. */
 const withoutWords = (text: string, count: number): string =>
   count === 0 ? text : wordsIn(text).slice(count).join(" ");

@@ -1,5 +1,5 @@
-// Recognition by Deepgram's streaming interface (`/v1/listen`). It is asked not to look for ends of
-// speech: the call's own taking of turns asks for the final text when it wants it.
+// Recognition by Deepgram's streaming interface (`/v1/listen`). Its endpointing is off: the
+// call's own turn taking asks for the final text when it wants it.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { Timer } from "#core/system.ts";
@@ -13,13 +13,13 @@ import {
 import { deepgramHearsSeveral } from "#providers/speech/vendor-models.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 
-/** Deepgram hangs up after 10 s without audio or a sign of life. */
+/** Deepgram disconnects after 10 s without audio or a keep-alive. */
 const KEEP_ALIVE_MS = 4000;
-/** From asking for the final text until what there is is taken for it. */
+/** How long the final text may take; then the text so far is taken for it. */
 export const FINALIZE_WAIT_MS = 1000;
 /** Deepgram rounds its times. */
 const ROUNDING_S = 0.03;
-/** How far before the asking an answer to it may end. */
+/** How far before the request an answer to it may end. */
 const ANSWER_SLACK_S = 0.25;
 const TEXT_CHARS_MAX = 8192;
 
@@ -45,7 +45,7 @@ const Results = Type.Object({
 type Results = Static<typeof Results>;
 const resultsCheck = TypeCompiler.Compile(Results);
 
-/** What both interfaces say beside transcripts. */
+/** Messages of both interfaces that are no transcripts. */
 export const DEEPGRAM_NEWS: ReadonlySet<string> = new Set([
   "Metadata", "SpeechStarted", "UtteranceEnd", "Connected", "ConfigureSuccess", "ConfigureFailure",
 ]);
@@ -65,7 +65,7 @@ export function createDeepgram(args: VendorArgs): Transcriber {
 }
 
 function listenUrl({ url, model }: VendorArgs, options: TranscriptionOptions): URL {
-  // Before nova-3 hints had another name.
+  // Models before nova-3 name the hints differently.
   const hintName = /^(nova-3|flux)/.test(model) ? "keyterm" : "keywords";
   const hearsSeveral = options.languages.length > 1 && deepgramHearsSeveral(model);
   return socketUrl(url, "/v1/listen", [
@@ -80,7 +80,7 @@ function listenUrl({ url, model }: VendorArgs, options: TranscriptionOptions): U
     ["interim_results", "true"],
     ["punctuate", "true"],
     ["smart_format", "true"],
-    // Numbers and dates are otherwise held back for seconds, in case they go on.
+    // Otherwise numbers and dates are held back for seconds, in case they go on.
     ["no_delay", "true"],
     ["endpointing", "false"],
     ["vad_events", "false"],
@@ -95,11 +95,11 @@ class DeepgramStream implements TranscriberStream {
   #isOpen = true;
   #partial = "";
   #partialEndS = 0;
-  /** Askings for the final text that are unanswered, and those given up whose answer may come. */
+  /** Unanswered requests for the final text, and abandoned ones whose answer may still come. */
   #asked = 0;
   #givenUp = 0;
   #askedAtS = 0;
-  /** Where the audio of reported final texts ends: what lies before is stale. */
+  /** Where the audio of the reported final texts ends: results before it are stale. */
   #coveredS = 0;
   #timer: Timer | null = null;
 
@@ -146,7 +146,7 @@ class DeepgramStream implements TranscriberStream {
     if (!this.#isOpen) return;
     this.#askedAtS = this.#link.positionS;
     const openS = this.#askedAtS - this.#coveredS;
-    // Deepgram leaves an asking unanswered that finds nothing to finish.
+    // Deepgram does not answer a Finalize that finds nothing to finish.
     if (this.#asked === 0 && this.#partial === "" && openS <= ROUNDING_S) {
       return this.#closePiece("");
     }
@@ -178,7 +178,7 @@ class DeepgramStream implements TranscriberStream {
     this.#closePiece(text, language);
   }
 
-  /** How many askings a final result answers. */
+  /** How many requests for the final text a final result answers. */
   #answeredBy(isFromFinalize: boolean, endS: number): number {
     const isLate = isFromFinalize && this.#givenUp > 0 && endS < this.#askedAtS - ANSWER_SLACK_S;
     if (isLate) {
@@ -189,13 +189,13 @@ class DeepgramStream implements TranscriberStream {
       this.#givenUp = 0;
       return Math.min(1, this.#asked);
     }
-    // All that was written is final now; whether the asking still gets an answer is not certain.
+    // All that was written is final now; the request may still get an answer, or may not.
     if (endS < this.#askedAtS - ROUNDING_S) return 0;
     this.#givenUp += this.#asked;
     return this.#asked;
   }
 
-  /** The answer is late: what there is has to do, and is not reported again when it comes. */
+  /** The answer is late: the text so far is taken for it, and is not reported again. */
   #giveUp(): void {
     this.#givenUp += this.#asked;
     if (this.#partial !== "") this.#coveredS = Math.max(this.#coveredS, this.#partialEndS);
@@ -220,7 +220,7 @@ class DeepgramStream implements TranscriberStream {
 
 const controlOf = (type: "Finalize" | "KeepAlive"): string => JSON.stringify({ type });
 
-/** What a result says of audio behind `coveredS`. */
+/** The part of a result about audio after `coveredS`. */
 function freshText({ start, duration, channel }: Results, coveredS: number): string {
   const best = channel.alternatives[0];
   const text = best?.transcript.slice(0, TEXT_CHARS_MAX) ?? "";

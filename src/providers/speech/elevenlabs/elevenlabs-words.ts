@@ -1,13 +1,13 @@
-// Which words the audio of ElevenLabs speaks, and what its messages look like. Used by
+// Which words the audio of ElevenLabs speaks, and the format of its messages. Used by
 // elevenlabs.ts.
 //
 // A message with audio may bring an `alignment`: characters and when each begins, counted from the
-// first sample of that message. Seen are both: one for every message, and one for a whole sentence
-// with its first audio while the rest comes without. So words wait here until the audio is there.
+// first sample of that message. Both occur: one per message, and one for a whole sentence with
+// its first audio while the rest comes without. So words wait here until their audio is there.
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 
-/** Far more than is spoken of one sentence. */
+/** Far more than one sentence has. */
 export const ALIGNMENT_CHARS_MAX = 10_000;
 /** The vendor's times are rounded and need not end with the audio they are about. */
 const ROUNDING_MS = 50;
@@ -20,7 +20,7 @@ const Message = Type.Object({
   audio: Nullable(Type.String()),
   alignment: Type.Optional(Type.Unknown()),
   isFinal: Nullable(Type.Boolean()),
-  // The vendor sends these three before it closes: a word, a sentence, a number.
+  // The vendor sends these before it closes: the error as a word, a sentence and a number.
   error: Type.Optional(Type.Unknown()),
   message: Type.Optional(Type.Unknown()),
   code: Type.Optional(Type.Unknown()),
@@ -30,7 +30,7 @@ export const messageCheck = TypeCompiler.Compile(Message);
 
 const Times = Type.Array(Type.Number({ minimum: 0 }), { maxItems: ALIGNMENT_CHARS_MAX });
 const Alignment = Type.Object({
-  // A character may be more than one unit, but not a text.
+  // A character may be several UTF-16 units, but not a text.
   chars: Type.Array(Type.String({ maxLength: 16 }), { maxItems: ALIGNMENT_CHARS_MAX }),
   charStartTimesMs: Times,
   charDurationsMs: Times,
@@ -54,25 +54,25 @@ interface WordMark {
 const isSpace = (unit: string | undefined): boolean => unit !== undefined && /\s/.test(unit);
 
 export class SpokenWords {
-  /** All that was written. */
+  /** The whole text written so far. */
   text = "";
   readonly #rate: number;
   #marks: WordMark[] = [];
   /** How far alignments have covered the text. */
   #cursor = 0;
-  /** The alignment is of another text than was written: it says nothing about this one. */
+  /** The alignment does not match the text written, so it says nothing about it. */
   #isLost = false;
 
-  /** `rate` of the samples that are counted. */
+  /** `rate`: that of the samples that are counted. */
   constructor(rate: number) {
     this.#rate = rate;
   }
 
-  /** What came with audio whose first sample is the one numbered `from`. */
+  /** Takes the alignment of audio whose first sample has the number `from`. */
   align(value: unknown, from: number): void {
     const alignment = this.#isLost ? null : alignmentOf(value);
     if (!alignment) return;
-    // What was still to come of the audio before has not come.
+    // Marks still due are moved here: the audio they were for has not come.
     for (const mark of this.#marks) mark.sample = Math.min(mark.sample, from);
     const sampleAt = (ms: number): number => from + Math.round((ms * this.#rate) / 1000);
     let endMs = 0;
@@ -91,19 +91,19 @@ export class SpokenWords {
       }
     }
     const end = this.#next();
-    // Otherwise the word goes on in the next message.
+    // Otherwise the word continues in the next message.
     const isWhole = end > this.#cursor || end === this.text.length;
     if (isWhole) this.#marks.push({ sample: sampleAt(endMs), chars: end });
   }
 
-  /** What is known of the audio before the sample numbered `to`, in the order of the text; once. */
+  /** The marks before the sample with the number `to`, in the order of the text, each once. */
   due(to: number): WordMark[] {
     const latest = to + (this.#rate * ROUNDING_MS) / 1000;
     const later = this.#marks.findIndex(({ sample }) => sample > latest);
     return this.#marks.splice(0, later < 0 ? this.#marks.length : later);
   }
 
-  /** Where the text goes on after white space, which alignments treat as they like. */
+  /** The next position that is not white space, which alignments treat as they like. */
   #next(): number {
     let at = this.#cursor;
     while (isSpace(this.text[at])) at += 1;

@@ -2,11 +2,11 @@
 // comes. (The vendor does not serve its v3 models there.)
 //
 // Every utterance has a connection of its own: cancelling it is closing that, and nothing of it can
-// reach the next one. As a reply opens its stream when its first sentence is there, the handshake
-// would be waited for before every first audio. So once an utterance has audio, a connection for
-// the next one in the same voice is opened and kept; it is there after an interruption, too. The
-// vendor counts connections only while they speak. One for several utterances was rejected: the
-// vendor takes five contexts at a time and goes on with those that were closed.
+// reach the next one. A reply opens its stream when its first sentence is there, so every first
+// audio would wait for a handshake. So once an utterance has audio, a connection for the next in
+// the same voice is opened and kept; it is there after an interruption, too. The vendor counts
+// connections only while they speak. One for several utterances was rejected: the vendor takes five
+// contexts at a time and goes on with those that were closed.
 //
 // Where the vendor sends no alignment, or one of another text, only the end of it all is reported
 // as spoken: nothing else says which text the audio belongs to.
@@ -26,18 +26,18 @@ import {
 import { elevenLabsIsTold, elevenLabsSpeaks } from "#providers/speech/vendor-models.ts";
 import { assertKey, socketUrl, type VendorSocketLimits } from "#providers/speech/vendor-socket.ts";
 
-/** Silence of ours after which the vendor closes; the most it allows. */
+/** The vendor closes after this long without a message from us; the most it allows. */
 const INACTIVITY_S = 180;
-/** Premade, and there for every account: Sarah and George. */
+/** Premade voices of every account: Sarah and George. */
 const DEFAULT_VOICES = { female: "EXAVITQu4vr4xnSDxMaL", male: "JBFqnCBsd6RMkjVDRZzb" } as const;
-/** Samples per second the vendor sends as they are wanted; for others it is asked for the last. */
+/** Rates that the vendor can send; for any other the last one is requested and resampled. */
 const RATES = [8000, 16_000, 24_000];
 const RESAMPLED_RATE = 24_000;
 /** How far the voice exaggerates what the text calls for; 0 by default. */
 const EMOTION_STYLE = 0.3;
 /** Each connection has this one context. */
 const CONTEXT = "utterance";
-/** `error` of messages that end a connection for a reason that passes. */
+/** Values of `error` that end a connection for a temporary reason. */
 const PASSING_ERRORS = new Set([
   "rate_limit_exceeded", "too_many_concurrent_requests", "concurrent_limit_exceeded",
   "system_busy", "max_active_conversations", "input_timeout_exceeded", "internal_server_error",
@@ -71,7 +71,7 @@ function speakUrl({ url, model }: ElevenLabsOptions, options: SynthesisOptions):
     ["model_id", model],
     ...(isTold ? [["language_code", language] as [string, string]] : []),
     ["output_format", `pcm_${wireRate(options.rate)}`],
-    // Whole sentences are written: none is held back for more to come.
+    // Whole sentences are written, so none has to wait for more text.
     ["auto_mode", "true"],
     ["inactivity_timeout", String(INACTIVITY_S)],
     ["sync_alignment", "true"],
@@ -116,7 +116,7 @@ class ElevenLabsStream implements SynthesisStream {
   write(text: string): void {
     if (this.#isOver || this.#hasEnded) return;
     this.#words.text += text;
-    // An empty text would be a sign of life, and has no audio to wait for.
+    // An empty text would be a keep-alive, and has no audio to wait for.
     if (text.trim() === "") return;
     if (!this.#hasText) {
       const { hasEmotion, similarity, speed, stability } = this.#options;
@@ -166,7 +166,7 @@ class ElevenLabsStream implements SynthesisStream {
     }
     if (pcm.length > 0) {
       this.#link.worked();
-      // Before the end nobody says whether more of it is to come.
+      // Until the end, nothing says whether more audio is to come.
       if (this.#hasEnded) this.#link.expectAnswer();
     }
     this.#words.align(alignment, from);
@@ -182,7 +182,7 @@ class ElevenLabsStream implements SynthesisStream {
 
   #pcmOf(received: Buffer): Pcm {
     const bytes = this.#odd ? Buffer.concat([this.#odd, received]) : received;
-    // A copy, so that one byte does not keep them all.
+    // A copy, so that one byte does not retain the whole buffer.
     this.#odd = bytes.length % 2 === 1 ? Buffer.from(bytes.subarray(-1)) : null;
     const pcm = new Int16Array(bytes.length >> 1);
     Buffer.from(pcm.buffer).set(bytes.subarray(0, pcm.byteLength));
@@ -213,7 +213,7 @@ class ElevenLabsStream implements SynthesisStream {
     const isHeard = this.#samples > 0 && error.retryable;
     this.#publish({
       kind: "failed",
-      // To ask again is to say again what was heard.
+      // A retry would repeat what was heard.
       error: isHeard ? new ProviderError(error.message, { retryable: false, cause: error }) : error,
     });
   }
@@ -230,7 +230,7 @@ class ElevenLabsStream implements SynthesisStream {
     return new ProviderError(["ElevenLabs refuses the text", ...why].join(": "), { retryable });
   }
 
-  /** Once: what is no message is passed over. */
+  /** Logs the first invalid message; all are ignored. */
   #complain(message: unknown): void {
     if (this.#hasWarned) return;
     this.#hasWarned = true;

@@ -1,4 +1,4 @@
-// The embedded voices, Flite (English) and eSpeak NG (a hundred languages): need no account and no
+// The embedded voices, Flite (English) and eSpeak NG (a hundred languages), need no account and no
 // network. Both run in one thread of their own for all calls (workers/synthesize.ts).
 import { createRequire } from "node:module";
 import { Worker } from "node:worker_threads";
@@ -12,15 +12,15 @@ export interface TextToSpeak {
   /** 0, 1, 2 … per stream. */
   number: number;
   engine: "flite" | "espeak-ng";
-  /** Flite: its name; eSpeak NG: the language. */
+  /** For Flite the voice's name, for eSpeak NG the language. */
   voice: string;
   speed: number;
   text: string;
-  /** The sound is wanted at so many samples a second. */
+  /** The wanted rate of the audio, in samples per second. */
   rate: number;
 }
 
-/** Sound, and how much of the text is said with its end. */
+/** Audio, and how much of the text is said by its end. */
 export interface SpokenPiece {
   pcm: Int16Array;
   chars: number;
@@ -42,7 +42,7 @@ interface EmbeddedVoices {
 const WORKER_FILE = workerFile("synthesize");
 const FLITE_VOICES = new Set(["slt", "rms", "kal16", "awb", "kal"]);
 
-/** In one sentence what is missing; null: eSpeak NG can be used. */
+/** What is missing, in one sentence; null: eSpeak NG can be used. */
 export function espeakMissing(): string | null {
   try {
     createRequire(import.meta.url).resolve("@echogarden/espeak-ng-emscripten");
@@ -111,7 +111,7 @@ export function createEmbeddedVoices(log: Logger): EmbeddedVoices {
   };
 }
 
-/** Puts the pieces of one stream in the words of the port. */
+/** Turns the pieces of one stream into events of the port. */
 function createUtterance(publish: (event: SynthesisEvent) => void, close: () => void) {
   const texts: string[] = [];
   let done = 0;
@@ -129,7 +129,7 @@ function createUtterance(publish: (event: SynthesisEvent) => void, close: () => 
     publish({ kind: "failed", error: new ProviderError(message, { retryable: false }) });
   };
   const utterance = {
-    /** Nothing is reported any more. */
+    /** Once true, nothing is reported any more. */
     isOver: false,
     expect: (text: string): number => texts.push(text) - 1,
     end: (): void => {

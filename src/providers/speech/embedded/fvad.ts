@@ -1,5 +1,5 @@
 // Voice activity by WebRTC's detector, compiled to WebAssembly: three microseconds a frame, no
-// weights. Says speech or not, no shades between.
+// weights. It decides between speech and none, without probabilities.
 import type { Vad } from "#providers/speech/port.ts";
 
 /** What this program needs of the package, which brings no types. */
@@ -15,7 +15,7 @@ interface FvadModule {
 }
 
 const FRAMES_PER_SECOND = 50;
-/** Modes go from 0 to 3; this one takes least noise for speech. */
+/** Modes go from 0 to 3; this one takes the least noise for speech. */
 const STRICTEST = 3;
 
 export async function createFvad(): Promise<Vad> {

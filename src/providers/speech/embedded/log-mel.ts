@@ -1,5 +1,5 @@
-// The picture of eight seconds of sound that networks of Whisper's family take: 80 bands of the mel
-// scale in 800 steps of 10 ms, in the logarithm. Pure; held against the published extractor.
+// The log-mel spectrogram of eight seconds of sound that networks of Whisper's family take: 80 mel
+// bands in 800 steps of 10 ms. Pure; tested against the published extractor.
 
 export const LOG_MEL_RATE = 16_000;
 const SAMPLES = 8 * LOG_MEL_RATE;
@@ -12,21 +12,21 @@ const RADICES = [4, 4, 5, 5] as const;
 const FULL_SCALE = 32_768;
 const VARIANCE_FLOOR = 1e-7;
 const POWER_FLOOR = 1e-10;
-/** Powers of ten below the loudest that are still told apart. */
+/** Dynamic range: what is this many powers of ten below the loudest is clamped. */
 const DYNAMICS = 8;
 
 const HANN = Float64Array.from(
   { length: WINDOW }, (_, at) => 0.5 - 0.5 * Math.cos((2 * Math.PI * at) / WINDOW));
 
 /**
- * The last eight seconds of 16 kHz sound, one band after another; what is shorter stands at the
- * end, behind silence.
+ * The last eight seconds of 16 kHz sound, one band after another; shorter sound is padded with
+ * silence at the front.
  */
 export function logMel(pcm: Int16Array): Float32Array {
   const heard = pcm.subarray(Math.max(0, pcm.length - SAMPLES));
   const samples = normalised(heard);
   const mels = new Float64Array(LOG_MEL_BANDS * LOG_MEL_STEPS);
-  // Nothing but silence is the same in each of its steps.
+  // All steps of pure silence are equal, so they are computed once.
   const quiet = Math.max(0, Math.floor((SAMPLES - heard.length - WINDOW / 2) / HOP));
   const first = 2 * Math.floor(Math.max(0, quiet - 1) / 2);
   for (let step = first; step < LOG_MEL_STEPS; step += 2) {
@@ -42,7 +42,7 @@ export function logMel(pcm: Int16Array): Float32Array {
   return Float32Array.from(mels, (value) => (Math.max(value, loudest - DYNAMICS) + 4) / 4);
 }
 
-/** All eight seconds have mean 0 and variance 1 then. */
+/** Scales the sound so that all eight seconds have mean 0 and variance 1. */
 function normalised(heard: Int16Array): Float32Array {
   const samples = new Float32Array(SAMPLES);
   samples.set(Float32Array.from(heard, (sample) => sample / FULL_SCALE),
@@ -73,7 +73,7 @@ const wave = {
 };
 const powers = { even: new Float64Array(BINS), odd: new Float64Array(BINS) };
 
-/** The step and the one behind it: two real waves take one complex transform. */
+/** Computes this step and the next: two real signals share one complex transform. */
 function powersAt(samples: Float32Array, step: number): typeof powers {
   window(samples, step, wave.re);
   window(samples, step + 1, wave.im);
@@ -89,7 +89,7 @@ function powersAt(samples: Float32Array, step: number): typeof powers {
   return powers;
 }
 
-/** Stands around its step; before the first sample and behind the last the sound is mirrored. */
+/** The window is centred on its step; the sound is mirrored at its beginning and its end. */
 function window(samples: Float32Array, step: number, into: Float64Array): void {
   const from = step * HOP - WINDOW / 2;
   for (let at = 0; at < WINDOW; at += 1) {
@@ -112,7 +112,7 @@ function transform(): void {
   }
 }
 
-/** Takes nearly all of the time: plain loops over plain numbers. */
+/** Nearly all of the time is spent here, hence plain loops over plain numbers. */
 function runStage({ cos, sin }: Twiddles, radix: number, parts: number, stride: number): void {
   const { re, im, nextRe, nextIm } = wave;
   const step = stride * parts;
@@ -172,7 +172,7 @@ const melOf = (hz: number): number =>
 const hzOf = (mel: number): number =>
   mel < LINEAR_MELS ? (200 * mel) / 3 : LINEAR_HZ * Math.exp(LOG_STEP * (mel - LINEAR_MELS));
 
-/** Triangles of one area. */
+/** Triangular filters of equal area. */
 const FILTERS: readonly Filter[] = (() => {
   const top = melOf(LOG_MEL_RATE / 2);
   const edges = Array.from(

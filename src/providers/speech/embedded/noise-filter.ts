@@ -1,6 +1,6 @@
 // The noise filter of calls, in threads of its own: RNNoise takes a twentieth of a core for every
-// call, which the thread that plays audio may not lose. What cannot be filtered in time goes on as
-// it came. The threads are workers/filter-noise.ts.
+// call, which the thread that plays audio cannot spare. Audio that is not filtered in time
+// passes as it came. The threads are workers/filter-noise.ts.
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import type { Logger } from "#core/logger.ts";
@@ -9,11 +9,11 @@ import type { NoiseFilter, NoiseFilterStream, Pcm } from "#providers/speech/port
 
 export type ToNoiseFilter =
   | { kind: "open"; stream: number; rate: number }
-  /** The samples are the thread's own. */
+  /** The thread gets a copy of the samples. */
   | { kind: "write"; stream: number; pcm: Pcm }
   | { kind: "close"; stream: number };
 
-/** Answers `write`, one for one. */
+/** One answer to each `write`. */
 export interface FilteredSound {
   stream: number;
   pcm: Pcm;
@@ -22,13 +22,13 @@ export interface FilteredSound {
 const WORKER_FILE = workerFile("filter-noise");
 /** One core is left to the calls themselves. */
 const THREADS_MAX = Math.max(1, Math.min(4, availableParallelism() - 1));
-/** A speaker whose sound waits for longer is filtered no more: a second of frames. */
+/** A second of frames: a speaker with more audio waiting is no longer filtered. */
 const WAITING_MAX = 50;
 
 interface Speaker {
   publish(pcm: Pcm): void;
   thread: Thread;
-  /** What the thread has not answered yet, as it came. */
+  /** The unfiltered audio that the thread has not answered yet. */
   waiting: Pcm[];
 }
 
@@ -45,7 +45,7 @@ export function createNoiseFilter(log: Logger): ThreadNoiseFilter {
   const threads: Thread[] = [];
   const speakers = new Map<number, Speaker>();
   let newest = 0;
-  /** The stream goes on without a filter, and loses nothing. */
+  /** The stream goes on without a filter and loses no audio. */
   const giveUp = (stream: number): void => {
     const speaker = speakers.get(stream);
     speakers.delete(stream);
@@ -67,7 +67,7 @@ export function createNoiseFilter(log: Logger): ThreadNoiseFilter {
     threads.push(thread);
     return thread;
   };
-  /** The one with the fewest speakers; another while all have some and more are allowed. */
+  /** The thread with the fewest speakers, or a new one while all have some and more are allowed. */
   const choose = (): Thread => {
     const [least] = threads.toSorted((a, b) => a.speakers.size - b.speakers.size);
     if (least && (least.speakers.size === 0 || threads.length >= THREADS_MAX)) return least;

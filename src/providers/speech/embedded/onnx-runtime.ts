@@ -1,6 +1,7 @@
-// Runs small networks in this process by the ONNX Runtime that sherpa-onnx-node brings along: its
-// own interface makes a session, some ten MiB and 80 ms, for every speaker, and shares none. Called
-// by silero.ts through koffi, which needs no compiler. Absent where the optional package is.
+// Runs small networks in this process with the ONNX Runtime that sherpa-onnx-node ships: that
+// package's own interface makes a session, some ten MiB and 80 ms, for every speaker, and shares
+// none. Used by silero.ts; calls go through koffi, which needs no compiler. Unavailable without the
+// optional package.
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import koffi from "koffi";
@@ -8,13 +9,13 @@ import koffi from "koffi";
 type Pointer = bigint;
 type Call = (...args: unknown[]) => unknown;
 
-/** Places in the table of functions `OrtApi`; a place never changes, new ones come at its end. */
+/** Indexes into the function table `OrtApi`; an index never changes, new ones are appended. */
 const PLACES = {
   getErrorMessage: 2, createEnv: 3, createSession: 7, run: 9, createSessionOptions: 10,
   setIntraOpNumThreads: 24, setInterOpNumThreads: 25, createTensorWithData: 49, createCpuMemory: 69,
   releaseStatus: 93,
 } as const;
-/** The oldest version of the table that has all of them. */
+/** The oldest version of the table that has all of these functions. */
 const API_VERSION = 17;
 const ERRORS_ONLY = 3;
 const POINTER_BYTES = 8;
@@ -24,20 +25,20 @@ const LIBRARIES: Partial<Record<NodeJS.Platform, string>> = {
 };
 const ELEMENTS = { float: { code: 1, bytes: 4 }, int64: { code: 7, bytes: 8 } } as const;
 
-/** Memory the network reads or writes; of the process, until it ends. */
+/** Memory that the network reads or writes; never freed while the process lives. */
 interface Memory {
   address: Pointer;
   buffer: ArrayBuffer;
 }
 
-/** Values for one run, made once and used as often as wanted. */
+/** A run with fixed inputs and outputs, prepared once and called as often as wanted. */
 export interface Run {
   (): void;
 }
 
 export interface Network {
   memory(kind: keyof typeof ELEMENTS, count: number): Memory;
-  /** Inputs and outputs by name, each a part of some memory from its beginning on. */
+  /** Inputs and outputs by name, each at the beginning of its memory. */
   prepare(inputs: Record<string, Tensor>, outputs: Record<string, Tensor>): Run;
 }
 
@@ -47,7 +48,7 @@ interface Tensor {
   shape: readonly number[];
 }
 
-/** Null: there is no runtime for this machine. Throws where the file is no network. */
+/** Null: there is no runtime for this machine. Throws where the file is not a network. */
 export function openNetwork(modelFile: string): Network | null {
   const library = findLibrary();
   return library === null ? null : openWith(library, modelFile);
@@ -58,7 +59,7 @@ function findLibrary(): string | null {
   const system = process.platform === "win32" ? "win" : process.platform;
   try {
     const own = createRequire(import.meta.url);
-    // Beside sherpa-onnx-node, which the package of the platform belongs to.
+    // Resolved from sherpa-onnx-node, on whose behalf the platform's package is installed.
     const sherpa = createRequire(own.resolve("sherpa-onnx-node"));
     const folder = dirname(sherpa.resolve(`sherpa-onnx-${system}-${process.arch}/package.json`));
     return file === undefined ? null : join(folder, file);
@@ -76,7 +77,7 @@ function openWith(library: string, modelFile: string): Network {
   };
   const env = made("createEnv", ["int", "const char *"], ERRORS_ONLY, "parley");
   const options = made("createSessionOptions", []);
-  // Work this small is slower in several threads.
+  // Such small work is slower with several threads.
   api.checked("setIntraOpNumThreads", [POINTER, "int"])(options, 1);
   api.checked("setInterOpNumThreads", [POINTER, "int"])(options, 1);
   const path = process.platform === "win32" ? "const char16_t *" : "const char *";
@@ -111,7 +112,7 @@ function openWith(library: string, modelFile: string): Network {
 const POINTER = "void *";
 const OUT_POINTER = "_Out_ void **";
 
-/** A library whose handle is collected is unloaded, under whoever calls it by address. */
+/** Keeps the handles: a collected one unloads its library while it is called by address. */
 const loaded: unknown[] = [];
 
 function readApi(file: string): { checked(place: keyof typeof PLACES, types: string[]): Call } {

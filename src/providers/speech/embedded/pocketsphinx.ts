@@ -1,6 +1,6 @@
-// The demo recogniser: PocketSphinx with a generic English model, both brought along. It needs no
-// account and understands simple English on a good microphone, no more; everything that shows it
-// says "demo".
+// The demo recogniser: PocketSphinx with a generic English model, both shipped with the program. It
+// needs no account and understands simple English on a good microphone, no more; wherever it is
+// shown, it is called "demo".
 import { createResampler } from "#audio/resampler.ts";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
@@ -9,7 +9,7 @@ import {
   createThreadRecogniser, RECOGNISER_RATE, type ThreadRecogniser,
 } from "./recogniser-thread.ts";
 
-/** More talkers than a core can follow. */
+/** One core cannot keep up with more speakers. */
 export const POCKETSPHINX_SPEAKERS_MAX = 6;
 const FOLD_GAIN = 1.6;
 

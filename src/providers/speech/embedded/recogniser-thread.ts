@@ -17,7 +17,7 @@ export type FromRecogniser =
   | { kind: "final"; stream: number; text: string };
 
 export const RECOGNISER_RATE = 16_000;
-/** Sent to the thread in pieces of this length. */
+/** Audio is sent to the thread in pieces of this length. */
 const PIECE_SAMPLES = 1600;
 
 interface RecogniserOptions {
@@ -25,9 +25,9 @@ interface RecogniserOptions {
   name: string;
   workerFile: string;
   workerData: unknown;
-  /** Talkers a core can follow. */
+  /** How many speakers one core can keep up with. */
   streamsMax: number;
-  /** Made anew for each stream: from the call's rate to the recogniser's. */
+  /** Called for each stream: makes its conversion from the call's rate to the recogniser's. */
   converter(rate: number): (pcm: Pcm) => Pcm;
   log: Logger;
 }

@@ -1,5 +1,5 @@
 // Takes noise out of what the recogniser hears (RNNoise, compiled to WebAssembly). Works at 48 kHz
-// in frames of 10 ms; the recording keeps what was really heard. Runs in workers/filter-noise.ts.
+// in frames of 10 ms; the recording keeps the noise. Runs in workers/filter-noise.ts.
 import { createResampler } from "#audio/resampler.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 

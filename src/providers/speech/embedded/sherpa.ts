@@ -1,6 +1,6 @@
 // Recognition on this machine by sherpa-onnx with a streaming model the operator has put into a
-// folder (PARLEY_SHERPA_DIR). The native code ends the process over files that are no model of its
-// kind, so the folder is looked through when the server starts.
+// folder (PARLEY_SHERPA_DIR). The native code ends the process over files that are no such model,
+// so the folder is checked when the server starts.
 import { createRequire } from "node:module";
 import { createResampler } from "#audio/resampler.ts";
 import type { Logger } from "#core/logger.ts";
@@ -16,10 +16,10 @@ export interface SherpaConfig {
   languages: string[];
 }
 
-/** Streams the thread decodes together; a core follows about this many with a small model. */
+/** Streams that the thread decodes together: about as many as a core manages with a small model. */
 export const SHERPA_SPEAKERS_MAX = 16;
 
-/** In one sentence what is missing; null: the package is there. */
+/** What is missing, in one sentence; null: the package is installed. */
 export function sherpaMissing(): string | null {
   try {
     createRequire(import.meta.url).resolve("sherpa-onnx-node");

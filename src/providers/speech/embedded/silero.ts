@@ -1,5 +1,5 @@
-// Voice activity by Silero's network: takes next to nothing but speech for speech, where WebRTC's
-// detector takes a third of all noise (`npm run bench -- voice-activity` compares them). One
+// Voice activity by Silero's network: it takes hardly any noise for speech, where WebRTC's detector
+// takes a third of all noise for it (`npm run bench -- voice-activity` compares them). One
 // session serves all speakers of the thread, and a speaker is 2 KiB of state. The frames of one
 // tick run together: in batches of 15 at 8 kHz a frame took 0.04 ms, alone 0.11.
 import { programFile } from "#core/program.ts";
@@ -9,12 +9,12 @@ import { openNetwork, type Network, type Run } from "./onnx-runtime.ts";
 
 const WEIGHTS = programFile("third-party/silero-vad/silero_vad_v6.onnx");
 const FRAMES_PER_SECOND = 31.25;
-/** What the network sees of the frame before, as a share of a frame. */
+/** The part of the previous frame that the network sees, as a share of a frame. */
 const CONTEXT = 1 / 8;
 const STATE = 128;
-/** Two layers of it. */
+/** The network has two layers of state. */
 const STATES = 2 * STATE;
-/** More rows in a run make it longer than they save. */
+/** Larger batches cost more time than they save. */
 const BATCH_MAX = 16;
 const FULL_SCALE = 32_768;
 const RATES = [8000, 16_000] as const;
@@ -51,7 +51,7 @@ function openSilero(): Network | null {
   try {
     return openNetwork(WEIGHTS);
   } catch {
-    // The library is of another kind of system than this one.
+    // The library is for another kind of system than this one.
     return null;
   }
 }
@@ -60,7 +60,7 @@ interface Speaker {
   /** Null once closed. */
   publish: ((probability: number) => void) | null;
   state: Float32Array;
-  /** The end of the frame before, then the frame. */
+  /** The end of the previous frame, then the frame. */
   input: Float32Array;
 }
 
@@ -103,7 +103,7 @@ class Batch {
 
   push(speaker: Speaker, frame: Pcm): void {
     if (speaker.publish === null) return;
-    // Its frame before is still to be heard, or the places are taken.
+    // The speaker's previous frame still waits, or the batch is full.
     if (this.#waiting.includes(speaker) || this.#waiting.length === BATCH_MAX) this.#run();
     const { input } = speaker;
     input.copyWithin(0, this.width - this.#context);
@@ -135,7 +135,7 @@ class Batch {
       state.set(next.subarray(row * STATE, (row + 1) * STATE));
       state.set(next.subarray((rows + row) * STATE, (rows + row + 1) * STATE), STATE);
     }
-    // Last: whoever hears of it may close, or push.
+    // Published last, because a listener may close or push.
     for (const [row, { publish }] of speakers.entries()) publish?.(heard[row] ?? 0);
   }
 }

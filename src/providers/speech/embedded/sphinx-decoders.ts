@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { programFile } from "#core/program.ts";
 
 const FOLDER = programFile("third-party/pocketsphinx");
-/** As its decoder.c and PocketSphinx name them. */
+/** The names that its decoder.c and PocketSphinx use. */
 const MODEL_FILES = [
   "mdef", "means", "variances", "transition_matrices", "sendump", "feat.params", "noisedict",
   "dictionary", "language.bin",
 ];
-/** Samples it takes at a time. */
+/** Samples that it takes at a time. */
 const BLOCK_SAMPLES = 3200;
 const UNKNOWN_SYSTEM_CALL = 52;
 
@@ -30,23 +30,23 @@ interface Sphinx {
   ps_get_hyp(decoder: number, score: number): number;
 }
 
-/** Adapts to the line it hears. Its utterances come one after the other. */
+/** A decoder adapts to the line it hears. Its utterances follow one another. */
 export interface SphinxDecoder {
   begin(): void;
   /** At 16 kHz. */
   hear(pcm: Int16Array): void;
-  /** The words so far, or of the utterance that has ended. */
+  /** The words so far, or those of the utterance that has ended. */
   words(): string;
   end(): void;
   free(): void;
 }
 
-/** Loads engine and model; what is returned makes a decoder, which takes a fifth of a second. */
+/** Loads engine and model; returns a factory of decoders, each of which takes 0.2 s to make. */
 export function loadSphinx(): () => SphinxDecoder {
   const module = new WebAssembly.Module(readFileSync(join(FOLDER, "pocketsphinx.wasm")));
   const imports: Record<string, Record<string, () => number>> = {};
   for (const { module: room, name } of WebAssembly.Module.imports(module)) {
-    // It asks the time to measure itself, and would exit only for want of memory or a broken model.
+    // It reads the clock only to measure itself, and exits only without memory or a valid model.
     (imports[room] ??= {})[name] = () => {
       if (name === "clock_time_get" || name === "emscripten_notify_memory_growth") return 0;
       if (name === "proc_exit") throw new Error("PocketSphinx has given up");
@@ -56,7 +56,7 @@ export function loadSphinx(): () => SphinxDecoder {
   const { exports } = new WebAssembly.Instance(module, imports);
   const sphinx = exports as unknown as Sphinx;
   sphinx._initialize();
-  // Memory that has grown is another buffer.
+  // When the memory grows, its buffer is replaced.
   const bytes = (): Uint8Array => new Uint8Array(sphinx.memory.buffer);
   const place = (data: Uint8Array): number => {
     const address = sphinx.malloc(data.length);

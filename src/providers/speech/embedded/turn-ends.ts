@@ -1,6 +1,6 @@
-// The operator's end-of-turn model (Smart Turn v3 or one with its inputs) in a thread of its own: a
-// judgement takes several frames' time, which the thread that plays audio may not lose. The thread
-// is workers/judge-turn-ends.ts.
+// The operator's end-of-turn model (Smart Turn v3 or one with its inputs) in a thread of its own:
+// a judgement takes several frames' time, which the thread that plays audio cannot spare. The
+// thread is workers/judge-turn-ends.ts.
 import { Worker } from "node:worker_threads";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
@@ -14,10 +14,10 @@ export interface ToTurnEnds {
 
 export type FromTurnEnds =
   | { kind: "judged"; id: number; probability: number }
-  /** The file is no such model: nothing will be judged. */
+  /** The file is not such a model: no turn will be judged. */
   | { kind: "failed"; message: string };
 
-/** Behind so many an answer would come too late: nobody waits for it. */
+/** With so many in the queue an answer would come too late: no more are queued. */
 const WAITING_MAX = 4;
 
 interface ThreadTurnEndModel extends TurnEndModel {

@@ -1,5 +1,5 @@
-// The newest audio written to a recogniser, for the next one to hear where the first is lost. Used
-// by transcriber-fallback.ts.
+// The newest audio written to a recogniser, to be replayed to the next one when the first is lost.
+// Used by transcriber-fallback.ts.
 import type { Pcm } from "#providers/speech/port.ts";
 
 const FIRST_SAMPLES = 8192;
@@ -10,12 +10,12 @@ export class AudioTail {
   #start = 0;
   #end = 0;
 
-  /** Where the next sample is written. */
+  /** The position of the next sample to be written. */
   get end(): number {
     return this.#end;
   }
 
-  /** Where the oldest sample is that is kept. */
+  /** The position of the oldest sample that is kept. */
   get start(): number {
     return this.#start;
   }

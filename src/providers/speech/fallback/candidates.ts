@@ -1,15 +1,15 @@
-// Which engine goes on where one has failed: in the order of preference, those that have failed
+// Which engine takes over when one has failed: in the order of preference, those that have failed
 // lately last. Used by the two fallbacks beside it, for all calls of the media thread.
 import type { System } from "#core/system.ts";
 
-/** An engine that failed is not the first choice of anybody for so long. */
+/** For this long after a failure, an engine is nobody's first choice. */
 export const REST_MS = 30_000;
-/** One stream asks an engine again no sooner after it failed there. */
+/** A stream waits this long before it retries an engine that failed it. */
 const AGAIN_MS = 10_000;
 const RESTING_MAX = 1000;
 
 export interface Candidate<Engine> {
-  /** As catalogs name it. */
+  /** The engine's code in the catalogs. */
   code: string;
   engine: Engine;
 }
@@ -24,7 +24,7 @@ export function createResting(system: System): Resting {
   const failedMs = new Map<string, number>();
   return {
     failed: (key) => {
-      // The first in is the oldest, as each is put in anew.
+      // The first entry is the oldest, because each is inserted anew.
       failedMs.delete(key);
       failedMs.set(key, system.monotonicMs());
       const [oldest] = failedMs.keys();
@@ -34,7 +34,7 @@ export function createResting(system: System): Resting {
   };
 }
 
-/** What one stream has tried. */
+/** The engines that one stream has tried. */
 export class Attempts<Engine> {
   readonly #candidates: readonly Candidate<Engine>[];
   readonly #rests: (code: string) => boolean;
@@ -55,8 +55,8 @@ export class Attempts<Engine> {
   }
 
   /**
-   * Null: all have failed. `hadWorked`: it is asked once more before another is; `mayPass`: it is
-   * where there is no other.
+   * The engine to try next; null: all have failed. `hadWorked`: the failed one is retried before
+   * any other; `mayPass`: it is retried if there is no other.
    */
   after(
     failed: Candidate<Engine>, { hadWorked, mayPass }: { hadWorked: boolean; mayPass: boolean },

@@ -1,5 +1,5 @@
-// The engines of a server as calls get them: the one that is asked for, and behind it all others
-// that can, for when it fails in the middle of a call. Made by opening.ts.
+// The engines of a server as calls get them: the requested one, backed by all others that can serve
+// the language in case it fails in the middle of a call. Made by opening.ts.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type { Synthesizer, Transcriber } from "#providers/speech/port.ts";
@@ -16,7 +16,7 @@ interface EnduringOptions {
   log: Logger;
 }
 
-/** What understands as a demo is nobody's second choice. */
+/** A demo recogniser is never a fallback. */
 const DEMO = "pocketsphinx";
 
 export function enduringTranscribers(
@@ -43,7 +43,7 @@ export function enduringSynthesizers(
   });
 }
 
-/** The engine itself, then all others. */
+/** The requested engine itself, then all others. */
 function candidatesOf<Engine>(
   code: string, open: ByCode<Engine>, others: UsableIn,
 ): (wanted: { language: string }) => Candidate<Engine>[] {
@@ -52,7 +52,7 @@ function candidatesOf<Engine>(
     .map((one) => ({ code: one, engine: open(one) }));
 }
 
-/** One of a kind, and made once: which engines there are is looked up in files. */
+/** Memoises `make`, because finding out which engines can be used reads files. */
 export function remembered<Value>(make: (key: string) => Value): (key: string) => Value {
   const made = new Map<string, Value>();
   return (key) => {

@@ -1,6 +1,6 @@
-// A voice that outlives its vendors: where one fails in the middle of a sentence, the same once
-// more or the next speaks on from the last word that was certainly spoken. Made by enduring.ts
-// around the engines that are set up.
+// A voice that outlives its vendors: when one fails in the middle of a sentence, the same again or
+// the next speaks on from the last word that was certainly spoken. Made by enduring.ts around the
+// engines that are set up.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import type {
@@ -35,7 +35,7 @@ class FallbackStream implements SynthesisStream {
   #current: Candidate<Synthesizer>;
   #stream: SynthesisStream | null = null;
   #text = "";
-  /** How much of the text was spoken before the stream there is. */
+  /** How much of the text was spoken before the current stream. */
   #base = 0;
   #spoken = 0;
   #hasAudio = false;
@@ -82,7 +82,7 @@ class FallbackStream implements SynthesisStream {
     this.#hasAudio = false;
     const voice = code === this.#voiceOf ? this.#wanted.voice : null;
     let stream: SynthesisStream | null = null;
-    // An engine that fails while it is being opened is the one there is, too.
+    // Events of an engine that fails while it is being opened count, too.
     this.#stream = null;
     stream = engine.open({ ...this.#wanted, voice }, (event) => {
       if (!this.#isOver && (this.#stream === stream || this.#stream === null)) this.#hear(event);
@@ -127,7 +127,7 @@ class FallbackStream implements SynthesisStream {
     if (this.#hasEnded && this.#stream === stream) stream?.end();
   }
 
-  /** A voice that one account has no right to says nothing about the vendor's others. */
+  /** Includes the voice: one that an account may not use says nothing about the vendor's others. */
   #keyOf(code: string): string {
     return code === this.#voiceOf ? `${code} ${this.#wanted.voice ?? ""}` : code;
   }

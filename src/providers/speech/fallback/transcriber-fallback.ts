@@ -1,5 +1,5 @@
-// A recogniser that outlives its vendors: where one fails in the middle of a call, the same once
-// more or the next hears all audio since the last final text, so that no word is lost. Made by
+// A recogniser that outlives its vendors: when one fails in the middle of a call, the same again or
+// the next hears a replay of all audio since the last final text, so that no word is lost. Made by
 // enduring.ts around the engines that are set up.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
@@ -13,9 +13,9 @@ import { Attempts, type Candidate, type Resting } from "./candidates.ts";
 const REPLAY_MS_MAX = 30_000;
 /** Audio kept while it has reported none: speech it may not have noticed yet. */
 const UNHEARD_MS_MAX = 5000;
-/** How long before an unasked final its audio may end, where the engine does not say. */
+/** How long before an unrequested final its audio may end, where the engine does not say. */
 const FINAL_SLACK_MS = 500;
-/** A stream that lived so long had a connection. */
+/** A stream that has lasted this long had a connection. */
 const WORKED_MS = 2000;
 /** A frame as likely as this is speech. */
 const SPEECH_PROBABILITY = 0.5;
@@ -48,14 +48,14 @@ class FallbackStream implements TranscriberStream {
   readonly #tail = new AudioTail();
   #current: Candidate<Transcriber>;
   #stream: TranscriberStream | null = null;
-  /** Where the audio of the stream there is begins. */
+  /** Where the audio of the current stream begins. */
   #base = 0;
   #openedMs = 0;
   #hasReported = false;
   #partial = "";
-  /** Where the audio ends of each final text that was asked for and has not come. */
+  /** The end of the audio of each final text that was requested and has not come. */
   #asked: number[] = [];
-  /** Frames of speech in the audio that is kept, each by where the audio ended when it was told. */
+  /** Speech frames in the kept audio, each with the end of the audio when it was reported. */
   #voiced: { position: number; frameMs: number }[] = [];
   #isOver = false;
 
@@ -108,7 +108,7 @@ class FallbackStream implements TranscriberStream {
     this.#openedMs = this.#options.system.monotonicMs();
     this.#hasReported = false;
     let stream: TranscriberStream | null = null;
-    // An engine that fails while it is being opened is the one there is, too.
+    // Events of an engine that fails while it is being opened count, too.
     this.#stream = null;
     stream = engine.open(this.#wanted, (event) => {
       if (!this.#isOver && (this.#stream === stream || this.#stream === null)) this.#hear(event);
@@ -128,7 +128,7 @@ class FallbackStream implements TranscriberStream {
     this.#publish(event);
   }
 
-  /** What the final text speaks of is not needed any more. */
+  /** Drops the audio that the final text covers. */
   #cover(): void {
     const toldMs = this.#stream?.coveredMs;
     if (toldMs === undefined) {
@@ -162,7 +162,7 @@ class FallbackStream implements TranscriberStream {
     const stream = this.#stream;
     const pcm = this.#tail.copy();
     const size = this.#samples(REPLAY_CHUNK_MS);
-    // Said first, so that none of the audio is taken for silence and forgotten.
+    // Reported before the audio, so that none of it is taken for silence and dropped.
     for (const { position, frameMs } of this.#voiced) {
       if (position > this.#tail.start) stream?.voiced?.(1, frameMs);
     }
@@ -170,7 +170,7 @@ class FallbackStream implements TranscriberStream {
       stream?.write(pcm.subarray(at, at + size));
     }
     if (this.#asked.length === 0 || this.#stream !== stream) return;
-    // One answer closes all that was said.
+    // One final text answers all requests.
     this.#asked = [this.#tail.end];
     stream?.finalize();
   }
@@ -179,7 +179,7 @@ class FallbackStream implements TranscriberStream {
     if (!this.#isOver) this.#publish({ kind: "replaced", detectsTurns });
   }
 
-  /** What was understood is kept. */
+  /** Keeps what was recognised so far. */
   #fail(failure: TranscriptEvent): void {
     this.#isOver = true;
     if (this.#partial !== "") this.#publish({ kind: "final", text: this.#partial });

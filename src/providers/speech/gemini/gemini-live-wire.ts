@@ -1,5 +1,5 @@
-// What is said over Gemini's Live interface (`BidiGenerateContent`): the setup of a session, and
-// the server's messages, each of which may hold several things at once. Used by gemini-live.ts and
+// The messages of Gemini's Live interface (`BidiGenerateContent`): the setup of a session, and the
+// server's messages, each of which may hold several things at once. Used by gemini-live.ts and
 // gemini-turns.ts.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
@@ -13,7 +13,7 @@ const PREFIX_MS = 300;
 const SILENCE_MS_MIN = 200;
 /** Above it the vendor's detection is made less sensitive: it has two steps. */
 const THRESHOLD_HIGH = 0.5;
-/** There for every account. */
+/** Voices of every account. */
 const DEFAULT_VOICES = { female: "Kore", male: "Puck" } as const;
 
 const Text = Type.Optional(Type.String());
@@ -54,13 +54,13 @@ export type GeminiMessage = Static<typeof Message>;
 
 const messageCheck = TypeCompiler.Compile(Message);
 
-/** Null for what is no message. */
+/** Null: the value is not a message. */
 export const readMessage = (value: unknown): GeminiMessage | null =>
   (messageCheck.Check(value) ? value : null);
 
 /**
- * Speech of the person stops a reply by itself. Functions are waited for, as models before 3.8 do
- * anyway, so that no reply speaks of a result that is not there.
+ * The person's speech interrupts a reply at the vendor. Functions block the model, as models before
+ * 3.8 do anyway, so that no reply speaks of a result that is not there.
  */
 export function setupOf(
   model: string, session: SpeechToSpeechOptions, handle: string | null,
@@ -73,7 +73,7 @@ export function setupOf(
     setup: {
       model: model.includes("/") ? model : `models/${model}`,
       generationConfig: {
-        // Its models answer in sound alone: a voice of the call's own speaks the transcription.
+        // The models answer only in audio: a voice of the call's own speaks the transcription.
         responseModalities: ["AUDIO"],
         temperature,
         speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName } } },
@@ -93,7 +93,7 @@ export function setupOf(
       inputAudioTranscription: {},
       outputAudioTranscription: {},
       sessionResumption: handle === null ? {} : { handle },
-      // Without it a session of sound ends after a quarter of an hour.
+      // Without it an audio session ends after 15 minutes.
       contextWindowCompression: { slidingWindow: {} },
     },
   };
@@ -102,7 +102,7 @@ export function setupOf(
 export const audioMessage = (data: string): object =>
   ({ realtimeInput: { audio: { data, mimeType: `audio/pcm;rate=${RATE_IN}` } } });
 
-/** The model answers at once, whatever it was saying. */
+/** The model answers at once, whatever it is saying. */
 export const textMessage = (text: string): object =>
   ({ clientContent: { turns: [{ role: "user", parts: [{ text }] }], turnComplete: true } });
 

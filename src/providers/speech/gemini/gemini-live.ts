@@ -1,7 +1,7 @@
 // Speech to speech over Gemini's Live interface. The vendor ends every connection after some
-// minutes, with a warning, and takes new instructions only when one begins: the session goes on
-// over another one by the handle the vendor gives for it, at a moment when nobody speaks. A
-// connection that breaks off is followed by another in the same way.
+// minutes, with a warning, and takes new instructions only at the start of one: the session is then
+// resumed over a new connection, by the handle that the vendor issues for this, at a moment when
+// nobody speaks. A connection that breaks off is replaced in the same way.
 import { ProviderError } from "#core/faults.ts";
 import type { Timer } from "#core/system.ts";
 import { jsonOf } from "#core/values.ts";
@@ -17,7 +17,7 @@ import { GeminiTurns } from "./gemini-turns.ts";
 
 const VENDOR = "Gemini";
 const PATH = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent";
-/** From the connection to the setup being taken. */
+/** From connecting to the setup's acknowledgement. */
 const READY_MS = 10_000;
 
 export function createGeminiLive(args: VendorArgs): SpeechToSpeech {
@@ -29,7 +29,7 @@ export function createGeminiLive(args: VendorArgs): SpeechToSpeech {
   };
 }
 
-/** The vendor takes the key of a WebSocket in its address alone. */
+/** For WebSockets the vendor takes the key only in the URL. */
 const liveUrl = ({ key, url }: VendorArgs): URL =>
   socketUrl(url, PATH, key === null ? [] : [["key", key]]);
 
@@ -44,10 +44,10 @@ class GeminiSession implements SpeechToSpeechSession {
   #isOpen = true;
   #isReady = false;
   #wasReady = false;
-  /** Names the newest state there is to go on from, and whether that is the present one. */
+  /** The newest handle for resuming the session, and whether it covers the present state. */
   #handle: string | null = null;
   #isHandleFresh = false;
-  /** The connection is to be left: the vendor says so, or its instructions are others now. */
+  /** The connection must be replaced: the vendor says so, or the instructions have changed. */
   #isToMove = false;
 
   constructor(
@@ -167,7 +167,7 @@ class GeminiSession implements SpeechToSpeechSession {
 
   #lost(error: ProviderError): void {
     if (!this.#isOpen) return;
-    // One that was never ready is no reason to hope for the next.
+    // After a connection that was never ready, another one would hardly work.
     if (!this.#isReady || this.#handle === null || !error.retryable) return this.#fail(error);
     this.#args.log.warn({ err: error }, "the session with the model goes on over another connection");
     this.#goOn();

@@ -1,5 +1,5 @@
-// Who speaks in one session over Gemini's Live interface: the vendor says what it hears and what it
-// answers, and that it was interrupted; the call is notified of turns. Used by gemini-live.ts.
+// Who speaks in one session over Gemini's Live interface: from the vendor's messages about what it
+// hears, what it answers and interruptions, turns are reported to the call. Used by gemini-live.ts.
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import { jsonOf, recordOf } from "#core/values.ts";
@@ -14,18 +14,18 @@ const WAITING_MAX = 16;
 const CALLS_UNANSWERED_MAX = 64;
 const REPLY_CHARS_MAX = 64 * 1024;
 const USER_TEXT_CHARS_MAX = 8192;
-/** The person is taken for silent when nothing was heard for so long, answered or not. */
+/** After this long without any words the person counts as silent, answered or not. */
 const QUIET_MS = 3000;
 
 interface Reply {
   readonly itemId: string;
   readonly sound: SoundOfReply;
   chars: number;
-  /** The person was heard over it: nothing more of it is reported. */
+  /** The person has interrupted it: nothing more of it is reported. */
   isCut: boolean;
 }
 
-/** Functions called at once, which are answered at once. */
+/** Functions called in one message, whose results are sent in one message. */
 interface Calls {
   readonly unanswered: Map<string, string>;
   readonly answers: GeminiAnswer[];
@@ -47,9 +47,9 @@ export class GeminiTurns {
   #calls: Calls[] = [];
   #isTalking = false;
   #quiet: Timer | null = null;
-  /** Words of the person that are not reported as final. */
+  /** Words of the person that are not yet reported as final. */
   #heard = "";
-  /** Texts the model is to answer, and the one it has and has not begun to. */
+  /** Texts that the model is to answer, and the one that was sent and is not being answered yet. */
   #waiting: string[] = [];
   #asked: string | null = null;
   #isReady = false;
@@ -58,18 +58,18 @@ export class GeminiTurns {
     this.#options = options;
   }
 
-  /** Nobody speaks and nothing is waited for. */
+  /** Nobody speaks, and no reply or result is outstanding. */
   get isIdle(): boolean {
     return !this.#reply && !this.#isTalking && this.#asked === null && this.#calls.length === 0;
   }
 
-  /** The session takes messages: what waits is sent. */
+  /** The session takes messages: those that wait are sent. */
   ready(): void {
     this.#isReady = true;
     this.#pump();
   }
 
-  /** The session takes none until it is ready again, and finishes nothing of what it has begun. */
+  /** The session takes no messages until it is ready again, and abandons whatever it has begun. */
   lost(): void {
     this.#isReady = false;
     if (this.#asked !== null) this.#waiting.unshift(this.#asked);
@@ -95,7 +95,7 @@ export class GeminiTurns {
     this.#pump();
   }
 
-  /** The vendor is told nothing: it stops by itself, and keeps what it has sent as said. */
+  /** Sends the vendor nothing: it stops by itself, and counts all that it has sent as said. */
   interrupt(): void {
     if (this.#reply) this.#reply.isCut = true;
     this.#pump();
@@ -134,7 +134,7 @@ export class GeminiTurns {
     if (content.turnComplete) this.#turnIsOver();
   }
 
-  /** Words that come while the model replies belong to what it replies to. */
+  /** Words that arrive while the model replies belong to the speech that it replies to. */
   #hear(text: string): void {
     if (!this.#reply) this.#beginSpeech();
     this.#heard = `${this.#heard}${text}`.slice(0, USER_TEXT_CHARS_MAX);
@@ -160,7 +160,7 @@ export class GeminiTurns {
     if (text !== "") this.#options.publish({ kind: "user_text", text, isFinal: true });
   }
 
-  /** The reply under way, begun if there was none: the person's turn is over. */
+  /** The reply in progress. Begins one if there is none, which ends the person's turn. */
   #begun(): Reply {
     if (this.#reply) return this.#reply;
     this.#endSpeech();
@@ -191,14 +191,14 @@ export class GeminiTurns {
     this.#options.publish({ kind: "text", itemId: reply.itemId, text });
   }
 
-  /** The reply ends with them; what the model makes of the answers is another. */
+  /** The reply ends with function calls; what the model says to the results is another reply. */
   #receiveCalls(called: GeminiCall[]): void {
     if (called.length === 0) return;
     const { isCut } = this.#begun();
     const calls: Calls = { unanswered: new Map(), answers: [] };
     const known = this.#calls.reduce((sum, { unanswered }) => sum + unanswered.size, 0);
     for (const [number, { id, name }] of called.entries()) {
-      // The model waits for an answer to each.
+      // The model waits for an answer to each call, even to those that are not made.
       const isTooMany = known + number >= CALLS_UNANSWERED_MAX;
       if (!isCut && !isTooMany) calls.unanswered.set(id, name);
       else calls.answers.push({ id, name, response: { error: "It was not called." } });
@@ -219,14 +219,14 @@ export class GeminiTurns {
     if (calls.answers.length > 0) this.#options.send(answersMessage(calls.answers));
   }
 
-  /** The model does not wait for it any more. */
+  /** The model no longer waits for this call's result. */
   #drop(callId: string): void {
     const calls = this.#calls.find(({ unanswered }) => unanswered.delete(callId));
     if (calls) this.#answer(calls);
   }
 
   #turnIsOver(): void {
-    // A reply that was cut makes way for the text that cut it.
+    // After an interrupted reply, the text that interrupted it is still to be answered.
     if (!this.#reply?.isCut) this.#asked = null;
     this.#endReply();
     this.#pump();

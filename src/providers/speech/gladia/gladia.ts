@@ -1,6 +1,6 @@
-// Recognition by Gladia's live interface: a session is asked for over HTTP (`POST /v2/live`), and
+// Recognition by Gladia's live interface: a session is requested over HTTP (`POST /v2/live`), and
 // listens at an address of its own. The vendor cannot be asked for a final text, but gives one
-// after a silence: where the call wants it, that silence is sent at once.
+// after a silence: when the call wants it, that silence is sent at once.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
@@ -18,10 +18,10 @@ import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 const VENDOR = "Gladia";
 const CHUNK_MS = 60;
 const KEEP_ALIVE_MS = 8000;
-/** Silence after which the vendor ends an utterance, and what is sent to have it ended. */
+/** The silence after which the vendor ends an utterance, and the silence sent to make it do so. */
 const ENDPOINT_MS = 300;
 export const CLOSING_SILENCE_MS = 2 * ENDPOINT_MS;
-/** From asking for a session until it must be there. */
+/** How long the request for a session may take. */
 const SESSION_MS = 5000;
 const NEWS = new Set([
   "start_session", "start_recording", "speech_end", "stop_recording", "end_recording", "end_session",
@@ -40,7 +40,7 @@ const transcriptCheck = TypeCompiler.Compile(Type.Object({
 export function createGladia(args: VendorArgs): Transcriber {
   const { key, model, url } = args;
   assertKey(key);
-  // Sockets are elsewhere, but an address that is none is found now.
+  // The socket's address comes with the session, but an invalid URL is found here.
   socketUrl(url, "/v2/live", []);
   const http = createVendorHttp({
     vendor: VENDOR, url: url.replace(/^ws/i, "http"), key,
@@ -99,7 +99,7 @@ function openStream(
   const complain = createComplaints(args, VENDOR, NEWS);
   const asking = new AbortController();
   const silence = (ms: number): Int16Array => new Int16Array((options.rate * ms) / 1000);
-  /** There may be words the vendor has not closed: it says they began, or has closed none yet. */
+  /** An utterance may be open: the vendor has reported its beginning, or closed none so far. */
   let isOpen = true;
   const pieces = new Pieces({
     system: args.system, publish,

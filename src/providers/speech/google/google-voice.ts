@@ -1,5 +1,5 @@
-// Speech by Google Cloud, by a request for each piece of text (`/v1/text:synthesize`), answered
-// when all of it is made. Its recogniser has no adaptor: it streams over gRPC alone.
+// Speech by Google Cloud, with a request for each piece of text (`/v1/text:synthesize`), answered
+// when all of it is made. Its recogniser has no adaptor: it streams only over gRPC.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
@@ -12,7 +12,7 @@ import { createVendorHttp } from "#providers/speech/vendor-http.ts";
 const VENDOR = "Google";
 const WAV_SIGN = "RIFF";
 const WAV_DATA = "data";
-/** The sign of the samples, and their length. */
+/** The tag of the data chunk, and its length. */
 const WAV_DATA_BYTES = 8;
 
 const answerCheck = TypeCompiler.Compile(Type.Object({ audioContent: Type.String() }));
@@ -29,10 +29,10 @@ const requestOf = (text: string, options: SynthesisOptions): object => {
   };
 };
 
-/** Names begin with it: `de-DE-Neural2-F`. */
+/** The locale is the beginning of a voice's name: `de-DE-Neural2-F`. */
 const localeOfVoice = (name: string): string => name.split("-").slice(0, 2).join("-");
 
-/** The samples of a WAV file; what is none is taken for samples. */
+/** The samples of a WAV file; anything else is taken for bare samples. */
 function samplesOf(bytes: Buffer): Buffer {
   if (!bytes.subarray(0, WAV_SIGN.length).equals(Buffer.from(WAV_SIGN))) return bytes;
   const at = bytes.indexOf(WAV_DATA);

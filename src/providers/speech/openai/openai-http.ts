@@ -1,9 +1,9 @@
-// What OpenAI's two interfaces of sound over HTTP have in common, which OpenAI, Speaches,
-// Kokoro-FastAPI and others speak. Used by openai-speech.ts and openai-transcription.ts.
+// What OpenAI's two audio interfaces over HTTP have in common, which OpenAI, Speaches,
+// Kokoro-FastAPI and others serve. Used by openai-speech.ts and openai-transcription.ts.
 import type { VendorArgs } from "#providers/speech/engines.ts";
 import { createVendorHttp, type VendorHttp, type VendorHttpLimits } from "#providers/speech/vendor-http.ts";
 
-/** As messages for operators call it, for it may be anybody's. */
+/** The name in messages for operators: the server may be anybody's. */
 export const SPEECH_SERVER = "the speech server";
 
 export interface OpenAiAudioOptions extends VendorArgs {

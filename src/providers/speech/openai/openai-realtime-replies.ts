@@ -1,6 +1,6 @@
-// The replies of one session over the Realtime protocol: which is under way, which functions it
-// called, and what is to be asked for once it has ended, for the server makes one at a time. Used
-// by openai-realtime.ts.
+// The replies of one session over the Realtime protocol: which is in progress, which functions it
+// called, and what to request once it has ended, because the server makes one at a time. Used by
+// openai-realtime.ts.
 import type { Logger } from "#core/logger.ts";
 import {
   speakingOf, WIRE_RATE, type CalledFunction, type RealtimeEvent,
@@ -14,7 +14,7 @@ const CALLS_UNANSWERED_MAX = 64;
 const REPLY_CHARS_MAX = 64 * 1024;
 const ITEMS_KEPT = 16;
 
-/** Why a reply is asked for: to say a text, to go on after what was added, to answer speech. */
+/** Why a reply is requested: to say a text, to go on after items were added, to answer speech. */
 type Wish = { kind: "say"; text: string } | { kind: "go_on" } | { kind: "answer" };
 
 interface Asked {
@@ -25,13 +25,13 @@ interface Asked {
 interface Reply {
   readonly id: string;
   readonly sound: SoundOfReply;
-  /** Ids of the functions reported, and of those of them not answered. */
+  /** Ids of the function calls reported, and of those still unanswered. */
   readonly called: Set<string>;
   readonly unanswered: Set<string>;
   readonly names: Map<string, string>;
   chars: number;
   isDone: boolean;
-  /** The person was heard over it: nothing more of it is reported, and it is not gone on with. */
+  /** The person has interrupted it: nothing more of it is reported, and it is not continued. */
   isCut: boolean;
 }
 
@@ -47,18 +47,18 @@ interface RepliesOptions {
 export class Replies {
   readonly #options: RepliesOptions;
   #active: Reply | null = null;
-  /** Asked for and not begun. */
+  /** Requested and not yet begun. */
   #asked: Asked | null = null;
-  /** The last that seems to have begun; what began may have been a reply nobody asked for. */
+  /** The request that seems to have begun last; the server may have begun a reply of its own. */
   #begun: Asked | null = null;
   #waiting: Wish[] = [];
   /** The person said something while a reply was under way, and it is not being answered yet. */
   #owesAnswer = false;
   #isReady = false;
-  /** Texts of the person from before the session was ready. */
+  /** Texts that the person sent before the session was ready. */
   #early: string[] = [];
   readonly #byCall = new Map<string, Reply>();
-  /** Samples on the wire of the last items. */
+  /** Samples received of the newest items, at the wire's rate. */
   readonly #itemSamples = new Map<string, number>();
 
   constructor(options: RepliesOptions) {
@@ -77,7 +77,7 @@ export class Replies {
     this.#wish({ kind: "say", text });
   }
 
-  /** Words of the person that were not spoken. */
+  /** Sends words of the person that were not spoken. */
   sendText(text: string): void {
     if (!this.#isReady) {
       if (this.#early.length < WAITING_MAX) this.#early.push(text);
@@ -88,7 +88,7 @@ export class Replies {
     this.#wish({ kind: "go_on" });
   }
 
-  /** What was said is to be answered; a server that is still replying may leave it be. */
+  /** The speech will be answered; a server that is still replying may fail to do so. */
   committed(): void {
     if (this.#active !== null) this.#owesAnswer = true;
   }
@@ -140,7 +140,7 @@ export class Replies {
     const reply = this.#reported(responseId);
     const { callId, argumentsJson } = call;
     const name = call.name ?? reply?.names.get(call.itemId);
-    // Its item follows, with the name.
+    // The item follows, with the name.
     if (!reply || name === undefined || this.#byCall.has(callId)) return;
     if (reply.called.has(callId) || reply.called.size >= CALLS_PER_REPLY_MAX) return;
     if (this.#byCall.size >= CALLS_UNANSWERED_MAX) return;
@@ -167,19 +167,19 @@ export class Replies {
     this.#finish(reply);
   }
 
-  /** Whether the complaint was about a reply and is dealt with. */
+  /** True: the error was about a reply, and is handled. */
   failed({ eventId, code, type }: Extract<RealtimeEvent, { kind: "error" }>): boolean {
     const refused = [this.#asked, this.#begun].find((asked) => asked?.eventId === eventId);
     if (refused) {
       if (refused === this.#asked) this.#asked = null;
       this.#begun = null;
-      // The server has begun one of its own, which is the answer if an answer was wished for.
+      // The server has begun a reply of its own, which answers the speech if that was the wish.
       const isBusy = code === "conversation_already_has_active_response";
       if (isBusy && refused.wish.kind !== "answer") this.#waiting.unshift(refused.wish);
       if (!isBusy) this.#pump();
       return isBusy;
     }
-    // Some servers end a reply with nothing but this.
+    // Some servers send nothing but this when a reply fails.
     if (eventId !== null || type !== "server_error" || !this.#active) return false;
     this.#finish(this.#active);
     return false;
@@ -196,7 +196,7 @@ export class Replies {
     else this.#shorten(heard.itemId, heard.text);
   }
 
-  /** The protocol shortens audio only: of a text, what was heard takes the place of all of it. */
+  /** The protocol truncates audio only: a text is replaced by the part of it that was heard. */
   #shorten(itemId: string, text: string): void {
     this.#options.send({ type: "conversation.item.delete", item_id: itemId });
     if (text === "") return;
@@ -207,7 +207,7 @@ export class Replies {
   #truncate(itemId: string, playedMs: number): void {
     const samples = this.#itemSamples.get(itemId);
     if (samples === undefined) return;
-    // Past the end of the item would be refused.
+    // A position past the end of the item would be refused.
     const sentMs = Math.floor((samples * 1000) / WIRE_RATE);
     const audioEndMs = Math.min(sentMs, Math.max(0, Math.floor(playedMs)));
     this.#options.send({
@@ -218,7 +218,7 @@ export class Replies {
     });
   }
 
-  /** The reply an event belongs to, unless nothing of it is reported any more. */
+  /** The reply that an event belongs to; null if it is not to be reported any more. */
   #reported(responseId: string | null): Reply | null {
     const reply = this.#active;
     if (!reply || reply.isCut) return null;

@@ -1,4 +1,4 @@
-// What is said over OpenAI's Realtime protocol: the settings sent, and the server's events as one
+// The messages of OpenAI's Realtime protocol: the settings sent, and the server's events as one
 // union, whichever of its two sets of names the server uses. Used by openai-realtime.ts.
 // `released` are the names OpenAI uses today, `beta` those before, which compatible servers kept.
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
@@ -20,18 +20,18 @@ type Dialect = "released" | "beta";
 export interface CalledFunction {
   callId: string;
   itemId: string;
-  /** Null where only the item has it. */
+  /** Null where only the item has the name. */
   name: string | null;
   argumentsJson: string;
 }
 
 export type RealtimeEvent =
-  /** `transcriptionModel`: the one the server uses unless asked for another. */
+  /** `transcriptionModel`: the server's default. */
   | { kind: "created"; dialect: Dialect; transcriptionModel: string | null }
   | { kind: "updated" }
   | { kind: "speech_start" }
   | { kind: "speech_end" }
-  /** What was said is an item of the conversation now, and to be answered. */
+  /** The person's speech is now an item of the conversation, and will be answered. */
   | { kind: "committed" }
   | { kind: "user_delta"; itemId: string; text: string }
   | { kind: "user_text"; itemId: string; text: string }
@@ -41,7 +41,7 @@ export type RealtimeEvent =
   | { kind: "function"; responseId: string | null; call: CalledFunction }
   | { kind: "function_named"; itemId: string; name: string }
   | { kind: "response_end"; responseId: string; calls: CalledFunction[] }
-  /** `eventId`: of the event of ours that it answers. */
+  /** `eventId`: that of our event which caused the error. */
   | { kind: "error"; eventId: string | null; type: string; code: string; detail: unknown };
 
 type Reader = (event: unknown) => RealtimeEvent | null;
@@ -166,15 +166,15 @@ const READERS = new Map<string, Reader>([
 
 const Named = TypeCompiler.Compile(Type.Object({ type: Type.String() }));
 
-/** Null for what is no event, or of no interest. */
+/** Null: the value is not an event, or not one of interest. */
 export function readEvent(value: unknown): RealtimeEvent | null {
   if (!Named.Check(value)) return null;
   return READERS.get(value.type)?.(value) ?? null;
 }
 
 /**
- * Speech of the person never stops a reply by itself: the server does not know what was played, so
- * the call decides, and then cancels and truncates.
+ * The person's speech never makes the server stop a reply: it does not know what was played, so the
+ * call decides, and then cancels and truncates.
  */
 function turnDetection({ threshold, silenceMs }: SpeechToSpeechOptions): object {
   return {

@@ -17,7 +17,7 @@ import type {
 } from "#providers/speech/port.ts";
 import { assertKey, socketUrl, VendorSocket } from "#providers/speech/vendor-socket.ts";
 
-/** From the connection to the settings being taken. */
+/** From connecting to the acknowledgement of the settings. */
 const READY_MS = 10_000;
 const USER_TEXT_CHARS_MAX = 8192;
 const COMPLAINTS_LOGGED_MAX = 20;
@@ -49,7 +49,7 @@ class RealtimeSession implements SpeechToSpeechSession {
   #isReady = false;
   #events = 0;
   #heard = { itemId: "", text: "" };
-  /** Null until the server has introduced itself. */
+  /** Null until the server's first event tells its dialect. */
   #wire: Omit<SettingsOptions, "session"> | null = null;
   #complaint = "";
   #complaints = 0;
@@ -191,7 +191,7 @@ class RealtimeSession implements SpeechToSpeechSession {
     return eventId;
   }
 
-  /** Pieces are joined: each partial text is all that was heard of the item. */
+  /** Joins the deltas: each partial text holds all that was heard of the item. */
   #userText(event: Extract<RealtimeEvent, { kind: "user_delta" | "user_text" }>): void {
     if (event.kind === "user_text") {
       this.#heard = { itemId: "", text: "" };

@@ -1,4 +1,4 @@
-// Speech from any server with OpenAI's `/audio/speech`, by a request for each piece of text.
+// Speech from any server with OpenAI's `/audio/speech`, with a request for each piece of text.
 import { createOpenAiHttp, SPEECH_SERVER, type OpenAiAudioOptions } from "./openai-http.ts";
 import type { Synthesizer } from "#providers/speech/port.ts";
 import { RequestedSpeech } from "#providers/speech/requested-speech.ts";
@@ -12,7 +12,7 @@ const EMOTION = "Speak warmly and naturally, with the feeling the words call for
   + "news, sorry and calm at bad, curious in questions. Never exaggerate.";
 
 interface OpenAiSpeechOptions extends OpenAiAudioOptions {
-  /** Used whatever the assistant's voice is, for servers have their own; null: the assistant's. */
+  /** Used instead of the assistant's voice, for servers have their own; null: the assistant's. */
   voice: string | null;
 }
 

@@ -17,14 +17,14 @@ import type { VendorHttp } from "#providers/speech/vendor-http.ts";
 
 const RATE = 16_000;
 const PRE_ROLL_MS = 400;
-/** Less than this is no speech. */
+/** Anything shorter is not speech. */
 const SPEECH_MS_MIN = 80;
 const SPEECH_PROBABILITY = 0.5;
 const FIRST_INTERIM_MS = 1000;
 /** Longer speech without a pause is recognised in parts. */
 const PIECE_MS_MAX = 30_000;
 const ATTEMPTS = 2;
-/** Pieces that fail one after the other until the stream does. */
+/** The stream fails after this many pieces have failed in a row. */
 const FAILURES_MAX = 3;
 const TEXT_CHARS_MAX = 8192;
 const HINTS_CHARS_MAX = 800;
@@ -46,13 +46,13 @@ class OpenAiTranscriptionStream implements TranscriberStream {
   readonly #wanted: TranscriptionOptions;
   readonly #publish: (event: TranscriptEvent) => void;
   readonly #abort = new AbortController();
-  /** Since the last pause, with what came just before the speech; at the call's rate. */
+  /** Audio since the last pause, with what came just before the speech; at the call's rate. */
   #heard: Pcm[] = [];
   #heardSamples = 0;
   #speechMs = 0;
   #interimMs = FIRST_INTERIM_MS;
   #interim: AbortController | null = null;
-  /** Final texts come in the order they were asked for. */
+  /** Keeps final texts in the order in which they were requested. */
   #finals: Promise<void> = Promise.resolve();
   #failures = 0;
 
@@ -79,7 +79,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
 
   voiced(probability: number, frameMs: number): void {
     if (probability >= SPEECH_PROBABILITY) this.#speechMs += frameMs;
-    // A click is not the beginning of what is said later.
+    // A click must not count as the beginning of later speech.
     else if (this.#speechMs < SPEECH_MS_MIN) this.#speechMs = 0;
   }
 
@@ -135,7 +135,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     }
   }
 
-  /** Null: it could not be; never rejects. */
+  /** Null: recognition failed; never rejects. */
   async #recognise(heard: Pcm[]): Promise<string | null> {
     const { signal } = this.#abort;
     for (let attempt = 1; ; attempt += 1) {
@@ -173,7 +173,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     const sound = monoWav(heard.map((pcm) => process(pcm).slice()), RATE);
     form.set("file", new Blob([sound], { type: "audio/wav" }), "speech.wav");
     form.set("model", model);
-    // A model that is given one language hears every other as that one.
+    // A model that is given one language takes every other for that one.
     if (this.#wanted.languages.length < 2) form.set("language", this.#wanted.language);
     form.set("response_format", "json");
     const prompt = this.#wanted.hints.join(", ").slice(0, HINTS_CHARS_MAX);

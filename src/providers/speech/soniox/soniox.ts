@@ -1,6 +1,5 @@
-// Recognition by Soniox's real-time interface (`/transcribe-websocket`). It sends tokens, of which
-// those that are final come once; the call's own taking of turns asks for the final text when it
-// wants it.
+// Recognition by Soniox's real-time interface (`/transcribe-websocket`). It sends tokens, a final
+// one only once; the call's own turn taking asks for the final text when it wants it.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
@@ -17,10 +16,10 @@ import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 
 const VENDOR = "Soniox";
 const CHUNK_MS = 60;
-/** The vendor hangs up after 20 s without audio or a sign of life. */
+/** The vendor disconnects after 20 s without audio or a keep-alive. */
 const KEEP_ALIVE_MS = 8000;
 const TEXT_CHARS_MAX = 8192;
-/** The token that says all audio before an asking is final. */
+/** The token which says that all audio before the request for a final text is final. */
 const FINISHED = "<fin>";
 
 const tokensCheck = TypeCompiler.Compile(Type.Object({
@@ -65,7 +64,7 @@ function openStream(
   publish: (event: TranscriptEvent) => void,
 ): TranscriberStream {
   const complain = createComplaints(args, VENDOR, new Set());
-  /** What is certain of the piece. */
+  /** The final part of the piece. */
   let certain = "";
   let language: string | undefined;
   const control = (type: "finalize" | "keepalive"): void => link.control(JSON.stringify({ type }));
@@ -74,7 +73,7 @@ function openStream(
     ...args,
     vendor: VENDOR,
     listenUrl: socketUrl(args.url, "/transcribe-websocket", []),
-    // In the handshake: a key in the first message is refused from 2027 on.
+    // The key goes into the handshake: in the first message it is refused from 2027 on.
     headers: args.key === null ? {} : { authorization: `Bearer ${args.key}` },
     rate: options.rate,
     chunkMs: CHUNK_MS,

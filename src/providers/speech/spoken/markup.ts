@@ -12,7 +12,7 @@ export const MARKUP_START: MarkupState = { isLineStart: true };
 
 const OPENS = String.raw`(?<=^|[\s([{"'“„«¿¡*_~-])`;
 const CLOSES = String.raw`(?=$|[\s)\]}"'”“».,;:!?…*_~-])`;
-/** Runs of two or more are said by nobody, whether or not their partner is in this piece. */
+/** Runs of two or more signs are never said, whether or not their partner is in this piece. */
 const STRONG = new RegExp(
   String.raw`${OPENS}(?:\*{2,3}|__|~~)(?=[^\s*_~])|(?<=[^\s*_~])(?:\*{2,3}|__|~~)${CLOSES}`, "g");
 const EMPHASIS = ["*", "_"].map((sign) => {
@@ -35,7 +35,7 @@ const LINE_START = new RegExp(
   String.raw`(^|\n)([ \t]*)(?:${RULE}|${FENCE}|${TABLE_RULE}|${MARKS}(?:[ \t]+${MARKS})*)`, "g");
 const TABLE_ROW = /(^|\n)[ \t]*\|([^\n]+)\|[ \t]*(?=\n|$)/g;
 
-/** Takes the markup out; answers what the next piece begins with. */
+/** Removes the markup; returns the state in which the next piece begins. */
 export function dropMarkup(spelling: Spelling, { isLineStart }: MarkupState): MarkupState {
   const written = spelling.text;
   const isAtStart = ({ index }: RegExpExecArray): boolean =>

@@ -8,7 +8,7 @@ const MAIL = /(?<![\w.+%@-])[\w.+%-]{1,64}@(?:[\w-]{1,63}\.){1,8}[a-z]{2,24}(?![
 const WEB = /(?<![\w@/])(?:https?:\/\/|www\.)[^\s<>"'()[\]]{1,2000}/gi;
 const HOST = /(?<![\w@./-])(?:[a-z0-9][a-z0-9-]{0,62}\.){1,6}(?:com|org|net|info|io|ai|app|dev|edu|gov|eu|de|at|ch|fr|es|it|pt|nl|be|pl|cz|sk|hu|ro|bg|gr|se|no|dk|fi|ee|lv|lt|ie|uk|us|ca|mx|br|ar|in|jp|cn|kr|ru|ua|tr|shop|store|online|biz|me|tv)(?:\/[^\s<>"'()[\]]{0,500})?(?![\w-])/gi;
 
-/** Everything but what a sentence ends with. */
+/** The length of an address without the punctuation that ends the sentence. */
 const addressEnd = (address: string): number => address.search(/[.,;:!?…]*$/);
 
 function sayAddress(address: string, language: string): string {
@@ -17,7 +17,7 @@ function sayAddress(address: string, language: string): string {
   const end = addressEnd(address);
   const said = address.slice(0, end)
     .replace(/^(?:https?:\/\/|mailto:)/i, "")
-    // Nobody can make use of what comes behind these when hearing it.
+    // A listener has no use for a query or a fragment.
     .replace(/[?#].*$/, "")
     .replace(/\/$/, "")
     .replace(/^www(?=\.)/i, "w w w")
@@ -44,7 +44,7 @@ const AMOUNT = String.raw`\d(?:[\d.,'’\u202f\u00a0]{0,20}\d)?`;
 const MONEY = new RegExp(
   String.raw`(?<![A-Za-z\d.,])(?:(${SIGN})\s?(${AMOUNT})|(${AMOUNT})\s?(${SIGN})(?!\p{L}))`, "gu");
 
-/** Whole and fraction of a number as this language writes it; null: it is no such number. */
+/** Whole and fraction of a number as this language writes it; null: it is not such a number. */
 function partsOf(written: string, words: LanguageWords | undefined): [string, string] | null {
   const mark = words?.decimalMark ?? (/,\d{1,2}$/.test(written) ? "," : ".");
   const plain = written.replace(words?.thousands ?? /[.,'’\u202f\u00a0 ](?=\d{3}(?!\d))/g, "");
@@ -101,7 +101,7 @@ function named(
       useGrouping: false, maximumFractionDigits: 6, numberingSystem: "latn", ...options,
     }).format(value);
   } catch (error) {
-    // A name Intl does not know is left to the engine.
+    // A currency or unit that Intl does not know is left to the engine.
     if (error instanceof RangeError) return null;
     throw error;
   }
@@ -124,7 +124,7 @@ const FRENCH_GROUPS = /(?<![\d.,+] ?)[1-9]\d{0,2}(?: \d{3}){1,4}(?! ?\d)/g;
 
 const DAY_MS = 86_400_000;
 
-/** Days since 1970, in the calendar of today. */
+/** Days since 1970, in the Gregorian calendar. */
 function dayNumber(year: number, month: number, day: number): number {
   const shifted = month <= 2 ? year - 1 : year;
   const ofYear = Math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1;
@@ -152,7 +152,7 @@ function sayDates(spelling: Spelling, language: string, words: LanguageWords | u
 
 const monthPatterns = new Map<string, { before: RegExp; behind: RegExp }>();
 
-/** Days beside the name of a month. */
+/** Patterns for a day before or after the name of a month. */
 function dayPatterns(language: string): { before: RegExp; behind: RegExp } {
   const known = monthPatterns.get(language);
   if (known) return known;
@@ -253,12 +253,12 @@ function saySigns(spelling: Spelling, words: LanguageWords): void {
   spelling.replace(/#(?=\d)/g, `${words.number} `);
 }
 
-/** Needs no words of the language: Intl has them. */
+/** Dates, currencies and units need no word list of the language: Intl has them. */
 function sayQuantities(
   spelling: Spelling, language: string, words: LanguageWords | undefined,
 ): void {
   sayDates(spelling, language, words);
-  // The narrow space is no telephone number's.
+  // A narrow space never stands in a telephone number.
   if (language === "fr") {
     spelling.replace(FRENCH_GROUPS, ([text]) => text.replaceAll(" ", "\u202F"));
   }

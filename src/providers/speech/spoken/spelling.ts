@@ -1,5 +1,5 @@
-// A text while it is turned from how it is written into how it is said, which remembers where in
-// the written text each of its characters stands. Used by the passes of this folder.
+// A text on its way from the written to the spoken form, which remembers where in the written text
+// each of its characters stands. Used by the passes of this folder.
 
 export interface Edit {
   from: number;
@@ -9,7 +9,7 @@ export interface Edit {
 
 export class Spelling {
   text: string;
-  /** Index: units of `text`; value: how much of the written text they say. One longer than it. */
+  /** How much of the written text the first n units of `text` say; one longer than `text`. */
   #written: number[];
 
   constructor(written: string) {
@@ -33,7 +33,7 @@ export class Spelling {
     this.edit(edits);
   }
 
-  /** Leaves of what a global pattern with indices finds the first group alone. */
+  /** Replaces every match of a global pattern with indices by its first group. */
   unwrap(pattern: RegExp): void {
     this.edit([...this.text.matchAll(pattern)].flatMap((match) => {
       const [from, to] = match.indices?.[1] ?? [match.index, match.index];
@@ -44,7 +44,7 @@ export class Spelling {
     }));
   }
 
-  /** In order, none over another. */
+  /** Applies edits that are in order and do not overlap. */
   edit(edits: Edit[]): void {
     if (edits.length === 0) return;
     const pieces: string[] = [];

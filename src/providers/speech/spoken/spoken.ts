@@ -1,12 +1,12 @@
-// Stands before every synthesizer: takes text as it is written and has it said as people say it, in
-// the language of the utterance, and reports in terms of the written text how far it is spoken. So
-// transcripts and records keep what was written, whatever a voice makes of it.
+// Wraps every synthesizer: turns written text into what people would say, in the language of the
+// utterance, and reports progress in terms of the written text. So transcripts and records keep
+// what was written, whatever a voice makes of it.
 import type { SynthesisEvent, SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { dropMarkup, MARKUP_START, type MarkupState } from "./markup.ts";
 import { sayInWords } from "./said.ts";
 import { Spelling } from "./spelling.ts";
 
-/** `signs`: all that is no markup is said as it is written. */
+/** `signs`: everything but markup is passed on as it is written. */
 export type Manner = "words" | "signs";
 
 export function saidAsWritten(synthesizer: Synthesizer, manner: Manner): Synthesizer {
@@ -15,7 +15,7 @@ export function saidAsWritten(synthesizer: Synthesizer, manner: Manner): Synthes
     open: (options, publish) => {
       const script = new Script(options, manner);
       const stream = synthesizer.open(options, (event) => {
-        // Signs at its end, or nothing but signs: no word of the voice's stands for them.
+        // Signs at the end, or a text of nothing but signs: no word of the voice reports them.
         if (event.kind === "done" && script.isUnreported) {
           publish({ kind: "spoken", chars: script.written });
         }
@@ -52,21 +52,21 @@ function pieceOf(
   return { spelling, state: next };
 }
 
-/** One utterance, in both forms. */
+/** One utterance, in its written and its spoken form. */
 class Script {
   readonly #options: PieceOptions;
   /** Where each piece begins in what is said and in what is written. */
   readonly #pieces: { spelling: Spelling; said: number; written: number }[] = [];
   #said = 0;
   #written = 0;
-  /** How far of what is written was last reported as spoken. */
+  /** How much of what is written was last reported as spoken. */
   #reported = 0;
 
   constructor({ language }: SynthesisOptions, manner: Manner) {
     this.#options = { language, manner, state: MARKUP_START };
   }
 
-  /** What is to be said; empty: nothing of it. */
+  /** The text to be said; empty: there is nothing to say. */
   write(text: string): string {
     const { spelling, state } = pieceOf(text, this.#options);
     this.#options.state = state;

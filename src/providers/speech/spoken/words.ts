@@ -23,22 +23,22 @@ export interface LanguageWords {
   /** Before a number, for `#`. */
   number: string;
   decimal: string;
-  /** What is between whole and fraction, and between thousands. */
+  /** The separators of whole and fraction, and of thousands. */
   decimalMark: "." | ",";
   thousands: RegExp;
   cardinal(digits: string): string;
-  /** Endings behind digits that make an ordinal; null: only dates have them. */
+  /** Endings after digits that make an ordinal; null: only dates have ordinals. */
   ordinalEnding: RegExp | null;
   ordinal(day: number, before: string): string;
-  /** One, more, a hundredth, more of them. */
+  /** Per currency: the unit and its plural, the hundredth and its plural. */
   currencies: Record<string, readonly [string, string, string, string]>;
-  /** `12:30`; null: as any numbers. */
+  /** `12:30` as a time; null: it is said like other numbers. */
   clock(hour: number, minute: number): string;
   abbreviations(): Abbreviations;
-  /** Years of four digits are said in hundreds. */
+  /** Whether a four-digit year is said in hundreds. */
   isYearInHundreds(year: number): boolean;
   inHundreds(year: number): string;
-  /** Month before day before year where all are digits. */
+  /** Whether all-digit dates put the month before the day. */
   monthFirst: boolean;
 }
 
@@ -49,15 +49,15 @@ const spelt = (cardinal: (digits: string) => string) => (year: number): string =
   return `${hundreds} ${rest < 10 ? "oh " : ""}${cardinal(String(rest))}`;
 };
 
-/** Made for the first text in the language. */
+/** Compiled when the first text in the language needs it. */
 const once = (make: () => Abbreviations): (() => Abbreviations) => {
   let made: Abbreviations | null = null;
   return () => (made ??= make());
 };
 
 /**
- * `Dr.` and the like, at the beginning of a word. One pattern: with one for each, all calls heard a
- * gap while the first text in a language was said.
+ * `Dr.` and the like, at the beginning of a word. All are in one pattern: with one for each, all
+ * calls heard a gap while the first text in a language was said.
  */
 function short(saidBy: Record<string, string>): readonly [RegExp, Said] {
   const saidOf = new Map(
