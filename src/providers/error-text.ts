@@ -1,4 +1,4 @@
-// What vendors of models and speech say is wrong, as operators read it. Used by their adaptors.
+// The error texts of vendors of models and speech, as operators read them. Used by their adaptors.
 import { listOf, recordOf } from "#core/values.ts";
 
 const ERROR_TEXT_CHARS_MAX = 200;
@@ -12,7 +12,7 @@ export function errorText(value: unknown, key: string | null): string {
   return shown.replace(/\s+/g, " ").trim().slice(0, ERROR_TEXT_CHARS_MAX).toWellFormed();
 }
 
-/** Vendors answer with records of records and lists of them; Gemini and FastAPI with lists. */
+/** Vendors answer with nested objects and lists of them; Gemini and FastAPI with lists. */
 function wordsOf(value: unknown, depth = 0): string {
   if (typeof value === "string") return value;
   if (depth === ERROR_DEPTH_MAX) return "";
@@ -22,7 +22,7 @@ function wordsOf(value: unknown, depth = 0): string {
   }
   const { detail, error, loc, message, msg } = recordOf(value) ?? {};
   const words = [error, detail, message, msg].map((one) => wordsOf(one, depth + 1)).find(Boolean) ?? "";
-  // What FastAPI says is wrong is wrong with that field.
+  // FastAPI names the field at fault beside the text.
   const place = listOf(loc).filter((part) => typeof part === "string").join(".");
   return place === "" || words === "" ? words : `${place}: ${words}`;
 }

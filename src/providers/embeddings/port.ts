@@ -1,8 +1,8 @@
-// Texts as vectors, so that what is meant alike is found alike.
+// The port of embeddings: texts as vectors, so that texts of similar meaning are found.
 
 export interface Embedder {
-  /** Names the model the vectors are of: those of two models cannot be compared. */
+  /** The model that made the vectors: those of two models cannot be compared. */
   readonly model: string;
-  /** One vector a text, all of one length. Throws ProviderError; rejects when the signal aborts. */
+  /** One vector per text, all of one length. Throws ProviderError; rejects if the signal aborts. */
   embed(texts: string[], signal: AbortSignal): Promise<Float32Array[]>;
 }

@@ -11,11 +11,11 @@ interface OpenIdOptions {
   issuer: string;
   clientId: string;
   clientSecret: string;
-  /** On the button. */
+  /** The provider's name on the button. */
   name: string;
 }
 
-/** Until the provider has answered one request. */
+/** How long the provider may take to answer one request. */
 const ANSWER_S = 10;
 const ANSWER_BYTES_MAX = 1024 * 1024;
 
@@ -54,7 +54,7 @@ export function createOpenId(options: OpenIdOptions): AsksProvider {
   let loading: Promise<Loaded> | null = null;
   const discover = async (): Promise<Loaded> => {
     const client = await import("openid-client");
-    // The settings let a provider without TLS be on this machine alone.
+    // The settings allow a provider without TLS only on this machine.
     const execute = issuer.startsWith("http:") ? [client.allowInsecureRequests] : [];
     const config = await client.discovery(
       new URL(issuer), clientId, undefined, secretSender(client, clientSecret),
@@ -88,7 +88,7 @@ export function createOpenId(options: OpenIdOptions): AsksProvider {
         });
         const claims = tokens.claims();
         if (!claims) throw new Error("the provider sent no identity");
-        // Providers may keep what is not asked for by name out of the token.
+        // Providers may leave claims that were not requested by name out of the token.
         const more = claims.email === undefined
           ? await client.fetchUserInfo(config, tokens.access_token, claims.sub)
           : claims;

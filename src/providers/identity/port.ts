@@ -1,6 +1,6 @@
-// Whoever vouches for people elsewhere.
+// The port of identity providers, which vouch for people.
 
-/** What only the browser that began a sign-in and this server know of it. */
+/** The secrets of a sign-in that only this server and the browser that began it know. */
 export interface PendingSignIn {
   verifier: string;
   state: string;
@@ -13,19 +13,19 @@ interface ProvenPerson {
   subject: string;
   /** Null: it does not say. */
   email: string | null;
-  /** The provider has seen that the address is the person's. */
+  /** Whether the provider has verified that the address is the person's. */
   isVerified: boolean;
   name: string | null;
 }
 
 export interface AsksProvider {
-  /** What people know it by. */
+  /** The name by which people know the provider. */
   name: string;
-  /** Where the browser goes; it comes back to `redirectUrl`. Throws ProviderError. */
+  /** Returns the URL for the browser, which comes back to `redirectUrl`. Throws ProviderError. */
   begin(redirectUrl: string): Promise<{ url: string; pending: PendingSignIn }>;
   /**
-   * `address`: the whole one the browser came back with. Throws ProviderError for anything but the
-   * answer to this sign-in.
+   * `address`: the whole URL that the browser came back with. Throws ProviderError for anything but
+   * the answer to this sign-in.
    */
   finish(address: string, pending: PendingSignIn): Promise<ProvenPerson>;
 }

@@ -1,13 +1,13 @@
-// The mail port: what sends mail for the program, whoever carries it. Called by features that write
-// to people outside; opened by app/mail.ts.
+// The mail port: sends mail for the program, whatever service carries it. Called by features that
+// write to people outside; opened by app/mail.ts.
 
 export interface Mail {
-  /** The same mail sent twice is known by it; absent: the mailer makes one. */
+  /** Identifies a mail that is sent twice; absent: the mailer makes one. */
   id?: string;
   /** One address. */
   to: string;
   subject: string;
-  /** The whole of it; every reader shows it. */
+  /** The whole mail as text, which every reader shows. */
   text: string;
   /** The same for readers that show HTML; its writer has escaped whatever is not its own. */
   html?: string;
@@ -23,6 +23,6 @@ export interface Mailer {
    * Rejects with a ProviderError: nobody has it, or nobody knows.
    */
   send(mail: Mail): Promise<void>;
-  /** Gives up what is under way. Idempotent. */
+  /** Abandons mails in flight. Idempotent. */
   close(): Promise<void>;
 }

@@ -55,6 +55,7 @@ interface SmtpError extends Error {
   responseCode?: number;
 }
 
+/** Errors of the connection, worth a retry unless the mail had been handed over already. */
 const PASSING = new Set(["ECONNECTION", "ETIMEDOUT", "ESOCKET", "EDNS", "ECONNRESET", "EPROTOCOL"]);
 
 /** Before the mail itself was handed over, and where the server says it is for now only. */

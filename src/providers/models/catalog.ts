@@ -21,7 +21,7 @@ type ModelType = (typeof MODEL_TYPES)[number];
 /** One model of the models file. */
 export const ModelEntry = Type.Object(
   {
-    /** Unique over all types; what assistants refer to, so never to be given to another model. */
+    /** Unique over all types; assistants refer to it, so it must never go to another model. */
     id: Type.Integer({ minimum: 1 }),
     name: Type.String({ minLength: 1, maxLength: 255 }),
     type: OneOf(["llm", "multimodal", "dualplex"]),
@@ -31,9 +31,9 @@ export const ModelEntry = Type.Object(
     provider: OneOf(["default", "offline", "openai-compatible"]),
     /** The server's name for the model. */
     model: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
-    /** What hears and speaks with multimodal and dualplex models; absent: `openai`. */
+    /** The vendor that hears and speaks with multimodal and dualplex models; absent: `openai`. */
     realtime: Type.Optional(OneOf(REALTIME_VENDORS)),
-    /** What the vendor of `realtime` calls it; absent: its code. */
+    /** The name of the model at the vendor in `realtime`; absent: its code. */
     realtime_model: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     /** Absent: the server of PARLEY_MODEL_URL, with its key. */
     url: Type.Optional(Type.String({ pattern: "^https?://", maxLength: 2048 })),
@@ -46,7 +46,7 @@ export const ModelEntry = Type.Object(
     temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
     /** What it can look at beside text; absent: nothing. */
     sees: Type.Optional(Type.Array(OneOf(SIGHTS))),
-    /** What the server calls the bound of a reply. */
+    /** The server's name for the bound of a reply. */
     tokens_field: Type.Optional(OneOf(["max_tokens", "max_completion_tokens"])),
   },
   { additionalProperties: false },
@@ -55,19 +55,19 @@ export type ModelEntry = Static<typeof ModelEntry>;
 
 interface RealtimeModel {
   vendor: RealtimeVendor;
-  /** What the vendor calls it; null: the setting's. */
+  /** The vendor's name for the model; null: the one in the setting. */
   model: string | null;
 }
 
 export interface ModelCatalogOptions {
   entries: ModelEntry[];
-  /** The PARLEY_MODEL_* settings: the server that needs no entry. */
+  /** The PARLEY_MODEL_* settings: the server of entries without a `url`. */
   fallback: {
     url: string | null; key: string | null; name: string | null;
     /** What the model there can look at beside text. */
     sees?: readonly Sight[];
   };
-  /** In one sentence; null: its models hear and speak by themselves, as two of the types do. */
+  /** Why the vendor's speech-to-speech models cannot be used, in one sentence; null: they can. */
   whyRealtimeMissing(vendor: RealtimeVendor): string | null;
   system: System;
   log: Logger;
@@ -90,10 +90,10 @@ export interface ModelCatalog {
   list(type: ModelType): ListedModel[];
   /** Why another model answers in its place, in one sentence; null: the model itself answers. */
   whyMissing(id: number): string | null;
-  /** The offline model answers, which calls no functions but the search of a knowledgebase. */
+  /** The offline model answers, which calls no function but the search of a knowledgebase. */
   isOffline(id: number | null): boolean;
   has(id: number, type: ModelType): boolean;
-  /** Which model hears and speaks by itself for that one, or in its place; null: none does. */
+  /** The speech-to-speech model behind that one, or in its place; null: there is none. */
   realtimeOf(id: number | null): RealtimeModel | null;
   /** The model of that id, whatever its type; for null or an unknown id the first llm entry. */
   resolve(id: number | null): LanguageModel;
@@ -111,7 +111,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
   const adaptors = createAdaptors(options);
   const resolved = new Map<number, LanguageModel>();
 
-  /** The entry's own model, or with a fallback both. Fallbacks of fallbacks are not followed. */
+  /** The entry's own model, joined with its fallback if it has one. Fallbacks do not chain. */
   function join(entry: ModelEntry): LanguageModel {
     const model = adaptors.get(entry);
     const { fallback_id: fallbackId } = entry;
@@ -241,7 +241,7 @@ type Access =
   /** The environment variable that would have to be set. */
   | { kind: "missing"; setting: string };
 
-/** Where an entry of a model server is answered. */
+/** How an entry's model server is reached. */
 function accessOf(entry: ModelEntry, fallback: ModelCatalogOptions["fallback"]): Access {
   const url = entry.url ?? fallback.url;
   if (url === null) return { kind: "missing", setting: "PARLEY_MODEL_URL" };
@@ -253,7 +253,7 @@ function accessOf(entry: ModelEntry, fallback: ModelCatalogOptions["fallback"]):
     : { kind: "server", url, key };
 }
 
-/** The model that the entry itself means; null: whichever there is. */
+/** The model that the entry itself names; null: any will do. */
 function realtimeModelOf(entry: ModelEntry | undefined): RealtimeModel | null {
   if (!entry || entry.type === "llm" || entry.provider !== "openai-compatible") return null;
   return { vendor: entry.realtime ?? "openai", model: entry.realtime_model ?? entry.code ?? null };
@@ -292,7 +292,7 @@ function withFallback(
     }
     yield* fallback.stream(request, signal);
   }
-  // What is shown to one is shown to both.
+  // Either may answer, so only what both can look at is shown.
   const sees = (model.sees ?? []).filter((sight) => fallback.sees?.includes(sight));
   return { stream, sees };
 }

@@ -48,7 +48,7 @@ const FAREWELLS = wordSet(
 );
 const FAREWELL_PHRASE =
   /\b(?:see you|hasta luego|bis (?:bald|dann)|good night|gute nacht|have an? \p{L}+ (?:day|evening|night|weekend|one))\b/giu;
-/** Beside stop words, what thanks and farewells are said with. */
+/** Words of thanks and farewells, beside stop words. */
 const CHATTER = wordSet(
   "ok okay great good fine perfect cool nice lovely wonderful super very lot well now then later soon else",
   "nothing help time ve tomorrow gut alles viel vielen sehr hilfe schönen tag abend muchas bien todo ayuda",
@@ -81,7 +81,7 @@ interface Fact {
 
 interface OfflineModelOptions {
   system: System;
-  /** Pause between deltas, so that what listens to a stream can be tried; 0 for none. */
+  /** Pause between deltas, so that readers of a stream can be tried out; 0 for none. */
   paceMs?: number | undefined;
 }
 
@@ -116,7 +116,7 @@ function refuseIfAborted(signal: AbortSignal): void {
   throw new ProviderError("the model request was aborted", { retryable: false, cause: reason });
 }
 
-/** What to look up before answering; null when nothing can be, or it has been looked up. */
+/** The query to search for before answering; null when nothing can be, or has been, searched. */
 function searchFor({ functions, messages }: ModelRequest): string | null {
   const last = messages.at(-1);
   if (last?.role !== "user" || !functions.some(({ name }) => name === SEARCH_FUNCTION)) return null;
@@ -125,7 +125,7 @@ function searchFor({ functions, messages }: ModelRequest): string | null {
   return isChat ? null : question;
 }
 
-/** Passages of a search as reference text; anything else a function said as it is. */
+/** Passages of a search as reference text; other results of functions as they are. */
 function foundText(content: string): string {
   const { results } = recordOf(jsonOf(content)) ?? {};
   if (!Array.isArray(results)) return content;
@@ -206,7 +206,7 @@ function factsOf(text: string): Fact[] {
 function bestFacts(facts: Fact[], question: string[]): string | null {
   const asked = [...new Set(question)].map((term) => {
     const holders = facts.filter(({ terms }) => terms.has(term)).length;
-    // A rare word tells more than one that is everywhere; one that is nowhere may be chatter.
+    // A rare word says more than one in every fact; one in no fact may be chatter.
     return { term, weight: Math.log(1 + (facts.length + 1) / Math.max(1, holders)) };
   });
   const whole = asked.reduce((sum, { weight }) => sum + weight, 0);
@@ -231,7 +231,7 @@ function shortened(text: string): string {
   return text.slice(0, REPLY_CHARS_MAX).replace(/[\ud800-\udbff]$/, "");
 }
 
-/** What a text is about: folded, stemmed words without stop words; pairs where no spaces are. */
+/** The terms of a text: folded, stemmed words without stop words; pairs where no spaces are. */
 function termsOf(text: string): string[] {
   const terms: string[] = [];
   for (const word of wordsOf(text)) {

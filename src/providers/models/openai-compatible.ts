@@ -21,7 +21,7 @@ export interface OpenAiCompatibleOptions {
   /** Base such as `http://host:11434/v1`, or the whole address of the chat completions endpoint. */
   url: string;
   key: string | null;
-  /** The setting that has the address, for who reads that nothing is there. */
+  /** The setting that holds the address, to be named when nothing answers there. */
   setting?: string | undefined;
   /** Null asks the server for its models and takes the first. */
   name: string | null;
@@ -60,7 +60,7 @@ export function createOpenAiCompatibleModel(args: OpenAiCompatibleOptions): Open
   const open = createOpening(args, limits, enclosed,
     (body, signal) => send(chatPath, body, signal));
 
-  /** Failing leaves the name to be asked for by the next reply. */
+  /** If this fails, the next reply asks for the name again. */
   async function askName(): Promise<void> {
     const deadline = new AbortController();
     const timer = system.after(limits.modelConnectMs, () => deadline.abort());
@@ -133,9 +133,9 @@ function createOpening(
           log.warn({ err: error, ...change }, "the model server is asked otherwise from now on");
           continue;
         }
-        // A model that was silent for the whole first-byte deadline is not asked again: the person
-        // has waited long enough, and an overloaded server would be given twice the work.
-        // Nor does anybody wait for a server that says it will take long.
+        // A model that was silent for the whole first-byte deadline is not retried: the person has
+        // waited long enough, and an overloaded server would get twice the work. Nor is a server
+        // that asks for a long wait.
         const { retryAfterMs = 0 } = error;
         const mayRetry = error.retryable && !exchange.timedOut
           && retryAfterMs <= limits.modelRetryAfterMsMax;
@@ -156,7 +156,7 @@ function createPool(origin: string, limits: ModelLimits): Pool {
     connections: limits.modelConnectionsMax,
     pipelining: 1,
     allowH2: false,
-    // Exchange keeps these two, on the injected clock.
+    // Exchange enforces these two deadlines, on the injected clock.
     headersTimeout: 0,
     bodyTimeout: 0,
     keepAliveTimeout: IDLE_CONNECTION_MS,
@@ -189,7 +189,7 @@ function headersOf(key: string | null): Record<string, string> {
   return {
     "content-type": "application/json",
     accept: "text/event-stream",
-    // Compressed, tokens would wait for one another.
+    // With compression, tokens would wait for one another.
     "accept-encoding": "identity",
     "user-agent": "parley",
     ...(key === null ? {} : { authorization: `Bearer ${key}` }),

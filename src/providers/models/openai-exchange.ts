@@ -16,7 +16,7 @@ export type ModelLimits = Record<Extract<keyof typeof LIMITS, `model${string}`>,
 
 export interface ModelContext {
   key: string | null;
-  /** The setting that has the server's address; null: none has. */
+  /** The setting that holds the server's address; null: none does. */
   setting: string | null;
   limits: ModelLimits;
   system: System;
@@ -59,12 +59,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     pool.dispatch(request, this);
   }
 
-  /** What the body says it is; empty: nothing. */
+  /** The content type of the body; empty: none. */
   get type(): string {
     return textOf(this.headers["content-type"]);
   }
 
-  /** What the body is packed in, though it was not to be; empty: nothing. */
+  /** The encoding of a body that was requested without one; empty: none. */
   get #packing(): string {
     const coding = textOf(this.headers["content-encoding"]).trim().toLowerCase();
     return coding === "identity" ? "" : coding.slice(0, 20);
@@ -192,7 +192,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #checkDeadline = (): void => {
     const { system } = this.#context;
-    // While our own reader is the slow one, the server has nothing to answer for.
+    // While our own reader is the slow one, the server is not to blame.
     const isPaused = this.#controller?.paused === true;
     const leftMs = isPaused ? this.#limitMs : this.#dueMs - system.monotonicMs();
     if (leftMs > 0) {

@@ -1,5 +1,5 @@
-// What a model server sends, from bytes to deltas. Vendors are trusted with nothing: a field of
-// another type than expected counts as absent. Used by openai-compatible.ts.
+// Parses what a model server sends, from bytes to deltas. Vendors are not trusted: a field of an
+// unexpected type counts as absent. Used by openai-compatible.ts.
 import { StringDecoder } from "node:string_decoder";
 import { createParser } from "eventsource-parser";
 import { ProviderError } from "#core/faults.ts";
@@ -10,7 +10,7 @@ import type { ModelDelta, ModelFunctionCall, ModelUsage } from "./port.ts";
 import { AnswerFilter } from "./thinking.ts";
 
 const TOOL_CALLS_MAX = 128;
-/** As much of what is no reply is looked at for what it says. */
+/** How much of a body that is no reply is searched for an error text. */
 const START_CHARS_MAX = 4096;
 const TYPE_CHARS_MAX = 200;
 
@@ -23,17 +23,17 @@ interface PendingCall {
 }
 
 /**
- * What came with a function call and has to go back with it. Without its signatures Gemini refuses
- * to go on, without its thinking DeepSeek does.
+ * What came with a function call and has to be sent back with it. Gemini refuses to go on without
+ * its signatures, DeepSeek without its thinking.
  */
 interface Enclosed {
-  /** As `extra_content`, in the vendor's form. */
+  /** Sent as `extra_content`, in the vendor's form. */
   signed: Record<string, unknown> | null;
-  /** As `reasoning_content` of the message; empty: none. */
+  /** Sent as `reasoning_content` of the message; empty: none. */
   thinking: string;
 }
 
-/** Found by the very objects that were handed over: no server is sent what another wrote. */
+/** Keyed by the identity of the calls handed over, so that no server is sent what another wrote. */
 export type EnclosedByCall = WeakMap<ModelFunctionCall, Enclosed>;
 
 /** Tool calls are handed over with the finish, when it is certain that they are whole. */
@@ -42,9 +42,9 @@ export class Reply {
   complete = false;
   /** Why the model finished, in the vendor's word. */
   reason: string | null = null;
-  /** To be thrown after what `add` returned, which came before it. */
+  /** To be thrown after the deltas that `add` returned, which came before it. */
   failure: ProviderError | null = null;
-  /** One whole completion, from a server that does not stream; null until its first character. */
+  /** The body is one whole completion, not a stream; null until its first character. */
   #isJson: boolean | null = null;
   #type: string;
   #context: ModelContext;
@@ -54,7 +54,7 @@ export class Reply {
   #parser;
   #body = "";
   #start = "";
-  /** Something of a completion was there. */
+  /** Whether any part of a completion has come. */
   #isReply = false;
   #text = "";
   #answer = new AnswerFilter();
@@ -90,7 +90,7 @@ export class Reply {
     return this.complete ? [...this.#takeText(), ...this.#finish()] : this.#takeText();
   }
 
-  /** Their text decides: servers, and what stands before them, name the one as the other. */
+  /** Decides by the text: servers, and proxies before them, mix up the two content types. */
   #tellApart(text: string): void {
     if (this.#start.length < START_CHARS_MAX) this.#start += text.slice(0, START_CHARS_MAX);
     const first = this.#isJson === null && /[^\s\uFEFF]/.exec(text);
@@ -107,7 +107,7 @@ export class Reply {
     else this.#failWithout();
   }
 
-  /** Instead of a reply there may be a page to sign in at, another API, or nothing. */
+  /** The body may be a sign-in page, the answer of another API, or empty. */
   #failWithout(): void {
     const words = errorText(jsonOf(this.#start) ?? this.#start, this.#context.key);
     const type = this.#type.slice(0, TYPE_CHARS_MAX) || "text of no type";
@@ -135,7 +135,7 @@ export class Reply {
     const choice = choiceOf(chunk);
     const delta = recordOf(choice?.delta) ?? recordOf(choice?.message);
     this.#isReply ||= delta !== null;
-    // Refusing, a model speaks in a field of its own.
+    // A model's refusal comes in a field of its own.
     this.#text += this.#answer.take(contentOf(delta?.content) + textOf(delta?.refusal));
     if (this.#thinking.length < this.#context.limits.modelEventBytesMax) {
       this.#thinking += textOf(delta?.reasoning_content);
@@ -167,7 +167,7 @@ export class Reply {
     if (isTooMuch || this.#calls.length > TOOL_CALLS_MAX) this.#fail("sent too many tool calls");
   }
 
-  /** The call that a piece belongs to; undefined when it begins one. */
+  /** The call that a piece belongs to; undefined when it begins a new one. */
   #findCall(
     index: number | null, id: string, name: string, json: string,
   ): PendingCall | undefined {
@@ -184,7 +184,7 @@ export class Reply {
     return isAnother ? undefined : same;
   }
 
-  /** What text there is, less half a surrogate pair whose other half may follow. */
+  /** The text so far, without half a surrogate pair whose other half may follow. */
   #takeText(): ModelDelta[] {
     if (this.#text === "") return [];
     const last = this.#text.charCodeAt(this.#text.length - 1);

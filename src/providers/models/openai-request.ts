@@ -1,12 +1,12 @@
-// What a model server is sent: a request in the form of OpenAI's chat completions, and how that is
-// put otherwise where a server says so. Used by openai-compatible.ts only.
+// The request to a model server, in the form of OpenAI's chat completions, and how that changes
+// when a server refuses it. Used by openai-compatible.ts only.
 import { jsonOf } from "#core/values.ts";
 import type { EnclosedByCall } from "./openai-reply.ts";
 import type { ModelFile, ModelFunctionCall, ModelMessage, ModelRequest } from "./port.ts";
 
 /** What servers differ in. */
 export interface RequestForm {
-  /** What the server calls the bound of a reply. */
+  /** The server's name for the bound of a reply. */
   tokensField: "max_tokens" | "max_completion_tokens";
   /** Sent instead of what the request says, for models that take one value only. */
   temperature?: number | undefined;
@@ -17,7 +17,7 @@ export interface RequestForm {
 const REFUSES_TEMPERATURE =
   /(unsupported|not support|not permitted)[^.]*temperature|temperature[^.]*(unsupported|not support|deprecated)/i;
 
-/** What a refusal says the form should be instead; null: it is about something else. */
+/** The change of form that a refusal asks for; null: it is about something else. */
 export function changeFor(refusal: string, form: RequestForm): Partial<RequestForm> | null {
   const { tokensField, sendsTemperature, asksUsage } = form;
   if (tokensField === "max_tokens" && refusal.includes("max_completion_tokens")) {

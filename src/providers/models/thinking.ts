@@ -1,18 +1,18 @@
-// What a model thinks before it answers, where its server leaves that in the text, between tags
-// (Ollama, vLLM and llama.cpp, unless told to part it). Used by openai-reply.ts only.
+// Separates a model's thinking from its answer where the server leaves it in the text, in tags
+// (Ollama, vLLM and llama.cpp, unless told to separate it). Used by openai-reply.ts only.
 
 const OPENING = "<think>";
 const CLOSING = "</think>";
-/** More blanks than this are the answer. */
+/** With more leading white space than this, the answer has begun. */
 const HELD_CHARS_MAX = 1000;
 
-/** Lets the answer through. Only what a reply begins with is thinking: later, tags are its text. */
+/** Passes the answer on. Only a reply's beginning can be thinking: later tags are its text. */
 export class AnswerFilter {
   #state: "before" | "thinking" | "answer" = "before";
   #held = "";
   #hasThought = false;
 
-  /** What is certain of the answer by now. */
+  /** The text that is certainly part of the answer. */
   take(text: string): string {
     this.#held += text;
     let isMoving = true;
@@ -20,14 +20,14 @@ export class AnswerFilter {
     return this.#state === "answer" ? this.rest() : "";
   }
 
-  /** What was held back, as no more comes. */
+  /** The text that was held back, for when no more comes. */
   rest(): string {
     const held = this.#state === "thinking" ? "" : this.#held;
     this.#held = "";
     return held;
   }
 
-  /** False while more is needed to know, and where the answer begins. */
+  /** Returns false when more text is needed to decide, and when the answer begins. */
   #open(): boolean {
     const start = this.#held.trimStart();
     const isThinking = start.startsWith(OPENING);
@@ -42,7 +42,7 @@ export class AnswerFilter {
     return isThinking;
   }
 
-  /** False while the end of the thinking is not there, and in the answer. */
+  /** Returns false while the thinking has not ended, and within the answer. */
   #close(): boolean {
     if (this.#state === "answer") return false;
     const at = this.#held.indexOf(CLOSING);

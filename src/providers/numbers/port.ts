@@ -1,4 +1,4 @@
-// The port to whoever has telephone numbers to give: search, take one, give it back.
+// The port to providers of telephone numbers: search for one, take it, give it back.
 // Implementations: the embedded inventory and Twilio.
 import type { Micros } from "#core/money.ts";
 
@@ -8,10 +8,10 @@ export interface OfferedNumber {
   /** Two letters. */
   countryCode: string;
   smsCapable: boolean;
-  /** Where the provider handles it, in the provider's words; null when it does not say. */
+  /** Where the provider handles the number, in its own words; null when it does not say. */
   region: string | null;
   addressRequirements: "none" | "local" | "foreign";
-  /** Price of a month; null: the price list's, by country. */
+  /** Monthly price; null: that of the price list, by country. */
   monthlyMicros: Micros | null;
 }
 
@@ -21,16 +21,16 @@ export interface StockedNumber {
   phoneNumber: string;
   countryCode: string;
   smsCapable: boolean;
-  /** A month; null: the price list's, by country. */
+  /** Monthly price; null: that of the price list, by country. */
   monthlyMicros: Micros | null;
 }
 
-/** Where those are taken from. Writes are one transaction each. */
+/** The stock of those numbers. Writes are one transaction each. */
 export interface Shelf {
   /** Free numbers of the country, by number. */
   findFree(countryCode: string, contains: string, most: number): Promise<StockedNumber[]>;
   findFreeNumber(phoneNumber: string): Promise<StockedNumber | null>;
-  /** True also when the same purchase had taken it before; false when it is not to be had. */
+  /** True also when the same purchase had taken it before; false when it is not available. */
   take(args: { phoneNumber: string; purchaseUuid: string }): Promise<boolean>;
   isTaken(purchaseUuid: string): Promise<boolean>;
   /** Does nothing once the number is somebody else's. */
@@ -41,13 +41,13 @@ interface SoughtNumber {
   phoneNumber: string;
   /** Its digits without the country's. */
   nationalDigits: string;
-  /** It is of one of these. */
+  /** The number belongs to one of these. */
   countryCodes: string[];
 }
 
 /**
- * `unavailable` and `refused`: certainly not taken, `refused` for a reason that is not the number.
- * `unknown`: the request left and no answer came, so the number may be taken by now or soon.
+ * `unavailable` and `refused`: certainly not taken; for `refused` the number is not the reason.
+ * `unknown`: the request was sent and not answered, so the number may be taken now or soon.
  */
 export type Provisioning =
   | { kind: "provisioned"; sid: string }
@@ -55,15 +55,15 @@ export type Provisioning =
   | { kind: "refused"; reason: string }
   | { kind: "unknown"; reason: string };
 
-/** Where `provision` says `unknown`, the others reject with ProviderError. */
+/** Where `provision` resolves to `unknown`, the other methods reject with ProviderError. */
 export interface NumberProvider {
   /** Stored with what was bought here: must never change. */
   readonly name: string;
-  /** At most `most` numbers that can be had now; `contains` is empty or digits they must have. */
+  /** At most `most` numbers available now; `contains` is empty or digits they must contain. */
   search(wanted: {
     countryCode: string; contains: string; most: number;
   }): Promise<OfferedNumber[]>;
-  /** The number as an offer; null when it cannot be had. */
+  /** The number as an offer; null when it is not available. */
   find(wanted: SoughtNumber): Promise<OfferedNumber | null>;
   /** Takes the number in the name of the purchase. */
   provision(order: { phoneNumber: string; purchaseId: string }): Promise<Provisioning>;

@@ -1,5 +1,5 @@
-// Twilio's REST API (2010-04-01) as a provider of numbers. Tested against a double that speaks as
-// Twilio's documentation says, never against a live account.
+// Twilio's REST API (2010-04-01) as a provider of numbers. Tested against a double that follows
+// Twilio's documentation, never against a live account.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { LIMITS } from "#core/limits.ts";
@@ -10,13 +10,13 @@ import { createTwilioClient, type TwilioAccount } from "#providers/carriers/host
 import type { NumberProvider, OfferedNumber, Provisioning } from "./port.ts";
 
 interface TwilioOptions extends TwilioAccount {
-  /** Who is asked what to do with calls to numbers bought; null: nobody, they are not answered. */
+  /** The webhook for calls to numbers bought here; null: there is none, calls are not answered. */
   voiceUrl: string | null;
 }
 
 const Capabilities = Type.Object({
   sms: Type.Optional(Type.Boolean()),
-  // As older answers spell it.
+  // Older answers spell it like this.
   SMS: Type.Optional(Type.Boolean()),
 });
 const AvailableNumber = Type.Object({
@@ -48,7 +48,7 @@ const nameOf = (purchaseId: string): string => `parley ${purchaseId}`;
 
 function requirementOf(text = "none"): OfferedNumber["addressRequirements"] {
   if (text === "none" || text === "foreign") return text;
-  // `any`: an address anywhere; a local one does.
+  // `any` asks for an address anywhere: a local one satisfies it.
   return "local";
 }
 
@@ -65,7 +65,7 @@ function provisioningOf(answer: RestAnswer, reason: string): Provisioning {
   const { status, body } = answer;
   if (status === 201 && Incoming.Check(body)) return { kind: "provisioned", sid: body.sid };
   if (errorCodeOf(body) === NOT_AVAILABLE) return { kind: "unavailable" };
-  // Only a refusal in so many words is known to have done nothing.
+  // Only after an explicit refusal is it certain that nothing was done.
   return { kind: isRefusal(answer) ? "refused" : "unknown", reason };
 }
 
@@ -79,7 +79,7 @@ export function createTwilioNumbers(options: TwilioOptions): NumberProvider {
   const search: NumberProvider["search"] = async ({ countryCode, contains, most }) => {
     const query = new URLSearchParams({
       VoiceEnabled: "true",
-      // Those that need an address cannot be bought without one, and nobody has given us any.
+      // Numbers that require an address cannot be bought without one, and this server has none.
       ExcludeAllAddressRequired: "true",
       PageSize: String(most),
       ...(contains.length >= PATTERN_CHARS_MIN ? { Contains: contains } : {}),

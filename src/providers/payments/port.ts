@@ -1,4 +1,4 @@
-// The port of payments: a page elsewhere that takes money, and how it says that it was paid. Called
+// The port of payments: a page elsewhere that takes money, and its report that it was paid. Called
 // by features/accounts/money/top-ups.ts; opened by app/money.ts.
 
 interface NewPayment {
@@ -6,14 +6,14 @@ interface NewPayment {
   what: string;
   accountId: number;
   cents: number;
-  /** Where the payer goes on after it, or without it. */
+  /** Where the payer goes after paying, or after giving up. */
   backUrl: string;
-  /** Asked twice under one key, it is one payment. */
+  /** Idempotency key: two requests with it make one payment. */
   key: string;
 }
 
 export type PaymentReport =
-  /** Not signed as it should be. */
+  /** The signature is missing or wrong. */
   | { kind: "refused" }
   | { kind: "other" }
   | { kind: "paid"; sessionId: string; cents: number };

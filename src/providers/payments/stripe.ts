@@ -1,6 +1,5 @@
-// Stripe Checkout: one request and one signed webhook, spoken over the house's own REST client. The
-// stripe package is several megabytes of every other resource for these two. Opened by
-// app/money.ts.
+// Stripe Checkout: one request and one signed webhook, over the program's own REST client. Stripe's
+// package would add several megabytes of other resources for these two. Opened by app/money.ts.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
@@ -19,7 +18,7 @@ interface StripeOptions {
   system: System;
 }
 
-/** As Stripe's own libraries: an older report may be one that somebody kept. */
+/** The value of Stripe's own libraries: an older report may be a replay. */
 const TOLERANCE_SECONDS = 300;
 
 const Session = TypeCompiler.Compile(Type.Object({
@@ -36,7 +35,7 @@ const Report = TypeCompiler.Compile(Type.Object({
   }) }),
 }));
 
-/** Both say that a session may be paid: some ways to pay take days. */
+/** Either event may report that a session is paid: some payment methods take days. */
 const PAID = new Set(["checkout.session.completed", "checkout.session.async_payment_succeeded"]);
 
 function isGenuine(

@@ -1,12 +1,12 @@
-// What browsers ask of a message: encrypted for one browser alone (RFC 8291, aes128gcm of RFC 8188)
-// and signed by the server it comes from (RFC 8292). By node:crypto: it is shorter than the 14
-// packages of the library, which asks the network by itself, past our guard. Called by web-push.ts.
+// Push messages as browsers require: encrypted for one browser (RFC 8291, aes128gcm of RFC 8188)
+// and signed by the sending server (RFC 8292). Uses node:crypto: it is shorter than the 14 packages
+// of the library, which makes requests by itself, past our guard. Called by web-push.ts.
 import { createCipheriv, createECDH, hkdfSync, sign } from "node:crypto";
 import type { PushTarget } from "./port.ts";
 
 const CURVE = "prime256v1";
 const RECORD_BYTES = 4096;
-/** Ends the last record, and there is but one. */
+/** The delimiter of the last record, and there is only one. */
 const LAST_RECORD = Buffer.from([2]);
 const SCALAR_BYTES = 32;
 
@@ -25,7 +25,7 @@ export function keyPairFrom(secret: string): KeyPair {
       pair.setPrivateKey(scalar);
       return pair;
     } catch (error) {
-      // One in four billion is no number of the curve: the next is.
+      // One in four billion is no private key of the curve: then the next one is taken.
       if (count > 2) throw error;
     }
   }
@@ -37,7 +37,7 @@ export function newKeyPair(): KeyPair {
   return pair;
 }
 
-/** `own` and `salt` are of this message alone. Throws where the browser's key is no point. */
+/** `own` and `salt` must be new for each message. Throws where the browser's key is no point. */
 export function encrypt(
   text: string, { publicKey, auth }: PushTarget, own: KeyPair, salt: Buffer,
 ): Buffer {
@@ -57,7 +57,7 @@ export function encrypt(
 
 const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
 
-/** The `Authorization` header with which a push service knows the sender. */
+/** The `Authorization` header by which a push service identifies the sender. */
 export function vapidHeader(
   pair: KeyPair, claims: { aud: string; exp: number; sub?: string },
 ): string {

@@ -1,7 +1,7 @@
 // Messages to browsers that nobody has open, through the service of the browser's maker. Used by
 // features/conversations/desk/push.ts; made by web-push.ts.
 
-/** As a browser gives it: only whoever has it can send there. */
+/** A subscription as the browser gives it: whoever holds it can send there. */
 export interface PushTarget {
   endpoint: string;
   /** P-256, uncompressed, base64url. */
@@ -20,11 +20,11 @@ export type PushOutcome =
   | { kind: "taken" }
   /** The browser has ended it: nothing sent there arrives any more. */
   | { kind: "gone" }
-  /** `retryable`: later it may be taken. */
+  /** `retryable`: the push service may accept it later. */
   | { kind: "failed"; error: string; retryable: boolean; retryAfterS: number };
 
 export interface Pusher {
-  /** A browser knows by it that messages are this server's. */
+  /** The key by which a browser knows that messages are from this server. */
   publicKey: string;
   /** Never rejects. */
   send(target: PushTarget, message: PushMessage): Promise<PushOutcome>;

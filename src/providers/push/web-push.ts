@@ -1,5 +1,5 @@
-// Web Push as every browser has it: an encrypted message to the address the browser gave, which is
-// asked as any address from outside is. Called by app/push.ts.
+// Web Push as every browser has it: an encrypted message to the address that the browser gave, sent
+// under the guard for addresses from outside. Called by app/push.ts.
 import type { Instant, System } from "#core/system.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
 import { retryAfterMs } from "#outbound/retry-after.ts";
@@ -11,14 +11,14 @@ interface WebPushOptions {
   outbound: Outbound;
   /** The keys are made from it: another secret ends every subscription. */
   secret: string;
-  /** Where the makers of browsers reach whoever runs the server; null: nowhere. */
+  /** Where push services can reach the server's operator; null: nowhere. */
   contact: string | null;
   system: System;
 }
 
 const TOTAL_MS = 10_000;
 const RESPONSE_BYTES_MAX = 16 * 1024;
-/** Who waits for longer has been seen in the inbox. */
+/** How long a push service keeps a message; by then, who waits has been seen in the inbox. */
 const KEPT_S = 60 * 60;
 const SIGNED_FOR_S = 12 * 60 * 60;
 const RETRY_AFTER_S_MAX = 600;
