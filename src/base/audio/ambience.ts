@@ -9,7 +9,7 @@ const FADE_SECONDS = 1;
 const LEVEL_MAX = 24_000;
 
 interface Recipe {
-  /** Noise below `low` and above `high` hertz is filtered out. */
+  /** Noise below `low` and above `high` hertz is taken away. */
   beds: { low: number; high: number; level: number; swellHz: number }[];
   /** At level 1 an event is as loud as the beds together. */
   events: { perSecond: number; level: number; sound: "chirp" | "click" | "clink" | "murmur" }[];

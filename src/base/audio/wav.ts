@@ -1,5 +1,5 @@
 // Stereo recordings streamed to disk as WAV: the customer left, the assistant right. At most a
-// second of each is in memory; the header is corrected at the end.
+// second of each is in memory; the header is put right at the end.
 import { open, type FileHandle } from "node:fs/promises";
 
 export const HEADER_BYTES = 44;

@@ -138,6 +138,6 @@ function spellDefault({ default: value, spell }: Setting<unknown>): string {
   return Array.isArray(value) ? value.join(",") : String(value);
 }
 
-/** A variable that is not a setting itself but named by one, such as a model's `key_env`. */
+/** A variable that is no setting: what another setting names, such as a model's `key_env`. */
 export const environmentValue = (name: string): string | undefined =>
   spelt(name, process.env);

@@ -29,7 +29,7 @@ const filesPlace: Parse<FilesPlace | null> = (value) => {
   if (protocol === "file:" && host === "") {
     const root = folderOf(value);
     if (root === null) return problem(FORMS);
-    // Making the folder here would hide that a mount is missing.
+    // A folder that is made here would hide that a mount is missing.
     return existsSync(root) && statSync(root).isDirectory()
       ? { kind: "folder", root }
       : problem(`names a folder that does not exist: ${root}`);

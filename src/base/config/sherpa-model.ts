@@ -15,7 +15,7 @@ export function findSherpaModel(folder: string): SherpaModel | string {
   const tokens = join(folder, "tokens.txt");
   if (!existsSync(tokens)) return `has no tokens.txt: ${folder}`;
   const models = readdirSync(folder).filter((file) => file.endsWith(".onnx")).sort();
-  // The smaller weights recognise as well and need a third of the time.
+  // The smaller weights understand as well and need a third of the time.
   const find = (part: string): string | null => {
     const named = models.filter((file) => file.includes(part));
     const best = named.find((file) => file.includes("int8")) ?? named[0];

@@ -151,7 +151,7 @@ export const asteriskEndpoint: Parse<string | null> = (value) =>
     ? value
     : problem("must be a technology and what it dials, such as PJSIP/{number}@trunk");
 
-/** The value becomes part of names at Asterisk. */
+/** It becomes part of names at Asterisk. */
 export const plainName: Parse<string> = (value) =>
   /^[A-Za-z0-9][\w-]{0,39}$/.test(value)
     ? value

@@ -10,7 +10,7 @@ export const LIMITS = {
   recogniserHintsMax: 100,
   /** Points of a call's jitter over time; an even count. In a longer call each covers more time. */
   jitterStretchesMax: 120,
-  /** Transfers that a call's record keeps: the newest. */
+  /** Transfers a call's record keeps, the newest. */
   callTransfersMax: 50,
   /** How many times colleagues are called during one call. */
   warmTransfersMax: 5,
@@ -22,7 +22,7 @@ export const LIMITS = {
   bodyBytesMax: 256 * 1024,
   /** The limit of Node's own HTTP server. */
   headersBytesMax: 16 * 1024,
-  /** A refused body up to this size is drained, so that its sender gets the refusal. */
+  /** A refused body is drained, so that its sender gets the refusal; a longer one is cut off. */
   refusedBodyBytesMax: 100 * 1024 * 1024,
   jsonDepthMax: 32,
   requestIdCharsMax: 64,
@@ -75,7 +75,7 @@ export const LIMITS = {
   widgetRememberDaysMax: 365,
   /** A refusal of the same kind is published again only after this long. */
   troubleToldMs: 60 * MINUTE_MS,
-  /** Failed replies shown in the owner's record of a conversation. */
+  /** Replies that failed, in the owner's record of a conversation. */
   failuresShownMax: 50,
   turnsWaitingMax: 4,
   turnWaitMs: 25 * SECOND_MS,
@@ -249,10 +249,10 @@ export const LIMITS = {
 
   // Leads and campaigns
   secondaryContactsMax: 10,
-  /** A quoted cell that goes on for longer is taken for one whose closing quote is missing. */
+  /** A cell in quotes that goes on for longer is taken for a quote nobody closed. */
   csvRowLinesMax: 20,
   csvRowCharsMax: 64 * 1024,
-  /** The size of a workbook's sheet once it is written out as lines of JSON. */
+  /** The most bytes that a workbook's sheet may become as lines of JSON. */
   sheetBytesMax: 64 * 1024 * 1024,
   sheetsAtOnceMax: 2,
   leadImportBatchRows: 200,
@@ -376,7 +376,7 @@ export const LIMITS = {
   wireRetryMs: 250,
   wireConnectMs: 5 * SECOND_MS,
   wirePingMs: 5 * SECOND_MS,
-  /** NATS's default limit is 1 MiB. */
+  /** NATS takes 1 MiB where nothing else is set. */
   wireMessageBytesMax: 1000 * 1024,
   nodeBeatMs: 2 * SECOND_MS,
   /** A node without a heartbeat for this long is given up: others take over its work. */

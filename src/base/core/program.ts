@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 const IS_BUILT = import.meta.url.endsWith(".js");
 const ROOT = new URL(IS_BUILT ? "../" : "../../../", import.meta.url);
 
-/** Which of the two is running, as the log says it. */
+/** Which of the two runs, as the log says it. */
 export const RUNS_FROM = IS_BUILT ? "dist" : "sources";
 
 /** The absolute path of a file below the project's folder; the package contains it as well. */

@@ -122,7 +122,7 @@ export const whyTranscriberMissing = whyMissing(TRANSCRIBERS);
 export const whyRealtimeMissing = (config: SpeechConfig, vendor: RealtimeVendor): string | null =>
   REALTIME[vendor](config, null);
 
-/** How many speakers the recogniser of that code can follow at a time. */
+/** How many speakers the recogniser of that code follows at a time. */
 export const speakersMax = (code: string): number => SPEAKERS_MAX[code] ?? Infinity;
 
 function usable(

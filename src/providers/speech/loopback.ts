@@ -42,7 +42,7 @@ function soundOf(word: string, rate: number): Pcm {
   return pcm;
 }
 
-/** Finds words in audio, however it is chunked; reports each when it has ended or broken off. */
+/** Finds words in audio of any chunking; reports each when it has ended or broken off. */
 export function createWordDecoder(rate: number, publish: (word: HeardWord) => void) {
   const samples = rate / FRAMES_PER_SECOND;
   let rest: Pcm = new Int16Array(0);

@@ -44,7 +44,7 @@ interface RecognitionLinkOptions extends Omit<VendorArgs, "model" | "url"> {
 
 export class RecognitionLink {
   readonly #options: RecognitionLinkOptions;
-  /** Null until the socket's URL is known. */
+  /** Null until it is known where to listen. */
   #socket: VendorSocket | null = null;
   readonly #chunk: Pcm;
   #filled = 0;
@@ -79,7 +79,7 @@ export class RecognitionLink {
     }
   }
 
-  /** Sends the audio gathered so far. */
+  /** Sends what is gathered. */
   flush(): void {
     const gathered = this.#chunk.subarray(0, this.#filled);
     this.#filled = 0;
@@ -188,7 +188,7 @@ export class RecognitionLink {
   }
 }
 
-/** A view of the audio's bytes, not a copy. */
+/** Audio as bytes, in place. */
 export const bytesOfPcm = ({ buffer, byteLength, byteOffset }: Pcm): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
 

@@ -5,7 +5,7 @@ import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import { VendorSocket, type VendorSocketLimits } from "./vendor-socket.ts";
 
-/** How long a spare connection is kept for the next utterance. */
+/** How long a connection is kept for the next utterance. */
 export const SPARE_MS = 60_000;
 /** Connections kept, one for each voice, rate and language. */
 export const SPARES_MAX = 8;
@@ -34,7 +34,7 @@ interface LinesOptions {
 export interface Lines {
   /** A connection, open or being opened; `isSpare`: it was prepared before. */
   take(url: URL, handlers: LineHandlers): { socket: VendorSocket; isSpare: boolean };
-  /** Prepares a spare connection for the next `take`. */
+  /** Has one ready for the next `take`. */
   prepare(url: URL): void;
 }
 

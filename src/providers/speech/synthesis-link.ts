@@ -8,7 +8,7 @@ import type { VendorSocket } from "./vendor-socket.ts";
 
 /** After text was sent, or ended, some of its audio must arrive within this. */
 export const ANSWER_MS = 8000;
-/** The most audio that one utterance may bring. */
+/** Audio one utterance may bring. */
 export const UTTERANCE_MS_MAX = 360_000;
 /** A whole sentence may come in one message: more than two minutes at 24 kHz. */
 export const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
@@ -48,7 +48,7 @@ export class SynthesisLink {
   send(message: object): void {
     const text = JSON.stringify(message);
     this.#script?.push(text);
-    // Has no effect while the socket is not open.
+    // Without effect while it is not open.
     this.#socket.send(text);
   }
 

@@ -46,7 +46,7 @@ interface VendorSocketOptions {
   /** `ws:` or `wss:`. */
   url: URL;
   headers: Record<string, string>;
-  /** Never shown in messages. */
+  /** Kept out of messages. */
   key: string | null;
   system: System;
   /** `send` runs whenever nothing has been sent for `afterMs` (to a second). */
@@ -108,7 +108,7 @@ export class VendorSocket {
     return this.#isOpen;
   }
 
-  /** Has no effect while the socket is not open. The data is not kept. */
+  /** Without effect while not open. What is passed is not kept. */
   send(data: string | Uint8Array): void {
     if (!this.#isOpen) return;
     this.#sentMs = this.#options.system.monotonicMs();

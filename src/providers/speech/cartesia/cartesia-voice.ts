@@ -20,7 +20,7 @@ const WORDS_MAX = 10_000;
 /** How far after the previous word a word is searched for. */
 const WORD_REACH_CHARS = 40;
 const CONTEXT = "utterance";
-/** Voices of every account: Jacqueline, and the one in the vendor's examples. */
+/** There for every account: Jacqueline and the one of the vendor's examples. */
 const DEFAULT_VOICES = {
   female: "9626c31c-bec5-4cca-baa8-f8ba9e84c8bc", male: "a0e99841-438c-4a64-b679-ae501e7d6091",
 } as const;
@@ -128,7 +128,7 @@ class CartesiaStream implements SynthesisStream {
 
   #audio(base64: string): void {
     const bytes = bytesOf(base64);
-    // Half a sample would turn everything after it into noise.
+    // Half a sample would turn all that follows into noise.
     if (!bytes || bytes.length === 0 || bytes.length % 2 === 1) return;
     const pcm: Pcm = new Int16Array(bytes.length / 2);
     Buffer.from(pcm.buffer).set(bytes);

@@ -30,7 +30,7 @@ export const messageCheck = TypeCompiler.Compile(Message);
 
 const Times = Type.Array(Type.Number({ minimum: 0 }), { maxItems: ALIGNMENT_CHARS_MAX });
 const Alignment = Type.Object({
-  // A character may be several UTF-16 units, but not a text.
+  // A character may be more than one unit, but not a text.
   chars: Type.Array(Type.String({ maxLength: 16 }), { maxItems: ALIGNMENT_CHARS_MAX }),
   charStartTimesMs: Times,
   charDurationsMs: Times,
@@ -54,7 +54,7 @@ interface WordMark {
 const isSpace = (unit: string | undefined): boolean => unit !== undefined && /\s/.test(unit);
 
 export class SpokenWords {
-  /** The whole text written so far. */
+  /** All that was written. */
   text = "";
   readonly #rate: number;
   #marks: WordMark[] = [];
@@ -91,7 +91,7 @@ export class SpokenWords {
       }
     }
     const end = this.#next();
-    // Otherwise the word continues in the next message.
+    // Otherwise the word goes on in the next message.
     const isWhole = end > this.#cursor || end === this.text.length;
     if (isWhole) this.#marks.push({ sample: sampleAt(endMs), chars: end });
   }

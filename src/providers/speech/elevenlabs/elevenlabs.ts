@@ -28,7 +28,7 @@ import { assertKey, socketUrl, type VendorSocketLimits } from "#providers/speech
 
 /** The vendor closes after this long without a message from us; the most it allows. */
 const INACTIVITY_S = 180;
-/** Premade voices of every account: Sarah and George. */
+/** Premade, and there for every account: Sarah and George. */
 const DEFAULT_VOICES = { female: "EXAVITQu4vr4xnSDxMaL", male: "JBFqnCBsd6RMkjVDRZzb" } as const;
 /** Rates that the vendor can send; for any other the last one is requested and resampled. */
 const RATES = [8000, 16_000, 24_000];
@@ -182,7 +182,7 @@ class ElevenLabsStream implements SynthesisStream {
 
   #pcmOf(received: Buffer): Pcm {
     const bytes = this.#odd ? Buffer.concat([this.#odd, received]) : received;
-    // A copy, so that one byte does not retain the whole buffer.
+    // A copy, so that one byte does not keep them all.
     this.#odd = bytes.length % 2 === 1 ? Buffer.from(bytes.subarray(-1)) : null;
     const pcm = new Int16Array(bytes.length >> 1);
     Buffer.from(pcm.buffer).set(bytes.subarray(0, pcm.byteLength));

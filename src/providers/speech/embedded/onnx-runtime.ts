@@ -77,7 +77,7 @@ function openWith(library: string, modelFile: string): Network {
   };
   const env = made("createEnv", ["int", "const char *"], ERRORS_ONLY, "parley");
   const options = made("createSessionOptions", []);
-  // Such small work is slower with several threads.
+  // Work this small is slower in several threads.
   api.checked("setIntraOpNumThreads", [POINTER, "int"])(options, 1);
   api.checked("setInterOpNumThreads", [POINTER, "int"])(options, 1);
   const path = process.platform === "win32" ? "const char16_t *" : "const char *";

@@ -17,7 +17,7 @@ export type FromRecogniser =
   | { kind: "final"; stream: number; text: string };
 
 export const RECOGNISER_RATE = 16_000;
-/** Audio is sent to the thread in pieces of this length. */
+/** Sent to the thread in pieces of this length. */
 const PIECE_SAMPLES = 1600;
 
 interface RecogniserOptions {

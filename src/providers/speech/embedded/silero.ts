@@ -51,7 +51,7 @@ function openSilero(): Network | null {
   try {
     return openNetwork(WEIGHTS);
   } catch {
-    // The library is for another kind of system than this one.
+    // The library is of another kind of system than this one.
     return null;
   }
 }
@@ -60,7 +60,7 @@ interface Speaker {
   /** Null once closed. */
   publish: ((probability: number) => void) | null;
   state: Float32Array;
-  /** The end of the previous frame, then the frame. */
+  /** The end of the frame before, then the frame. */
   input: Float32Array;
 }
 

@@ -11,7 +11,7 @@ const MODEL_FILES = [
   "mdef", "means", "variances", "transition_matrices", "sendump", "feat.params", "noisedict",
   "dictionary", "language.bin",
 ];
-/** Samples that it takes at a time. */
+/** Samples it takes at a time. */
 const BLOCK_SAMPLES = 3200;
 const UNKNOWN_SYSTEM_CALL = 52;
 
@@ -35,7 +35,7 @@ export interface SphinxDecoder {
   begin(): void;
   /** At 16 kHz. */
   hear(pcm: Int16Array): void;
-  /** The words so far, or those of the utterance that has ended. */
+  /** The words so far, or of the utterance that has ended. */
   words(): string;
   end(): void;
   free(): void;

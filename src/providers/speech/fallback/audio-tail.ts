@@ -10,7 +10,7 @@ export class AudioTail {
   #start = 0;
   #end = 0;
 
-  /** The position of the next sample to be written. */
+  /** Where the next sample is written. */
   get end(): number {
     return this.#end;
   }

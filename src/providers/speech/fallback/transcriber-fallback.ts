@@ -179,7 +179,7 @@ class FallbackStream implements TranscriberStream {
     if (!this.#isOver) this.#publish({ kind: "replaced", detectsTurns });
   }
 
-  /** Keeps what was recognised so far. */
+  /** What was understood is kept. */
   #fail(failure: TranscriptEvent): void {
     this.#isOver = true;
     if (this.#partial !== "") this.#publish({ kind: "final", text: this.#partial });

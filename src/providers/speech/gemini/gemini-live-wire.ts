@@ -13,7 +13,7 @@ const PREFIX_MS = 300;
 const SILENCE_MS_MIN = 200;
 /** Above it the vendor's detection is made less sensitive: it has two steps. */
 const THRESHOLD_HIGH = 0.5;
-/** Voices of every account. */
+/** There for every account. */
 const DEFAULT_VOICES = { female: "Kore", male: "Puck" } as const;
 
 const Text = Type.Optional(Type.String());

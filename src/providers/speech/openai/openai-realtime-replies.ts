@@ -77,7 +77,7 @@ export class Replies {
     this.#wish({ kind: "say", text });
   }
 
-  /** Sends words of the person that were not spoken. */
+  /** Words of the person that were not spoken. */
   sendText(text: string): void {
     if (!this.#isReady) {
       if (this.#early.length < WAITING_MAX) this.#early.push(text);

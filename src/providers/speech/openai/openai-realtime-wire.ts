@@ -20,7 +20,7 @@ type Dialect = "released" | "beta";
 export interface CalledFunction {
   callId: string;
   itemId: string;
-  /** Null where only the item has the name. */
+  /** Null where only the item has it. */
   name: string | null;
   argumentsJson: string;
 }

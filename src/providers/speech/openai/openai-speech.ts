@@ -12,7 +12,7 @@ const EMOTION = "Speak warmly and naturally, with the feeling the words call for
   + "news, sorry and calm at bad, curious in questions. Never exaggerate.";
 
 interface OpenAiSpeechOptions extends OpenAiAudioOptions {
-  /** Used instead of the assistant's voice, for servers have their own; null: the assistant's. */
+  /** Used whatever the assistant's voice is, for servers have their own; null: the assistant's. */
   voice: string | null;
 }
 

@@ -17,7 +17,7 @@ import type { VendorHttp } from "#providers/speech/vendor-http.ts";
 
 const RATE = 16_000;
 const PRE_ROLL_MS = 400;
-/** Anything shorter is not speech. */
+/** Less than this is no speech. */
 const SPEECH_MS_MIN = 80;
 const SPEECH_PROBABILITY = 0.5;
 const FIRST_INTERIM_MS = 1000;
@@ -52,7 +52,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
   #speechMs = 0;
   #interimMs = FIRST_INTERIM_MS;
   #interim: AbortController | null = null;
-  /** Keeps final texts in the order in which they were requested. */
+  /** Final texts come in the order they were asked for. */
   #finals: Promise<void> = Promise.resolve();
   #failures = 0;
 

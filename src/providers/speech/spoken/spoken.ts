@@ -52,7 +52,7 @@ function pieceOf(
   return { spelling, state: next };
 }
 
-/** One utterance, in its written and its spoken form. */
+/** One utterance, in both forms. */
 class Script {
   readonly #options: PieceOptions;
   /** Where each piece begins in what is said and in what is written. */

@@ -49,7 +49,7 @@ const spelt = (cardinal: (digits: string) => string) => (year: number): string =
   return `${hundreds} ${rest < 10 ? "oh " : ""}${cardinal(String(rest))}`;
 };
 
-/** Compiled when the first text in the language needs it. */
+/** Made for the first text in the language. */
 const once = (make: () => Abbreviations): (() => Abbreviations) => {
   let made: Abbreviations | null = null;
   return () => (made ??= make());
