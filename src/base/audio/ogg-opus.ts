@@ -15,7 +15,7 @@ type Rate = 8000 | 16_000 | 24_000;
 /** Ogg counts Opus at this rate, whatever went in. */
 const CLOCK = 48_000;
 const FRAMES_PER_SECOND = 50;
-/** The two sides speak in turns, so that most of it is for one of them. */
+/** Both sides talk by turns, so that most of it is for one. */
 const BITRATE = 48_000;
 const COMPLEXITY = 5;
 /** A second per page, which a player has to fetch before it can begin. */

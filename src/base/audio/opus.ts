@@ -4,11 +4,11 @@
 interface OpusCoder {
   /** Encodes 20 ms; the caller owns the bytes. */
   encode(pcm: Int16Array): Uint8Array;
-  /** Null: this is not a packet of Opus, or it is longer than one may be. */
+  /** Null: this is no packet of Opus, or a longer one than a packet may be. */
   decode(packet: Uint8Array): Int16Array | null;
-  /** Restores as many samples, lost just before `next`, from its forward error correction (FEC). */
+  /** Restores `samples` samples lost just before `next`, from its error correction (FEC). */
   recover(next: Uint8Array, samples: number): Int16Array | null;
-  /** Conceals as many lost samples, by continuing the audio before them. */
+  /** Conceals `samples` lost samples by continuing the audio before them. */
   conceal(samples: number): Int16Array | null;
   /** The share of packets that the far end loses, 0 to 1: the higher, the more FEC is sent. */
   expectLoss(share: number): void;
@@ -22,7 +22,7 @@ const FRAMES_PER_SECOND = 50;
 /** A packet holds 120 ms at the most. */
 const PACKET_SHARE = 0.12;
 const BITRATE = 32_000;
-/** The maximum is ten; speech sounds no worse at a third of it. */
+/** Ten is the most: speech is no worse at a third of it. */
 const COMPLEXITY = 3;
 /** The loss assumed of any path: from this on, packets carry FEC for the one before. */
 const LOSS_MIN_PERCENT = 5;

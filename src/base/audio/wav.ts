@@ -10,7 +10,7 @@ const FRAME_BYTES = 4;
 const BLOCKS_WAITING_MAX = 30;
 
 interface StereoRecorder {
-  /** A piece of either side, both equally long; the arrays are not kept. */
+  /** A piece of each side, both equally long; the arrays are not kept. */
   write(left: Int16Array, right: Int16Array): void;
   /** Resolves once the file is whole; to its length. Rejects when it could not be written. */
   close(): Promise<{ bytes: number; durationMs: number }>;

@@ -4,7 +4,7 @@ import { bareHost, isInside, isLoopback, parseNetworks } from "#core/networks.ts
 
 type Environment = Record<string, string | undefined>;
 
-/** All variables that outbound requests depend on, with those of the operator's own CA. */
+/** All variables that outbound requests depend on, that of the operator's own CA included. */
 const OUTBOUND_VARIABLES = [
   "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy",
   "NODE_EXTRA_CA_CERTS",

@@ -73,7 +73,7 @@ function nameOfUser(id: number): string {
       .find((one) => one.split(":")[2] === String(id));
     return line?.split(":")[0] ?? String(id);
   } catch {
-    // There is no such list: the number has to do.
+    // No such list: the number says it too.
     return String(id);
   }
 }
@@ -102,7 +102,7 @@ export function isOwned(path: string): boolean {
   return user === 0 || statSync(path).uid === user;
 }
 
-/** When a folder above the path may not be entered, that folder is the one to open. */
+/** When a folder above the path may not be entered, that folder is the one reported. */
 function closedOf(path: string): { path: string; why: string } {
   try {
     const owner = nameOfUser(statSync(path).uid);

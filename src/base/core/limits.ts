@@ -1,6 +1,6 @@
 // Limits that no single file owns, with the unit in the name; a limit of one file or protocol is a
-// named constant there. Those that an operator may change are the defaults of the settings in
-// config/bounds.ts; docs/configuration.md says why the others are not settings.
+// named constant in that file. Those that an operator may change are the defaults of the settings
+// in config/bounds.ts; docs/configuration.md says why the others are not settings.
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;

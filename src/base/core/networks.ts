@@ -17,7 +17,7 @@ export const SERVICE_PORTS: ReadonlySet<number> = new Set([
   1433, 2049, 2375, 2376, 2379, 2380, 3306, 5432, 5984, 6379, 6443, 9200, 9300, 10250, 11211,
   27017,
 ]);
-/** UDP services that answer any packet, or take it for somebody's traffic. */
+/** Services over UDP that answer whatever comes, or take it for somebody's traffic. */
 const DATAGRAM_SERVICE_PORTS = new Set([
   1434, 1812, 1813, 1900, 2152, 3702, 4789, 5351, 5353, 5355, 5683, 6081, 8125, 8472,
 ]);

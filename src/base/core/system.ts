@@ -35,7 +35,7 @@ const STEP_MICROS = 1_000_000;
 const STOOD_STILL_MS = 1000;
 /** Input that arrived meanwhile is handled first: an answer that was not read yet is no silence. */
 const TAKING_IN_MS = 250;
-/** When this thread last stopped standing still; timers that came due by then wait, in order. */
+/** When this thread's last standstill ended; timers that came due by then wait, in their order. */
 let stoodStillUntilMs = -Infinity;
 
 function after(delayMs: number, run: () => void): Timer {
@@ -94,8 +94,8 @@ export function steadyClock({ now, monotonicMs }: System): () => Instant {
 }
 
 /**
- * Polled now and then, says whether the wall clock has gone unset for a while: one that jumped
- * ahead may be set back in a moment, and what was deleted by it does not come back.
+ * Polled now and then; true unless the wall clock was set lately: one that jumped ahead may be set
+ * back in a moment, and what was deleted by it does not come back.
  */
 export function evenClock(system: System): () => boolean {
   let steady = steadyClock(system);

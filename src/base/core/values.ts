@@ -7,7 +7,7 @@ export function isUuid(text: string): boolean {
 }
 
 const UNSAFE_KEYS = ["__proto__", "constructor", "prototype"];
-/** The same names as part of a regular expression. */
+/** Such names as a part of a pattern. */
 export const UNSAFE_KEY = UNSAFE_KEYS.join("|");
 
 /** Names that would reach Object.prototype when used as keys. */

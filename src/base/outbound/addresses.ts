@@ -3,7 +3,7 @@
 import ipaddr from "ipaddr.js";
 import { bareHost, isInside, machineAddresses, parseNetworks, SERVICE_PORTS } from "#core/networks.ts";
 
-/** Public by the registry, yet they lead to the services of the own cloud or to private IPv4. */
+/** Public by the registry, yet they lead to services of this machine's cloud or to private IPv4. */
 const DENIED = parseNetworks(["168.63.129.16/32", "::/96", "64:ff9b:1::/48"]);
 
 const DENIED_NAMES = new Set(["metadata", "metadata.google.internal", "instance-data"]);

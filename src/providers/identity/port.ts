@@ -1,6 +1,6 @@
 // The port of identity providers, which vouch for people.
 
-/** The secrets of a sign-in that only this server and the browser that began it know. */
+/** What only the browser that began a sign-in and this server know of it. */
 export interface PendingSignIn {
   verifier: string;
   state: string;

@@ -7,7 +7,7 @@ export interface Mail {
   /** One address. */
   to: string;
   subject: string;
-  /** The whole mail as text, which every reader shows. */
+  /** The whole of it; every reader shows it. */
   text: string;
   /** The same for readers that show HTML; its writer has escaped whatever is not its own. */
   html?: string;

@@ -81,7 +81,7 @@ interface Fact {
 
 interface OfflineModelOptions {
   system: System;
-  /** Pause between deltas, so that readers of a stream can be tried out; 0 for none. */
+  /** Pause between deltas, so that what listens to a stream can be tried; 0 for none. */
   paceMs?: number | undefined;
 }
 

@@ -156,7 +156,7 @@ function createPool(origin: string, limits: ModelLimits): Pool {
     connections: limits.modelConnectionsMax,
     pipelining: 1,
     allowH2: false,
-    // Exchange enforces these two deadlines, on the injected clock.
+    // Exchange keeps these two, on the injected clock.
     headersTimeout: 0,
     bodyTimeout: 0,
     keepAliveTimeout: IDLE_CONNECTION_MS,
@@ -189,7 +189,7 @@ function headersOf(key: string | null): Record<string, string> {
   return {
     "content-type": "application/json",
     accept: "text/event-stream",
-    // With compression, tokens would wait for one another.
+    // Compressed, tokens would wait for one another.
     "accept-encoding": "identity",
     "user-agent": "parley",
     ...(key === null ? {} : { authorization: `Bearer ${key}` }),

@@ -16,7 +16,7 @@ export type ModelLimits = Record<Extract<keyof typeof LIMITS, `model${string}`>,
 
 export interface ModelContext {
   key: string | null;
-  /** The setting that holds the server's address; null: none does. */
+  /** The setting that has the server's address; null: none has. */
   setting: string | null;
   limits: ModelLimits;
   system: System;

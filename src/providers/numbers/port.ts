@@ -59,11 +59,11 @@ export type Provisioning =
 export interface NumberProvider {
   /** Stored with what was bought here: must never change. */
   readonly name: string;
-  /** At most `most` numbers available now; `contains` is empty or digits they must contain. */
+  /** At most `most` numbers that can be had now; `contains` is empty or digits they must have. */
   search(wanted: {
     countryCode: string; contains: string; most: number;
   }): Promise<OfferedNumber[]>;
-  /** The number as an offer; null when it is not available. */
+  /** The number as an offer; null when it cannot be had. */
   find(wanted: SoughtNumber): Promise<OfferedNumber | null>;
   /** Takes the number in the name of the purchase. */
   provision(order: { phoneNumber: string; purchaseId: string }): Promise<Provisioning>;

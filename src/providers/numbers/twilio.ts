@@ -79,7 +79,7 @@ export function createTwilioNumbers(options: TwilioOptions): NumberProvider {
   const search: NumberProvider["search"] = async ({ countryCode, contains, most }) => {
     const query = new URLSearchParams({
       VoiceEnabled: "true",
-      // Numbers that require an address cannot be bought without one, and this server has none.
+      // Those that need an address cannot be bought without one, and nobody has given us any.
       ExcludeAllAddressRequired: "true",
       PageSize: String(most),
       ...(contains.length >= PATTERN_CHARS_MIN ? { Contains: contains } : {}),

@@ -13,7 +13,7 @@ interface NewPayment {
 }
 
 export type PaymentReport =
-  /** The signature is missing or wrong. */
+  /** Not signed as it should be. */
   | { kind: "refused" }
   | { kind: "other" }
   | { kind: "paid"; sessionId: string; cents: number };

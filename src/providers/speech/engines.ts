@@ -1,5 +1,5 @@
-// The speech engines by their codes in the catalogs, and which of them this server can use. Loads
-// none of them: opening.ts does.
+// Which speech engines there are by their codes in the catalogs, and which of them this server can
+// use. Loads none of them: opening.ts does.
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
 import { espeakMissing } from "./embedded/embedded-voices.ts";
@@ -10,7 +10,7 @@ import { assemblyAiHears, elevenLabsSpeaks } from "./vendor-models.ts";
 
 /** The address and the credentials of a vendor. */
 export interface VendorConfig {
-  /** Base URL; for WebSockets `wss:` means the same as `https:`. */
+  /** Base; where it leads to a WebSocket `wss:` means the same as `https:`. */
   url: string;
   /** Null: the server asks for none. */
   key: string | null;
@@ -58,7 +58,7 @@ interface Wanted {
 
 const ENGLISH = "en";
 
-/** Why an engine cannot be used, in one sentence; null: it can. */
+/** What stands in the way of an engine, in one sentence; null: nothing does. */
 type Missing = (config: SpeechConfig, language: string | null) => string | null;
 
 const unset = (isSet: unknown, setting: string): string | null =>
@@ -141,7 +141,7 @@ export const usableTranscribers = (config: SpeechConfig, language: string): stri
 const choose = (codes: string[], wanted: string | null): string | null =>
   codes.find((code) => code === wanted) ?? codes[0] ?? null;
 
-/** The wanted engine if it can be used, else the best that can; null: there is none. */
+/** The engine wanted where it can be used, else the best that can; null: there is none. */
 export function chooseSynthesizer(config: SpeechConfig, wanted: Wanted): string | null {
   return choose(usableSynthesizers(config, wanted.language), wanted.code);
 }

@@ -8,7 +8,7 @@ import type { Pcm, SpeechToSpeech, SynthesisOptions, Synthesizer } from "./port.
 export const TARGET_LUFS = -23;
 /** The most that anything is amplified or attenuated: what is fainter is no voice. */
 const GAIN_DB_MAX = 15;
-/** The gain moves no faster within an utterance, except for a voice that is not known yet. */
+/** Within an utterance the gain moves no faster, except for a voice nobody knows yet. */
 const SLEW_DB_PER_SECOND = 3;
 /** Blocks (100 ms) by which a voice is measured, and how many make it known. */
 const BLOCKS_MAX = 300;
@@ -69,7 +69,7 @@ function gainFor({ blocks, gainDb }: Voice): number {
   return Math.max(-GAIN_DB_MAX, Math.min(GAIN_DB_MAX, TARGET_LUFS - heard));
 }
 
-/** Applies a gain that moves from `from` to `to`, and keeps every sample under the peak. */
+/** Applies a gain that goes from one to the other, and keeps every sample under the peak. */
 function createLimiter(rate: number): (pcm: Pcm, from: number, to: number) => Pcm {
   const block = (rate * LIMITER_MS) / 1000;
   const release = LIMITER_MS / RELEASE_MS;

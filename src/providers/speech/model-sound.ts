@@ -15,7 +15,7 @@ interface Rates {
   wireRate: number;
 }
 
-/** The person's audio on its way to the model. */
+/** What the person says, on its way to the model. */
 export class SoundToModel {
   readonly #wireRate: number;
   readonly #send: (base64: string) => void;
@@ -50,7 +50,7 @@ export class SoundToModel {
     for (const pcm of waiting) this.#give(pcm);
   }
 
-  /** Audio is kept until the next `release`; what was kept before is dropped. */
+  /** Until the next `release` audio is kept; what was kept before is dropped. */
   keep(): void {
     this.#isTaken = false;
     this.#backlog = [];
@@ -63,7 +63,7 @@ export class SoundToModel {
   }
 }
 
-/** The model's audio of one reply. */
+/** What the model says in one reply. */
 export class SoundOfReply {
   readonly #samplesMax: number;
   readonly #resampler: Resampler;

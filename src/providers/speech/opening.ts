@@ -1,5 +1,5 @@
-// Opens the speech engines that can be used according to engines.ts: in the media thread for calls,
-// and in the main thread when somebody listens to a sample of a voice.
+// Opens the speech engines that engines.ts says can be used: in the media thread for calls, and in
+// the main thread when somebody listens to a voice.
 import { joined } from "#audio/mix.ts";
 import { ProviderError } from "#core/faults.ts";
 import { createEmbeddedVoices } from "./embedded/embedded-voices.ts";
@@ -109,7 +109,7 @@ async function openTranscribers(
   };
 }
 
-/** The voice that a recogniser understands best. */
+/** The voice that is easiest to understand for a recogniser. */
 const CLEAR_VOICE = {
   voice: "rms", gender: "male", language: "en", speed: 1, stability: 1, similarity: 1,
   hasEmotion: false,

@@ -6,7 +6,7 @@ import type { System } from "#core/system.ts";
 import type { SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer } from "./port.ts";
 
 const PHRASES_BYTES_MAX = 16 * 1024 * 1024;
-/** A minute at 16 kHz: no fixed phrase is longer. */
+/** A minute at 16 kHz; what is longer is nobody's fixed phrase. */
 const PHRASE_BYTES_MAX = 2 * 1024 * 1024;
 /** Vendors change voices under the same name. */
 export const PHRASE_AGE_MS_MAX = 24 * 3_600_000;
@@ -103,7 +103,7 @@ const keyOf = (
 ): string => JSON.stringify(
   [code, rate, voice, gender, language, speed, stability, similarity, hasEmotion, ...texts]);
 
-/** Looks the phrase up once all of its text is written. */
+/** Looks the phrase up once all of it is there. */
 function openKept(publish: Publish, find: (texts: string[]) => Phrase): SynthesisStream {
   const texts: string[] = [];
   let phrase: Phrase | null = null;
@@ -125,7 +125,7 @@ function openKept(publish: Publish, find: (texts: string[]) => Phrase): Synthesi
       if (!phrase.isDone) phrase.listeners.add(hear);
       hear();
     },
-    // The engine speaks to the end all the same: the phrase will be wanted again.
+    // It is spoken to its end all the same: somebody will want it.
     cancel: () => {
       isOver = true;
       phrase?.listeners.delete(hear);

@@ -20,7 +20,7 @@ export class Pieces {
   #partial = "";
   /** Audio was given since the last final text. */
   #isUnfinished = false;
-  /** Words of the vendor's piece that were reported as final before the vendor closed it. */
+  /** Words of the vendor's piece that were reported as final before it was. */
   #wordsTold = 0;
   #asked = 0;
   #timer: Timer | null = null;
@@ -47,7 +47,7 @@ export class Pieces {
     this.#options.ask();
   }
 
-  /** The whole text of the vendor's piece so far. */
+  /** All the vendor understands of its piece so far. */
   partial(text: string): void {
     const fresh = this.#freshOf(text);
     if (this.#isOver || fresh === this.#partial) return;

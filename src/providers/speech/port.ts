@@ -51,7 +51,7 @@ export interface TranscriberStream {
    * not use it.
    */
   voiced?(probability: number, frameMs: number): void;
-  /** The speaker has stopped: a `final` for all audio written follows soon, maybe an empty one. */
+  /** The speaker has stopped: a `final` for all audio written follows promptly, maybe empty. */
   finalize(): void;
   /** Idempotent; nothing is reported afterwards. */
   close(): void;
@@ -82,7 +82,7 @@ export interface SynthesisOptions {
   similarity: number;
   /** Livelier than the voice's even tone, where the engine can. */
   hasEmotion: boolean;
-  /** The same words will be said again, so that their audio may be kept. */
+  /** All of it will be said in the same words again, so that its audio may be kept. */
   isFixed?: boolean;
 }
 
@@ -163,9 +163,9 @@ export interface SpeechToSpeechSession {
    * learns that only so much of the item was heard; null: nothing was.
    */
   interrupt(heard: { itemId: string; playedMs: number; text: string } | null): void;
-  /** Makes the model say this, as literally as it can. */
+  /** Makes the model say this, in these words as nearly as it can. */
   say(text: string): void;
-  /** Input of the person in another form, e.g. keys pressed; the model answers it. */
+  /** Words of the person in another form, e.g. keys pressed; the model answers them. */
   sendText(text: string): void;
   /** Replaces the instructions and functions from now on. */
   instruct(instructions: string, functions: ModelFunction[]): void;
@@ -203,7 +203,7 @@ export interface NoiseFilterStream {
   close(): void;
 }
 
-/** Judges by the audio of a turn whether the speaker has finished. */
+/** Tells by its sound whether a speaker has finished. */
 export interface TurnEndModel {
   /**
    * `pcm`: the turn so far, with the pause it may end with. `publish` receives from 0 (goes on) to
@@ -221,8 +221,8 @@ export interface NoiseFilter {
 /** The engines that a call uses. */
 export interface CallEngines {
   /**
-   * Both throw a ProviderError for a code they cannot serve. When the engine fails in the middle of
-   * a call, the others that are set up take over.
+   * Throw a ProviderError for a code they cannot serve. Where the engine fails in the middle of a
+   * call, the others that are set up go on.
    */
   synthesizer(code: string): Synthesizer;
   transcriber(code: string): Transcriber;

@@ -48,7 +48,7 @@ export class RecognitionLink {
   #socket: VendorSocket | null = null;
   readonly #chunk: Pcm;
   #filled = 0;
-  /** Entries to be sent once the connection is open, in order. */
+  /** What is to be sent once the connection is open, in order. */
   #backlog: (Pcm | string)[] = [];
   #backlogSamples = 0;
   #sentSamples = 0;
@@ -92,7 +92,7 @@ export class RecognitionLink {
     this.#give(message);
   }
 
-  /** Nothing more is sent until `release`: first the vendor finishes what it has. */
+  /** Nothing more is sent until `release`: the vendor finishes what it has first. */
   hold(): void {
     this.#isHeld = true;
   }
@@ -211,7 +211,7 @@ export function askedStream(link: RecognitionLink, pieces: Pieces): TranscriberS
   };
 }
 
-/** Hints within the bounds of vendors: few and short. */
+/** Hints as vendors take them: few and short. */
 export const boundedHints = (hints: string[]): string[] =>
   hints.slice(0, HINTS_MAX).map((hint) => hint.trim().slice(0, HINT_CHARS_MAX))
     .filter((hint) => hint !== "");

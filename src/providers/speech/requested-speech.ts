@@ -13,7 +13,7 @@ const ATTEMPTS = 2;
 interface RequestedVoice {
   /** The name in messages for operators. */
   vendor: string;
-  /** Samples per second of the audio it answers with: 16-bit mono. */
+  /** Samples per second of what it answers with: 16-bit mono. */
   rate: number;
   /** `text`: without white space around it. Throws as `VendorHttp.post` does. */
   request(

@@ -1,5 +1,5 @@
-// Connections to a vendor of speech: one for each utterance, and a spare one that is ready for the
-// next. Used by the adaptors that synthesise over a WebSocket.
+// Connections to a vendor that speaks, one for each utterance, and one more that is ready for the
+// next. Used by the adaptors that speak over a WebSocket.
 import type { ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
@@ -32,7 +32,7 @@ interface LinesOptions {
 }
 
 export interface Lines {
-  /** A connection, open or being opened; `isSpare`: it was prepared before. */
+  /** A connection, open or being opened; `isSpare`: it was there before. */
   take(url: URL, handlers: LineHandlers): { socket: VendorSocket; isSpare: boolean };
   /** Has one ready for the next `take`. */
   prepare(url: URL): void;

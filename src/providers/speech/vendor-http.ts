@@ -101,7 +101,7 @@ export function createVendorHttp(options: VendorHttpOptions): VendorHttp {
   };
 }
 
-/** A connection's error in words for operators; aborts and ProviderErrors as they are. */
+/** What a connection threw, in words for operators; aborts and refusals as they are. */
 export function asProviderError(vendor: string, error: unknown, signal: AbortSignal): unknown {
   if (error instanceof ProviderError || signal.aborted) return error;
   const { code, name } = error as NodeJS.ErrnoException;

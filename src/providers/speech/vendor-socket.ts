@@ -37,7 +37,7 @@ const VENDOR_SOCKET_LIMITS: VendorSocketLimits = {
 };
 
 const TICK_MS = 1000;
-/** Deepgram's header: a refused handshake has no body to read. */
+/** Deepgram's; a refused handshake has no body to read. */
 const REASON_HEADER = "dg-error";
 
 interface VendorSocketOptions {

@@ -1,5 +1,5 @@
-// The adaptors of speech vendors, keyed by their codes in the catalogs. A server loads only those
-// that are set up, because each loads an HTTP or WebSocket client as well. Used by opening.ts.
+// The adaptors of speech vendors, keyed by their codes in the catalogs. A server loads those that
+// are set up and no others, as each brings its HTTP or WebSocket client along. Used by opening.ts.
 import type { SpeechConfig, VendorOptions } from "./engines.ts";
 import type { RealtimeVendor, SpeechToSpeech, Synthesizer, Transcriber } from "./port.ts";
 

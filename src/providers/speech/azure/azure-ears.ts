@@ -57,7 +57,7 @@ class Sender {
   readonly #system: System;
   readonly #rate: number;
   readonly #context: object;
-  /** Null: the next audio begins another turn. */
+  /** Null: the next audio begins another. */
   turn: string | null = null;
 
   constructor(system: System, { hints, language, rate }: TranscriptionOptions) {

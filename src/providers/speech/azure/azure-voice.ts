@@ -1,6 +1,6 @@
-// Speech by Azure, with a request for each piece of text (`cognitiveservices/v1`), answered while
-// it is made. Where the assistant's voice is not one of Azure's, one of the two that speak every
-// language is used.
+// Speech by Azure, by a request for each piece of text (`cognitiveservices/v1`), answered as it is
+// made. Where the assistant's voice is none of Azure's, one of the two that speak every language is
+// asked for.
 import type { VendorConfig } from "#providers/speech/engines.ts";
 import type { SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
 import { localeOf } from "#providers/speech/locales.ts";

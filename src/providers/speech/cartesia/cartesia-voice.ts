@@ -110,7 +110,7 @@ class CartesiaStream implements SynthesisStream {
       generation_config: { speed },
       context_id: CONTEXT,
       add_timestamps: true,
-      // Whole sentences are written, so none has to wait for more text.
+      // Whole sentences are written: none is held back for more to come.
       max_buffer_delay_ms: 0,
       ...input,
     });

@@ -17,7 +17,7 @@ import { CLOSE_STREAM, DEEPGRAM_NEWS, keyHeader } from "./deepgram.ts";
 
 /** The chunk length that Flux is made for. */
 const CHUNK_MS = 80;
-/** Flux measures time by audio: without any, a turn would never end. */
+/** Without audio time stands still for Flux, and a turn would never end. */
 const STALL_MS = 500;
 const KEEP_ALIVE_MS = 4000;
 const END_THRESHOLD = 0.7;
@@ -53,7 +53,7 @@ function listenUrl({ url, model }: VendorArgs, options: TranscriptionOptions): U
     ["eot_threshold", String(END_THRESHOLD)],
     ["eager_eot_threshold", String(LIKELY_THRESHOLD)],
   ];
-  // The single-language models refuse the hint.
+  // The models of one language refuse the hint.
   const languages = options.languages.length > 1 ? options.languages : [options.language];
   if (/-multi$/.test(model)) {
     for (const language of languages) query.push(["language_hint", language]);
@@ -129,7 +129,7 @@ class FluxStream implements TranscriberStream {
     this.#windowEndS = Math.min(endS ?? this.#link.positionS, this.#link.positionS);
     const text = transcript.slice(0, TEXT_CHARS_MAX);
     const isStart = !this.#inTurn && event !== "EndOfTurn";
-    // The end of the turn before was lost.
+    // A turn whose end got lost.
     if (event === "StartOfTurn" && this.#inTurn) this.#turnLost();
     if (event === "StartOfTurn" || (isStart && text !== "")) {
       this.#inTurn = true;

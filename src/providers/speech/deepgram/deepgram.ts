@@ -13,7 +13,7 @@ import {
 import { deepgramHearsSeveral } from "#providers/speech/vendor-models.ts";
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 
-/** Deepgram disconnects after 10 s without audio or a keep-alive. */
+/** Deepgram hangs up after 10 s without audio or a sign of life. */
 const KEEP_ALIVE_MS = 4000;
 /** How long the final text may take; then the text so far is taken for it. */
 export const FINALIZE_WAIT_MS = 1000;
@@ -80,7 +80,7 @@ function listenUrl({ url, model }: VendorArgs, options: TranscriptionOptions): U
     ["interim_results", "true"],
     ["punctuate", "true"],
     ["smart_format", "true"],
-    // Otherwise numbers and dates are held back for seconds, in case they go on.
+    // Numbers and dates are otherwise held back for seconds, in case they go on.
     ["no_delay", "true"],
     ["endpointing", "false"],
     ["vad_events", "false"],

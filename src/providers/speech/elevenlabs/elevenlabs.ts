@@ -2,11 +2,11 @@
 // comes. (The vendor does not serve its v3 models there.)
 //
 // Every utterance has a connection of its own: cancelling it is closing that, and nothing of it can
-// reach the next one. A reply opens its stream when its first sentence is there, so every first
-// audio would wait for a handshake. So once an utterance has audio, a connection for the next in
-// the same voice is opened and kept; it is there after an interruption, too. The vendor counts
-// connections only while they speak. One for several utterances was rejected: the vendor takes five
-// contexts at a time and goes on with those that were closed.
+// reach the next one. As a reply opens its stream when its first sentence is there, the handshake
+// would be waited for before every first audio. So once an utterance has audio, a connection for
+// the next one in the same voice is opened and kept; it is there after an interruption, too. The
+// vendor counts connections only while they speak. One for several utterances was rejected: the
+// vendor takes five contexts at a time and goes on with those that were closed.
 //
 // Where the vendor sends no alignment, or one of another text, only the end of it all is reported
 // as spoken: nothing else says which text the audio belongs to.
@@ -37,7 +37,7 @@ const RESAMPLED_RATE = 24_000;
 const EMOTION_STYLE = 0.3;
 /** Each connection has this one context. */
 const CONTEXT = "utterance";
-/** Values of `error` that end a connection for a temporary reason. */
+/** `error` of messages that end a connection for a reason that passes. */
 const PASSING_ERRORS = new Set([
   "rate_limit_exceeded", "too_many_concurrent_requests", "concurrent_limit_exceeded",
   "system_busy", "max_active_conversations", "input_timeout_exceeded", "internal_server_error",
@@ -71,7 +71,7 @@ function speakUrl({ url, model }: ElevenLabsOptions, options: SynthesisOptions):
     ["model_id", model],
     ...(isTold ? [["language_code", language] as [string, string]] : []),
     ["output_format", `pcm_${wireRate(options.rate)}`],
-    // Whole sentences are written, so none has to wait for more text.
+    // Whole sentences are written: none is held back for more to come.
     ["auto_mode", "true"],
     ["inactivity_timeout", String(INACTIVITY_S)],
     ["sync_alignment", "true"],
@@ -116,7 +116,7 @@ class ElevenLabsStream implements SynthesisStream {
   write(text: string): void {
     if (this.#isOver || this.#hasEnded) return;
     this.#words.text += text;
-    // An empty text would be a keep-alive, and has no audio to wait for.
+    // An empty text would be a sign of life, and has no audio to wait for.
     if (text.trim() === "") return;
     if (!this.#hasText) {
       const { hasEmotion, similarity, speed, stability } = this.#options;

@@ -1,4 +1,4 @@
-// The embedded voices, Flite (English) and eSpeak NG (a hundred languages), need no account and no
+// The embedded voices, Flite (English) and eSpeak NG (a hundred languages): need no account and no
 // network. Both run in one thread of their own for all calls (workers/synthesize.ts).
 import { createRequire } from "node:module";
 import { Worker } from "node:worker_threads";
@@ -12,7 +12,7 @@ export interface TextToSpeak {
   /** 0, 1, 2 … per stream. */
   number: number;
   engine: "flite" | "espeak-ng";
-  /** For Flite the voice's name, for eSpeak NG the language. */
+  /** Flite: its name; eSpeak NG: the language. */
   voice: string;
   speed: number;
   text: string;
@@ -129,7 +129,7 @@ function createUtterance(publish: (event: SynthesisEvent) => void, close: () => 
     publish({ kind: "failed", error: new ProviderError(message, { retryable: false }) });
   };
   const utterance = {
-    /** Once true, nothing is reported any more. */
+    /** Nothing is reported any more. */
     isOver: false,
     expect: (text: string): number => texts.push(text) - 1,
     end: (): void => {

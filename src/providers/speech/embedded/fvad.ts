@@ -15,7 +15,7 @@ interface FvadModule {
 }
 
 const FRAMES_PER_SECOND = 50;
-/** Modes go from 0 to 3; this one takes the least noise for speech. */
+/** Modes go from 0 to 3; this one takes least noise for speech. */
 const STRICTEST = 3;
 
 export async function createFvad(): Promise<Vad> {

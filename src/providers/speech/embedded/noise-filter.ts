@@ -13,7 +13,7 @@ export type ToNoiseFilter =
   | { kind: "write"; stream: number; pcm: Pcm }
   | { kind: "close"; stream: number };
 
-/** One answer to each `write`. */
+/** Answers `write`, one for one. */
 export interface FilteredSound {
   stream: number;
   pcm: Pcm;

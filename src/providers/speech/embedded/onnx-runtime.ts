@@ -15,7 +15,7 @@ const PLACES = {
   setIntraOpNumThreads: 24, setInterOpNumThreads: 25, createTensorWithData: 49, createCpuMemory: 69,
   releaseStatus: 93,
 } as const;
-/** The oldest version of the table that has all of these functions. */
+/** The oldest version of the table that has all of them. */
 const API_VERSION = 17;
 const ERRORS_ONLY = 3;
 const POINTER_BYTES = 8;
@@ -48,7 +48,7 @@ interface Tensor {
   shape: readonly number[];
 }
 
-/** Null: there is no runtime for this machine. Throws where the file is not a network. */
+/** Null: there is no runtime for this machine. Throws where the file is no network. */
 export function openNetwork(modelFile: string): Network | null {
   const library = findLibrary();
   return library === null ? null : openWith(library, modelFile);

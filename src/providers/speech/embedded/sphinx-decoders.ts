@@ -30,7 +30,7 @@ interface Sphinx {
   ps_get_hyp(decoder: number, score: number): number;
 }
 
-/** A decoder adapts to the line it hears. Its utterances follow one another. */
+/** Adapts to the line it hears. Its utterances come one after the other. */
 export interface SphinxDecoder {
   begin(): void;
   /** At 16 kHz. */
@@ -41,12 +41,12 @@ export interface SphinxDecoder {
   free(): void;
 }
 
-/** Loads engine and model; returns a factory of decoders, each of which takes 0.2 s to make. */
+/** Loads engine and model; what is returned makes a decoder, which takes a fifth of a second. */
 export function loadSphinx(): () => SphinxDecoder {
   const module = new WebAssembly.Module(readFileSync(join(FOLDER, "pocketsphinx.wasm")));
   const imports: Record<string, Record<string, () => number>> = {};
   for (const { module: room, name } of WebAssembly.Module.imports(module)) {
-    // It reads the clock only to measure itself, and exits only without memory or a valid model.
+    // It asks the time to measure itself, and would exit only for want of memory or a broken model.
     (imports[room] ??= {})[name] = () => {
       if (name === "clock_time_get" || name === "emscripten_notify_memory_growth") return 0;
       if (name === "proc_exit") throw new Error("PocketSphinx has given up");

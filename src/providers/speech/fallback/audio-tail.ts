@@ -1,5 +1,5 @@
-// The newest audio written to a recogniser, to be replayed to the next one when the first is lost.
-// Used by transcriber-fallback.ts.
+// The newest audio written to a recogniser, for the next one to hear where the first is lost. Used
+// by transcriber-fallback.ts.
 import type { Pcm } from "#providers/speech/port.ts";
 
 const FIRST_SAMPLES = 8192;

@@ -43,7 +43,7 @@ export function enduringSynthesizers(
   });
 }
 
-/** The requested engine itself, then all others. */
+/** The engine itself, then all others. */
 function candidatesOf<Engine>(
   code: string, open: ByCode<Engine>, others: UsableIn,
 ): (wanted: { language: string }) => Candidate<Engine>[] {

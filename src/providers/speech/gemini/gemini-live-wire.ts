@@ -1,5 +1,5 @@
-// The messages of Gemini's Live interface (`BidiGenerateContent`): the setup of a session, and the
-// server's messages, each of which may hold several things at once. Used by gemini-live.ts and
+// What is said over Gemini's Live interface (`BidiGenerateContent`): the setup of a session, and
+// the server's messages, each of which may hold several things at once. Used by gemini-live.ts and
 // gemini-turns.ts.
 import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
@@ -102,7 +102,7 @@ export function setupOf(
 export const audioMessage = (data: string): object =>
   ({ realtimeInput: { audio: { data, mimeType: `audio/pcm;rate=${RATE_IN}` } } });
 
-/** The model answers at once, whatever it is saying. */
+/** The model answers at once, whatever it was saying. */
 export const textMessage = (text: string): object =>
   ({ clientContent: { turns: [{ role: "user", parts: [{ text }] }], turnComplete: true } });
 

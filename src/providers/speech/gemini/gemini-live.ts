@@ -29,7 +29,7 @@ export function createGeminiLive(args: VendorArgs): SpeechToSpeech {
   };
 }
 
-/** For WebSockets the vendor takes the key only in the URL. */
+/** The vendor takes the key of a WebSocket in its address alone. */
 const liveUrl = ({ key, url }: VendorArgs): URL =>
   socketUrl(url, PATH, key === null ? [] : [["key", key]]);
 

@@ -14,7 +14,7 @@ const WAITING_MAX = 16;
 const CALLS_UNANSWERED_MAX = 64;
 const REPLY_CHARS_MAX = 64 * 1024;
 const USER_TEXT_CHARS_MAX = 8192;
-/** After this long without any words the person counts as silent, answered or not. */
+/** The person counts as silent when nothing was heard for this long, answered or not. */
 const QUIET_MS = 3000;
 
 interface Reply {
@@ -47,7 +47,7 @@ export class GeminiTurns {
   #calls: Calls[] = [];
   #isTalking = false;
   #quiet: Timer | null = null;
-  /** Words of the person that are not yet reported as final. */
+  /** Words of the person that are not reported as final. */
   #heard = "";
   /** Texts that the model is to answer, and the one that was sent and is not being answered yet. */
   #waiting: string[] = [];
@@ -58,7 +58,7 @@ export class GeminiTurns {
     this.#options = options;
   }
 
-  /** Nobody speaks, and no reply or result is outstanding. */
+  /** Nobody speaks and nothing is waited for. */
   get isIdle(): boolean {
     return !this.#reply && !this.#isTalking && this.#asked === null && this.#calls.length === 0;
   }
@@ -134,7 +134,7 @@ export class GeminiTurns {
     if (content.turnComplete) this.#turnIsOver();
   }
 
-  /** Words that arrive while the model replies belong to the speech that it replies to. */
+  /** Words that come while the model replies belong to what it replies to. */
   #hear(text: string): void {
     if (!this.#reply) this.#beginSpeech();
     this.#heard = `${this.#heard}${text}`.slice(0, USER_TEXT_CHARS_MAX);
@@ -198,7 +198,7 @@ export class GeminiTurns {
     const calls: Calls = { unanswered: new Map(), answers: [] };
     const known = this.#calls.reduce((sum, { unanswered }) => sum + unanswered.size, 0);
     for (const [number, { id, name }] of called.entries()) {
-      // The model waits for an answer to each call, even to those that are not made.
+      // The model waits for an answer to each.
       const isTooMany = known + number >= CALLS_UNANSWERED_MAX;
       if (!isCut && !isTooMany) calls.unanswered.set(id, name);
       else calls.answers.push({ id, name, response: { error: "It was not called." } });

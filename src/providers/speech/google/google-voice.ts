@@ -1,5 +1,5 @@
-// Speech by Google Cloud, with a request for each piece of text (`/v1/text:synthesize`), answered
-// when all of it is made. Its recogniser has no adaptor: it streams only over gRPC.
+// Speech by Google Cloud, by a request for each piece of text (`/v1/text:synthesize`), answered
+// when all of it is made. Its recogniser has no adaptor: it streams over gRPC alone.
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";

@@ -1,6 +1,6 @@
-// The replies of one session over the Realtime protocol: which is in progress, which functions it
-// called, and what to request once it has ended, because the server makes one at a time. Used by
-// openai-realtime.ts.
+// The replies of one session over the Realtime protocol: which is under way, which functions it
+// called, and what is to be asked for once it has ended, for the server makes one at a time. Used
+// by openai-realtime.ts.
 import type { Logger } from "#core/logger.ts";
 import {
   speakingOf, WIRE_RATE, type CalledFunction, type RealtimeEvent,
@@ -14,7 +14,7 @@ const CALLS_UNANSWERED_MAX = 64;
 const REPLY_CHARS_MAX = 64 * 1024;
 const ITEMS_KEPT = 16;
 
-/** Why a reply is requested: to say a text, to go on after items were added, to answer speech. */
+/** Why a reply is asked for: to say a text, to go on after what was added, to answer speech. */
 type Wish = { kind: "say"; text: string } | { kind: "go_on" } | { kind: "answer" };
 
 interface Asked {
@@ -47,7 +47,7 @@ interface RepliesOptions {
 export class Replies {
   readonly #options: RepliesOptions;
   #active: Reply | null = null;
-  /** Requested and not yet begun. */
+  /** Asked for and not begun. */
   #asked: Asked | null = null;
   /** The request that seems to have begun last; the server may have begun a reply of its own. */
   #begun: Asked | null = null;
@@ -55,7 +55,7 @@ export class Replies {
   /** The person said something while a reply was under way, and it is not being answered yet. */
   #owesAnswer = false;
   #isReady = false;
-  /** Texts that the person sent before the session was ready. */
+  /** Texts of the person from before the session was ready. */
   #early: string[] = [];
   readonly #byCall = new Map<string, Reply>();
   /** Samples received of the newest items, at the wire's rate. */
@@ -140,7 +140,7 @@ export class Replies {
     const reply = this.#reported(responseId);
     const { callId, argumentsJson } = call;
     const name = call.name ?? reply?.names.get(call.itemId);
-    // The item follows, with the name.
+    // Its item follows, with the name.
     if (!reply || name === undefined || this.#byCall.has(callId)) return;
     if (reply.called.has(callId) || reply.called.size >= CALLS_PER_REPLY_MAX) return;
     if (this.#byCall.size >= CALLS_UNANSWERED_MAX) return;
@@ -167,7 +167,7 @@ export class Replies {
     this.#finish(reply);
   }
 
-  /** True: the error was about a reply, and is handled. */
+  /** Whether the complaint was about a reply and is dealt with. */
   failed({ eventId, code, type }: Extract<RealtimeEvent, { kind: "error" }>): boolean {
     const refused = [this.#asked, this.#begun].find((asked) => asked?.eventId === eventId);
     if (refused) {
@@ -218,7 +218,7 @@ export class Replies {
     });
   }
 
-  /** The reply that an event belongs to; null if it is not to be reported any more. */
+  /** The reply an event belongs to, unless nothing of it is reported any more. */
   #reported(responseId: string | null): Reply | null {
     const reply = this.#active;
     if (!reply || reply.isCut) return null;

@@ -1,4 +1,4 @@
-// The messages of OpenAI's Realtime protocol: the settings sent, and the server's events as one
+// What is said over OpenAI's Realtime protocol: the settings sent, and the server's events as one
 // union, whichever of its two sets of names the server uses. Used by openai-realtime.ts.
 // `released` are the names OpenAI uses today, `beta` those before, which compatible servers kept.
 import { Type, type Static, type TSchema } from "@sinclair/typebox";

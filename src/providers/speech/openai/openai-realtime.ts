@@ -191,7 +191,7 @@ class RealtimeSession implements SpeechToSpeechSession {
     return eventId;
   }
 
-  /** Joins the deltas: each partial text holds all that was heard of the item. */
+  /** Pieces are joined: each partial text is all that was heard of the item. */
   #userText(event: Extract<RealtimeEvent, { kind: "user_delta" | "user_text" }>): void {
     if (event.kind === "user_text") {
       this.#heard = { itemId: "", text: "" };

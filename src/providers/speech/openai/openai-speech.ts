@@ -1,4 +1,4 @@
-// Speech from any server with OpenAI's `/audio/speech`, with a request for each piece of text.
+// Speech from any server with OpenAI's `/audio/speech`, by a request for each piece of text.
 import { createOpenAiHttp, SPEECH_SERVER, type OpenAiAudioOptions } from "./openai-http.ts";
 import type { Synthesizer } from "#providers/speech/port.ts";
 import { RequestedSpeech } from "#providers/speech/requested-speech.ts";

@@ -79,7 +79,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
 
   voiced(probability: number, frameMs: number): void {
     if (probability >= SPEECH_PROBABILITY) this.#speechMs += frameMs;
-    // A click must not count as the beginning of later speech.
+    // A click is not the beginning of what is said later.
     else if (this.#speechMs < SPEECH_MS_MIN) this.#speechMs = 0;
   }
 
@@ -173,7 +173,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     const sound = monoWav(heard.map((pcm) => process(pcm).slice()), RATE);
     form.set("file", new Blob([sound], { type: "audio/wav" }), "speech.wav");
     form.set("model", model);
-    // A model that is given one language takes every other for that one.
+    // A model that is given one language hears every other as that one.
     if (this.#wanted.languages.length < 2) form.set("language", this.#wanted.language);
     form.set("response_format", "json");
     const prompt = this.#wanted.hints.join(", ").slice(0, HINTS_CHARS_MAX);

@@ -16,7 +16,7 @@ import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 
 const VENDOR = "Soniox";
 const CHUNK_MS = 60;
-/** The vendor disconnects after 20 s without audio or a keep-alive. */
+/** The vendor hangs up after 20 s without audio or a sign of life. */
 const KEEP_ALIVE_MS = 8000;
 const TEXT_CHARS_MAX = 8192;
 /** The token which says that all audio before the request for a final text is final. */

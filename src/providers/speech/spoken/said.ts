@@ -17,7 +17,7 @@ function sayAddress(address: string, language: string): string {
   const end = addressEnd(address);
   const said = address.slice(0, end)
     .replace(/^(?:https?:\/\/|mailto:)/i, "")
-    // A listener has no use for a query or a fragment.
+    // Nobody can make use of what comes behind these when hearing it.
     .replace(/[?#].*$/, "")
     .replace(/\/$/, "")
     .replace(/^www(?=\.)/i, "w w w")
@@ -44,7 +44,7 @@ const AMOUNT = String.raw`\d(?:[\d.,'’\u202f\u00a0]{0,20}\d)?`;
 const MONEY = new RegExp(
   String.raw`(?<![A-Za-z\d.,])(?:(${SIGN})\s?(${AMOUNT})|(${AMOUNT})\s?(${SIGN})(?!\p{L}))`, "gu");
 
-/** Whole and fraction of a number as this language writes it; null: it is not such a number. */
+/** Whole and fraction of a number as this language writes it; null: it is no such number. */
 function partsOf(written: string, words: LanguageWords | undefined): [string, string] | null {
   const mark = words?.decimalMark ?? (/,\d{1,2}$/.test(written) ? "," : ".");
   const plain = written.replace(words?.thousands ?? /[.,'’\u202f\u00a0 ](?=\d{3}(?!\d))/g, "");
@@ -101,7 +101,7 @@ function named(
       useGrouping: false, maximumFractionDigits: 6, numberingSystem: "latn", ...options,
     }).format(value);
   } catch (error) {
-    // A currency or unit that Intl does not know is left to the engine.
+    // A name Intl does not know is left to the engine.
     if (error instanceof RangeError) return null;
     throw error;
   }
@@ -253,7 +253,7 @@ function saySigns(spelling: Spelling, words: LanguageWords): void {
   spelling.replace(/#(?=\d)/g, `${words.number} `);
 }
 
-/** Dates, currencies and units need no word list of the language: Intl has them. */
+/** Needs no words of the language: Intl has them. */
 function sayQuantities(
   spelling: Spelling, language: string, words: LanguageWords | undefined,
 ): void {

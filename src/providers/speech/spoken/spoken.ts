@@ -66,7 +66,7 @@ class Script {
     this.#options = { language, manner, state: MARKUP_START };
   }
 
-  /** The text to be said; empty: there is nothing to say. */
+  /** What is to be said; empty: nothing of it. */
   write(text: string): string {
     const { spelling, state } = pieceOf(text, this.#options);
     this.#options.state = state;

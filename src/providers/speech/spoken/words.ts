@@ -56,8 +56,8 @@ const once = (make: () => Abbreviations): (() => Abbreviations) => {
 };
 
 /**
- * `Dr.` and the like, at the beginning of a word. All are in one pattern: with one for each, all
- * calls heard a gap while the first text in a language was said.
+ * `Dr.` and the like, at the beginning of a word. One pattern: with one for each, all calls heard a
+ * gap while the first text in a language was said.
  */
 function short(saidBy: Record<string, string>): readonly [RegExp, Said] {
   const saidOf = new Map(
