@@ -1,11 +1,11 @@
-// What may be attached to a message, as the server judges it too: pages say so before anything is
-// sent. Used by the widget and by the dashboard's inbox.
+// What may be attached to a message: the server's own limits, so that pages can refuse a file
+// before they send it. Used by the widget and by the dashboard's inbox.
 /// <reference lib="dom" />
 
 export const FILES_MAX = 4;
 export const FILE_MB_MAX = 10;
 
-/** For `accept` of a field of files. */
+/** For the `accept` attribute of file fields. */
 export const ATTACHABLE = "image/png,image/jpeg,image/gif,image/webp,application/pdf";
 
 /** Why a file cannot be attached; null: it can. */
@@ -14,12 +14,12 @@ export function faultOf({ type, size }: Pick<File, "type" | "size">): "kind" | "
   return size > FILE_MB_MAX * 1024 * 1024 ? "large" : null;
 }
 
-/** All the text there is beside a copied image (its address) in Firefox. */
+/** Beside a copied image Firefox puts only its address as text. */
 const ADDRESS = /^(https?|data|blob):\S*$/;
 
 /**
- * Files of the clipboard; none where they are a picture of the words that come with it, as cells of
- * a table have one. A file's name, or an image's address, are no such words.
+ * The files on the clipboard; none where they are only a picture of the text copied with them, as
+ * for the cells of a table. A file's name or an image's address does not count as such text.
  */
 export function pastedFiles(clipboard: DataTransfer | null): File[] {
   const files = [...clipboard?.files ?? []];
@@ -28,7 +28,7 @@ export function pastedFiles(clipboard: DataTransfer | null): File[] {
   return isOfFiles ? files : [];
 }
 
-/** Takes files that are dropped there: a browser would open them in place of the page. */
+/** Takes files dropped on `place`, which a browser would otherwise open instead of the page. */
 export function takeDrops(
   place: Document | HTMLElement, take: (files: File[]) => void, signal?: AbortSignal,
 ): void {

@@ -6,13 +6,13 @@ import { programFile } from "#core/program.ts";
 import { assetOf, etagOf, type Asset } from "#http/asset.ts";
 import { hasTexts, translatable } from "./translatable.ts";
 
-/** Parts are under the ends of their names: `.js`, `-more.css`; one that is not there is empty. */
+/** Keyed by the end of the file's name: `.js`, `-more.css`; a missing one is served empty. */
 type Bundle = Map<string, Asset>;
 
 interface Source {
   entry: string;
   format: "iife" | "esm";
-  /** What the entry loads when it is needed; what both have is a third script of its own. */
+  /** What the entry loads on demand; the code that both share becomes a third script. */
   later?: string;
 }
 
@@ -21,7 +21,7 @@ const DASHBOARD: Source = {
 };
 const SOURCES = {
   "widget.js": { entry: "widget/main.ts", format: "iife" },
-  // What the widget loads when somebody opens it, and when somebody calls.
+  // Loaded when a visitor opens the widget, and when they call.
   "widget-chat.js": { entry: "widget/chat.ts", format: "esm" },
   "widget-call.js": { entry: "widget/call.ts", format: "esm" },
   "dashboard.js": DASHBOARD,
@@ -35,22 +35,22 @@ export type BundleName = keyof typeof SOURCES;
 export const BUNDLE_NAMES = Object.keys(SOURCES) as BundleName[];
 
 /**
- * The oldest browsers each runs in (docs/widget.md). The compiler rewrites newer syntax; of newer
- * functions and styles it knows nothing, and test/ui/browsers.test.ts looks for them.
+ * The oldest browsers each runs in (docs/widget.md). The compiler rewrites newer syntax, but not
+ * newer functions and styles: test/ui/browsers.test.ts looks for those.
  */
 export const OLDEST: Record<string, string[]> = {
   widget: ["chrome108", "edge108", "firefox121", "safari16"],
   dashboard: ["chrome123", "edge123", "firefox125", "safari17.5"],
 };
 
-/** Null where development's packages were left out. */
+/** Null where the development dependencies are not installed. */
 const compiler = (): Promise<typeof Esbuild | null> =>
   import("esbuild").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ERR_MODULE_NOT_FOUND") return null;
     throw error;
   });
 
-/** The dashboard's texts are looked up in the reader's language. */
+/** Makes the dashboard's modules look up their texts in the reader's language. */
 const translating: Esbuild.Plugin = {
   name: "texts",
   setup: ({ onLoad }) => onLoad({ filter: /\.tsx?$/ }, ({ path }) => (hasTexts(path)
@@ -85,8 +85,8 @@ async function build({ entry, format, later }: Source): Promise<Bundle> {
 }
 
 /**
- * What is loaded later takes names out of the shared script that are other ones in another build:
- * it is asked for by its version, of which the server says when it has another (bundles.ts).
+ * The script loaded on demand imports names from the shared script, which differ in another build:
+ * it is requested by its version, and bundles.ts answers an old version as updated.
  */
 function bound(texts: Map<string, string>, page: string): Map<string, string> {
   const more = texts.get("-more.js");
@@ -98,11 +98,11 @@ function bound(texts: Map<string, string>, page: string): Map<string, string> {
     [end, end === "-more.js" ? versioned : text.replaceAll(address, address + version)]));
 }
 
-/** One after the other: stopping the compiler would stop another's work too. */
+/** Builds run one after the other: stopping the compiler would also stop another build. */
 let working: Promise<unknown> = Promise.resolve();
 const bundles = new Map<Source, Promise<Bundle>>();
 
-/** Bundles when it is first asked; a failure is tried again by the next who asks. */
+/** Bundles on the first request; after a failure the next request tries again. */
 export async function bundlePage(name: BundleName): Promise<Asset> {
   const source = SOURCES[name];
   let bundle = bundles.get(source);

@@ -1,5 +1,5 @@
-// Serves the chat widget and the dashboard: as the package brings them, in a checkout as build.ts
-// bundles them at the first request. Mounted by mount.ts.
+// Serves the chat widget and the dashboard: prebuilt ones from the package, in a checkout those
+// that build.ts bundles at the first request. Mounted by mount.ts.
 import { RUNS_FROM } from "#core/program.ts";
 import { assetOf, assetReply, builtAsset, type Asset } from "#http/asset.ts";
 import type { HeaderMap, HttpRequest } from "#http/exchange.ts";
@@ -7,7 +7,7 @@ import type { HttpServer } from "#http/server.ts";
 import type { BundleName } from "./build.ts";
 import { PAGE_HEADERS } from "./pages.ts";
 
-/** Loaded by pages of any origin, also by those that ask for CORP. */
+/** Pages of any origin load these, including pages that require CORP. */
 const WIDGET_HEADERS: HeaderMap = {
   "Cache-Control": "public, max-age=300, stale-while-revalidate=86400",
   "Access-Control-Allow-Origin": "*",
@@ -18,10 +18,12 @@ const WIDGET_HEADERS: HeaderMap = {
 const JAVASCRIPT = "text/javascript; charset=utf-8";
 const STYLES = "text/css; charset=utf-8";
 
-/** For a page from before an update, which the dashboard's second script would not fit any more. */
+/**
+ * For a page loaded before an update, which the new second script of the dashboard would not fit.
+ */
 const UPDATED = assetOf("export const PAGES = null;\n");
 
-/** A compiler is loaded in a checkout alone, and there not before it is needed. */
+/** Only a checkout loads the compiler, and not before it is needed. */
 async function bundle(name: BundleName): Promise<Asset> {
   return RUNS_FROM === "sources" ? (await import("./build.ts")).bundlePage(name) : builtAsset(name);
 }

@@ -1,5 +1,5 @@
-// The API's codes that the dashboard shows as words (dashboard/kit/format.ts), so that catalogs of
-// languages have them: pages do not name them. The lists are read by scripts/texts.ts alone.
+// The API's codes that the dashboard shows as words (dashboard/kit/format.ts), listed so that the
+// languages' catalogs have them: no page names them. Only scripts/texts.ts reads the lists.
 /** `ai_toggled`: AI toggled. */
 export const wordsOf = (code: string): string => {
   const text = code.replaceAll(/[-_]/g, " ");
@@ -44,7 +44,9 @@ export const CODES: readonly string[] = [
   "reply_rated", "transcript_added", "post_call", "inbound_call",
 ];
 
-/** What the server says to people and the dashboard shows as it is (dashboard/kit/said.ts). */
+/**
+ * The server's sentences for people, which the dashboard translates whole (dashboard/kit/said.ts).
+ */
 export const SENTENCES: readonly string[] = [
   "Insufficient balance. Please top up your account.",
   "Insufficient balance to make call. Please top up your account.",

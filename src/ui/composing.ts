@@ -1,9 +1,9 @@
 // Keys that belong to an input method. Shared by the widget and the dashboard.
 /// <reference lib="dom" />
 
-/** What input methods have taken has this code. */
+/** The key code of every key that an input method handles. */
 const TAKEN = 229;
 
-/** Safari says that the composing is over before it tells of the key that ended it. */
+/** Safari reports the end of composition before the key that ended it. */
 export const isComposing = (event: KeyboardEvent): boolean =>
   event.isComposing || event.keyCode === TAKEN;

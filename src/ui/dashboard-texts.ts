@@ -1,5 +1,5 @@
-// The texts of the dashboard in the reader's language, as a script that runs before it: in English
-// it is empty but for the languages there are. Mounted by app/mount.ts.
+// The texts of the dashboard in the reader's language, as a script that runs before it. In English
+// it has no texts, but the list of languages. Mounted by app/mount.ts.
 import { Type } from "@sinclair/typebox";
 import { readLanguages, spellingsOf } from "#core/language-files.ts";
 import { COMMAND } from "#core/command.ts";
@@ -12,13 +12,13 @@ import { PAGE_HEADERS } from "./pages.ts";
 const ENGLISH = "en";
 /** Set by dashboard/kit/languages.tsx. */
 const CHOSEN = /(?:^|[;,])\s*parley-language=([\w-]{2,35})/;
-/** Browsers send few; more are none of a browser's. */
+/** Browsers send only a few languages; the rest of a longer list is ignored. */
 const WISHES_MAX = 20;
 
 const Texts = Type.Record(
   Type.String(), Type.Union([Type.String(), Type.Record(Type.String(), Type.String())]));
 
-/** What was chosen before what the browser asks for, whose order is that of its reader. */
+/** The chosen language first, then the browser's, which are in the reader's order of preference. */
 function wishesOf({ headers }: HttpRequest): string[] {
   const [, chosen] = CHOSEN.exec(headers.cookie ?? "") ?? [];
   const asked = (headers["accept-language"] ?? "").split(",", WISHES_MAX)
@@ -26,7 +26,7 @@ function wishesOf({ headers }: HttpRequest): string[] {
   return [chosen ?? "", ...asked].flatMap(spellingsOf);
 }
 
-/** `folders`: what is shipped, then those that add to it, text by text. */
+/** `folders`: the shipped texts, then those that extend them, text by text. */
 export function mountDashboardTexts(server: HttpServer, folders: string[]): void {
   const { names, textsOf } = readLanguages(folders, Texts);
   const languages = [...new Set([ENGLISH, ...names])].sort();
@@ -35,7 +35,7 @@ export function mountDashboardTexts(server: HttpServer, folders: string[]): void
     const made = scripts.get(language);
     if (made) return made;
     const [, own = language] = spellingsOf(language);
-    // `de-at` has what it does not say itself from `de`.
+    // `de-at` takes the texts that it lacks from `de`.
     const texts = { ...textsOf(own), ...textsOf(language) };
     const script = assetOf(`globalThis.parleyTexts = ${JSON.stringify({
       language, languages, texts, command: COMMAND,

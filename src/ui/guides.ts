@@ -1,6 +1,6 @@
-// The guides for programs under `/docs`: written as Markdown in docs/guides, and served as pages
-// whose examples the browser fills in with the address and, for whoever is signed in with one, the
-// key. No key is ever in what the server sends. Mounted by mount.ts.
+// The guides for programs under `/docs`: written as Markdown in docs/guides, and served as pages.
+// The browser fills the address into the examples, and the key of readers who are signed in with
+// one; the server never sends a key. Mounted by mount.ts.
 import { readFileSync } from "node:fs";
 import { marked, type Token, type Tokens } from "marked";
 import { programFile } from "#core/program.ts";
@@ -22,7 +22,7 @@ export const GUIDES = {
 const HOME = "README";
 type GuideName = keyof typeof GUIDES | typeof HOME;
 
-/** As the examples are marked in the Markdown. */
+/** Keyed by the language tags of the examples in the Markdown. */
 const LANGUAGES: Record<string, string> = {
   sh: "curl", js: "JavaScript", py: "Python", php: "PHP", html: "HTML", json: "JSON",
 };
@@ -39,7 +39,7 @@ const example = ({ lang = "", text }: Tokens.Code): string => {
     + `<pre tabindex="0" aria-label="Example in ${label}"><code>${escaped(text)}\n</code></pre></div>`;
 };
 
-/** Examples that follow one another are the same in several languages: one is shown at a time. */
+/** Consecutive examples are the same one in several languages: the page shows one at a time. */
 function htmlOf(markdown: string): string {
   const parts: string[] = [];
   let examples: Tokens.Code[] = [];

@@ -1,6 +1,5 @@
-// Joins the modules of a page to one script without a compiler of the machine's own: for a checkout
-// without development's packages, where esbuild is not. What it makes runs alike, and is larger.
-// Called by build.ts.
+// Joins the modules of a page into one script without esbuild, for a checkout without the
+// development dependencies. The script behaves the same but is larger. Called by build.ts.
 import { readFileSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { transform } from "sucrase";
@@ -11,14 +10,14 @@ interface Linked {
   css: string;
 }
 
-/** How the compiler writes an import; a page's own code has no other call of this name. */
+/** The compiler's form of an import; no page's own code calls a `require`. */
 const REQUIRE = /\brequire\((["'])([^"']+)\1\)/g;
-/** A module of the page that it loads when it is needed: here it is in the script already. */
+/** A page's dynamic import of its own module, which is already in this script. */
 const LATER = /\bimport\((["'])(\.[^"']+\.tsx?)\1\)/g;
-/** What a module gives of its own, and what it passes on of another. */
+/** What a module exports itself, and what it re-exports from another. */
 const EXPORT = /\bexports\.(\w+) = |\b_createNamedExportFrom\(\w+, '(\w+)'/g;
 
-/** A stylesheet beside the module, the module of this project or that of a package. */
+/** The file of an import: relative to `from`, else a module of this project or of a package. */
 const resolve = (specifier: string, from: string): string => fileURLToPath(
   specifier.startsWith(".")
     ? new URL(specifier, pathToFileURL(from))
@@ -34,11 +33,11 @@ const compile = (file: string): string => transform(sourceOf(file), {
   transforms: /\.tsx?$/.test(file) ? ["typescript", "jsx", "imports"] : ["imports"],
   jsxRuntime: "automatic", jsxImportSource: "preact", production: true,
   disableESTransforms: true,
-  // What is imported by its address while the page runs is no module of this script.
+  // A module imported by its address while the page runs is not part of this script.
   preserveDynamicImport: true,
 }).code;
 
-/** Each module once, what it imports before it, as stylesheets have to be. */
+/** Each module once; stylesheets in the order of their imports, on which they depend. */
 function gather(entry: string): { modules: string[]; styles: string[]; exported: string[] } {
   const modules: string[] = [];
   const styles: string[] = [];

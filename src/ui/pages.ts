@@ -1,5 +1,5 @@
-// Pages people open in a browser, served as they lie in this folder: no build, no inline script, no
-// request to anybody else; what is bundled for them is in build.ts. Mounted by mount.ts.
+// Pages that people open in a browser, served as they are in this folder: no build, no inline
+// script, no third-party requests. build.ts bundles the rest. Mounted by mount.ts.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { programFile } from "#core/program.ts";
@@ -22,7 +22,7 @@ const TYPES: Record<string, string> = {
 };
 const TALK_ASSETS = ["talk.css", "talk.js", "call.js", "hearing.js", "peer.js", "worklet.js", "resample.js"];
 
-/** What calls are made of is also loaded by the chat widget, on pages of any origin. */
+/** The chat widget also loads the files that calls need, on pages of any origin. */
 const SHARED_HEADERS: HeaderMap = {
   ...PAGE_HEADERS,
   "Access-Control-Allow-Origin": "*",
@@ -40,7 +40,7 @@ export function mountUi(server: HttpServer): void {
   const get = (pattern: string, handle: () => Reply): void =>
     server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
   get("/", file(DASHBOARD, "index.html"));
-  // What a service worker may look after begins where it lies.
+  // A service worker controls only pages at or below its own path.
   get("/push-worker.js", file(DASHBOARD, "push-worker.js"));
   // `/talk/{assistant uuid}`: a call with the assistant, from any browser with a microphone.
   for (const name of TALK_ASSETS) {

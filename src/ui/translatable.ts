@@ -1,5 +1,5 @@
 // Makes the texts of the dashboard's modules translatable while they are bundled, so that its pages
-// say in plain English what they say: the English text is the key of its translations, which
+// are written in plain English: the English text is the key of its translations, which
 // dashboard/kit/texts.ts looks up. Called by build.ts and link.ts; scripts/texts.ts lists the keys.
 //
 // These are texts: what stands between JSX tags, in an attribute or property that people read
@@ -19,27 +19,27 @@ interface Node {
 }
 
 interface Translatable {
-  /** Without types, its JSX as it was. */
+  /** JavaScript without types, its JSX still in place. */
   code: string;
-  /** Keys; null: one form; else the form for one thing, the key being that for more. */
+  /** Keys. Null: the text has one form; else its singular, the key being the plural. */
   texts: Map<string, string | null>;
 }
 
 type Part = string | { name: string; code: string };
 
-/** Properties and attributes that people read, however their texts begin. */
+/** Properties and attributes that people read, whatever letter their texts begin with. */
 const READ_PROPERTIES = new Set(["label", "title", "hint", "placeholder", "note", "text"]);
 const READ_ATTRIBUTES = new Set([
   ...READ_PROPERTIES, "alt", "action", "submit", "empty", "none", "sub", "main",
   "aria-label", "aria-description", "aria-roledescription",
 ]);
-/** Attributes that say something to the browser or to code, however they are spelled. */
+/** Attributes for the browser or for code, even where their values look like texts. */
 const UNREAD = new Set([
   "class", "key", "id", "href", "src", "type", "role", "for", "dir", "lang", "rel", "target", "kind",
   "icon", "name", "style", "tone", "needs", "path", "viewBox", "d", "autoComplete", "autocomplete",
   "aria-keyshortcuts",
 ]);
-/** Functions whose strings are names of code. */
+/** Functions whose string arguments are names in the code. */
 const NAMING = /(?:^|\.)(?:t|plural|later|asIs|set|get|setRequestHeader|DOMException|matches|querySelector)$/;
 const COMPARISONS = new Set(["===", "!==", "==", "!=", "in", "<", ">"]);
 const READS_AS_TEXT = /\p{Lu}[^]*\p{Ll}/u;
@@ -50,14 +50,14 @@ const IS_CODE = /^[^\s\p{Lu}]*[:/@._<{-][^\s\p{Lu}]*$/u;
 /** Their content is what somebody types or a program reads. */
 const VERBATIM = /^<(?:code|kbd|pre|samp)\b/;
 type Lookup = keyof Pick<typeof Texts, "t" | "filled">;
-/** The names that functions of dashboard/kit/texts.ts have in a module written anew. */
+/** The names under which a rewritten module imports functions of dashboard/kit/texts.ts. */
 const NAMES: Record<Lookup, string> = { t: "$t", filled: "$filled" };
 const IMPORT =
   `import { t as ${NAMES.t}, filled as ${NAMES.filled} } from "#ui/dashboard/kit/texts.ts";`;
 
 const Tsx = Parser.extend(jsx());
 
-/** A module that says nothing, or says how texts are found. */
+/** The dashboard's modules, except texts.ts, which looks texts up itself, and typings. */
 export const hasTexts = (file: string): boolean =>
   /[\\/]ui[\\/]dashboard[\\/].+\.tsx?$/.test(file) && !/kit[\\/]texts\.ts$|\.d\.ts$/.test(file);
 
@@ -75,11 +75,11 @@ export function translatable(source: string, file: string): Translatable {
 const isNode = (value: unknown): value is Node =>
   typeof value === "object" && value !== null && typeof (value as Node).type === "string";
 
-/** In the order in which they stand. */
+/** In source order. */
 function childrenOf(node: Node): Node[] {
   const children = Object.values(node).flat().filter(isNode);
   return children.sort((one, other) => one.start - other.start || other.end - one.end)
-    // `{ name }` has its name twice.
+    // In `{ name }` the key and the value are the same place.
     .filter((child, index) => index === 0 || child.start >= (children[index - 1]?.end ?? 0));
 }
 
@@ -87,7 +87,7 @@ const nodeOf = (value: unknown): Node => value as Node;
 const nodesOf = (value: unknown): Node[] => value as Node[];
 const nameIn = (node: Node): string => String(node.name ?? node.value);
 
-/** As JSX reads the text between tags: lines are joined, their ends trimmed. */
+/** The text between tags as JSX reads it: lines are joined, their ends trimmed. */
 function betweenTags(text: string): string {
   const lines = text.split(/\r?\n/);
   return lines.map((line, index) => {
@@ -96,7 +96,7 @@ function betweenTags(text: string): string {
   }).filter((line) => line !== "").join(" ");
 }
 
-/** A string, a template, or such a thing with something added to it. */
+/** A string, a template, or either with something added to it. */
 function isString(node: Node): boolean {
   if (node.type === "Literal") return typeof node.value === "string";
   if (node.type === "TemplateLiteral") return true;
@@ -104,7 +104,7 @@ function isString(node: Node): boolean {
     [nodeOf(node.left), nodeOf(node.right)].some(isString);
 }
 
-/** What a string says besides its values. */
+/** The words of a string, without its values. */
 function wordsOf(node: Node): string {
   switch (node.type) {
     case "Literal": return typeof node.value === "string" ? node.value : "";
@@ -115,7 +115,7 @@ function wordsOf(node: Node): string {
   }
 }
 
-/** What stands for a value in a text. */
+/** The name that stands for a value in a text. */
 function placeOf(node: Node): string {
   switch (node.type) {
     case "Identifier": return nameIn(node);
@@ -138,7 +138,7 @@ function placeOf(node: Node): string {
   }
 }
 
-/** Writes a module anew, its texts looked up, and keeps them. */
+/** Rewrites a module so that its texts are looked up, and collects them. */
 class Writing {
   readonly texts: Translatable["texts"] = new Map();
   readonly #code: string;
@@ -207,7 +207,7 @@ class Writing {
     return `${name}=${value.startsWith(NAMES.t) ? `{${value}}` : value}`;
   }
 
-  /** Not part of a sentence at its ends: icons, what is there only sometimes. */
+  /** Not part of the sentence when at its start or end: icons, and what is shown conditionally. */
   #isApart(child: Node): boolean {
     if (child.type === "JSXExpressionContainer") {
       const { type, operator } = nodeOf(child.expression);
@@ -269,7 +269,7 @@ class Writing {
     const [first, one, more] = given.map((argument) =>
       (isString(argument) ? wordsOf(argument) : null));
     const [said] = given;
-    // A template is written there as the pages' other texts are: its values are taken out of it.
+    // As in other texts, the values of a template are taken out of it.
     if (callee === "t" && first && said && given.length === 1) {
       return this.#textOf(this.#partsOf(said), false);
     }
@@ -278,7 +278,7 @@ class Writing {
     return NAMING.test(callee) ? this.#copyNames(node) : this.#copy(node);
   }
 
-  /** A call whose own strings are names; functions among what it is given may say something. */
+  /** Copies a call whose own strings are names; functions among its arguments may contain texts. */
   #copyNames(node: Node): string {
     let copied = "";
     let at = node.start;
@@ -298,7 +298,7 @@ class Writing {
     return `${name}: ${this.write(value, READ_PROPERTIES.has(nameIn(key)))}`;
   }
 
-  /** `isRead`: what stands here is read by people, however it begins. */
+  /** `isRead`: people read what stands here, whatever letter it begins with. */
   write(node: Node, isRead: boolean): string {
     switch (node.type) {
       case "Literal": case "TemplateLiteral":

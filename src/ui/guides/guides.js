@@ -1,12 +1,12 @@
-// Fills in the examples of a guide, in this browser alone: the server's address, the key of whoever
-// is signed in with one, an assistant of theirs; and shows one language at a time.
+// Fills in the examples of a guide, in the browser only: the server's address, the key of a reader
+// who is signed in with one, one of their assistants; and shows one language at a time.
 const KEY = "parley-api-key";
 const LANGUAGE = "parley-docs-language";
 const ADDRESS = "https://parley.example.com";
 const NO_KEY = "YOUR_API_KEY";
 const NO_ASSISTANT = "YOUR_ASSISTANT";
 
-/** What the browser has kept; null also where it keeps nothing, as where cookies are blocked. */
+/** The stored value; null also where the browser stores nothing, as when cookies are blocked. */
 function kept(place, name) {
   try {
     return globalThis[place].getItem(name);
@@ -38,7 +38,7 @@ function element(name, text, attributes = {}) {
   return made;
 }
 
-/** Shows what of all examples is in the language, else what comes first. */
+/** Shows each group's example in this language, or else its first. */
 function choose(language) {
   for (const group of document.querySelectorAll(".examples")) {
     const examples = [...group.querySelectorAll(".example")];
@@ -64,7 +64,7 @@ function setUp(group) {
     });
     bar.append(button);
   }
-  // Browsers have a clipboard for pages of a safe origin alone.
+  // Browsers offer the clipboard to secure origins only.
   if (navigator.clipboard) {
     const copy = element("button", "Copy", { type: "button", class: "copy" });
     copy.addEventListener("click", async () => {

@@ -1,6 +1,6 @@
 // What call.js offers, for the chat widget, which is written in TypeScript.
 
-/** What the server says beside the sound, as docs/calls.md has it. */
+/** The server's messages beside the audio, as docs/calls.md describes them. */
 export interface CallMessage {
   type: string;
   state?: string;
@@ -12,7 +12,7 @@ export interface CallMessage {
   hearing?: string;
 }
 
-/** Who understands whoever calls; `typed`: nobody has to. */
+/** Who recognizes the caller's speech; `typed`: nobody, the caller types. */
 export type Hearing = "server" | "browser" | "typed";
 
 /** `microphone`, `forbidden`: another page may be allowed what this one is not. */
@@ -22,18 +22,18 @@ export interface CallHandlers {
   message(message: CallMessage): void;
   /** Empty when all is well again. */
   notice(text: string): void;
-  /** Nobody understands speech (any more): the words are to come by `say`. */
+  /** Speech is not (or no longer) recognized: the caller's words come through `say`. */
   typed(): void;
   /** Comes once and last; the problem is empty when the call ended as it should. */
   closed(problem: string, cause: Cause): void;
 }
 
 export interface CallGiven {
-  /** The server's; unless given, the page's own. */
+  /** The server's origin; unless given, the page's own. */
   origin?: string;
   /** The conversation to talk in; unless given, a new one. */
   conversation?(): Promise<string>;
-  /** Made in the click, where this module is loaded later than that. */
+  /** Created in the click handler, where this module is loaded only after the click. */
   context?: AudioContext;
   /** As `hearingOf` says; unless given, the server. */
   hearing?: Hearing;

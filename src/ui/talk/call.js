@@ -1,6 +1,6 @@
-// One call from a page: conversation, ticket, socket, microphone and loudspeaker. Tells what
-// happens by `handlers`; knows nothing of the page. Everything it opens is freed by one signal.
-// Used as it lies by the talk page, and bundled for the chat widget on pages of other people.
+// One call from a page: conversation, ticket, socket, microphone and loudspeaker. Reports to
+// `handlers` and knows nothing of the page. One signal frees everything it opens. Used unbundled by
+// the talk page, and bundled for the chat widget on other people's pages.
 
 import { canHear, startHearing } from "./hearing.js";
 import { canPeer, openPeer } from "./peer.js";
@@ -9,18 +9,23 @@ const MICROPHONE = {
   audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 },
 };
 const FORMAT = { encoding: "pcm_s16le", rate: 16000 };
-/** More than this waiting to be sent: the network is behind, and late speech is worse than none. */
+/** Frames are dropped while more than this waits to be sent: late speech is worse than none. */
 const SEND_BUFFER_BYTES_MAX = 64 * 1024;
-/** What is still to be heard of packets when the last one has come. */
+/** Packets are still heard for this long after the last one has arrived. */
 const PEER_TAIL_MS = 300;
-/** A way that was lost is looked for again after so long, and so often; the server takes no more. */
+/**
+ * A lost WebRTC path is offered again after this long; the server accepts no more offers than this.
+ */
 const PEER_AGAIN_MS = 5000;
 const PEER_OFFERS_MAX = 3;
 
-/** Sound begins in a moment, where it does. */
+/** Sound that is not running after this long is reported. */
 const SOUND_LATEST_MS = 3000;
 
-/** The server answers each: after so many without a word of it nothing passes, and then none will. */
+/**
+ * The server answers every ping: after so many without an answer the caller is told, and then the
+ * call is lost.
+ */
 const PING_MS = 2000;
 const PINGS_UNTIL_TOLD = 3;
 const PINGS_UNTIL_LOST = 15;
@@ -43,7 +48,9 @@ export const REASONS = {
   max_duration: "The call reached its longest duration.",
 };
 
-/** Said to whoever calls before and while somebody else than the server understands them. */
+/**
+ * Shown to callers before the call, and while something other than the server recognizes speech.
+ */
 export const HEARINGS = {
   server: "Your microphone is used during the call only.",
   browser: "In this call your browser understands what you say. It may send it to the browser's maker.",
@@ -70,7 +77,9 @@ export const PROBLEMS = {
   microphone_lost: "The call ended because the microphone was disconnected.",
 };
 
-/** Who will hear a call, as far as it is known before; `settings` are the widget's. */
+/**
+ * Who will recognize the speech, as far as is known before the call; `settings` are the widget's.
+ */
 export const hearingOf = (settings) =>
   settings.hears === false ? (canHear() ? "browser" : "typed") : "server";
 
@@ -111,15 +120,15 @@ async function openMicrophone(signal) {
   }
   const free = () => microphone.getTracks().forEach((track) => track.stop());
   signal.addEventListener("abort", free);
-  // Asking cannot be called off: whoever hung up meanwhile is not listened to.
+  // The permission prompt cannot be cancelled: after a hang-up its microphone is released.
   if (signal.aborted) free();
   signal.throwIfAborted();
   return microphone;
 }
 
 /**
- * To be called in the click itself, since browsers let only what begins there be heard.
- * Types: call.d.ts.
+ * Call this in the click handler itself: browsers play only sound that starts there. Types:
+ * call.d.ts.
  */
 export function startCall(assistant, handlers, given = {}) {
   const over = new AbortController();
@@ -179,7 +188,7 @@ async function createConversation(assistant, origin, signal) {
 
 async function connect(call) {
   const { context, signal, origin } = call;
-  // Before the microphone: nobody is asked for it where a page's policy allows no call.
+  // Before the microphone: where a page's policy forbids calls, nobody is asked for it.
   await context.audioWorklet?.addModule(`${origin}/talk/worklet.js`).catch(() => {
     throw new CallError(PROBLEMS.forbidden, "forbidden");
   });
@@ -193,7 +202,7 @@ async function connect(call) {
   const { ticket } = await post(`${origin}${path}/call-ticket`, {}, signal);
   signal.throwIfAborted();
   const socketOrigin = origin.replace(/^http/, "ws");
-  // Told of before the socket's own error, which says nothing.
+  // Fires before the socket's own error, which gives no reason.
   document.addEventListener("securitypolicyviolation", ({ blockedURI }) => {
     if (blockedURI.startsWith(socketOrigin)) call.finish(PROBLEMS.forbidden, "forbidden");
   }, { signal });
@@ -212,7 +221,7 @@ function watchSound(call) {
     handlers.notice(context.state === "running" ? "" : PROBLEMS.sound_paused);
   };
   context.addEventListener("statechange", publish, { signal });
-  // No event tells of sound that never begins, as where there is nothing to play it with.
+  // No event reports sound that never starts, as without an output device.
   setTimeout(() => {
     if (!signal.aborted && context.state !== "running") publish();
   }, SOUND_LATEST_MS);
@@ -223,8 +232,8 @@ function watchSound(call) {
 }
 
 /**
- * A network that drops everything closes no socket for a quarter of an hour. Pings are counted, not
- * time: a page that was asleep has sent none.
+ * A network that drops everything does not close the socket for a quarter of an hour. Pings are
+ * counted, not time: a page that was suspended has sent none.
  */
 function watchConnection(call) {
   const { socket, signal, finish } = call;
@@ -248,7 +257,7 @@ function watchConnection(call) {
   signal.addEventListener("abort", () => clearInterval(pinging));
 }
 
-/** Sound for the server: silence where nobody is listened to, since a call goes on in real time. */
+/** The sound for the server: silence without a microphone, since a call runs in real time. */
 function sourceOf({ context, microphone }) {
   if (microphone) return context.createMediaStreamSource(microphone);
   const silence = new ConstantSourceNode(context, { offset: 0 });
@@ -256,7 +265,7 @@ function sourceOf({ context, microphone }) {
   return silence;
 }
 
-/** The server understands nothing: the browser brings the words, or else whoever calls types them. */
+/** For calls whose speech the server does not recognize: the browser does, or the caller types. */
 function hearHere(call) {
   const { language, microphone, signal, handlers } = call;
   startHearing({
@@ -272,7 +281,9 @@ function hearHere(call) {
   });
 }
 
-/** Another way for the sound, which nobody needs to have: without one it goes over the socket. */
+/**
+ * Tries to move the sound to WebRTC, which is optional: without it the socket carries the sound.
+ */
 function findPeer(call, offered) {
   const { context, microphone, signal, socket } = call;
   if (!microphone || !canPeer() || signal.aborted || call.offers === PEER_OFFERS_MAX) return;
@@ -293,14 +304,14 @@ function findPeer(call, offered) {
   }
 }
 
-/** What the server says of that way. */
+/** Handles the server's messages about the WebRTC path. */
 function followPeer({ peer }, { type, sdp, path }) {
   if (type === "answer") peer?.answered(sdp);
   if (type === "path" && path === "peer") peer?.watch();
   if (type === "path" && path === "socket") peer?.close();
 }
 
-/** Once packets before it have been heard. */
+/** Answers a mark once the packets before it have been heard. */
 async function answerMark({ peer, socket }, name) {
   const ms = await peer.playoutMs().catch(() => 0);
   setTimeout(() => send(socket, { type: "mark", name }), ms);
@@ -308,8 +319,8 @@ async function answerMark({ peer, socket }, name) {
 
 function talk(call) {
   const { context, microphone, socket, signal, finish, handlers, hearing } = call;
-  // One channel, whichever of a stereo microphone's is spoken into; and connected to the
-  // loudspeaker, where it says nothing, because not every browser runs what leads nowhere.
+  // One channel, whichever channel of a stereo microphone is spoken into. Connected to the
+  // loudspeaker, where it is silent, because not every browser runs a node that leads nowhere.
   const capture = new AudioWorkletNode(context, "capture", {
     channelCount: 1, channelCountMode: "explicit",
   });
@@ -318,7 +329,7 @@ function talk(call) {
   playback.connect(context.destination);
   let isReady = false;
   let isEnded = false;
-  /** The server's sound comes as packets. */
+  /** True while the server's sound comes over WebRTC. */
   let isByPeer = false;
   let refusal = PROBLEMS.not_connected;
   capture.port.onmessage = ({ data }) => {
@@ -363,6 +374,6 @@ function talk(call) {
     if (!isEnded) finish(isReady ? PROBLEMS.lost : refusal);
   };
   socket.addEventListener("close", lost, { signal });
-  // Chromium reports a socket that a policy forbids by an error alone.
+  // Chromium reports a socket that a policy forbids only as an error.
   socket.addEventListener("error", lost, { signal });
 }

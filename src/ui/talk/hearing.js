@@ -1,16 +1,18 @@
-// What the browser itself understands of whoever speaks, for calls where the server understands
-// nothing: its speech recognition (Web Speech API), as pieces of text. Used by call.js.
+// The browser's own speech recognition (Web Speech API), as pieces of text, for calls whose speech
+// the server does not recognize. Used by call.js.
 
 const recognition = () => window.SpeechRecognition ?? window.webkitSpeechRecognition;
 
-/** Whether this browser has any; whether it works shows in the call. */
+/** Whether this browser has speech recognition; only the call shows whether it works. */
 export const canHear = () => recognition() !== undefined;
 
-/** It ends by itself after a silence; so often in a row without a word means that it does not work. */
+/**
+ * It ends by itself after a silence; so many ends in a row without a word mean it does not work.
+ */
 const IDLE_ENDS_MAX = 30;
-/** Ended as soon as it was started: it is not asked again at once. */
+/** The pause before each restart, since recognition may end as soon as it has started. */
 const RESTART_MS = 300;
-/** Said about a silence, or about our own hanging up. */
+/** Errors that report a silence, or our own hanging up. */
 const HARMLESS = ["no-speech", "aborted"];
 
 /** `words(text, isFinal)`; `failed()` at most once, and nothing after it. */

@@ -1,20 +1,20 @@
-// The sound of a call over WebRTC, where browser, server and network allow it: packets that are
-// lost are made up instead of waited for. Used by call.js, which goes on over its socket until
-// this has a way, and again when it is lost.
+// The sound of a call over WebRTC, where browser, server and network allow it: lost packets are
+// concealed instead of waited for. Used by call.js, which keeps to its socket until this connects,
+// and returns to it when this is lost.
 
-/** From the server's answer until no way is looked for any more. */
+/** How long after the server's answer the connection may take. */
 const CONNECT_MS = 3000;
-/** The server sends all the time: when nothing has come for so long, nothing will. */
+/** The server sends all the time: after so long without a packet the connection counts as lost. */
 const SILENT_MS = 1000;
 const LOOK_MS = 200;
-/** The longest that what has come may wait to be played, as far as it is believed. */
+/** The highest playout delay that is believed. */
 const PLAYOUT_MS_MAX = 500;
 
 export const canPeer = () => typeof RTCPeerConnection === "function";
 
 /**
- * `send(message)` to the server; `changed(isUp)` as soon as the page is to send by this way, or no
- * longer. What `receive` returns true for was for here.
+ * `send(message)` sends to the server; `changed(isUp)` is called as soon as the page is to send
+ * over this connection, or no longer.
  */
 export function openPeer({ context, track, iceServers, signal, send, changed }) {
   const over = new AbortController();
@@ -66,7 +66,7 @@ async function offer(peer, track, send) {
 }
 
 function play(context, stream, signal) {
-  // Chromium gives a far stream's sound to a context only while an element plays it, too.
+  // Chromium feeds a remote stream into a context only while an element plays it, too.
   const element = new Audio();
   element.muted = true;
   element.srcObject = stream;
@@ -91,7 +91,7 @@ function watch(receiver, signal, lost) {
   signal.addEventListener("abort", () => clearInterval(look));
 }
 
-/** How long what has come waits until it is heard. */
+/** The mean delay of the jitter buffer. */
 async function playoutMs(receiver) {
   const reports = [...(await receiver?.getStats())?.values() ?? []];
   const { jitterBufferDelay = 0, jitterBufferEmittedCount = 0 } =

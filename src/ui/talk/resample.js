@@ -1,5 +1,5 @@
-// Changes the rate of a stream of samples by a windowed sinc. Browsers differ in which rates their
-// audio contexts allow, so both directions run at the device's own and meet here.
+// Changes the rate of a stream of samples by a windowed sinc. Browsers differ in the rates their
+// audio contexts allow, so both run at the device's own rate and are converted here.
 
 const LOBES = 16;
 
@@ -30,7 +30,7 @@ export function createResampler(from, to) {
   const [up, down] = [to / common, from / common];
   const scale = Math.max(1, from / to);
   const half = Math.ceil(LOBES * scale);
-  // Few distances between the two rates' samples exist: the audio thread works each out once.
+  // The two rates' samples lie at few distinct distances: the audio thread computes each once.
   const kernels = [];
   let buffer = new Float32Array(half - 1);
   let phase = 0;

@@ -1,5 +1,6 @@
-// The page of a web call: shows what call.js publishes, in words and with the keyboard. Its English
-// texts are looked up among those of the chat widget in the visitor's language (data/widget-texts).
+// The page of a web call: shows in words what call.js reports, and can be used by keyboard. Its
+// English texts are looked up among the chat widget's in the visitor's language
+// (data/widget-texts).
 import { hearingOf, HEARINGS, PROBLEMS, REASONS, startCall, STATES } from "./call.js";
 
 const element = (id) => document.getElementById(id);
@@ -11,16 +12,16 @@ const [
 ].map(element);
 const assistant = location.pathname.split("/").filter(Boolean).at(-1);
 
-/** How the sound travels, for whoever tries the page out. */
+/** How the sound travels, for people who try the page out. */
 const PATHS = { socket: "Sound by WebSocket", peer: "Sound by WebRTC" };
-/** Who says a line; anybody else is the assistant. */
+/** Who says a line; any other role is the assistant. */
 const SPEAKERS = { customer: "You", operator: "A colleague" };
 const WORDS = { ...STATES, idle: "Ready when you are", over: "The call has ended" };
 
-/** With these one can type all the same, and hear the answers. */
+/** With these problems callers can still type, and hear the answers. */
 const UNHEARD = [PROBLEMS.no_microphone, PROBLEMS.microphone_taken, PROBLEMS.microphone_refused];
 
-/** What else the page says, by the names of its texts. */
+/** The page's other texts, by their names. */
 const OWN = {
   talk_title: "Talk to the assistant", talk_idle: WORDS.idle, talk_over: WORDS.over,
   talk_start: "Start the call", talk_again: "Call again", talk_instead: "Type instead", talk_keypad: "Keypad",
@@ -40,7 +41,7 @@ let texts = {};
 const said = (text) => texts[NAMES.get(text.trim())] ?? text;
 
 let call = null;
-/** Who will understand whoever calls, in which language. */
+/** Who recognizes the caller's speech, and in which language. */
 let hearing = { hearing: "server" };
 let isTyped = false;
 let isMuted = false;
@@ -109,12 +110,12 @@ function line(role, text, isFinal) {
   showNewest();
 }
 
-/** Whether a line was added or the keypad has taken the room of some; not to who reads above. */
+/** For a new line, and when the keypad takes room from the log; not for readers who scrolled up. */
 function showNewest() {
   if (isAtEnd) log.scrollTop = log.scrollHeight;
 }
 
-/** What the page says so far, in the visitor's language. */
+/** Translates what the page says so far into the visitor's language. */
 function translate(settings) {
   texts = settings.texts ?? {};
   document.documentElement.lang = settings.texts_language ?? "en";
@@ -178,7 +179,7 @@ function begin(how) {
 start.addEventListener("click", () => begin(hearing));
 type.addEventListener("click", () => begin({ ...hearing, hearing: "typed" }));
 end.addEventListener("click", () => call?.hangUp());
-// Whoever keeps Enter pressed on one button has not pressed the one that takes its place.
+// Holding Enter on one button does not press the one that takes its place.
 document.addEventListener("keydown", (event) => {
   if (event.repeat && event.key === "Enter") event.preventDefault();
 });
@@ -193,7 +194,7 @@ typing.addEventListener("submit", (event) => {
   if (text !== "") call?.say(text);
   words.value = "";
 });
-// Where nobody knows yet, the call itself will say what is wrong.
+// Without an answer the call itself will say what is wrong.
 fetch(`/api/widget/${assistant}?page=${navigator.language}`).then(async (response) => {
   if (!response.ok) return;
   const settings = await response.json();

@@ -5,11 +5,13 @@ import { createResampler } from "./resample.js";
 
 const RATE = 16000;
 const FRAME = 320;
-/** Queued before playing begins or goes on, against the unevenness of networks. */
+/** Buffered before playback starts or resumes, against network jitter. */
 const PREBUFFER_SECONDS = 0.06;
-/** More than this is lateness: silence is left out until it is gone. */
+/** Beyond this, playback is late: silence is skipped until it has caught up. */
 const LATENESS_SECONDS_MAX = 0.25;
-/** A device that does not play (asleep, interrupted) keeps this much; what comes later is lost. */
+/**
+ * While a device does not play (asleep, interrupted) this much is kept; what comes later is lost.
+ */
 const QUEUE_SECONDS_MAX = 60;
 /** The most the server takes as dropped. */
 const DROPPED_MS_MAX = 60_000;
@@ -42,7 +44,7 @@ class Playback extends AudioWorkletProcessor {
   constructor() {
     super();
     this.empty();
-    /** What is still heard after a `clear`. */
+    /** The sound that still fades out after a `clear`. */
     this.tail = new Float32Array(0);
     this.isDraining = false;
     this.port.onmessage = ({ data }) => {
@@ -62,7 +64,7 @@ class Playback extends AudioWorkletProcessor {
     this.lost = 0;
     this.gain = 0;
     this.isBuffering = true;
-    /** Names to be posted once so many samples have been played. */
+    /** Marks, posted once `played` has reached them. */
     this.marks = [];
   }
 
@@ -105,7 +107,7 @@ class Playback extends AudioWorkletProcessor {
       this.chunks.shift();
       this.offset = 0;
     }
-    // Down when what is left is just enough for that; up again when more has come.
+    // Fades out over the last samples in the queue, and in again when more have come.
     const step = this.queued < FADE ? -1 / FADE : 1 / FADE;
     this.gain = Math.max(0, Math.min(1, this.gain + step));
     return sample * this.gain;
