@@ -1,5 +1,5 @@
-// What a list is narrowed to and shows, kept in the page's address, so that a reload, a bookmark
-// and a saved view find it again; and as it was left, for whoever comes back.
+// The filters and columns of a list, kept in the page's address, so that a reload, a bookmark and a
+// saved view restore them; and as the list was left, for people who come back to it.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 type Fields = Record<string, string>;
@@ -24,10 +24,10 @@ function write(search: string): void {
 const differing = (fields: Fields, none: Fields): Fields => Object.fromEntries(
   Object.entries(fields).filter(([name, value]) => value !== none[name]));
 
-/** What the list that is shown wrote into the address, which says nothing to the next one. */
+/** What the list that is shown wrote into the address; it does not apply to the next list. */
 let own = "";
 
-/** `none`: what a list shows that nobody has narrowed. */
+/** `none`: the fields of a list without filters. */
 export function useAddressed<F extends Fields>(list: string, none: F): [F, (fields: F) => void] {
   const [fields, setFields] = useState<F>(() => {
     const given = new URLSearchParams(location.search).toString();
@@ -36,23 +36,23 @@ export function useAddressed<F extends Fields>(list: string, none: F): [F, (fiel
       : left.get(list) as F | undefined ?? none;
   });
   const written = useRef("");
-  // Before the page is painted: whoever goes on at once finds the list as it was left, too.
+  // Before paint: people who go on at once still find the list as they left it.
   useLayoutEffect(() => {
     left.set(list, fields);
     own = written.current = addressOf(differing(fields, none));
     write(own);
   }, [fields]);
   useLayoutEffect(() => () => {
-    // Whoever goes to another list from here may have narrowed that one already.
+    // The next list may already have written its own filters into the address.
     if (new URLSearchParams(location.search).toString() === written.current) write("");
   }, []);
   return [fields, setFields];
 }
 
-/** When somebody else signs in. */
+/** Called when somebody else signs in. */
 export const forgetAddresses = (): void => left.clear();
 
-/** Shows a list narrowed to this. */
+/** Opens a list with these filters. */
 export function openNarrowed(path: string, fields: Fields): void {
   own = "";
   write(addressOf(fields));

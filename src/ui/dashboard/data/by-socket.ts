@@ -1,14 +1,14 @@
-// The dashboard's streams by WebSocket. Without HTTP/2 a browser has six connections to a server
-// for all its tabs: each stream by SSE keeps one of them, so that the third tab with a conversation
-// on it would load nothing more. Where no socket comes through, streams come by SSE as before.
+// The dashboard's streams over WebSocket. Without HTTP/2 a browser opens six connections to a
+// server for all its tabs, and each SSE stream holds one: a third tab with a conversation in it
+// could load nothing more. Where no WebSocket gets through, SSE is used as before.
 
-/** Silent connections are cut by proxies, and given up by the client. */
+/** Proxies close silent connections, and the client abandons them. */
 const PING_MS = 15_000;
-/** Those that have a socket beside them; a conversation's takes no ticket. */
+/** The streams that also have a socket; a conversation's takes no ticket. */
 const STREAMS = /^(.*\/api\/(?:(user\/(?:calls\/\d+\/)?)|conversations\/[^/]+\/))stream$/;
 const encoder = new TextEncoder();
 
-/** `plain` is asked for all that is no stream, and for tickets. */
+/** `plain` is used for everything that is not a stream, and for tickets. */
 export const bySocket = (plain: typeof fetch): typeof fetch => async (input, init = {}) => {
   const isRead = init.method === undefined || init.method === "GET";
   const found = typeof input === "string" && isRead ? STREAMS.exec(input) : null;
@@ -24,14 +24,14 @@ export const bySocket = (plain: typeof fetch): typeof fetch => async (input, ini
     const asked = await plain(`${location.origin}/api/user/stream-tickets`, {
       method: "POST", headers, signal,
     });
-    // What is wrong the stream itself will say.
+    // The stream's own answer will say what is wrong.
     if (!asked.ok) return plain(input, init);
     url.searchParams.set("ticket", ((await asked.json()) as { ticket: string }).ticket);
   }
   return await open(url, signal) ?? plain(input, init);
 };
 
-/** What `fetch` would answer for the stream; null: no socket could be opened. */
+/** The response that `fetch` would give for the stream; null: no socket could be opened. */
 function open(url: URL, signal: AbortSignal | null): Promise<Response | null> {
   signal?.throwIfAborted();
   const socket = new WebSocket(url);
@@ -41,7 +41,8 @@ function open(url: URL, signal: AbortSignal | null): Promise<Response | null> {
     socket.close();
   };
   let timer: ReturnType<typeof setTimeout> | undefined;
-  // Each answer brings the next: of a hidden page browsers hold back timers that bring themselves.
+  // Each answer schedules the next ping: browsers throttle timers of a hidden page that rearm
+  // themselves.
   const pingLater = (): void => {
     timer = setTimeout(() => socket.send(`{"type":"ping"}`), PING_MS);
   };
@@ -76,7 +77,7 @@ function open(url: URL, signal: AbortSignal | null): Promise<Response | null> {
   });
 }
 
-/** What stands in SSE for a frame of the socket. */
+/** The SSE text for a frame of the socket. */
 function eventOf(type: string, id: string | undefined, json: string): string {
   if (type === "connected") return `: at ${id ?? ""}\n\n`;
   return type === "pong" ? ": beat\n\n" : `data: ${json}\n\n`;

@@ -1,5 +1,5 @@
-// How many wait for a person, told on every page: in the window's title, in the menu, and by the
-// alerts somebody has chosen. Used by app.tsx.
+// How many conversations wait for a person, shown on every page: in the window's title, in the
+// menu, and by the alerts that people have chosen. Used by app.tsx.
 import { useEffect } from "preact/hooks";
 import { titleWaiting } from "#ui/dashboard/kit/title.ts";
 import { useAlerts } from "#ui/dashboard/pages/inbox/alerts.tsx";

@@ -1,5 +1,5 @@
-// The account's short lists that several pages need: to choose from, and to name what records only
-// number.
+// The account's short lists that several pages need, for their choices and for the names of what
+// records refer to by number.
 import type { Parley } from "#client/client.ts";
 import { unwrap, useApi } from "./session.tsx";
 import { SHARED, useData, type Data } from "./use-data.ts";
@@ -14,7 +14,7 @@ export type Assistant = Row<typeof loadAssistants>;
 export type Campaign = Row<typeof loadCampaigns>;
 export type OwnNumber = Row<typeof loadNumbers>;
 
-/** No event announces a change: whoever has to have them as they are just now says so. */
+/** No event announces a change: callers that need the current list pass a smaller `freshMs`. */
 export function useAssistants({ freshMs } = SHARED): Data<Assistant[]> {
   const api = useApi();
   return useData("assistants", () => loadAssistants(api), [], { freshMs });

@@ -18,7 +18,7 @@ interface Freshness {
   lostAt: Date | null;
 }
 
-/** Told to every listener when events were missed for good: load everything again. */
+/** Sent to every listener when events were missed for good: load everything again. */
 export const MISSED: Frame = { type: "stream_reset" };
 
 const LiveContext = createContext<Live | null>(null);
@@ -40,7 +40,7 @@ export function LiveProvider({ children }: { children: ComponentChildren }) {
   useEffect(() => {
     const abort = new AbortController();
     if (followed.current === api) {
-      // Signed in again: what happened meanwhile is in no stream that follows.
+      // After signing in again: no stream will bring what happened in between.
       spoilSeen(null);
       for (const listener of [...listeners]) listener(MISSED);
     }
@@ -49,7 +49,8 @@ export function LiveProvider({ children }: { children: ComponentChildren }) {
       isLive, lostAt: isLive ? null : before.lostAt ?? new Date(),
     }));
     const follow = async (): Promise<void> => {
-      // What comes while pages are loaded already and the stream is not open yet is caught up on.
+      // Starts before the first load, so that events between that and the stream's opening are
+      // replayed.
       const after = await beginning();
       const from = after === null ? {} : { after };
       for await (const frame of api.watchAccount({ ...from, signal: abort.signal, onState })) {
@@ -80,8 +81,8 @@ export function useEvents(types: readonly string[], hear: Listener): void {
 }
 
 /**
- * Loads what the stream then keeps current: whenever the stream comes up, because no event says
- * what happened before; and once without a stream, when it is known that there is none.
+ * Loads what the stream then keeps current: each time the stream comes up, because no event tells
+ * what happened before; and once without a stream, when it is known to be down.
  */
 export function useSnapshot(load: () => void): void {
   const { isLive, lostAt } = useFreshness();
@@ -94,7 +95,7 @@ export function useSnapshot(load: () => void): void {
   }, [load, isLive, isLost]);
 }
 
-/** What could not be loaded while the server was away is asked for once more when it is back. */
+/** Loads again what failed while the server was away, once it is back. */
 export function useRetry(error: unknown, retry: () => void): void {
   const { isLive } = useFreshness();
   useEffect(() => {

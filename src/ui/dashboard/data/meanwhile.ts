@@ -1,19 +1,19 @@
-// Two people edit the same thing: neither replaces unseen what the other has saved meanwhile.
+// Two people edit the same thing: neither overwrites unseen what the other has saved.
 import { useState } from "preact/hooks";
 import { ParleyError } from "#client/client.ts";
 import { t } from "#ui/dashboard/kit/texts.ts";
 
-/** What a field that was emptied holds is nothing. */
+/** An emptied field counts as null. */
 export const same = (one: unknown, other: unknown): boolean =>
   JSON.stringify(one === "" ? null : one) === JSON.stringify(other === "" ? null : other);
 
-/** The names of what differs between what is edited and what it was before. */
+/** The names of the fields in which `mine` differs from `base`. */
 export const changedIn = <T extends object>(mine: T, base: T): (keyof T & string)[] =>
   (Object.keys(mine) as (keyof T & string)[]).filter((name) => !same(mine[name], base[name]));
 
 /**
- * `base`: what `mine` was before it was edited. `merged`: what was changed here, and all else as
- * `theirs`. `taken`: the names of what both have changed, to different values.
+ * `base`: `mine` before it was edited. `merged`: the fields changed here, and all others from
+ * `theirs`. `taken`: the names of fields that both have changed, to different values.
  */
 export function meanwhile<T extends object>(mine: T, base: T, theirs: T) {
   const changed = changedIn(mine, base);
@@ -25,7 +25,7 @@ export function meanwhile<T extends object>(mine: T, base: T, theirs: T) {
   return { merged, taken };
 }
 
-/** Stands beside each of these fields, as a refusal of the server's would. */
+/** Shown beside each of these fields, like a refusal by the server. */
 export function takenFault(names: string[]): ParleyError {
   const message = t(
     "Somebody else has changed this in the meantime. Save again to overwrite it with yours.");
@@ -34,9 +34,7 @@ export function takenFault(names: string[]): ParleyError {
   });
 }
 
-/**
- * A form about something that is there. `onWire`: its fields by the names the server has for them.
- */
+/** A form that edits an existing thing. `onWire`: its fields under the server's names. */
 export function useEdited<T extends object>(
   value: T | (() => T), onWire: (fields: T) => object = (fields) => fields,
 ) {
@@ -45,7 +43,7 @@ export function useEdited<T extends object>(
   return {
     before, fields,
     set: (part: Partial<T>): void => setFields((now) => ({ ...now, ...part })),
-    /** What is to be saved on top of what the server has by now; throws where that was taken. */
+    /** What to save on top of the server's current state; throws where both changed a field. */
     onto(theirs: T): T {
       const { merged } = meanwhile(fields, before, theirs);
       const { taken } = meanwhile(onWire(fields), onWire(before), onWire(theirs));

@@ -1,4 +1,4 @@
-// A key by which the server knows a request that comes again.
+// An idempotency key, by which the server recognizes a request that is sent again.
 
 /** Not randomUUID: pages of plain http have none. */
 export const newKey = (): string =>
@@ -11,6 +11,6 @@ export interface Pending {
   message: string;
 }
 
-/** The same key for the same, as after an answer that was lost, else a new one. */
+/** The same key for the same message, as when an answer was lost; otherwise a new key. */
 export const pendingOf = (tried: Pending | null, message: string): Pending =>
   tried?.message === message ? tried : { key: newKey(), message };

@@ -1,18 +1,20 @@
-// Lists in pages, as they are loaded for the rows in view. Used by rows.ts.
+// Paged lists, loaded for the rows in view. Used by rows.ts.
 
 const PAGE_ROWS = 50;
-/** Scrolling fast passes many pages: but for the first, those in view after so long are loaded. */
+/**
+ * Fast scrolling passes many pages: except for the first, only those in view after this are loaded.
+ */
 const SETTLE_MS = 80;
 
 interface NumberedPage<T> {
   rows: T[];
-  /** How many rows all pages have. */
+  /** The rows of all pages together. */
   total: number;
 }
 
 export type LoadPage<T> = (page: number, perPage: number) => Promise<NumberedPage<T>>;
 
-/** So many rows, of which those in view are asked for. */
+/** A list with a known number of rows, of which it loads those in view. */
 export class NumberedPages<T> {
   total: number | null = null;
   error: unknown = null;
@@ -21,13 +23,15 @@ export class NumberedPages<T> {
   readonly #pages = new Map<number, T[]>();
   readonly #fresh = new Set<number>();
   #reloads = 0;
-  /** The newest reload that anything has come of. */
+  /** The newest reload that has been answered. */
   #answered = 0;
   #view: [number, number] = [0, 1];
   #timer: ReturnType<typeof setTimeout> | null = null;
   #isOver = false;
 
-  /** `before`: the same list as it was left, shown until each page in view is there anew. */
+  /**
+   * `before`: the same list when it was left, shown until each page in view has been loaded again.
+   */
   constructor(
     load: { current: LoadPage<T> }, changed: () => void, before: NumberedPages<T> | null = null,
   ) {
@@ -45,7 +49,7 @@ export class NumberedPages<T> {
   show(first: number, last: number): void {
     const [from, to] = this.#view;
     this.#view = [first, last];
-    // What failed is asked for again by people, or where they have scrolled on.
+    // After a failure only people load again, or scrolling on does.
     if (this.error !== null && first === from && last === to) return;
     this.#timer ??= setTimeout(() => {
       this.#timer = null;
@@ -53,7 +57,7 @@ export class NumberedPages<T> {
     }, this.#fresh.size === 0 ? 0 : SETTLE_MS);
   }
 
-  /** What is shown stays until its successor is there. */
+  /** What is shown stays until the new pages are there. */
   reload(): Promise<void> {
     this.#reloads += 1;
     this.#fresh.clear();
@@ -78,7 +82,9 @@ export class NumberedPages<T> {
     if (wanted.length > 0) await this.#fetchPages(wanted, this.#reloads);
   }
 
-  /** Together: where one is newer than its neighbour, rows are there twice or not at all. */
+  /**
+   * Loads them together: if one were newer than its neighbour, rows would show twice or not at all.
+   */
   async #fetchPages(pages: number[], reload: number): Promise<void> {
     try {
       const found = await Promise.all(
@@ -108,10 +114,10 @@ interface CursorPage<T> {
 
 export type LoadBehind<T> = (cursor: string | null) => Promise<CursorPage<T>>;
 
-/** More is not loaded again for whoever comes back. */
+/** People who come back to a longer list get only this many rows loaded again. */
 const AGAIN_ROWS_MAX = 1000;
 
-/** Loads on from the end. */
+/** Loads further pages as the end comes near. */
 export class CursorPages<T> {
   rows: T[] | null = null;
   error: unknown = null;
@@ -120,10 +126,10 @@ export class CursorPages<T> {
   #next: string | null = null;
   #run = 0;
   #isLoading = false;
-  /** So many rows are wanted at once. */
+  /** A reload goes on until there are this many rows. */
   #wanted = 0;
 
-  /** `before`: the same list as it was left, shown until all of it is there anew. */
+  /** `before`: the same list when it was left, shown until all of it has been loaded again. */
   constructor(
     load: { current: LoadBehind<T> }, changed: () => void, before: CursorPages<T> | null = null,
   ) {
@@ -133,7 +139,7 @@ export class CursorPages<T> {
     this.#wanted = Math.min(this.rows?.length ?? 0, AGAIN_ROWS_MAX);
   }
 
-  /** Near the end, the next page is wanted. */
+  /** Loads the next page when the end is near. */
   show(last: number): void {
     const isNearEnd = this.rows !== null && last >= this.rows.length - PAGE_ROWS / 2;
     const isIdle = !this.#isLoading && !this.error;

@@ -1,11 +1,12 @@
-// Notifications of this browser while no page of the dashboard is open: it subscribes at its
-// maker's service, and the server sends there. Used by pages/inbox/alerts.tsx and app.tsx.
+// Push notifications for this browser while no page of the dashboard is open: it subscribes at the
+// push service of the browser's maker, and the server sends there. Used by pages/inbox/alerts.tsx
+// and app.tsx.
 import type { Parley } from "#client/client.ts";
 import { unwrap } from "./session.tsx";
 
 const WORKER = "/push-worker.js";
 
-/** Nobody waits longer to sign out. */
+/** Signing out waits no longer than this. */
 const BEGINNING_MS_MAX = 3000;
 /** Resolves once no subscription is being made. */
 let beginning: Promise<unknown> = Promise.resolve();
@@ -21,14 +22,14 @@ async function subscribe(manager: PushManager, publicKey: string): Promise<PushS
   try {
     return await manager.subscribe(options);
   } catch (error) {
-    // It is subscribed with the key of before.
+    // The browser is still subscribed with the previous key.
     if ((error as DOMException).name !== "InvalidStateError") throw error;
     await (await manager.getSubscription())?.unsubscribe();
     return manager.subscribe(options);
   }
 }
 
-/** False where the browser cannot, or its maker's service is not reached. Again is no error. */
+/** False where the browser cannot, or its push service is not reached. Idempotent. */
 export function beginPush(api: Parley): Promise<boolean> {
   const begun = begin(api);
   beginning = begun.catch(() => undefined);
@@ -49,9 +50,9 @@ async function begin(api: Parley): Promise<boolean> {
   return true;
 }
 
-/** Whoever signs out is not shown who writes. */
+/** People who sign out get no more notifications. */
 export async function endPush(api: Parley): Promise<void> {
-  // One that is just being made would be there after this.
+  // A subscription that is just being made would otherwise remain.
   await Promise.race([beginning, new Promise((resolve) => setTimeout(resolve, BEGINNING_MS_MAX))]);
   isSubscribed = false;
   if (!canPush()) return;

@@ -1,5 +1,5 @@
-// What whoever is signed in may do, for the whole page: what is beyond it is not shown; a page's
-// main button stays, cannot be pressed and says why. The server refuses it all the same.
+// The rights of the person who is signed in, for the whole page: what they may not do is hidden. A
+// page's main button stays, disabled, and says why. The server refuses it all the same.
 import { createContext, type ComponentChildren } from "preact";
 import { useContext } from "preact/hooks";
 
@@ -8,10 +8,10 @@ interface Rights {
   rights: readonly string[];
 }
 
-/** Null: not known yet, or nobody is signed in; nothing is held back. */
+/** Null: not known yet, or nobody is signed in; then nothing is hidden. */
 export const RightsContext = createContext<Rights | null>(null);
 
-/** Whether a right is there, and where it is not, why not. */
+/** Null where the person has the right; else the reason why not. */
 export function useMay(): (right: string | undefined) => string | null {
   const known = useContext(RightsContext);
   return (right) =>
@@ -20,7 +20,7 @@ export function useMay(): (right: string | undefined) => string | null {
       : `Your role, ${known.role}, may not do this.`;
 }
 
-/** What is of no use without the right is not there without it. */
+/** Hides what is of no use without the right. */
 export function Needs({ right, children }: { right: string; children: ComponentChildren }) {
   return useMay()(right) === null ? <>{children}</> : null;
 }

@@ -1,5 +1,5 @@
-// Lists as tables take them: so many rows, of which those in view are asked for. Lists in numbered
-// pages load just the pages in view, however far down; lists with a cursor load on from the end.
+// Lists for tables: a number of rows, of which those in view are loaded. Lists in numbered pages
+// load only the pages in view, however far down; lists with a cursor load on from the end.
 import { useCallback, useEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import { CursorPages, NumberedPages, type LoadBehind, type LoadPage } from "./pages.ts";
 import { useEvents, useRetry } from "./live.tsx";
@@ -12,13 +12,13 @@ export interface Rows<T> {
   count: number | null;
   /** Undefined while it is being loaded. */
   at(index: number): T | undefined;
-  /** Rows `first` to behind `last` are in view. */
+  /** Rows from `first` up to but without `last` are in view. */
   show(first: number, last: number): void;
   error: unknown;
   reload(): void;
 }
 
-/** Rows of a list that is there as a whole. */
+/** Rows of a list that is loaded as a whole. */
 export function rowsOf<T>(
   list: T[] | null, error: unknown = null, reload: () => void = () => undefined,
 ): Rows<T> {
@@ -28,8 +28,8 @@ export function rowsOf<T>(
 }
 
 /**
- * The pages of list `key`, and a number that changes with them. Whoever comes back finds the list
- * as long as it was, so that its place is still there; as it was when it was last loaded.
+ * The pages of list `key`, and a number that changes with them. Keeps the list as it was last
+ * loaded, so that people who come back find it just as long and their place still there.
  */
 function useFollowed<P, L>(
   key: string,
@@ -50,7 +50,7 @@ function useFollowed<P, L>(
   return [pages, version];
 }
 
-/** `load` gives page `page`, from 1; another `key` is another list. */
+/** `load` loads page `page`, from 1; another `key` is another list. */
 export function usePages<T>(
   key: string,
   load: LoadPage<T>,
@@ -58,7 +58,7 @@ export function usePages<T>(
 ): Rows<T> {
   const [pages, version] = useFollowed(key, load, NumberedPages<T>);
   useEffect(() => {
-    // A table that is there already says itself what is in view.
+    // A table that is already shown reports by itself which rows are in view.
     if (pages.total === null || pages.total === 0) pages.show(0, 1);
     return () => pages.close();
   }, [pages]);
@@ -75,7 +75,7 @@ export function usePages<T>(
   }), [pages, version, reload]);
 }
 
-/** `load` gives the page behind a cursor; null: the first. */
+/** `load` loads the page after a cursor; null: the first page. */
 export function useCursor<T>(key: string, load: LoadBehind<T>): Rows<T> {
   const [pages, version] = useFollowed(key, load, CursorPages<T>);
   useEffect(() => {

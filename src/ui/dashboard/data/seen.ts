@@ -1,9 +1,9 @@
-// What this browser has seen of the server, each thing under its key, for all who show it. Used by
-// use-data.ts and rows.ts; the account's stream (live.tsx) and what is changed from here
-// (session.tsx) say what of it is old.
+// A cache of what this browser has loaded from the server, by key, for every place that shows it.
+// Used by use-data.ts and rows.ts; the account's stream (live.tsx) and changes made here
+// (session.tsx) mark entries as stale.
 
 const SEEN_MAX = 100;
-/** An answer that has not come after so long may never come. */
+/** An answer that takes longer than this may never come. */
 export const PATIENCE_MS = 30_000;
 
 class Entry {
@@ -12,26 +12,28 @@ class Entry {
   isLoading = false;
   /** Types of events that change it. */
   changedBy: readonly string[] = [];
-  /** Draws each place that shows it. */
+  /** Each redraws a place that shows it. */
   readonly shownBy = new Set<() => void>();
   #load: () => Promise<unknown> = () => Promise.resolve(null);
   #run = 0;
-  /** The newest load that has answered. */
+  /** The newest load that was answered. */
   #answered = 0;
-  /** It has changed since it was asked for. */
+  /** It has changed since it was last requested. */
   #isSpoilt = false;
   #loadedAt = -Infinity;
   #askedAt = -Infinity;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
-  /** Loads it, but where somebody else does so just now, or has lately. */
+  /** Loads it, unless a current load is in flight or the last one is recent enough. */
   show(load: () => Promise<unknown>, freshMs: number): void {
     this.#load = load;
     const isComing = this.isLoading && !this.#isSpoilt;
     if (!isComing && !(performance.now() - this.#loadedAt < freshMs)) void this.reload();
   }
 
-  /** It has changed: one reload for a burst of events, and one at a time where those do not end. */
+  /**
+   * It has changed: reloads once for a burst of events, and one at a time while events keep coming.
+   */
   hear(gatherMs: number): void {
     this.spoil();
     this.#timer ??= setTimeout(() => {
@@ -43,13 +45,13 @@ class Entry {
     }, gatherMs);
   }
 
-  /** Whoever shows it next asks for it again. */
+  /** Marks it as stale: the next place that shows it loads it again. */
   spoil(): void {
     this.#loadedAt = -Infinity;
     this.#isSpoilt = true;
   }
 
-  /** As if it had never been seen, where nobody shows it; what is on its way is too old. */
+  /** Drops it where no place shows it; what is in flight is discarded as too old. */
   forget(): void {
     if (this.shownBy.size > 0) return;
     this.spoil();
@@ -57,7 +59,7 @@ class Entry {
     Object.assign(this, { value: null, error: null, isLoading: false });
   }
 
-  /** What was asked for before is shown when it comes, until this is there. */
+  /** An earlier load's answer is shown when it arrives, until this one's is there. */
   reload(load = this.#load): Promise<void> {
     const run = (this.#run += 1);
     this.#load = load;
@@ -110,15 +112,15 @@ export function entryOf(key: string): Entry {
   return entry;
 }
 
-/** When somebody else signs in. */
+/** Called when somebody else signs in. */
 export const forgetSeen = (): void => seen.clear();
 
-/** Something was deleted from here, which may stand in anything that was seen. */
+/** Something was deleted here, which any entry may contain. */
 export function forgetUnshown(): void {
   for (const entry of seen.values()) entry.forget();
 }
 
-/** `type` of an event; null: anything may have changed. */
+/** `type`: an event's type; null: anything may have changed. */
 export function spoilSeen(type: string | null): void {
   for (const entry of seen.values()) {
     if (type === null || entry.changedBy.includes(type)) entry.spoil();

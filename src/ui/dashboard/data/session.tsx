@@ -1,5 +1,5 @@
-// Who is signed in: a member, by a cookie no script reads, or the API key of this browser; and the
-// client that uses it. The key stays in this tab, or on this device when people ask for it.
+// The person who is signed in: a member by a cookie that no script reads, or the API key in this
+// browser; and the client that uses it. The key stays in this tab, or on this device on request.
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { createParley, ParleyError, type Parley } from "#client/client.ts";
@@ -39,14 +39,14 @@ const PATIENCE = 5;
 
 interface ReadSession {
   token: string;
-  /** Where the account's stream was before the session read anything. */
+  /** The position in the account's stream before the session read anything. */
   position: string;
 }
 
-/** What reads of one key go with, for all who use the key in this page. */
+/** The read sessions by API key, shared by all of this page that use the key. */
 const sessions = new Map<string, Promise<ReadSession | null>>();
 
-/** Null where the server opens none; the key itself then says why. */
+/** Null where the server opens none; a request with the key itself then says why. */
 async function openSession(apiKey: string): Promise<ReadSession | null> {
   const response = await globalThis.fetch(`${location.origin}/api/user/dashboard-sessions`, {
     method: "POST", headers: { Authorization: `Bearer ${apiKey}` },
@@ -63,10 +63,10 @@ function sessionOf(apiKey: string): Promise<ReadSession | null> {
 export const beginningOf = async (apiKey: string): Promise<string | null> =>
   (await sessionOf(apiKey))?.position ?? null;
 
-/** When somebody signs out: whoever is next begins later. */
+/** Called on signing out: the next person's stream begins later. */
 export const forgetSessions = (): void => sessions.clear();
 
-/** Reads go with a session of the key, which has a rate of its own; all else goes with the key. */
+/** Reads use a session of the key, which has its own rate limit; everything else uses the key. */
 function readingBySession(apiKey: string): typeof fetch {
   return async (input, init) => {
     const request = new Request(input, init);
@@ -85,7 +85,7 @@ function readingBySession(apiKey: string): typeof fetch {
   };
 }
 
-/** Reads wait when the key has asked too often; what changes something is left to people. */
+/** Reads wait when the rate limit is reached; people repeat requests that change something. */
 const patient = (fetchOf: typeof fetch): typeof fetch => async (input, init) => {
   const method = init?.method ?? (input instanceof Request ? input.method : "GET");
   for (let attempt = 1; ; attempt += 1) {
@@ -96,13 +96,13 @@ const patient = (fetchOf: typeof fetch): typeof fetch => async (input, init) => 
   }
 };
 
-/** Requests of the page of signing in itself, which the API's document has no key for. */
+/** Requests of the sign-in page itself, to routes that need no API key. */
 export async function askPage<T>(method: "GET" | "POST", path: string, body?: object): Promise<T> {
   const response = await fetch(`${location.origin}/api${path}`, {
     method,
     ...body ? { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {},
   });
-  // A proxy before a server that is away has words of its own.
+  // A proxy in front of a server that is down answers something other than JSON.
   const answer = await response.json().catch(() => null) as T | null;
   if (!response.ok || answer === null) throw new ParleyError(response.status, answer);
   return answer;
@@ -113,7 +113,7 @@ const byCookie: typeof fetch = (input, init) => globalThis.fetch(input, init);
 const deletes = (method: string, url: string): boolean =>
   method === "DELETE" || (method === "POST" && /[/-]delete$/.test(url));
 
-/** `onRefused`: the key is none any more, or the session is over. Null: a member's cookie. */
+/** `onRefused`: the key is no longer valid, or the session is over. Null: a member's cookie. */
 export function openApi(apiKey: string | null, onRefused: () => void = () => undefined): Parley {
   const fetchOf = patient(bySocket(apiKey === null ? byCookie : readingBySession(apiKey)));
   const watchedFetch: typeof fetch = async (input, init) => {
@@ -139,7 +139,7 @@ export function useSession(): Session {
 
 export const useApi = (): Parley => useSession().api;
 
-/** What the client answered, or throws ParleyError with the server's own words. */
+/** Returns the client's answer, or throws a ParleyError with the server's message. */
 export async function unwrap<T>(
   answer: Promise<{ data?: T; error?: unknown; response: Response }>,
 ): Promise<T> {
@@ -149,8 +149,8 @@ export async function unwrap<T>(
 }
 
 /**
- * The first message a 422 has for each field, by the field's name, in the reader's language.
- * `reworded`: with what people call the field.
+ * The first message of a 422 for each field, by the field's name, in the reader's language.
+ * `reworded` puts in the name that people see for the field.
  */
 export function fieldErrors(
   error: unknown, reworded = (_name: string, message: string): string => message,
@@ -165,6 +165,6 @@ export function fieldErrors(
 
 export function messageOf(error: unknown): string {
   if (error instanceof ParleyError) return said(error.message);
-  // What fetch throws has no words for people.
+  // Errors thrown by fetch carry no message for people.
   return error instanceof TypeError ? "The server cannot be reached." : String((error as Error).message);
 }

@@ -1,13 +1,13 @@
-// Sends a file with what belongs to it, and reports how far it has come, which `fetch` cannot.
+// Sends a file and its fields, and reports the progress, which `fetch` cannot.
 import { ParleyError } from "#client/client.ts";
 
-/** The server's own limit; shown before anything is sent. */
+/** The server's limit; larger files are refused before anything is sent. */
 export const FILE_BYTES_MAX = 20 * 1024 * 1024;
 
 interface Upload {
   /** Below `/api`. */
   path: string;
-  /** Null: the cookie says who it is. */
+  /** Null: the cookie authenticates. */
   apiKey: string | null;
   fields: Record<string, string>;
   file: File;

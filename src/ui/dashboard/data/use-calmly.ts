@@ -1,12 +1,12 @@
-// Work asked for often and done seldom: a busy campaign changes leads many times a second, and each
-// look at the server counts against the key.
+// Throttles work that is requested often: a busy campaign changes leads many times a second, and
+// each request to the server counts against the key's rate limit.
 import { useCallback, useEffect, useRef } from "preact/hooks";
 import { PATIENCE_MS } from "./seen.ts";
 
-/** The first wish waits for those that come with it. */
+/** The first request waits for others that come with it. */
 const GATHER_MS = 200;
 
-/** `work` that says when it is done is not done twice at a time: a busy server answers late. */
+/** While `work` returns an unsettled promise it does not run again: a busy server answers late. */
 export function useCalmly(work: () => unknown, everyMs = 0): () => void {
   const current = useRef(work);
   current.current = work;

@@ -1,6 +1,6 @@
-// One thing loaded from the server: asked for once however many show it, shown from memory at once
-// when it was seen before, loaded again when an event says that it has changed, kept on the screen
-// while that goes wrong.
+// One thing loaded from the server: requested once however many places show it, shown from memory
+// when it was seen before, reloaded when an event says that it has changed, and kept on the screen
+// while a reload fails.
 import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { useEvents, useRetry } from "./live.tsx";
 import { entryOf } from "./seen.ts";
@@ -10,14 +10,14 @@ export interface Data<T> {
   error: unknown;
   isLoading: boolean;
   reload(): void;
-  /** Puts what is known already in place of what is loaded. */
+  /** Replaces the loaded value by one that is already known. */
   set(value: T): void;
 }
 
 interface DataOptions {
-  /** What is dear to load waits longer for more events. */
+  /** Things that are costly to load wait longer for more events. */
   gatherMs?: number;
-  /** What was loaded so lately is not asked for again by the next page that shows it. */
+  /** A value younger than this is not loaded again for the next page that shows it. */
   freshMs?: number;
 }
 
@@ -25,7 +25,7 @@ const NOTHING = { value: null, error: null };
 
 /** Events come in bursts: a reload waits for so long for more of them. */
 const GATHER_MS = 200;
-/** For short lists that several pages need, to choose from or to name what is numbered. */
+/** For short lists that several pages need, for choices or for names of what has a number. */
 export const SHARED = { freshMs: 60_000 };
 
 /** `key` names what `load` loads: another key is another thing. `changedBy`: types of events. */
@@ -48,14 +48,14 @@ export function useData<T>(
   const reload = useCallback(() => entry.reload(() => loader.current()), [entry]);
   const set = useCallback((value: T) => entry.set(value), [entry]);
   const { value, error, isLoading } = entry;
-  // Many may show it: one of them asks.
+  // Many places may show it: only one of them reloads.
   useRetry(error, () => entry.show(() => loader.current(), 0));
   return { value: value as T | null, error, isLoading, reload, set };
 }
 
 /**
- * Loaded once each time it is shown, and never from memory: what a form begins with has to be as it
- * is, and to stay so under who writes.
+ * Loads once each time it is mounted, and never from memory: a form must begin with the current
+ * state, which must not change under the person who edits it.
  */
 export function useFresh<T>(
   load: () => Promise<T>,

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { useCalmly } from "./use-calmly.ts";
 
 export function useFocusReload(reload: () => void): void {
-  // A tab that is chosen tells it twice.
+  // Switching to a tab fires two events.
   const reloadSoon = useCalmly(reload);
   useEffect(() => {
     const onShown = (): void => {

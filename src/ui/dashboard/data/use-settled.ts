@@ -1,4 +1,4 @@
-// What people type, once they pause: lists are not asked for with every key.
+// Debounces what people type, so that lists are not loaded at every key.
 import { useEffect, useState } from "preact/hooks";
 
 const SETTLE_MS = 250;

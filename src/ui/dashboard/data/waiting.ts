@@ -1,5 +1,5 @@
-// What waits because the server was asked too often, and until when: shown on the page, which goes
-// on by itself.
+// Requests that wait because of the rate limit, and until when: shown on the page, which continues
+// by itself.
 import { useEffect, useState } from "preact/hooks";
 
 const waits = new Set<number>();
@@ -9,7 +9,7 @@ const notify = (): void => {
   for (const listener of listeners) listener();
 };
 
-/** `ms`: how long the server wants to be left alone. */
+/** `ms`: how long the server asks to wait. */
 export async function waitingFor(ms: number, wait: () => Promise<unknown>): Promise<void> {
   const until = Date.now() + ms + Math.random();
   waits.add(until);
@@ -19,7 +19,7 @@ export async function waitingFor(ms: number, wait: () => Promise<unknown>): Prom
   notify();
 }
 
-/** When the last of what waits goes on; null: nothing waits. */
+/** When the last of the waiting requests continues; null: none waits. */
 export function useWaiting(): number | null {
   const [until, setUntil] = useState<number | null>(null);
   useEffect(() => {
