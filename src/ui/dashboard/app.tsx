@@ -55,7 +55,9 @@ const NAVIGATION: { path: string; label: string; icon: IconName; needs?: string 
 /** Null: a member, whose cookie no script reads. */
 interface SignedIn {
   apiKey: string | null;
-  /** Where the account's stream was, for a member; null: not known, or a key's. */
+  /**
+   * A member's position in the account's stream before anything is loaded; null: unknown, or a key.
+   */
   position: string | null;
 }
 
@@ -88,12 +90,12 @@ export function App() {
     setSignedIn({ apiKey: given, position: null });
   };
   const enter = (position: string | null): void => {
-    // Whoever comes by an invitation is signed in as nobody else.
+    // Somebody who accepts an invitation must not stay signed in with a key of before.
     forgetKey();
     setSignedIn({ apiKey: null, position });
   };
   if (!session) return <SignIn onKey={enterByKey} onMember={enter} />;
-  /** Whoever else comes finds nothing of what was there. */
+  /** Starts over for a different person, who must find nothing of the one before. */
   const anew = (begin: () => void): void => {
     leave();
     setTimeout(begin);
@@ -119,7 +121,7 @@ export function App() {
   );
 }
 
-/** The same as long as it is the same person, who may have to sign in again meanwhile. */
+/** Stays the same object for the same person, who may have to sign in again in between. */
 function useOpened(
   signedIn: SignedIn | null, leave: () => void, over: () => void,
 ): Pick<Session, "api" | "signOut"> | null {
@@ -135,13 +137,13 @@ function useOpened(
   }, [isMember]);
   return useMemo(() => {
     if (!isIn) return null;
-    // A key that is refused stays so; a member comes back, to what is typed and not saved yet.
+    // A refused key stays refused; a member comes back, to what they typed and have not saved.
     const api = openApi(apiKey, apiKey === null ? over : leave);
     const signOut = async (): Promise<void> => {
-      // Whether or not the browser could be taken off the list: people who sign out are out.
+      // Signing out goes on even where the push subscription could not be ended.
       await Promise.allSettled([endPush(api)]);
       if (apiKey === null) {
-        // The cookie is the server's to take back: without it, a reload would be signed in.
+        // Only the server can take the cookie back: without that, a reload would be signed in.
         await askPage("POST", "/auth/logout").catch(() => {
           throw new Error(t("You are still signed in: the server could not be reached. Try again."));
         });
@@ -153,18 +155,18 @@ function useOpened(
   }, [isIn, apiKey]);
 }
 
-/** Undefined: nobody, or who it is has not been told yet. */
+/** Undefined: nobody is signed in, or `/user/me` has not answered yet. */
 const knownMember = (): number | undefined =>
   (entryOf("me").value as { user: { id: number } | null } | null)?.user?.id;
 
-/** Whether who has signed in again is who was there before. A lost answer says nothing of that. */
+/** Whether the person who signed in again is the same as before. Throws where no answer came. */
 async function isSamePerson({ api }: Session): Promise<boolean> {
   const before = knownMember();
   const { user } = await unwrap(api.GET("/user/me"));
   return before !== undefined && before === user?.id;
 }
 
-/** Covers all that is shown, dialogs too, of which nothing is lost. */
+/** Covers everything on the page, dialogs too, and loses nothing of it. */
 function SignInAgain(props: Omit<Parameters<typeof SignIn>[0], "isAgain">) {
   const element = useRef<HTMLDialogElement>(null);
   const show = (): void => element.current?.showModal();
@@ -189,13 +191,15 @@ function Rightful({ children }: { children: ComponentChildren }) {
     if (who !== undefined) tellTabs(who);
   }, [who]);
   if (value) showIn(value.time_zone);
-  // Times that stand on the page already are drawn again in another zone.
+  // A changed zone draws the times that are already on the page again.
   return (
     <RightsContext.Provider key={shownZone()} value={value}>{children}</RightsContext.Provider>
   );
 }
 
-/** Until it is known who is signed in, what only some may open keeps its place, unseen. */
+/**
+ * Until the member's rights are known, entries that need one keep their place but are invisible.
+ */
 function usePages() {
   const may = useMay();
   const { value, error } = useMe();
@@ -212,18 +216,19 @@ function Frame({ session }: { session: Session }) {
   const [isOpen, setOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
-  // Before it is painted: who chooses a field at once keeps it.
+  // Before paint: a reader who focuses a field at once keeps the focus.
   useLayoutEffect(() => {
     setOpen(false);
     scrollTo(0, 0);
-    // Readers of a new page begin at its heading, as after a link.
+    // Screen readers start a new page at its heading, as after a link.
     if (!isFirst.current) {
       (main.current?.querySelector("h1") ?? main.current)?.focus({ preventScroll: true });
     }
     isFirst.current = false;
   }, [location]);
   useEffect(() => {
-    // Going back to a page with filters in its address is no change of the hash for browsers.
+    // Browsers do not report a change of the hash when going back to a page with filters in its
+    // address.
     const back = (): void => void dispatchEvent(new HashChangeEvent("hashchange"));
     addEventListener("popstate", back);
     return () => removeEventListener("popstate", back);
@@ -281,7 +286,7 @@ function Frame({ session }: { session: Session }) {
 const isAt = (location: string, path: string): boolean =>
   path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`);
 
-/** What is shown may be old, and since when. */
+/** Says whether what is shown may be old, and since when. */
 function Connection() {
   const { isLive, lostAt } = useFreshness();
   if (isLive) return (
@@ -296,12 +301,12 @@ function Connection() {
   );
 }
 
-/** The page is not broken, and nobody need do anything. */
+/** Says that the page is not broken, and that nobody need do anything. */
 function Waiting() {
   const until = useWaiting();
   const now = useNow(until !== null);
   if (until === null) return null;
-  // All of it is read out when it comes, and not again with every second.
+  // A screen reader reads it out as a whole once, not again with every second.
   const seconds = <span role="timer">{Math.max(1, Math.ceil((until - now) / 1000))}</span>;
   return (
     <div role="status">

@@ -1,5 +1,5 @@
-// Pages that are in the second script: it is loaded when one of them is opened, or once the first
-// page stands and nothing else is to do. Used by routes.ts.
+// Pages in the second script, which is loaded when one of them is opened, or when another page
+// shows telephone numbers. Used by routes.ts.
 import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "./kit/controls.tsx";
@@ -15,10 +15,10 @@ let phone: Script["formatPhone"] | null = null;
 let loading: Promise<Pages> | null = null;
 let failures = 0;
 
-/** The server has the second script of another version alone. */
+/** The server only has another version's second script. */
 const UPDATED = new Error("updated");
 
-/** Styles first, so that nothing is shown without them. */
+/** Waits for the styles, so that nothing is shown without them. */
 function loadStyles(): Promise<void> {
   return new Promise((resolve) => {
     const link = document.createElement("link");
@@ -31,8 +31,8 @@ function loadStyles(): Promise<void> {
 }
 
 /**
- * Firefox never asks again at an address that has failed. The build puts the version in; where it
- * leaves all in one script, nothing fails.
+ * Firefox never requests an address again that has failed, hence `try`. The build inserts the
+ * version before it; where it makes only one script, nothing can fail.
  */
 async function importMore(): Promise<Script> {
   try {
@@ -65,7 +65,7 @@ export const later = (name: keyof Pages): FunctionComponent<PageProps> => functi
     setError(null);
     loadMore().then((found) => {
       setMore(found);
-      // Readers of a page that was not there yet wait in its place.
+      // Screen readers that wait in the place of a page not yet loaded go on to its heading.
       requestAnimationFrame(() => {
         const main = document.getElementById("main");
         if (document.activeElement !== main) return;
@@ -84,7 +84,7 @@ export const later = (name: keyof Pages): FunctionComponent<PageProps> => functi
   return error ? <Failure error={error} retry={load} /> : <Skeleton lines={6} />;
 };
 
-/** Asked for and not done: what is typed on the page before and not sent yet would be lost. */
+/** Asks and does not reload by itself: unsent input on the page would be lost. */
 const Updated = () => (
   <Notice tone="warn">
     <span>The server was updated. Reload the page to continue.</span>
@@ -92,7 +92,7 @@ const Updated = () => (
   </Notice>
 );
 
-/** Numbers as their countries write them; as they are until the second script is there. */
+/** Telephone numbers in their countries' formats; unchanged until the second script is loaded. */
 export function usePhone(): (text: string) => string {
   const [, draw] = useState(phone !== null);
   useEffect(() => {

@@ -1,5 +1,5 @@
-// A banner on every page before the balance ends, and once it has; trouble.tsx shows it where it
-// has not said so itself.
+// A banner on every page before the balance is used up, and afterwards; trouble.tsx shows it unless
+// its own banner already says so.
 import { useMe } from "./data/lists.ts";
 import { Needs } from "./data/rights.tsx";
 import { when } from "./kit/format.ts";

@@ -1,8 +1,8 @@
-// The dashboard at `/`: a small application over the public API, for whoever has an API key.
-// Bundled by ../build.ts when it is first asked for.
+// The dashboard at `/`: a small application on the public API, for members and for people with an
+// API key. Bundled by ../build.ts when first requested.
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
-// First: what pages say of their own parts then holds against it.
+// Imported first, so that the styles of pages and parts override it.
 import "./dashboard.css";
 import { render } from "preact";
 import { App } from "./app.tsx";

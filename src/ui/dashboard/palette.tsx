@@ -1,5 +1,5 @@
-// The command palette (Ctrl+K, ⌘K): pages, assistants, numbers and people by their names; and the
-// keys there are, by `?`. What it looks through is asked for when it is opened.
+// The command palette (Ctrl+K, ⌘K): finds pages, assistants, numbers and people by name; and the
+// help (`?`) with the keyboard shortcuts. It loads what it searches when it is opened.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { isComposing } from "#ui/composing.ts";
 import { useAssistants, useOwnNumbers } from "./data/lists.ts";
@@ -24,7 +24,7 @@ const SHOWN_MAX = 12;
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && target.matches("input, textarea, select, [contenteditable]");
 
-/** Opens the palette or the help, wherever one is; Escape closes them, as every dialog. */
+/** Opens the palette or the help unless a dialog is open; Escape closes them like any dialog. */
 export function Shortcuts({ pages }: Pick<PaletteProps, "pages">) {
   const [open, setOpen] = useState<"palette" | "help" | null>(null);
   useEffect(() => {
@@ -73,7 +73,7 @@ function Help({ onClose }: { onClose(): void }) {
   );
 }
 
-/** People and conversations the server finds; nothing before there is a word. */
+/** People and conversations that the server finds; none before something is typed. */
 function usePeople(text: string): Found[] {
   const api = useApi();
   const search = useSettled(text.trim());

@@ -1,11 +1,11 @@
-// The service worker of the dashboard: shows who waits while no page of it is in sight. It keeps
-// nothing and answers no request. Registered by data/push.ts.
+// The dashboard's service worker: notifies people of conversations that wait while no page of the
+// dashboard is visible. It stores nothing and answers no requests. Registered by data/push.ts.
 const isDashboard = ({ url }) => new URL(url).pathname === "/";
 
 const pages = async () =>
   (await self.clients.matchAll({ type: "window", includeUncontrolled: true })).filter(isDashboard);
 
-/** Whoever was signed out elsewhere, or is out by time, is not shown who writes. */
+/** People who were signed out elsewhere, or by expiry, must not be shown notifications. */
 async function isSignedOut() {
   const answer = await fetch("/api/auth").catch(() => null);
   return answer?.ok === true && !(await answer.json()).signed_in;
@@ -13,11 +13,11 @@ async function isSignedOut() {
 
 async function show({ title, body, conversation_id: id, for_session: isForSession = false }) {
   if (isForSession && await isSignedOut()) {
-    // The maker then says that the browser is gone, and the server forgets it.
+    // The push service then reports the subscription as gone, and the server deletes it.
     await (await self.registration.pushManager.getSubscription())?.unsubscribe();
     return;
   }
-  // Whoever looks at the dashboard sees who waits there.
+  // People who look at the dashboard see there who waits.
   if ((await pages()).some(({ visibilityState }) => visibilityState === "visible")) return;
   await self.registration.showNotification(title, { body, tag: id, data: id });
 }

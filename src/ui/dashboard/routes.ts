@@ -1,4 +1,4 @@
-// Which page stands at which address; `:name` is handed to the page in `params`.
+// The page at each address; `:name` is passed to the page in `params`.
 import type { FunctionComponent } from "preact";
 import type { PageProps } from "./page.ts";
 import { CallPage } from "./pages/calls/call.tsx";

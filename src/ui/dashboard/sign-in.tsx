@@ -1,5 +1,5 @@
-// Signing in: as a member with e-mail and password or at the OpenID provider, or with an API key;
-// and taking up an invitation. What lies behind `#/sign-in/` and `#/join/` is read here.
+// Signing in: as a member by e-mail and password or at the OpenID provider, or with an API key; and
+// accepting an invitation. The hashes `#/sign-in/` and `#/join/` are read here.
 import { useEffect, useState } from "preact/hooks";
 import { ParleyError } from "#client/client.ts";
 import { Button, Form, TextField, Toggle } from "./kit/controls.tsx";
@@ -21,7 +21,7 @@ const REFUSALS: Record<string, string> = {
 
 interface State {
   signed_in: boolean;
-  /** Else there is nobody who could sign in by e-mail. */
+  /** False: nobody could sign in by e-mail. */
   has_members: boolean;
   oidc: { name: string } | null;
   /** Where the account's stream is; null: nobody is signed in. */
@@ -32,14 +32,14 @@ interface Props {
   onKey(key: string, onDevice: boolean): void;
   /** `position`: of the account's stream, before anything is loaded. */
   onMember(position: string | null): void | Promise<void>;
-  /** A session has ended under a page that waits for the same person. */
+  /** A session has expired under a page that waits for the same person to sign in again. */
   isAgain?: boolean;
 }
 
-/** They are blocked, or the session's is one for https alone. */
+/** Cookies are blocked, or the session cookie is for https only. */
 const NO_COOKIE = "The browser kept no cookie. Allow cookies for this site, open it by https where it has that, or use an API key.";
 
-/** Where somebody wanted to be whom the OpenID provider will send to the beginning. */
+/** The page that somebody wanted: the OpenID provider sends them back to the start page. */
 const PLACE = "parley-place";
 
 const askState = (): Promise<State> => askPage<State>("GET", "/auth");
@@ -57,7 +57,7 @@ export function SignIn({ onKey, onMember, isAgain = false }: Props) {
     const place = inTab.getItem(PLACE);
     inTab.removeItem(PLACE);
     const isBack = Boolean(place) && location.hash === "";
-    // Neither what invites nor what refuses is a page one comes back to.
+    // The addresses of invitations and refusals are not worth coming back to.
     if (isBack || kind !== "") history.replaceState(null, "", place || "#/");
     return onMember(position);
   };
@@ -94,7 +94,7 @@ export function SignIn({ onKey, onMember, isAgain = false }: Props) {
             ? <Join token={rest} onMember={enterNow} />
             : <Ways state={state} onKey={onKey} onMember={enterNow} leave={keepPlace} />}
       </div>
-      {/* Both lead away from what is typed. */}
+      {/* Both would leave what is typed on the page. */}
       {!isAgain && <p class="links"><a href="/docs">For programs</a><Languages /></p>}
     </main>
   );
@@ -106,7 +106,7 @@ interface Entered {
 
 interface WaysProps extends Pick<Props, "onKey">, Entered {
   state: State;
-  /** Before the page of another server takes the place of this one. */
+  /** Called before the OpenID provider's page replaces this one. */
   leave(): void;
 }
 
@@ -178,7 +178,7 @@ interface Invited {
   is_reset: boolean;
 }
 
-/** The server knows no such link, or it is none at all; all else says nothing of it. */
+/** The server does not know the link, or it is malformed; other errors say nothing about it. */
 const isGone = (error: unknown): boolean =>
   error instanceof ParleyError && [404, 422].includes(error.status);
 

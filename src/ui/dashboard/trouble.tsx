@@ -1,5 +1,5 @@
-// A banner on every page: a visitor was not answered, why, and what to do about it. Until somebody
-// has seen to it, or a day has passed.
+// A banner on every page: a visitor got no answer, why, and what to do about it. It stays until
+// somebody has dealt with it, or for a day.
 import { useState } from "preact/hooks";
 import { useMe } from "./data/lists.ts";
 import { Button } from "./kit/controls.tsx";

@@ -1,4 +1,4 @@
-// What is chosen from stands by name, as there may be hundreds of it.
+// Choices are listed by name, as there may be hundreds of them.
 import type { Option } from "./controls.tsx";
 import { LOCALE } from "./texts.ts";
 

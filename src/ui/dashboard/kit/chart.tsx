@@ -18,13 +18,13 @@ interface ChartProps {
   series: Series[];
   format: (value: number) => string;
   kind: "bars" | "lines";
-  /** Only whole figures make sense: so do the lines behind them. */
+  /** Only whole figures make sense, so the lines behind them are whole numbers, too. */
   isWhole?: boolean;
-  /** What stands for all days, where no day is pointed at: `{ Calls: "120" }`. */
+  /** Shown for all days while no day is pointed at: `{ Calls: "120" }`. */
   totals?: Record<string, string>;
-  /** The same of the period before, as a dashed line; of bars, of all together. */
+  /** The period before, as a dashed line; for bars, all series together. */
   before?: { values: (number | null)[]; total: string } | null;
-  /** Where a day's own list is. */
+  /** Opens a day's own list. */
   onOpen?: (index: number) => void;
   /** In place of the plot, when there is nothing to draw. */
   empty?: string;
@@ -75,7 +75,7 @@ export function Chart(props: ChartProps) {
   );
 }
 
-/** For eyes and pointers; everybody else has the figures below it. */
+/** For sighted people and pointers; everybody else has the table of figures below it. */
 function Plot(props: ChartProps & { at: number | null; onPoint(at: number | null): void }) {
   const { labels, series, format, kind, isWhole, before, at, onPoint, onOpen } = props;
   const highest = labels.map((_, index) => kind === "bars"
@@ -84,7 +84,7 @@ function Plot(props: ChartProps & { at: number | null; onPoint(at: number | null
   const earlier = before?.values.slice(0, labels.length).map((value) => value ?? 0) ?? [];
   const ticks = ticksOf(Math.max(0, ...highest, ...earlier), isWhole);
   const top = ticks.at(-1) ?? 1;
-  // The place decides, not the element: a finger stays with the element it came down on.
+  // The position decides, not the element: touch events stay with the element first touched.
   const point = (
     { currentTarget, clientX }: { currentTarget: HTMLElement; clientX: number },
   ): void => {

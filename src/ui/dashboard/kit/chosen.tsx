@@ -1,5 +1,4 @@
-// Rows of a list that are chosen, so that something is done to all of them at once, and the bar for
-// what can be done.
+// The selected rows of a list, to which an action applies at once, and the bar with those actions.
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Frame } from "#client/client.ts";
@@ -12,7 +11,7 @@ import "./chosen.css";
 
 /** As many as the API takes at once. */
 const MANY_MAX = 100;
-/** So many are named in a question; the others are counted. */
+/** A question names this many; the others are counted. */
 export const NAMED_MAX = 5;
 
 export interface Listed<Id = string | number> {
@@ -27,10 +26,10 @@ export interface Chosen<T extends Listed> {
 }
 
 interface ChosenOptions<T> {
-  /** Another one is another list, of which nothing is chosen. */
+  /** Another key is another list, in which nothing is selected. */
   key: string;
   nameOf(row: T): string;
-  /** The event of a row that is gone, and its member that is the row's id. */
+  /** The event that a row is gone, and the event's member that holds the row's id. */
   gone: { event: string; member: string };
 }
 
@@ -61,7 +60,7 @@ export function useChosen<T extends Listed>(
   };
 }
 
-/** Nothing while nothing is chosen. */
+/** Renders nothing while nothing is selected. */
 export function ChosenBar<T extends Listed>({ label, chosen: { rows, clear }, children }: {
   label: string; chosen: Chosen<T>; children: ComponentChildren;
 }) {
@@ -76,7 +75,7 @@ export function ChosenBar<T extends Listed>({ label, chosen: { rows, clear }, ch
   );
 }
 
-/** The list may have changed since they were chosen. */
+/** The rows as the list has them now: it may have changed since they were selected. */
 export function asListed<T extends Listed>(rows: T[], list: Rows<T>): T[] {
   const now = new Map<T["id"], T>();
   for (let at = 0; at < (list.count ?? 0); at += 1) {

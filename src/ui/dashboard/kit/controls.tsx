@@ -1,4 +1,4 @@
-// Buttons and form fields: each with its label, its hint and the server's own complaint about it.
+// Buttons and form fields: each with its label, its hint and the server's own error for it.
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import { charsOf, firstChars, unitsOf } from "#ui/characters.ts";
@@ -14,11 +14,11 @@ interface ButtonProps {
   icon?: IconName;
   type?: "button" | "submit";
   disabled?: boolean;
-  /** Without this right a main button cannot be pressed and says so; any other is not there. */
+  /** Without this right a main button is disabled and says why; any other is not shown. */
   needs?: string;
-  /** While it works: it cannot be pressed, and says so. */
+  /** While it works: it is disabled, and shows it. */
   isBusy?: boolean;
-  /** Only an icon is shown: this is its name. */
+  /** For a button that shows only an icon: its name. */
   label?: string;
   /** The single key that presses it where its page listens for keys. */
   shortcut?: string;
@@ -48,7 +48,7 @@ interface FieldProps {
   error?: string | undefined;
   /** Only for screen readers: its place says what it is. */
   hidesLabel?: boolean;
-  /** The API's name of what is edited, by which the field is found. */
+  /** The API's name of the field, by which it is found. */
   setting?: string;
 }
 
@@ -78,7 +78,7 @@ function Field({ label, hint, error, hidesLabel, setting, render }: FieldProps &
 const boundOf = (charsMax: number | undefined) =>
   charsMax === undefined ? {} : { maxLength: unitsOf(charsMax) };
 
-/** What was written, cut in the field too where it has more characters than it may. */
+/** The field's text; where it has too many characters, it is cut in the field, too. */
 function bounded(field: HTMLInputElement, charsMax: number | undefined): string {
   const text = charsMax === undefined ? field.value : firstChars(field.value, charsMax);
   if (text !== field.value) field.value = text;
@@ -131,7 +131,7 @@ export function NumberField({ value, onInput, min, max, step, ...field }: FieldP
   );
 }
 
-/** A text of several lines is not cut, whose end nobody might miss; null: it fits. */
+/** A text of several lines is not cut, as nobody might notice the missing end; null: it fits. */
 export function tooLong(text: string, charsMax: number): string | null {
   if (text.length <= charsMax) return null;
   const chars = charsOf(text);
@@ -140,13 +140,13 @@ export function tooLong(text: string, charsMax: number): string | null {
     { count: count(chars), max: count(charsMax) });
 }
 
-/** What a form does when its button, or Enter in a field, sends it: nothing of the browser's own. */
+/** A form's submit handler: calls `send` instead of the browser's own submission. */
 export const sends = (send: () => void) => (event: Event): void => {
   event.preventDefault();
   send();
 };
 
-/** For a form whose text is sent by Enter; with Shift it begins a line. */
+/** For a form that Enter submits from a text area; Shift+Enter begins a new line. */
 export function sentByEnter(send: () => void): JSX.HTMLAttributes<HTMLFormElement> {
   return {
     onSubmit: sends(send),
@@ -188,7 +188,7 @@ export interface Option {
   label: string;
   /** Shown, and not to be chosen. */
   isDisabled?: boolean;
-  /** Can be chosen, and lacks something for most. */
+  /** Can be chosen, but lacks something that most need. */
   isGrey?: boolean;
 }
 
@@ -219,7 +219,7 @@ export function SelectField({ value, onInput, options, disabled, ...field }: Fie
 
 export function Toggle(props: FieldProps & {
   value: boolean; disabled?: boolean; onInput(value: boolean): void;
-  /** The right without which it stays as it is, and says so. */
+  /** Without this right it is disabled, and says why. */
   needs?: string;
 }) {
   const { label, hint, error, setting, value, onInput } = props;
@@ -244,14 +244,14 @@ export function Toggle(props: FieldProps & {
   );
 }
 
-/** Sends what was filled in; the failure of it stands above the buttons. */
+/** Submits the form; an error is shown above the buttons. */
 export function Form(props: {
   onSubmit(): Promise<void>; submit: string;
   error: unknown; onError(error: unknown): void;
   kind?: "main" | "danger";
   onCancel?: (() => void) | undefined; children: ComponentChildren;
   needs?: string;
-  /** For what is sent with it and still being loaded: it cannot be sent before. */
+  /** While something to submit is still being loaded: the form cannot be submitted before. */
   isWaiting?: boolean;
 }) {
   const { onSubmit, submit, error, onError, onCancel, needs } = props;
@@ -271,7 +271,7 @@ export function Form(props: {
   );
 }
 
-/** One work at a time; failures go to `onError`. */
+/** Runs one piece of work at a time; failures go to `onError`. */
 export function useWork(onError: (error: unknown) => void): {
   isBusy: boolean; run(work: () => Promise<unknown>): void;
 } {

@@ -1,4 +1,4 @@
-// Text to take elsewhere: a button that copies what stands beside it.
+// A button that copies the text beside it.
 import { useRef } from "preact/hooks";
 import { Button } from "./controls.tsx";
 import { useToasts } from "./dialog.tsx";
@@ -9,7 +9,7 @@ export function CopyButton({ text, shown }: {
 }) {
   const toasts = useToasts();
   const copy = async (): Promise<void> => {
-    // Pages of plain http from another machine have no clipboard: people copy what is marked.
+    // Pages of plain http from another machine have no clipboard: people copy the selected text.
     if (!globalThis.isSecureContext) {
       if (shown.current) getSelection()?.selectAllChildren(shown.current);
       toasts.notify("Selected: copy it with Ctrl+C.");

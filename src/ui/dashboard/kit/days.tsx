@@ -1,9 +1,9 @@
-// Two days that narrow a list, both included, as they are in the zone that is shown.
+// Two days that filter a list, both inclusive, in the time zone that is shown.
 import { TextField } from "./controls.tsx";
 import { shownZone } from "./zone.ts";
 
 interface Days {
-  /** `YYYY-MM-DD`; empty: not narrowed. */
+  /** `YYYY-MM-DD`; empty: no bound. */
   from: string;
   to: string;
 }
@@ -14,7 +14,7 @@ export const daysQuery = ({ from, to }: Days) => ({
   ...(from || to ? { timezone: shownZone() } : {}),
 });
 
-/** With a clock time, where a chart's hour leads here. */
+/** With a clock time, where an hour of a chart links here. */
 const typeOf = (text: string) => text.includes("T") ? "datetime-local" : "date";
 
 export function DayFields({ days, change }: { days: Days; change(part: Partial<Days>): void }) {

@@ -1,4 +1,4 @@
-// Dialogs and toasts. A dialog is the browser's own: it keeps the focus in and gives it back.
+// Dialogs and toasts. A dialog is the browser's own: it traps the focus and gives it back.
 import { createContext, type ComponentChildren } from "preact";
 import {
   useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState,
@@ -7,7 +7,7 @@ import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Button, Form, useWork } from "./controls.tsx";
 import { said } from "./said.ts";
 
-/** Where one begins to fill a form in. */
+/** The first of these gets the focus when a dialog opens. */
 const FIELDS = ".dialog-body :is(input, select, textarea):not(:disabled, [tabindex='-1'])";
 
 export function Dialog({ title, onClose, isWide = false, children }: {
@@ -15,11 +15,11 @@ export function Dialog({ title, onClose, isWide = false, children }: {
 }) {
   const element = useRef<HTMLDialogElement>(null);
   const place = useNotePlace();
-  // Before it is painted: keys that follow at once are the dialog's.
+  // Before paint: keys that are pressed at once go to the dialog.
   useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
-    // Else the button that closes it has the focus, as suits a question.
+    // Without a field the button that closes the dialog has the focus, as suits a question.
     [...dialog?.querySelectorAll<HTMLElement>(FIELDS) ?? []]
       .find((field) => field.checkVisibility())?.focus();
     return () => dialog?.close();
@@ -42,7 +42,7 @@ export function Dialog({ title, onClose, isWide = false, children }: {
   );
 }
 
-/** Asks before something that cannot be taken back. */
+/** Asks before something that cannot be undone. */
 export function Confirm({ title, action, children, onConfirm, onClose }: {
   title: string; action: string; children: ComponentChildren;
   onConfirm(): Promise<unknown>; onClose(): void;
@@ -68,30 +68,30 @@ interface Toast {
 }
 
 interface Toasts {
-  /** `undo` takes it back while the words stand there; what it throws is shown. */
+  /** `undo` takes it back while the toast is shown; what it throws is shown. */
   notify(text: string, undo?: () => unknown): void;
   fail(error: unknown): void;
 }
 
-/** Where notes may stand: a dialog, or the page where null. */
+/** Where toasts may be shown: a dialog; null: the page. */
 type Place = symbol | null;
 
 interface NotesShown {
   shown: Toast[];
-  /** What lies below an open dialog is neither read out nor pressed. */
+  /** Where they are: below an open dialog they would be neither read out nor clickable. */
   at: Place;
   take(id: number): void;
 }
 
 const TOAST_MS = 6000;
-/** Who wants to take it back has to read it first. */
+/** People have to read it before they decide to undo. */
 const UNDO_MS = 12_000;
 const ToastContext = createContext<Toasts & { opened(place: symbol): () => void }>({
   notify: () => undefined, fail: () => undefined, opened: () => () => undefined,
 });
 const NotesContext = createContext<NotesShown>({ shown: [], at: null, take: () => undefined });
 
-/** As long as the dialog that calls this is there, notes stand in the one opened last. */
+/** While the dialog that calls this is open, toasts are shown in the dialog opened last. */
 function useNotePlace(): symbol {
   const { opened } = useContext(ToastContext);
   const [place] = useState(() => Symbol("dialog"));
@@ -102,7 +102,7 @@ function useNotePlace(): symbol {
 function Notes({ at: place }: { at: Place }) {
   const { shown, at, take } = useContext(NotesContext);
   const toasts = useToasts();
-  // A status is read out as a whole, with the notes that are there still.
+  // A status is read out as a whole by default, with the older toasts: hence `aria-atomic`.
   return (
     <div class="toasts" role="status" aria-live="polite" aria-atomic="false">
       {(place === at ? shown : []).map(({ id, text, isError, undo }) => (
@@ -126,12 +126,12 @@ function Notes({ at: place }: { at: Place }) {
 
 export const useToasts = (): Toasts => useContext(ToastContext);
 
-/** One work at a time, whose failure is a toast. */
+/** Runs one piece of work at a time, whose failure is shown as a toast. */
 export const useToastedWork = (): ReturnType<typeof useWork> => useWork(useToasts().fail);
 
 const WRITTEN_IN = "textarea, input:not([type='checkbox'], [type='radio'])";
 
-/** The note is last in the order of Tab. In a field the key takes back what was typed there. */
+/** The toast comes last in the tab order. In a field the key undoes typing instead. */
 function undoByKey(): () => void {
   const press = (event: KeyboardEvent): void => {
     const isUndo = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey
@@ -158,7 +158,7 @@ export function ToastProvider({ children }: { children: ComponentChildren }) {
       setShown((before) => [...before.slice(-2), { id, text, isError, undo }]);
       const ms = undo ? UNDO_MS : TOAST_MS;
       const end = (): void => {
-        // Whoever has come to a button is about to press it.
+        // Somebody who points at a button, or has focused it, is about to press it.
         if (document.querySelector(".toasts button:is(:hover, :focus)")) setTimeout(end, TOAST_MS);
         else take(id);
       };

@@ -1,7 +1,7 @@
-/** Safari begins to read some time after the click; until then the address has to stand. */
+/** Safari begins to read some time after the click; until then the URL must stay valid. */
 const KEPT_MS = 60_000;
 
-/** Gives what a page has as a file. */
+/** Saves content of a page as a file. */
 export function download(content: Blob, name: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(content);
@@ -10,7 +10,7 @@ export function download(content: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS);
 }
 
-/** Excel and LibreOffice read UTF-8 as such only behind this mark. */
+/** Excel and LibreOffice recognize UTF-8 only after this byte order mark. */
 const MARK = "\uFEFF";
 
 export const downloadCsv = (content: BlobPart, name: string): void =>

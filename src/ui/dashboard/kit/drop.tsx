@@ -1,11 +1,11 @@
-// A place to drop files on, which is a file field too, and a bar for how far a file has come.
+// A place to drop files on, which is a file field, too, and a progress bar for an upload.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Icon } from "./icons.tsx";
 import "./drop.css";
 
 export function DropZone({ label, accept, isMany = false, disabled = false, onFiles, children }: {
-  /** What is wanted; also the field's name. */
+  /** What kind of file is wanted; also the field's name. */
   label: string;
   accept: string;
   isMany?: boolean;
@@ -40,7 +40,7 @@ export function DropZone({ label, accept, isMany = false, disabled = false, onFi
         type="file" accept={accept} multiple={isMany} disabled={disabled} aria-label={label}
         onChange={(event) => {
           take(event.currentTarget.files);
-          // The same file may be picked again.
+          // So that the same file can be picked again.
           event.currentTarget.value = "";
         }}
       />

@@ -14,8 +14,8 @@ const MICROS = new Intl.NumberFormat(LOCALE, {
 const MICROS_PER_DOLLAR = 1_000_000;
 
 /**
- * USD in cents, in figures and lists alike; less than a cent as what it is, not as nothing. Amounts
- * are whole micros: a sum of them, added up in dollars, is only nearly that.
+ * USD in cents, in figures and lists alike; less than a cent is not rounded to nothing. Amounts are
+ * whole micros: their sum, added up in dollars, is only nearly that.
  */
 export function money(amount: number): string {
   const exact = Math.round(amount * MICROS_PER_DOLLAR) / MICROS_PER_DOLLAR;
@@ -23,13 +23,13 @@ export function money(amount: number): string {
   return (isLess ? LESS : CENTS).format(exact);
 }
 
-/** For titles: whatever is behind the cents too. */
+/** For titles: the digits after the cents, too. */
 export const moneyExactly = (amount: number): string => MICROS.format(amount);
 
 const COUNT = new Intl.NumberFormat(LOCALE);
 export const count = (value: number): string => COUNT.format(value);
 
-/** With so many digits behind the point. */
+/** With this many digits after the point. */
 export const decimal = (value: number, digits: number): string => value.toLocaleString(LOCALE, {
   minimumFractionDigits: digits, maximumFractionDigits: digits,
 });
@@ -45,7 +45,7 @@ export const day = zoned({ day: "numeric", month: "short" });
 const CALENDAR = new Intl.DateTimeFormat(LOCALE, {
   day: "numeric", month: "short", timeZone: "UTC",
 });
-/** `YYYY-MM-DD`, wherever it is counted. */
+/** `YYYY-MM-DD`, in whatever zone the day was counted. */
 export const calendarDay = (text: string): string => CALENDAR.format(new Date(`${text}T00:00:00Z`));
 const dayAndYear = zoned({ day: "numeric", month: "short", year: "numeric" });
 export const year = zoned({ year: "numeric" });
@@ -63,7 +63,7 @@ export function when(text: string | null | undefined): string {
   return year(date) === year(now) ? `${day(date)}, ${timeOfDay(date)}` : dayAndYear(date);
 }
 
-/** For titles. A time that a clock shows twice says each time by which zone. */
+/** For titles. A time that occurs twice, as clocks are put back, names its zone. */
 export function whenExactly(text: string): string {
   const date = instant(text);
   const shown = whole(date);
@@ -82,7 +82,9 @@ export function duration(seconds: number): string {
     : `${minutes}:${two(whole % 60)}`;
 }
 
-/** To a tenth; each day has its minutes rounded to a hundredth, which is less than a second. */
+/**
+ * To a tenth. Each day's minutes were rounded to a hundredth, so whole seconds can be recovered.
+ */
 export const minutesOf = (days: { minutes: number }[]): number =>
   Math.round(days.reduce((sum, { minutes }) => sum + Math.round(minutes * 60), 0) / 6) / 10;
 
@@ -92,10 +94,10 @@ export function bytes(size: number): string {
   return kib < 1024 ? `${decimal(kib, kib < 10 ? 1 : 0)} KB` : `${decimal(kib / 1024, 1)} MB`;
 }
 
-/** `in-progress`, `ended_by_customer` as words; those there are stand in ../../codes.ts. */
+/** `in-progress`, `ended_by_customer` as words; ../../codes.ts lists the codes. */
 export const words = (code: string): string => t(wordsOf(code));
 
-/** What is written in Markdown as a line of a list shows it: without bars, stars and headings. */
+/** Markdown on one line of a list: without table bars, asterisks and heading marks. */
 export const inOneLine = (markdown: string): string => markdown
   .replaceAll(/^[ \t]*\|?[ \t]*:?-{2,}[-:| \t]*$|^[ \t]*#+[ \t]|\|/gm, " ")
   .replaceAll(/```\w*|`|\*\*/g, "").replaceAll(/\s+/g, " ").trim();

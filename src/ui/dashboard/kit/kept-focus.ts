@@ -1,5 +1,6 @@
-// Whoever works by keyboard stays where they were. Browsers give the focus to nothing when what had
-// it goes, moves or is disabled for a moment: nothing shows where one is, and readers fall silent.
+// Keeps the place of people who use the keyboard. When the focused element is removed, moved or
+// disabled for a moment, browsers focus nothing: no focus is visible, and screen readers fall
+// silent.
 
 /** Null: the pointer was used since, on something that takes no focus. */
 let last: Element | null = null;
@@ -11,7 +12,7 @@ addEventListener("focusin", ({ target }) => {
   if (target instanceof Element) last = target;
 }, true);
 
-/** What was taken out that had it, the outermost of what is said. */
+/** The record of the outermost removal that took the focused element out. */
 function takenOut(from: Node, records: MutationRecord[]): MutationRecord | null {
   let gone = from;
   let found: MutationRecord | null = null;
@@ -23,14 +24,14 @@ function takenOut(from: Node, records: MutationRecord[]): MutationRecord | null 
   return found;
 }
 
-/** All of a dialog has neither role nor name to be read out: its heading does. */
+/** Not a dialog's body, which has neither a role nor a name to be read out; its heading has. */
 const PLACES = ":is(main, dialog) :not(.dialog-body)";
 
 const isPlace = (node: Node | null | undefined): node is HTMLElement =>
   node instanceof HTMLElement && node.matches(PLACES)
   && node.checkVisibility() && !node.closest("[aria-hidden=true]");
 
-/** Not a control: what is being typed would press it. From here Tab goes to the next one. */
+/** Focuses a place, not a control, which would react to typing. Tab goes on from there. */
 function settle(place: HTMLElement): void {
   if (!place.hasAttribute("tabindex")) {
     place.tabIndex = -1;

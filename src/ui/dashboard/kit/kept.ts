@@ -1,6 +1,5 @@
-// What the browser keeps for the dashboard, on this device or for this tab. One that may keep
-// nothing of a site, as where cookies are blocked, or has no room, has it as long as the page is
-// there.
+// What the browser stores for the dashboard, on this device or for this tab. Where it may store
+// nothing for a site, as when cookies are blocked, or is full, it is kept while the page is open.
 
 type Place = Pick<Storage, "getItem" | "setItem" | "removeItem">;
 
@@ -20,7 +19,7 @@ function placeOf(name: "localStorage" | "sessionStorage"): Place {
       kept.set(key, value);
       tried(() => {
         globalThis[name].setItem(key, value);
-        // Other tabs may change it there.
+        // Once stored it is not kept here, too: other tabs may change it there.
         kept.delete(key);
       });
     },

@@ -1,5 +1,5 @@
-// The languages the dashboard can be read in; the choice is kept in this browser. Which texts come
-// is the server's to say (../../dashboard-texts.ts), so that the page begins anew.
+// The languages the dashboard can be read in; the choice is kept in this browser. The server
+// decides which texts it sends (../../dashboard-texts.ts), so that a choice reloads the page.
 import { LANGUAGE, LANGUAGES } from "./texts.ts";
 
 const YEAR_S = 365 * 24 * 3600;

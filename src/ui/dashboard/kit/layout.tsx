@@ -1,4 +1,4 @@
-// What pages are made of: head, cards, notices, badges, and the states before there is anything to
+// The parts of every page: head, cards, notices, badges, and the states before there is anything to
 // show.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -9,7 +9,7 @@ import { titlePage } from "./title.ts";
 
 interface PageProps {
   title: string;
-  /** Where the page belongs: `#/calls`. */
+  /** The page above this one: `#/calls`. */
   back?: { href: string; label: string } | undefined;
   actions?: ComponentChildren;
   children: ComponentChildren;
@@ -119,7 +119,7 @@ export function Empty({ icon, title, children }: {
   );
 }
 
-/** What a `Data` has: its content, a failure, or that it is being loaded. */
+/** Shows the content of a `Data`, its failure, or that it is being loaded. */
 export function Loaded<T>({ data, children }: {
   data: { value: T | null; error: unknown; reload(): void };
   children: (value: T) => ComponentChildren;

@@ -19,9 +19,9 @@ interface ListToolsProps<T> {
   list: "conversations" | "calls";
   fields: Record<string, string>;
   columns: Column<T>[];
-  /** Shows what a view or the choice of columns says: the address without `?`. */
+  /** Applies a view or a choice of columns: the query of the address without `?`. */
   show(query: string): void;
-  /** A page of all that is listed; null: it was the last. */
+  /** Loads a page of the whole list; its `next` is null on the last one. */
   readOn(page: unknown): Promise<{ rows: T[]; next: unknown }>;
 }
 
@@ -36,7 +36,7 @@ export function ListTools<T extends object>(props: ListToolsProps<T>) {
   );
 }
 
-/** Columns by their titles, apart by commas; empty: all. */
+/** `chosen`: titles of columns, separated by commas; empty: all. The first column always stays. */
 export function chosenColumns<T>(columns: Column<T>[], chosen: string): Column<T>[] {
   if (chosen === "") return columns;
   const titles = new Set(chosen.split(","));
@@ -44,7 +44,7 @@ export function chosenColumns<T>(columns: Column<T>[], chosen: string): Column<T
   return kept.map((column) => ({ ...column, priority: 1 }));
 }
 
-/** What is in it is there while it is open. */
+/** Its content is rendered only while it is open. */
 function Menu({ title, children }: { title: string; children: () => ComponentChildren }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -82,7 +82,7 @@ function Columns<T>({ columns, fields, show }: ListToolsProps<T>) {
 
 type ViewsProps = Pick<ListToolsProps<object>, "list" | "fields" | "show">;
 
-/** Nothing is asked for before somebody opens it. */
+/** Loads nothing before somebody opens it. */
 const Views = (props: ViewsProps) => <Menu title="Views">{() => <OpenViews {...props} />}</Menu>;
 
 function OpenViews({ list, fields, show }: ViewsProps) {
@@ -139,7 +139,9 @@ const EXPORTED_MAX = 5000;
 
 const isTime = (name: string): boolean => name.endsWith("_at");
 
-/** Times are those of the list, named with their zone and spelt as spreadsheets read them. */
+/**
+ * Times are in the zone of the list, which the header names, in a format that spreadsheets read.
+ */
 function csvOf(rows: object[]): string {
   const zone = shownZone();
   const clock = new Intl.DateTimeFormat("sv", {
@@ -154,7 +156,7 @@ function csvOf(rows: object[]): string {
   return [head, ...lines].join("\n");
 }
 
-/** Those that are chosen, as they are listed now. */
+/** Exports the selected rows, as the list has them now. */
 export function ExportChosen<T extends Listed>({ name, rows, list }: {
   name: ListToolsProps<T>["list"]; rows: T[]; list: Rows<T>;
 }) {

@@ -1,5 +1,5 @@
-// Markdown as the chat widget shows it, by the widget's own code, which is loaded when needed:
-// markup in it is text, and what is no Markdown stays as it is.
+// Markdown as the chat widget shows it, by the widget's own code, which is loaded on demand: HTML
+// in it is text, and what is not Markdown stays as it is.
 import { useEffect, useRef } from "preact/hooks";
 import type { renderMarkdown } from "#ui/widget/chat.ts";
 
@@ -9,7 +9,7 @@ async function rendered(text: string, isWhole: boolean): Promise<HTMLElement[]> 
   return chat.renderMarkdown(text, isWhole, (name) => (name === "code" ? "Code" : "Table"));
 }
 
-/** As it was written, until the widget's code is there. */
+/** Shows the text as written until the widget's code is loaded. */
 export function Markdown({ text, isWhole = true }: { text: string; isWhole?: boolean }) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {

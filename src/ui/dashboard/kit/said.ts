@@ -1,12 +1,14 @@
-// What the server says in English (refusals, faults of fields, what a command did) in the reader's
-// language. Whole sentences stand in ../../codes.ts; faults of fields are built of a subject and
-// one of the rules below. What neither knows stays as the server has said it.
+// The server's English (refusals, field errors, what a command did) in the reader's language.
+// ../../codes.ts lists whole sentences; field errors consist of a subject and one of the rules
+// below. What neither covers stays in English.
 import { words } from "./format.ts";
 import { LANGUAGE, t } from "./texts.ts";
 
 const SUBJECT = "^(?:The (?:selected )?(?<name>.+?)|“(?<label>.+?)”)(?: field| format)? ";
 
-/** What edge/http/validation.ts says of a field, and how: a text with the same places. */
+/**
+ * What edge/http/validation.ts says of a field, and the text for it, with the same placeholders.
+ */
 const RULES: [says: string, text: string][] = [
   ["is required", t("“{field}” is required.")],
   ["(?:format )?(?:is|are) invalid(?:: it is one of .+)?", t("“{field}” is not valid.")],
@@ -34,9 +36,9 @@ function faultOf(message: string): string | null {
   return null;
 }
 
-/** What happens, and then why. */
+/** Separates what happens from the reason why. */
 const SENTENCE_END = /(?<=\.) (?=\p{Lu})/u;
-/** Where somebody else than the server has answered, as a proxy does. */
+/** Something other than the server answered, such as a proxy. */
 const WORDLESS = /^the server answered (?<status>\d+)$/;
 const UNSET = /^The setting (?<setting>\w+) is not set on this server\.$/;
 

@@ -7,24 +7,24 @@ import { Failure, Skeleton } from "./layout.tsx";
 
 export interface Column<T> {
   title: string;
-  /** `has`: whether there is a column of this title beside it. */
+  /** `has`: whether a column of this title is shown, too. */
   cell: (row: T, has: (title: string) => boolean) => ComponentChildren;
   /** 1: always there; 2: from tablets on; 3: on wide screens. */
   priority?: 1 | 2 | 3;
   align?: "end";
-  /** Few words of the program's own, which take a second line where one does not hold them. */
+  /** A few words of the dashboard's own, which wrap onto a second line where they do not fit. */
   isWords?: true;
-  /** Its share of the width; 1 by default. `none`: as wide as what is in it, as a button is. */
+  /** Its share of the width; 1 by default. `none`: as wide as its content, as for a button. */
   grow?: number | "none";
 }
 
-/** Rows that are ticked; only rows that are loaded can be. */
+/** The selected rows; only loaded rows can be selected. */
 export interface Choice<T> {
   has(row: T): boolean;
-  /** No more can be ticked than the server takes at once. */
+  /** True when as many rows are selected as the server takes at once. */
   isFull: boolean;
   set(rows: T[], isOn: boolean): void;
-  /** For screen readers: `Choose Ada`. */
+  /** For screen readers: `Select Ada`. */
   label(row: T): string;
 }
 
@@ -37,17 +37,17 @@ interface TableProps<T> {
   /** Makes the whole row a link. */
   href?: (row: T) => string;
   onClick?: (row: T) => void;
-  /** Puts a box before each row. */
+  /** Puts a checkbox before each row. */
   choice?: Choice<T>;
   /** Shown where there are no rows. */
   empty: ComponentChildren;
 }
 
-/** From these widths on, columns of the priorities 2 and 3 are there. */
+/** From these widths on, columns of priority 2 and 3 are shown. */
 const WIDER = ["(min-width: 48rem)", "(min-width: 75rem)"];
 const tier = (): number => 1 + WIDER.filter((query) => matchMedia(query).matches).length;
 
-/** The last priority of which there is room for columns. */
+/** The lowest priority for which there is room. */
 export function useTier(): number {
   const [now, setNow] = useState(tier);
   useEffect(() => {
@@ -62,7 +62,7 @@ export function useTier(): number {
   return now;
 }
 
-/** As in dashboard.css: 52 pixels, and more where the browser's letters are larger. */
+/** As in dashboard.css: 52 pixels, and more with a larger browser font. */
 const rowPx = (): number =>
   52 * parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
 const AROUND = 12;
@@ -130,7 +130,7 @@ const Space = ({ rows }: { rows: number }) =>
     ? <tr class="space" style={{ height: `${rows * rowPx()}px` }} aria-hidden="true" />
     : null;
 
-/** Those that are loaded, from the top, as many as can be. */
+/** Selects the rows that are loaded, from the top, as many as may be. */
 function ChooseAll<T>({ rows, count, choice }: {
   rows: Rows<T>; count: number; choice: Choice<T>;
 }) {
@@ -188,8 +188,8 @@ function Row<T>(props: TableProps<T> & { row: T; index: number }) {
 }
 
 /**
- * What is read stays where it is while rows come and go above it: browsers see to that only where
- * all of a table moves.
+ * Keeps what people read in place while rows come and go above it: browsers do so only where the
+ * whole table moves.
  */
 function useHeld<T>(
   body: { current: HTMLElement | null }, { rows, rowKey }: TableProps<T>,
@@ -207,14 +207,14 @@ function useHeld<T>(
       if (place !== undefined) moves.push(index - place);
       places.current.set(rowKey(row), index);
     }
-    // As far as most have moved: one that has changed may now stand among others.
+    // The median move: a row that has changed may have moved on its own.
     const rowsDown = moves.sort((one, other) => one - other)[moves.length >> 1] ?? 0;
     const isBegun = (body.current?.getBoundingClientRect().top ?? 0) < -rowPx();
     if (rowsDown !== 0 && isBegun) scrollBy({ top: rowsDown * rowPx(), behavior: "instant" });
   }, [rows, first, last]);
 }
 
-/** The rows in view, with some around them: `[first, behind last]`. */
+/** The rows in view, with some around them: `[first, end)`. */
 function useWindow(body: { current: HTMLElement | null }, count: number): [number, number] {
   const [range, setRange] = useState<[number, number]>([0, Math.min(count, 40)]);
   useEffect(() => {

@@ -1,7 +1,7 @@
-// The texts of the page in the language of whoever reads it. The English text is the key; the
-// script /dashboard/texts.js, which runs before the dashboard, brings the others. What stands in
-// JSX and reads as a text elsewhere is wrapped when the page is bundled (../../translatable.ts);
-// modules call `t` and `plural` themselves for the rest. Texts are never markup.
+// The texts of the page in the reader's language. The English text is the key; the script
+// /dashboard/texts.js, which runs before the dashboard, brings the translations. Text in JSX, and
+// strings that read as text, are wrapped when the page is bundled (../../translatable.ts); modules
+// call `t` and `plural` themselves for the rest. Texts are never markup.
 import type { ComponentChildren } from "preact";
 import { amongOurs } from "#ui/characters.ts";
 
@@ -10,7 +10,7 @@ type Translation = string | Record<string, string>;
 
 interface Given {
   language: string;
-  /** The languages there are, by their codes. */
+  /** The codes of the available languages. */
   languages: string[];
   texts: Record<string, Translation>;
   /** How the operator calls `parley`. */
@@ -25,7 +25,7 @@ export const { language: LANGUAGE, languages: LANGUAGES, texts: TEXTS, command: 
 
 const isOf = (locale: string): boolean => `${locale.toLowerCase()}-`.startsWith(`${LANGUAGE}-`);
 
-/** As the reader's own country writes the language, where the browser says which. */
+/** The regional variant of the language, where the browser names one. */
 export const LOCALE = globalThis.navigator?.languages?.find(isOf) ?? LANGUAGE;
 
 const PLURALS = new Intl.PluralRules(LOCALE);
@@ -63,8 +63,8 @@ export const filled = (
 const turnedBack = (value: ComponentChildren): ComponentChildren =>
   typeof value === "string" ? amongOurs(value) : value;
 
-/** Says of a string that it is code, though it reads as a text. */
+/** Marks a string as code, though it reads as a text. */
 export const asIs = (text: string): string => text;
 
-/** As it is typed on the server's machine. */
+/** A command as it is typed on the server's machine. */
 export const commandOf = (words: string): string => `${COMMAND} ${words}`;

@@ -1,4 +1,4 @@
-// Light or dark: as the system says, until somebody chooses.
+// Light or dark: the system's choice, until the reader makes one.
 import { onDevice } from "./kept.ts";
 
 const KEY = "parley-theme";

@@ -2,7 +2,9 @@
 
 const LINES_MAX = 5;
 
-/** From nought to above the value, at most so many steps of 1, 2, 2.5 or 5 times a power of ten. */
+/**
+ * From zero to at least `value`, in at most LINES_MAX steps of 1, 2, 2.5 or 5 times a power of ten.
+ */
 export function ticksOf(value: number, isWhole = false): number[] {
   const least = Math.max(value / LINES_MAX, isWhole ? 1 : Number.MIN_VALUE);
   const power = value <= 0 ? 1 : 10 ** Math.floor(Math.log10(least));

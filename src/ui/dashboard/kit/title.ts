@@ -1,5 +1,5 @@
-// The window's title: that of the page (layout.tsx), behind how many wait for a person
-// (../data/desk-count.ts).
+// The window's title: how many wait for a person (../data/desk-count.ts), then the page's own title
+// (layout.tsx).
 let page = document.title;
 let waiting = 0;
 

@@ -1,6 +1,6 @@
-// Browsers that translate a page put an element of their own in place of each text. Preact goes on
-// to change, move and remove the text, which nobody sees any more: balances and states stood still.
-// The text stays here, empty, before its translation, and what becomes of it becomes of both.
+// Browsers that translate a page replace each text node by an element of their own. Preact goes on
+// changing, moving and removing the node, which nobody sees any more: balances and states stood
+// still. Here the node stays, empty, before its translation, which follows what happens to it.
 // Loaded by main.tsx.
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
@@ -11,7 +11,7 @@ interface Translation {
 }
 
 const translations = new WeakMap<Node, Translation>();
-/** The text that each translation is in place of. */
+/** The text node that each translation replaces. */
 const texts = new WeakMap<Node, Text>();
 
 const isNew = (node: Node | null | undefined): node is Element =>
@@ -27,19 +27,19 @@ function keepWithTranslation(text: Text, record: MutationRecord): void {
   shown.before(text);
 }
 
-/** The page says something else, be it nothing: nobody has translated that yet. */
+/** The page now says something else, or nothing: its translation is out of date. */
 function showAsSaid(text: Node): void {
   translations.get(text)?.shown.remove();
   translations.delete(text);
 }
 
-/** A text was moved or removed, or its translation was. */
+/** The text node was moved or removed, or its translation was. */
 function follow(text: Text, { original, shown }: Translation): void {
   if (text.isConnected && shown.isConnected) {
     if (text.nextSibling !== shown) text.after(shown);
     return;
   }
-  // Where it is still in its place, the translator took its own back.
+  // If the node is still in place, the translator has taken its translation back.
   translations.delete(text);
   text.data = original;
   shown.remove();
@@ -56,7 +56,7 @@ const observer = new MutationObserver((records) => {
       else keepWithTranslation(text, record);
     }
   }
-  // What was done here is nothing to look at.
+  // The changes made here need no handling.
   observer.takeRecords();
 });
 observer.observe(document.body, { childList: true, characterData: true, subtree: true });

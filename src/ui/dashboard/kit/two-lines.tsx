@@ -1,4 +1,4 @@
-// What a cell of a list says, and below it what is worth knowing about it.
+// A cell of a list, and below its text a second line of detail.
 import type { ComponentChildren } from "preact";
 import "./two-lines.css";
 

@@ -7,11 +7,11 @@ import { Button } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 import { guardLeaving } from "./leaving.ts";
 
-/** Asks before anything leaves `home` (a hash: what is below it is the same page) while dirty. */
+/** While dirty, asks before the hash leaves `home`; addresses below `home` are the same page. */
 export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }) {
   const [wanted, setWanted] = useState<string | null>(null);
   const mayLeave = useRef(false);
-  // Not after the next frame: whoever is quick is asked too.
+  // Not only after the next frame: people who are quick must be asked, too.
   useLayoutEffect(() => {
     if (!isDirty) return;
     const onUnload = (event: BeforeUnloadEvent): void => event.preventDefault();
@@ -26,7 +26,7 @@ export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }
       removeEventListener("beforeunload", onUnload);
     };
   }, [isDirty, home]);
-  // What was on its way is saved: nothing is lost any more, and people go on.
+  // The changes have been saved in the meantime: nothing is lost any more, so the page is left.
   useLayoutEffect(() => {
     if (isDirty || wanted === null) return;
     setWanted(null);
@@ -52,12 +52,12 @@ export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }
   );
 }
 
-/** Stands at the bottom of the screen while something is unsaved; Ctrl+S saves too. */
+/** Sticks to the bottom of the screen while there are unsaved changes; Ctrl+S saves, too. */
 export function UnsavedBar({ isBusy, needs, note, onSave, onDiscard }: {
   isBusy: boolean;
   /** The right to save. */
   needs: string;
-  /** Why it could not be saved. */
+  /** Why saving failed. */
   note?: ComponentChildren;
   onSave(): void;
   onDiscard(): void;

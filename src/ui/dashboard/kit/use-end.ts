@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 /** Nearer than this to the end counts as the end. */
 const END_PX = 60;
 
-/** `shown`: what the list is drawn from, always as many parts. */
+/** `shown`: what the list is rendered from, always the same number of values. */
 export function useEnd<T extends HTMLElement>(shown: readonly unknown[], follows = true) {
   const list = useRef<T>(null);
   const top = useRef(0);
@@ -18,7 +18,7 @@ export function useEnd<T extends HTMLElement>(shown: readonly unknown[], follows
   const onScroll = (): void => {
     if (!list.current) return;
     const { scrollHeight, scrollTop, clientHeight } = list.current;
-    // What was scrolled to the end may have grown before one hears of it: nobody has gone up.
+    // The list may have grown before the scroll event arrives: that does not count as scrolling up.
     if (scrollHeight - scrollTop - clientHeight < END_PX) setAtEnd(true);
     else if (scrollTop < top.current) setAtEnd(false);
     top.current = scrollTop;

@@ -1,6 +1,6 @@
-// The time zone of the account, which everything that is shown is shown in; the browser's, where
-// nobody has chosen one. Kept in this browser, so that the first page stands in it at once. Set by
-// main.tsx and app.tsx; used by format.ts and by what is narrowed to days.
+// The time zone of everything that is shown: the account's, or the browser's where none was chosen.
+// Kept in this browser, so that the first page is in it at once. Set by main.tsx and app.tsx; used
+// by format.ts and by filters of days.
 import { dayAt } from "#core/zones.ts";
 import { onDevice } from "./kept.ts";
 import { LOCALE } from "./texts.ts";
@@ -30,16 +30,16 @@ export function showIn(zone: string | null): void {
   else onDevice.setItem(KEPT, zone);
 }
 
-/** Before anything is shown: as this browser showed it last. */
+/** Called before anything is shown: the zone that this browser showed last. */
 export function showAsKept(): void {
   const kept = onDevice.getItem(KEPT);
   if (kept !== null && isKnown(kept)) shown = kept;
 }
 
-/** The day it is there: `YYYY-MM-DD`. */
+/** The current day in the zone that is shown: `YYYY-MM-DD`. */
 export const today = (): string => dayAt(Date.now() * 1000, shown);
 
-/** To choose from; the one that is chosen is offered whatever the browser knows. */
+/** Options of zones; the chosen one is included even if the browser does not know it. */
 export function zoneOptions(chosen: string): { value: string; label: string }[] {
   const known = new Set(["UTC", ...Intl.supportedValuesOf("timeZone")]);
   const zones = chosen === "" || known.has(chosen) ? known : [chosen, ...known];
