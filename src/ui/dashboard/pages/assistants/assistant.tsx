@@ -1,5 +1,5 @@
-// One assistant: its settings beside a chat to test them, and how it gets into a website. What is
-// edited and the test live here, so that they survive going from one tab to another.
+// One assistant: its settings beside a chat to test them, and how to put it on a website. The edits
+// and the test live here, so that they survive a change of tab.
 import { useState } from "preact/hooks";
 import type { PageProps } from "#ui/dashboard/page.ts";
 import { messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -53,7 +53,7 @@ function Opened({ data, record, tab: named }: {
     >
       <DraftProvider value={draft}>
         <Tabs tabs={tabs} current={tab} />
-        {/* Hidden, not gone: what is open there and where it stands is kept. */}
+        {/* Hidden, not unmounted: keeps the open sections and the scroll position. */}
         <div class="assistants-bench" hidden={tab !== "settings"}>
           <Settings isShown={tab === "settings"} />
           {tab === "settings" && <TestPane test={test} />}
@@ -74,7 +74,7 @@ function Opened({ data, record, tab: named }: {
   );
 }
 
-/** The server's first words, with the field they are about. */
+/** The server's first complaint, with the label of the field it is about. */
 function complaintOf({ failure, errors }: Draft): string | null {
   const [first, ...more] = Object.entries(errors);
   if (first) {
@@ -107,7 +107,7 @@ function Actions({ draft, reload }: { draft: Draft; reload(): void }) {
       ...copied, name: `${record.name.slice(0, 240)} (copy)`, status: "inactive",
       phone_number_id: null,
     };
-    // Records can be sent as they are; their spelling is another than the body's type.
+    // Records can be sent as they are, though their types differ from the body's.
     const { data } = await unwrap(api.POST("/user/assistant", { body: body as never }));
     location.hash = `#/assistants/${data.id}`;
   };

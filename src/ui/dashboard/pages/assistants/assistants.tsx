@@ -1,4 +1,4 @@
-// All assistants of the account, found by name and narrowed by what they are.
+// All assistants of the account, searched by name and filtered by what they are.
 import { useState } from "preact/hooks";
 import { useAddressed } from "#ui/dashboard/data/address.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";

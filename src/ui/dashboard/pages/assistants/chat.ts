@@ -6,7 +6,7 @@ export interface ToolCall {
   id: string;
   name: string;
   arguments: unknown;
-  /** Undefined while it is at work. */
+  /** Undefined while the function runs. */
   result?: unknown;
 }
 
@@ -14,14 +14,14 @@ export interface Line {
   role: "user" | "assistant";
   text: string;
   calls: ToolCall[];
-  /** `cut`: it ended at its bound and not by itself. */
+  /** `cut`: it ended at its length limit and not by itself. */
   state: "writing" | "done" | "stopped" | "cut";
 }
 
-/** Kept for the tab, so that a page loaded again goes on with it. */
+/** Kept for the tab, so that a reloaded page continues it. */
 export interface Kept {
   conversation: string | null;
-  /** Sent and not answered yet; the same key is never answered twice. */
+  /** Sent but not answered yet; a message with the same key is never answered twice. */
   pending: { key: string; text: string } | null;
 }
 
@@ -50,7 +50,7 @@ export const linesOf = (history: HistoryItem[]): Line[] => history.map(lineOf);
 
 export const said = (text: string): Line => ({ role: "user", text, calls: [], state: "done" });
 
-/** Changes the reply being written, which begins if there is none. */
+/** Changes the reply that is being written, or begins one. */
 function onReply(lines: Line[], change: (reply: Line) => Line): Line[] {
   const last = lines.at(-1);
   const fresh: Line = { role: "assistant", text: "", calls: [], state: "writing" };

@@ -32,7 +32,7 @@ const START: Fields = {
   initial_message: "Hello! How can I help you?", system_prompt: PROMPT, isActive: true,
 };
 
-/** What nobody has chosen yet is people's own language, and the first of each catalog. */
+/** Until chosen: the browser's language, and the first available item of each catalog. */
 function useChoices({ language_id: language, voice_id: voice, llm_model_id: model }: Fields) {
   const languages = useLanguages();
   const models = useModels("llm");
@@ -43,7 +43,9 @@ function useChoices({ language_id: language, voice_id: voice, llm_model_id: mode
   const catalogs = [languages, models, voices];
   return {
     languages: languages.value, models: models.value, voices: voices.value,
-    /** What a catalog that cannot be loaded leaves empty is minded by the server. */
+    /**
+     * A catalog that could not be loaded does not count; the server refuses what is then missing.
+     */
     isLoading: catalogs.some(({ value, error }) => value === null && !error),
     chosen: {
       language_id: chosen,

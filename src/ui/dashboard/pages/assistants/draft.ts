@@ -1,5 +1,5 @@
-// An assistant being edited: its values as the server has them, what was changed and is not saved
-// yet, and what the server said about each field. Only what was changed is sent.
+// An assistant being edited: its values on the server, the unsaved changes, and the server's errors
+// for each field. Only changes are sent.
 import { createContext } from "preact";
 import { useContext, useRef, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
@@ -9,7 +9,7 @@ import { said } from "#ui/dashboard/kit/said.ts";
 import { reworded } from "./labels.ts";
 
 type OneAssistant = paths["/user/assistant/{id}"];
-/** What is null for everybody is not read. */
+/** Fields that are always null are left out. */
 export type Assistant = Omit<
   OneAssistant["get"]["responses"][200]["content"]["application/json"],
   "engine_id" | "synthesizer_id" | "transcriber_id" | "language" | "flows_platform_id"
@@ -23,11 +23,11 @@ export interface BuiltIn {
   [member: string]: unknown;
 }
 
-/** All settings as they are sent; null where nothing is set. */
+/** All settings as they are sent; null where one is not set. */
 export type Values = { [F in Exclude<Field, "tools">]-?: NonNullable<Changes[F]> | null }
   & { tools: BuiltIn[] };
 
-/** Records spell some settings otherwise than changes do. */
+/** Records spell some settings differently from changes. */
 function valuesOf(record: Assistant): Values {
   return {
     ...record as unknown as Values,
@@ -47,15 +47,15 @@ export interface Draft {
   values: Values;
   set<F extends Field>(name: F, value: Values[F]): void;
   changed: Field[];
-  /** What is changed as it would be sent; null: nothing is. */
+  /** The changes as they would be sent; null: there are none. */
   unsaved: Partial<Values> | null;
-  /** Keyed by the server's names: `name`, `tools.0.phone_number`; in the words of the labels. */
+  /** Keyed by the server's names: `name`, `tools.0.phone_number`; worded with the labels. */
   errors: Record<string, string>;
-  /** What is stored and has no effect on this server, and why, by the server's names. */
+  /** Why a stored setting has no effect on this server, by the server's names. */
   warnings: Record<string, string>;
   /** Counts failed tries to save. */
   failures: number;
-  /** What failed, when it was no field. */
+  /** The last failure to save; null: none. */
   failure: unknown;
   isSaving: boolean;
   save(): void;
@@ -75,19 +75,19 @@ const within = (errors: Record<string, string>, name: string): string[] =>
   Object.keys(errors).filter((field) => field === name || field.startsWith(`${name}.`));
 
 interface Kept {
-  /** Gets the record as the server has it. */
+  /** Receives the record as the server has it. */
   onRead(record: Assistant): void;
   onSaved(): void;
 }
 
-/** `record`: as it was read last. */
+/** `record`: the newest that was read. */
 export function useNewDraft(record: Assistant, { onRead, onSaved }: Kept): Draft {
   const api = useApi();
   const [edits, setEdits] = useState<Partial<Values>>({});
   const [saving, setSaving] = useState({
     isSaving: false, failures: 0, failure: null as unknown, errors: {} as Record<string, string>,
   });
-  // What is edited stays beside what it was edited from, whatever is read meanwhile.
+  // Edits stay based on the record they began with, whatever is read in the meantime.
   const from = useRef(record);
   if (Object.keys(edits).length === 0) from.current = record;
   const base = valuesOf(from.current);

@@ -1,5 +1,5 @@
-// How an assistant gets into a website: the tag to copy, put together from what it may say, and the
-// widget itself to try.
+// How to put an assistant on a website: the tag to copy, with the chosen attributes, and the widget
+// itself to try.
 import { useEffect, useState } from "preact/hooks";
 import { encode } from "uqr";
 import { Button, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
@@ -24,7 +24,7 @@ export function ScriptTag({ uuid, attributes = {} }: {
   return <Copyable label="Script tag" text={tagOf(uuid, attributes)} />;
 }
 
-/** The same tag where people do not write HTML. */
+/** The same tag for tools in which people do not write HTML. */
 function Elsewhere({ uuid, attributes }: { uuid: string; attributes: Record<string, string> }) {
   const given = Object.entries({ "data-assistant": uuid, ...attributes })
     .filter(([, text]) => text.trim() !== "");
@@ -133,7 +133,7 @@ export function Embed() {
   );
 }
 
-/** The script puts its element into the page; both go when this does. */
+/** Loads the widget's script, which adds its element to the page; unmounting removes both. */
 function Widget({ uuid, attributes }: { uuid: string; attributes: Record<string, string> }) {
   useEffect(() => {
     const script = document.createElement("script");

@@ -13,13 +13,13 @@ interface Bound {
   name: Field;
 }
 
-/** In place of those of labels.ts. */
+/** Replaces the texts of labels.ts. */
 interface Given {
   label?: string | undefined;
   hint?: ComponentChildren;
 }
 
-/** The setting, as whatever its field takes it for; `told`: what people read of it. */
+/** A setting as the type its field needs; `told`: its label, hint and error. */
 function useSetting<T>(name: Field, given: Given = {}): {
   value: T | null; set(value: T | null): void;
   told: { setting: string; label: string; hint: ComponentChildren; error: string | undefined };
@@ -63,10 +63,10 @@ export function Choice({ name, ...rest }: Bound & { options: Option[] }) {
   return <SelectField {...rest} {...told} value={value ?? ""} onInput={set} />;
 }
 
-/** One of the account's or the catalog's rows. */
+/** Chooses one of the account's or a catalog's rows. */
 export function Row({ name, items, none }: Bound & {
   items: { id: number; name: string }[] | null;
-  /** How having none is called; absent: one must be chosen. */
+  /** The label for none; absent: one must be chosen. */
   none?: string;
 }) {
   const { value, told, set } = useSetting<number>(name);

@@ -1,6 +1,6 @@
-// What people read of each setting: its label, and what its values mean. One table, so that
-// fields, the server's complaints and the search over settings use the same words. Keyed by the
-// API's names; places in lists are left out: `tools.phone_number`.
+// The texts for each setting: its label, and what its values mean. One table, so that fields, the
+// server's complaints and the search over settings use the same words. Keyed by the API's names
+// without indexes of lists: `tools.phone_number`.
 import { words } from "#ui/dashboard/kit/format.ts";
 
 interface Told {
@@ -223,12 +223,14 @@ const LABELS: Record<string, Told> = {
   "post_call_schema.description": { label: "What to find out" },
 };
 
-/** `tools.0.phone_number` without its place in the list. */
+/** `tools.0.phone_number` without the index. */
 const plain = (name: string): string => name.replaceAll(/\.\d+(?=\.|$)/g, "");
 const toldOf = (name: string): Told | undefined =>
   Object.hasOwn(LABELS, plain(name)) ? LABELS[plain(name)] : undefined;
 
-/** Names that only parts of lists have, told where the list is: the functions' members. */
+/**
+ * Registers the text for a member of a list, where that list is defined: the functions' members.
+ */
 export function tell(name: string, told: Told): void {
   LABELS[name] ??= told;
 }
@@ -246,12 +248,12 @@ export function about(name: string): { setting: string; label: string; hint?: st
 
 export const tellings = (): [name: string, told: Told][] => Object.entries(LABELS);
 
-/** The API's words for the choices, which have labels here. */
+/** The API's names of the choices, which have labels here. */
 const CHOICES = /: it is one of .+\.$/;
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
-/** The server's complaint about the field, with its label where the server says its API's name. */
+/** The server's complaint about a field, with its label in place of its API name. */
 export function reworded(name: string, message: string): string {
   const parts = name.split(".").map((_, at, all) => all.slice(at).join("."));
   for (const part of parts) {

@@ -9,14 +9,14 @@ const linesOf = (text: string): string[] =>
 export function Lines({ label, hint, setting, errors, value, onInput, placeholder }: {
   label: string;
   hint?: ComponentChildren;
-  /** As the server calls it in its complaints. */
+  /** The server's name for it in errors. */
   setting: string;
   errors: Record<string, string>;
   value: string[];
   placeholder?: string;
   onInput(value: string[]): void;
 }) {
-  // Blank lines are people's own while they type.
+  // Blank lines stay while people type.
   const [text, setText] = useState(value.join("\n"));
   const isSame = JSON.stringify(linesOf(text)) === JSON.stringify(value);
   const wrong = Object.entries(errors).find(([field]) =>

@@ -1,5 +1,5 @@
 // What an assistant can be made of: languages, models, voices, and the account's own rows. Catalogs
-// do not change while the page is open and are asked for once.
+// do not change while the page is open and are loaded once.
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData, type Data } from "#ui/dashboard/data/use-data.ts";
 import { byName } from "#ui/dashboard/kit/by-name.ts";
@@ -38,7 +38,7 @@ export function useModels(type: ModelType) {
     unwrap(api.GET("/user/assistants/models", { params: { query: { type } } })));
 }
 
-/** Null as the language: voices of all. */
+/** Null as the language: the voices of all languages. */
 export function useVoices(mode: Mode, language: number | null) {
   const api = useApi();
   const query = { mode, ...(language === null ? {} : { language_id: language }) };
@@ -65,10 +65,10 @@ export function useNumbers() {
   ["phone_number_purchased", "phone_number_released", "phone_number_suspended"], SHARED);
 }
 
-/** As many as the server has in one page. */
+/** As many as the server returns per page. */
 const PER_PAGE = 100;
 
-/** All of a list in pages, by name. */
+/** Loads a whole paged list, sorted by name. */
 async function whole<T extends { name: string }>(
   load: (query: { page: number; per_page: number }) => Promise<{ data: T[]; last_page: number }>,
 ): Promise<T[]> {
@@ -96,7 +96,7 @@ export function useLabels() {
 interface Named {
   id: number;
   name: string;
-  /** False: this server cannot use it for want of what is `missing`. */
+  /** False: this server cannot use it because something is `missing`. */
   available?: boolean;
   missing?: string | null;
   isGrey?: boolean;
@@ -105,12 +105,12 @@ interface Named {
 export const isAvailable = ({ available }: Named): boolean =>
   available !== false;
 
-/** What the server lacks for it, in brackets. */
+/** In brackets what the server lacks to use it. */
 export const lackOf = (item: Named): string => isAvailable(item)
   ? ""
   : ` (${item.missing ? said(item.missing) : t("not set up on this server")})`;
 
-/** As rows of a select: chats can be in languages that calls lack something for. */
+/** For a select; a language that calls cannot use can still be chosen for chats. */
 export function languageRows(
   languages: ReturnType<typeof useLanguages>["value"], mode: Mode,
 ): { id: number; name: string; isGrey: boolean }[] | null {

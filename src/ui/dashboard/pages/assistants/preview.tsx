@@ -1,5 +1,5 @@
-// The real widget in a frame, fed with what is not saved yet: what it asks the server is answered
-// for the draft, and what is written in it is a test. Nothing of it is kept in the browser.
+// The real widget in a frame, with unsaved changes: its requests are answered for the draft, and
+// messages written in it are tests. The browser stores nothing of it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Parley } from "#client/client.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -9,22 +9,22 @@ import { Card, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { useDraft, type Draft } from "./draft.ts";
 import { problemOf } from "./use-chat.ts";
 
-/** What is typed is drawn when people pause. */
+/** Waits for a pause in typing before it draws. */
 const PAUSE_MS = 500;
 const PAGE = "<!doctype html><title>Preview</title><meta name=viewport content=\"width=device-width\">";
 
 interface Preview {
   api: Parley;
   draft: Pick<Draft, "record" | "unsaved">;
-  /** Tests by what they begin with: a change of the look goes on with the one there is. */
+  /** Tests by their greeting and variables: a change of the look continues the existing test. */
   begun: Map<string, Promise<Response>>;
-  /** Why nothing can be shown. */
+  /** Reports why nothing can be shown. */
   failed(error: unknown): void;
 }
 
 const refusal = (status: number): Response => Response.json({}, { status });
 
-/** The widget's requests, as tests of the draft. */
+/** Answers the widget's requests as tests of the draft. */
 function answering({ api, draft, begun, failed }: Preview, own: typeof fetch): typeof fetch {
   const params = { path: { id: draft.record.id } };
   const settings = (draft.unsaved ?? {}) as never;
@@ -92,7 +92,7 @@ function forgetful(): Storage {
   };
 }
 
-/** A panel that opens takes the focus, which people have in a field beside it. */
+/** Opening the panel would take the focus from the field beside it that people type in. */
 function keepFocus(inner: Window, page: Document): void {
   const { HTMLElement: Element, HTMLDialogElement: Panel } = inner as unknown as typeof globalThis;
   const { focus } = Element.prototype;

@@ -1,4 +1,4 @@
-// Finds a setting by its label, the API's name of it or what is said of it, and goes there.
+// Finds a setting by its label, its API name or its hint, and goes there.
 import { useId, useState } from "preact/hooks";
 import { sends, TextField } from "#ui/dashboard/kit/controls.tsx";
 import type { Field } from "./draft.ts";
@@ -86,7 +86,10 @@ export function SearchSettings({ sections, open }: {
   );
 }
 
-/** The field of that name in the section, else the nearest it is part of, else the section. */
+/**
+ * Goes to the field of that name in the section, else to the closest related field, else to the
+ * section.
+ */
 export function goTo(place: HTMLElement, section: SectionSpec, name: string): void {
   const details = place.querySelector<HTMLElement>(`[data-section="${section.id}"]`);
   if (!details) return;

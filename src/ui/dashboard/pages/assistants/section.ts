@@ -5,7 +5,7 @@ export interface SectionSpec {
   id: string;
   title: string;
   fields: readonly Field[];
-  /** In a line, what is set. */
+  /** What is set, in one line. */
   Summary: FunctionComponent;
   Body: FunctionComponent;
 }

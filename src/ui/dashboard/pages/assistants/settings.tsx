@@ -1,5 +1,5 @@
-// Everything an assistant can be set to, in sections that open; each says in a line what is set in
-// it. What the server minds is shown where it is, whichever section that is in.
+// All settings of an assistant, in sections that open; each says in one line what is set in it. The
+// server's complaints are shown at their fields, in whichever section those are.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
@@ -41,7 +41,8 @@ export function Settings({ isShown }: { isShown: boolean }) {
     if (!isShown) location.hash = `#/assistants/${draft.record.id}`;
     setOpen((before) => new Set([...before, ...wrong.map(({ id }) => id)]));
   }, [failures]);
-  // After the sections are open and the fields drawn, and after what a change of tab does.
+  // Runs after the sections are open and their fields drawn, and after the scrolling of a change of
+  // tab.
   const shown = useRef(0);
   useEffect(() => {
     if (shown.current === failures || !isShown) return;
@@ -89,7 +90,9 @@ export function Settings({ isShown }: { isShown: boolean }) {
   );
 }
 
-/** Settings of many fields, or that decide on others: what is said of them stands above. */
+/**
+ * Settings with many fields, or that others depend on: their warnings are shown above the fields.
+ */
 const OF_PARTS: ReadonlySet<string> = new Set<Field>([
   "tools", "secondary_language_ids", "widget_settings", "filler_config", "variables",
   "post_call_schema", "label_ids", "tool_ids", "desk", "mode",

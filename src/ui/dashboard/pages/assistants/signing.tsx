@@ -1,5 +1,5 @@
-// The secret a site signs its visitors with, so that who has signed in there is known here. Shown
-// once, when it is made.
+// The secret with which a site signs its visitors' ids, so that visitors signed in there are
+// recognized here. Shown once, when it is created.
 import { useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";

@@ -1,5 +1,5 @@
-// The gallery of templates, and what was made from them: an assistant with knowledge, tool and test
-// call, to be removed together.
+// The gallery of templates, and what was created from them: an assistant with knowledge, tool and
+// test call, which can be removed together.
 import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -107,7 +107,7 @@ function Fill({ template, onBack, onClose }: {
   );
 }
 
-/** What was made from templates and is there still; nothing where there is none. */
+/** What was created from templates and still exists; renders nothing where there is none. */
 function TemplateSets({ onChange }: { onChange(): void }) {
   const api = useApi();
   const sets = useData("template sets", () => unwrap(api.GET("/user/template-sets")));

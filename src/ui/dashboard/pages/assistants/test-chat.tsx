@@ -1,5 +1,5 @@
-// A real conversation to test the assistant with, free of charge and with what is not saved yet:
-// streamed, with what its functions did, and the variables it is given.
+// A real conversation to test the assistant with, free of charge and with unsaved changes:
+// streamed, with its function calls, and with values for its variables.
 import { useState } from "preact/hooks";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
@@ -21,11 +21,11 @@ interface Test {
   /** Values of variables, as they were written. */
   given: Given;
   setGiven(given: Given): void;
-  /** The test goes by what is not saved. */
+  /** The test uses unsaved changes. */
   isDraft: boolean;
 }
 
-/** One test, wherever on the page it is shown. */
+/** One test, shared by all places of the page that show it. */
 export function useTest({ record, unsaved }: Draft): Test {
   const mayBuild = useMay()("build") === null;
   const isDraft = unsaved !== null && mayBuild;

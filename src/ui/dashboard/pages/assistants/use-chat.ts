@@ -1,5 +1,5 @@
-// A conversation of type `test` with an assistant: begun, sent to, stopped, tried again. The client
-// takes up a reply whose connection broke; a page loaded again takes up the one it left.
+// A `test` conversation with an assistant: start, send, stop, retry. The client resumes a reply
+// whose connection broke; a reloaded page resumes the reply it left.
 import { useEffect, useMemo, useReducer } from "preact/hooks";
 import { ParleyError, type Parley } from "#client/client.ts";
 import { newKey } from "#ui/dashboard/data/new-key.ts";
@@ -17,14 +17,14 @@ interface Tested {
   uuid: string;
 }
 
-/** What is minded of a draft is about one of its fields. */
+/** A complaint about a draft is about one of its fields. */
 export function problemOf(error: unknown): string {
   const [first] = Object.values(fieldErrors(error, reworded));
   return first ?? messageOf(error);
 }
 
 export class Chat {
-  /** Settings that are not saved and answer from the next message on; null: the stored ones do. */
+  /** Unsaved settings, which apply from the next message on; null: the stored ones apply. */
   unsaved: object | null = null;
   lines: Line[] = [];
   isBusy = false;
@@ -33,7 +33,7 @@ export class Chat {
   #kept: Kept;
   /** The turn whose reply is being written, as soon as the server has named it. */
   #turn: number | null = null;
-  /** Another one for every conversation: what is left of the one before is not heard any more. */
+  /** A new one for each conversation: late answers of the one before are dropped. */
   #abort = new AbortController();
   readonly #api: Parley;
   readonly #id: number;
@@ -52,12 +52,12 @@ export class Chat {
     return this.#kept.conversation;
   }
 
-  /** A message is sent and not answered: it can be stopped or, after a problem, sent once more. */
+  /** A message was sent and not answered: it can be stopped or, after a failure, sent again. */
   get isPending(): boolean {
     return this.#kept.pending !== null;
   }
 
-  /** Goes on with what a page left that was loaded again. */
+  /** Continues what the page left when it was reloaded. */
   async resume(): Promise<void> {
     const { conversation, pending } = this.#kept;
     if (conversation === null) return;
@@ -68,7 +68,7 @@ export class Chat {
       if (last?.role === "assistant" && this.lines.at(-2)?.text === pending.text) {
         return this.#keep({ conversation, pending: null });
       }
-      // The server may not have it yet; the same key makes sure that it has it once.
+      // The server may not have it yet; the same key ensures that it is stored only once.
       if (last?.role !== "user") this.#draw([...this.lines, said(pending.text)]);
       await this.#deliver(conversation, pending, signal);
     });
@@ -78,7 +78,7 @@ export class Chat {
     await this.#work(async (signal) => void await this.#begin(variables, signal));
   }
 
-  /** False: there was no conversation to send it to. */
+  /** False: there was no conversation to send it in. */
   async send(text: string, variables: Variables): Promise<boolean> {
     let isTaken = false;
     await this.#work(async (signal) => {
@@ -102,12 +102,12 @@ export class Chat {
   async stop(): Promise<void> {
     if (this.conversation === null) return;
     const params = { path: { uuid: this.conversation } };
-    // One that is over meanwhile is meant no more: the next goes on.
+    // Names the turn, so that a reply that begins in the meantime is not stopped.
     const body = this.#turn === null ? {} : { turn_id: this.#turn };
     await unwrap(this.#api.POST("/conversations/{uuid}/stop", { params, body }));
   }
 
-  /** Forgets the conversation; the next begins anew. */
+  /** Forgets the conversation; the next message starts a new one. */
   renew(): void {
     this.close();
     this.#abort = new AbortController();
@@ -144,7 +144,7 @@ export class Chat {
     const { conversation_id: made } = await unwrap(this.unsaved
       ? this.#api.POST("/user/assistant/{id}/tests", {
           params: { path: { id: this.#id } }, signal,
-          // Only what was changed, though the body's type has all of it.
+          // Only the changes, though the body's type requires all settings.
           body: { settings: this.unsaved as never, variables },
         })
       : this.#api.POST("/conversations", {
@@ -182,7 +182,7 @@ export class Chat {
     if (!signal.aborted) this.#keep({ conversation, pending: null });
   }
 
-  /** Why the newest reply failed, in full: whoever talks with an assistant reads a class alone. */
+  /** Why the newest reply failed, in full: the stream only says which kind of failure it was. */
   async #whyNot(uuid: string, signal: AbortSignal): Promise<string | null> {
     const { data } = await this.#api
       .GET("/user/conversations/{uuid}/messages", { params: { path: { uuid } }, signal })

@@ -1,4 +1,4 @@
-// Says a sentence with the voice and the manner of the draft, by the engine calls would have.
+// Speaks a sentence with the draft's voice and settings, by the engine that calls would use.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
@@ -13,7 +13,7 @@ export function VoiceSample() {
   const toasts = useToasts();
   const { values } = useDraft();
   const [state, setState] = useState<State>("silent");
-  /** The one that is heard; another, or none, has taken its place when it is closed. */
+  /** The sample that is playing; null or another once this one is stopped. */
   const playing = useRef<AudioContext | null>(null);
   const stop = (): void => {
     void playing.current?.close();

@@ -1,4 +1,4 @@
-// Section: who the assistant is, when it works, and where it is filed.
+// Section: the assistant's name, type, number and time zone, and its folder and labels.
 import { TYPES } from "#ui/dashboard/pages/assistants/create.tsx";
 import { Choice, Row, Text } from "#ui/dashboard/pages/assistants/fields.tsx";
 import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";

@@ -1,5 +1,5 @@
-// The questions of an event at Cal.com that a booking has to answer beside the usual: who changes
-// them here has them from the event's page at Cal.com.
+// The questions of a Cal.com event that a booking must answer beside the standard ones. People copy
+// them here from the event's page at Cal.com.
 import { Button, SelectField, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
 import { useDraft } from "#ui/dashboard/pages/assistants/draft.ts";
@@ -13,14 +13,14 @@ export interface BookingField {
   options?: string[] | null;
 }
 
-/** Cal.com's own names of them. */
+/** Cal.com's names for them. */
 const TYPES = [
   "text", "textarea", "number", "boolean", "select", "multiselect", "radio", "checkbox", "phone",
   "email", "multiemail", "url", "address",
 ];
 const CHOSEN: ReadonlySet<string> = new Set(["select", "multiselect", "radio", "checkbox"]);
 
-/** `name`: as the server calls the list in its complaints. */
+/** `name`: the server's name for the list in errors. */
 export function BookingFields({ label, name, fields, onInput }: {
   label: string; name: string; fields: BookingField[]; onInput(fields: BookingField[]): void;
 }) {

@@ -1,5 +1,5 @@
-// The built-in functions, as data: what each is called, what it needs, and which field each
-// member is filled in with.
+// The built-in functions, as data: the name of each, what it needs, and the field for each of its
+// members.
 import type { Option } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
 import { tell } from "#ui/dashboard/pages/assistants/labels.ts";
@@ -20,7 +20,7 @@ export interface BuiltInSpec {
   type: string;
   label: string;
   what: string;
-  /** What a fresh one has. */
+  /** The values of a new one. */
   start: Record<string, unknown>;
   members: Member[];
 }

@@ -1,4 +1,4 @@
-// Section: what is read out of a call when it is over.
+// Section: what is extracted from a call when it is over.
 import { Button, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { Switch } from "#ui/dashboard/pages/assistants/fields.tsx";

@@ -90,7 +90,7 @@ function Function({ tool, at, onChange }: {
 
 function MemberField({ member, value, name, error, onInput }: {
   member: Member; value: unknown; error: string | undefined; onInput(value: unknown): void;
-  /** As the server calls it in its complaints. */
+  /** The server's name for it in errors. */
   name: string;
 }) {
   const { label, hint } = member;

@@ -22,7 +22,7 @@ const MODES = [
   { value: "dualplex", label: "Dualplex: one model hears, a voice speaks" },
 ];
 
-/** A mode all of whose models lack something is greyed with what the first of them needs. */
+/** A mode without any available model is disabled and says what the first model lacks. */
 function useModes(chosen: string): Option[] {
   const multimodal = useModels("multimodal").value;
   const dualplex = useModels("dualplex").value;

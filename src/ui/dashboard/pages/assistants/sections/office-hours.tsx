@@ -1,5 +1,5 @@
-// When people are there to answer an assistant's visitors: hours of each weekday in one line,
-// holidays, and what is said outside of them.
+// When people are available to answer an assistant's visitors: the hours of each weekday on one
+// line, holidays, and what is said outside these hours.
 import { useState } from "preact/hooks";
 import { SelectField, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
@@ -19,7 +19,7 @@ const MESSAGE_CHARS_MAX = 500;
 
 const spelt = (periods: Periods | undefined): string =>
   (periods ?? []).map(({ from, to }) => `${from}-${to}`).join(", ");
-/** The server judges what is no time. */
+/** The server refuses what is not a time. */
 const periodsOf = (text: string): Periods => text.split(",").map((part) => part.trim())
   .filter((part) => part !== "").map((part) => {
     const [from = "", to = ""] = part.split("-").map((time) => time.trim());
@@ -77,7 +77,7 @@ function Hours({ day, periods, error, onInput }: {
   day: Weekday; periods: Periods | undefined; error: string | undefined;
   onInput(periods: Periods): void;
 }) {
-  // Half a period is people's own while they type.
+  // A half-typed period stays while people type.
   const [text, setText] = useState(spelt(periods));
   const isSame = spelt(periodsOf(text)) === spelt(periods);
   return (

@@ -1,4 +1,4 @@
-// Section: when a person is asked for, who then takes the conversation over in the inbox.
+// Section: when a person is asked to take the conversation over in the inbox.
 import { NumberField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { about } from "#ui/dashboard/pages/assistants/labels.ts";

@@ -16,7 +16,7 @@ function Body() {
   const { values } = useDraft();
   const last = useRef<HTMLTextAreaElement | null>(null);
   const names = [...Object.keys(values.variables ?? {}), ...SYSTEM_VARIABLES];
-  // As if typed, where the cursor was.
+  // As if it were typed at the cursor.
   const insert = (name: string): void => {
     const area = last.current ?? document.querySelector<HTMLTextAreaElement>(".assistants-prompt textarea");
     if (!area) return;

@@ -129,7 +129,7 @@ function VoiceField() {
   );
 }
 
-/** One voice at a time, until its words or the dialog are over. */
+/** Plays one voice at a time, until its sample ends or the dialog is closed. */
 function useListening() {
   const toasts = useToasts();
   const audio = useRef<HTMLAudioElement | null>(null);

@@ -17,7 +17,7 @@ function Summary() {
   return <>{text === "" ? "None" : text.charAt(0).toUpperCase() + text.slice(1)}</>;
 }
 
-/** On while it has an address; switched off, it has none. */
+/** On while it has an address; turning it off removes the address. */
 function Address({ name }: { name: Field }) {
   const { values, errors, set } = useDraft();
   const isOn = values[name] !== null;

@@ -1,4 +1,4 @@
-// What the widget asks before a chat, and words in place of its own. Part of the section Widget.
+// What the widget asks before a chat, and texts that replace its own. Part of the section Widget.
 import { Button, SelectField, TextArea, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { useState } from "preact/hooks";
 import { about } from "#ui/dashboard/pages/assistants/labels.ts";
@@ -97,7 +97,7 @@ function Question({ field, number, error, onInput, onRemove }: {
   );
 }
 
-/** A line for each: name of the word, equals sign, the word. */
+/** One per line: name of the text, equals sign, the text. */
 const linesOf = (words: Record<string, string>): string =>
   Object.entries(words).map(([name, word]) => `${name} = ${word}`).join("\n");
 

@@ -1,4 +1,4 @@
-// Section: how the chat widget looks and where it may stand.
+// Section: how the chat widget looks and on which sites it may run.
 import { NumberField, SelectField, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
@@ -16,7 +16,7 @@ const POSITIONS = [
   "bottom-right", "bottom-left", "bottom-center", "middle-right", "middle-left", "top-right",
   "top-left", "top-center",
 ] as const;
-/** The server's, where the assistant does not say. */
+/** The server's default. */
 const REMEMBER_DAYS = 7;
 const THEMES = ["modern", "light", "dark"];
 const LANGUAGES: [code: string, name: string][] = [
@@ -196,7 +196,7 @@ function Greeting({ widget, errors, replace }: Part) {
 function LanguageField({ value, error, onInput }: {
   value: string; error: string | undefined; onInput(value: string): void;
 }) {
-  // A language that was added to the server by a file.
+  // Includes a language that a file has added to the server.
   const known = LANGUAGES.some(([code]) => code === value) ? [] : [[value, value] as const];
   return (
     <SelectField
@@ -206,7 +206,7 @@ function LanguageField({ value, error, onInput }: {
   );
 }
 
-/** What a colour field takes: six digits. */
+/** A colour field accepts only six digits. */
 function wholeColour(colour: string | undefined): string {
   const [, digits = ""] = /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.exec(colour ?? "") ?? [];
   if (digits === "") return "#2563eb";
