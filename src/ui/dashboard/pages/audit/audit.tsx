@@ -1,5 +1,4 @@
-// Who did what in the account, newest first, as it happens; to be filtered and taken along as a
-// file.
+// Who did what in the account, newest first and live; can be filtered and downloaded as a file.
 import { useEffect, useState } from "preact/hooks";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi, useSession } from "#ui/dashboard/data/session.tsx";
@@ -16,7 +15,7 @@ import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { deedOf, detailsOf, objectOf, THINGS, type Entry } from "./deeds.ts";
 
 const ROWS = 100;
-/** What is done to many things at once is as many entries. */
+/** An action on many things at once adds as many entries. */
 const RELOAD_MS = 1000;
 const KINDS = [
   { value: "", label: "Everything" },
@@ -90,7 +89,7 @@ const COLUMNS: Column<Entry>[] = [
 
 const Who = ({ actor }: Entry) => <span title={actor.id}>{actor.name || actor.id}</span>;
 
-/** Where there is no room for a column of its own, who did it is with it. */
+/** On a narrow screen there is no column for the person, who is shown below the action. */
 function What({ entry }: { entry: Entry }) {
   const deed = <span title={deedOf(entry)}>{deedOf(entry)}</span>;
   return useTier() > 1 ? deed : <TwoLines main={deed} sub={<Who {...entry} />} />;
@@ -100,8 +99,8 @@ const Which = ({ name, href }: { name: string; href: string | null }) =>
   href === null ? <span title={name}>{name}</span> : <a href={href} title={name}>{name}</a>;
 
 /**
- * Calls `reload` when something is added, as long as the newest are shown; and once the stream is
- * there, because it does not say what was added before.
+ * Calls `reload` when an entry is added while the newest are shown; and once the stream is open,
+ * because it does not bring what was added before.
  */
 function useGrowth(isNewest: boolean, reload: () => void): void {
   const api = useApi();

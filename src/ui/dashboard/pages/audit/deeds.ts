@@ -1,4 +1,4 @@
-// What was done, to what and with which values, as people read it; the log has the API's names.
+// What was done, to what and with which values, in words; the log has the API's names.
 import type { paths } from "#client/client.ts";
 import { words } from "#ui/dashboard/kit/format.ts";
 
@@ -70,10 +70,10 @@ export const DEEDS: Readonly<Record<string, string>> = {
   "webhook.replay": "Webhook sent again", "webhook.rotate_secret": "New webhook secret",
 };
 
-/** One that is not known here stands as the log has it. */
+/** An action that is not listed here is shown by its name in the log. */
 export const deedOf = ({ action }: Entry): string => DEEDS[action] ?? words(action.replace(".", " "));
 
-/** Addresses by the action where that has an object of its own, else by the object's type. */
+/** Keyed by the action where it has its own kind of object, else by the object's type. */
 const PAGES: Readonly<Record<string, string>> = {
   assistant: "assistants", calendar: "assistants", call: "calls", campaign: "campaigns",
   conversation: "conversations", knowledgebase: "knowledgebases", lead: "leads", tool: "tools",
@@ -85,7 +85,7 @@ type Values = Record<string, unknown>;
 const valuesOf = (value: unknown): Values =>
   (typeof value === "object" && value !== null ? value as Values : {});
 
-/** Its name, else its number; and where it is to be seen, unless it is gone. */
+/** The object's name, else its id; and the link to it, unless it was deleted. */
 export function objectOf(
   { action, object, details }: Entry,
 ): { name: string; href: string | null } {
@@ -107,7 +107,7 @@ const shown = (value: unknown): string =>
   value === null || value === undefined || value === "" ? "–"
     : typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean);
 
-/** Values by the API's names where the log has them, else the names of what was given. */
+/** The values, by the API's names, where the log has them; else only the names of the fields. */
 export function detailsOf({ details }: Entry): string {
   const { before, after, fields, name: _called, ...rest } = details;
   const [was, is] = [valuesOf(before), valuesOf(after)];

@@ -1,4 +1,4 @@
-// All calls, newest first, narrowed by what the API can filter by.
+// All calls, newest first, with the API's filters.
 import { addressOf, fieldsFrom, useAddressed } from "#ui/dashboard/data/address.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { usePages } from "#ui/dashboard/data/rows.ts";
@@ -53,7 +53,7 @@ const COLUMNS: Column<CallRecord>[] = [
   },
 ];
 
-/** Where there is no room for a column of its own, the status is with it. */
+/** On a narrow screen there is no column for the status, which is shown below the name. */
 function Customer({ call, hasStatus }: { call: CallRecord; hasStatus: boolean }) {
   const phone = usePhone();
   const name = phone(customerOf(call));

@@ -1,5 +1,5 @@
-// A call as these pages hold it: the record, what a watcher receives of it, and what follows
-// from them. Live changes are applied by the same function as the server's own tests use.
+// A call as these pages hold it: the record, its live events, and what is derived from them. Events
+// are applied by the same function that the server's own tests use.
 import { applyCallEvent, type CallFrame } from "#features/calls/replica.ts";
 import type { Frame, paths } from "#client/client.ts";
 import { instant, words } from "#ui/dashboard/kit/format.ts";
@@ -20,7 +20,7 @@ export const STATUSES = [
 export const TYPES = ["inbound", "outbound", "web"] as const;
 
 const DIALLING = new Set(["initiated", "ringing"]);
-/** Dialled, ringing or talking; of `ended`, the work after the call still runs. */
+/** Dialled, ringing or talking; while it is `ended`, the work after the call is still running. */
 export const isLive = (status: string): boolean => DIALLING.has(status) || status === "in-progress";
 export const isFinal = (status: string): boolean => !isLive(status) && status !== "ended";
 
@@ -32,7 +32,7 @@ export function applyFrame(call: WatchedCall | null, frame: Frame): WatchedCall 
     : next;
 }
 
-/** When the frame says that the call was answered, in milliseconds; null: it does not. */
+/** The time in milliseconds at which the call was answered; null: the frame is not about that. */
 export function answerOf(frame: Frame): number | null {
   const isAnswer = frame.type === "call_status_changed" && frame.status === "in-progress"
     && frame.previous_status !== "in-progress";
@@ -40,8 +40,8 @@ export function answerOf(frame: Frame): number | null {
 }
 
 /**
- * The record does not name it: what was said has both clocks; before anything was, being answered
- * is the last that changed.
+ * The record has no time of answering. It follows from the first entry, which has both its time and
+ * its offset; before any entry, answering was the last change of the record.
  */
 export function answeredAtOf(call: CallRecord): number | null {
   if (call.status !== "in-progress") return null;
@@ -61,7 +61,10 @@ const SPEAKERS: Record<string, string> = { bot: "Assistant", operator: "Colleagu
 export const speakerOf = (sender: string, author?: { name: string }): string =>
   author?.name ?? SPEAKERS[sender] ?? "Customer";
 
-/** Links work for whoever has them, whatever address the server is said to be at. */
+/**
+ * Without the origin: recording links work at any address of the server, not only its configured
+ * one.
+ */
 export function recordingPath(url: string): string {
   const { pathname, search } = new URL(url, location.href);
   return pathname + search;

@@ -1,5 +1,5 @@
-// How a call went, as charts under its player: what each reply waited for and how evenly the
-// caller's sound came. A point leads to its place in the recording.
+// How a call went, as charts under its player: the latency of each reply, and the jitter of the
+// caller's audio. A point leads to its place in the recording.
 import { Chart } from "#ui/dashboard/kit/chart.tsx";
 import { decimal, duration } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
@@ -7,7 +7,7 @@ import type { CallRecord } from "./call-state.ts";
 
 interface CourseProps {
   call: CallRecord;
-  /** Absent: nothing was recorded. */
+  /** Absent: the call was not recorded. */
   playFrom?: (seconds: number) => void;
 }
 
@@ -61,7 +61,7 @@ function JitterChart({ series, playFrom }: {
   series: Series | null; playFrom: CourseProps["playFrom"];
 }) {
   const { from_ms: from = 0, step_ms: step = 1, values = [] } = series ?? {};
-  // What came while it still rang is in no recording.
+  // The recording does not cover the ringing.
   const before = Math.max(0, Math.ceil(-from / step));
   const seconds = (at: number): number => Math.max(0, from + (before + at) * step) / 1000;
   const shown = values.slice(before);

@@ -1,5 +1,5 @@
-// Deletes one call after a question; and the bar for those that are chosen in the list, which
-// deletes them or gives them as a file.
+// Deletes one call after a question; and the bar for calls that are selected in the list, which
+// deletes them or exports them as a file.
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { Rows } from "#ui/dashboard/data/rows.ts";

@@ -1,9 +1,9 @@
-// Small parts that several of the pages about calls and conversations show.
+// Small parts shared by several pages about calls and conversations.
 import { Icon } from "#ui/dashboard/kit/icons.tsx";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 
-/** Records name an assistant by uuid, its page by number; one that was deleted has none. */
+/** Records refer to an assistant by uuid, its page by number; a deleted one has no page. */
 export function AssistantLink({ uuid, name }: { uuid: string; name: string }) {
   const { value: assistants } = useAssistants();
   const found = assistants?.find((one) => one.uuid === uuid);
@@ -13,7 +13,7 @@ export function AssistantLink({ uuid, name }: { uuid: string; name: string }) {
 const asText = (value: unknown): string =>
   typeof value === "string" ? value : JSON.stringify(value, null, 2);
 
-/** Names and values as the server has them; nothing where there are none. */
+/** Names and values as the server has them; renders nothing where there are none. */
 export function Values({ title, values, note }: {
   title: string; values: Record<string, unknown>; note?: preact.ComponentChildren;
 }) {
@@ -39,7 +39,7 @@ interface FunctionCall {
   result: Record<string, unknown>;
 }
 
-/** JSON with a line for each part, also where it was cut. */
+/** JSON with one part per line, even where it was truncated. */
 function indented(json: string): string {
   let depth = 0;
   const line = (): string => `\n${"  ".repeat(depth)}`;
@@ -57,14 +57,14 @@ function indented(json: string): string {
   });
 }
 
-/** An answer that is not, or no longer, whole JSON comes as text. */
+/** A result that is not whole JSON, perhaps because it was truncated, comes as text. */
 function resultText(result: FunctionCall["result"]): string {
   const { text, truncated, ...others } = result;
   if (typeof text !== "string" || Object.keys(others).length > 0) return asText(result);
   return `${/^\s*[{[]/.test(text) ? indented(text) : text}${truncated === true ? "…" : ""}`;
 }
 
-/** What the assistant did beside talking, opened for arguments and result. */
+/** The functions that were called, each with its arguments and result when opened. */
 export function FunctionCalls({ calls }: { calls: readonly unknown[] | undefined }) {
   if (!calls?.length) return null;
   return (

@@ -13,7 +13,7 @@ const WORDS: Record<ListenState | "off", string> = {
   over: "The audio has ended.",
 };
 
-/** The network, or a server that is just starting again. */
+/** A failure of the network, or a server that is restarting. */
 const isPassing = (error: unknown): boolean =>
   error instanceof ParleyError ? error.status >= 500 : error instanceof TypeError;
 
@@ -63,7 +63,7 @@ function Meter({ listening, isOn }: { listening: { current: Listening | null }; 
     let frame = 0;
     let shown = 0;
     const draw = (): void => {
-      // Up at once, down slowly: eyes miss what is shorter.
+      // Rises at once and falls slowly: eyes would miss short peaks.
       shown = Math.max(listening.current?.level() ?? 0, shown * 0.9);
       if (bar.current) bar.current.style.scale = `${shown.toFixed(3)} 1`;
       frame = requestAnimationFrame(draw);

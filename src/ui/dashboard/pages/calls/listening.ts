@@ -1,12 +1,12 @@
-// Listening in on a call: both sides as the server mixes them, over a socket, through the audio
-// thread of the talk page. Begins in a click, since browsers let only what begins there be heard;
-// everything it opens is freed by `stop`.
+// Listening in on a call: both sides as mixed by the server, over a socket and the audio thread of
+// the talk page. Must start in a click handler, as browsers only then play sound; `stop` frees
+// everything it opens.
 import { CLOSE_OVER, createQueue, openSocket, openSound, pause } from "./sound.ts";
 
 export type ListenState = "connecting" | "playing" | "lost" | "over";
 
 export interface Listening {
-  /** How loud it is just now, 0 to 1. */
+  /** The current level, 0 to 1. */
   level(): number;
   stop(): void;
 }
@@ -15,13 +15,13 @@ interface ListenTo {
   callId: number;
   /** Each connection needs a ticket of its own. */
   askTicket(): Promise<string>;
-  /** Whether a failure to get one may pass. */
+  /** Whether asking for a ticket may succeed later. */
   isPassing(error: unknown): boolean;
-  /** `problem`: why it is over, where that is not because the call is. */
+  /** `problem`: why listening ended, unless the call itself has ended. */
   onState(state: ListenState, problem?: unknown): void;
 }
 
-/** The audio thread's. */
+/** The sample rate of the audio thread. */
 const RATE = 16_000;
 const RETRY_MS = 1000;
 
@@ -41,7 +41,7 @@ export function startListening(to: ListenTo): Listening {
   };
 }
 
-/** Until the call is over: a connection that breaks is made again. */
+/** Runs until the call is over: a broken connection is opened again. */
 async function listen(
   to: ListenTo, context: AudioContext, out: AudioNode, signal: AbortSignal,
 ): Promise<void> {
@@ -62,7 +62,7 @@ async function listen(
   }
 }
 
-/** Rejects when what comes cannot be played. */
+/** Rejects when the audio cannot be played. */
 function play(
   { callId, onState }: ListenTo, ticket: string, playback: AudioWorkletNode, signal: AbortSignal,
 ): Promise<"over" | "lost"> {
@@ -88,8 +88,8 @@ function play(
 }
 
 /**
- * Makes frames of 16-bit samples `factor` times as fast, as a telephone's 8 kHz have to be for the
- * audio thread: on straight lines from sample to sample, also from one frame to the next.
+ * Raises the rate of frames of 16-bit samples by `factor`, as the audio thread needs for a
+ * telephone's 8 kHz: by linear interpolation, also from one frame to the next.
  */
 export function raiserOf(factor: number): (frame: ArrayBuffer) => ArrayBuffer {
   let last = 0;

@@ -20,9 +20,9 @@ import { useWatch, type Watch } from "./watch-call.ts";
 interface LiveCallProps {
   title: string;
   back: { href: string; label: string };
-  /** As it was when the page was opened. */
+  /** The record when the page was opened. */
   record: CallRecord;
-  /** The record is to be loaded: it is final. */
+  /** The record is final and should be loaded. */
   onOver(): void;
   /** Why the record could not be loaded. */
   error: unknown;

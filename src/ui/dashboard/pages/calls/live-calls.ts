@@ -19,7 +19,7 @@ const TOLD = [
   "call_created", "call_status_changed", "transcript_added", "transcript_delta", "desk_changed",
   "call_transfer_changed", "call_ended", "call_deleted",
 ];
-/** More than any plan has live at a time. */
+/** More than any plan allows at a time. */
 const PAGE_ROWS = 100;
 
 class LiveCalls {
@@ -28,7 +28,7 @@ class LiveCalls {
   error: unknown = null;
   readonly #api: Parley;
   readonly #changed: () => void;
-  /** Heard while a snapshot is on its way; null: none is. */
+  /** Events received while a snapshot is loading; null: none is. */
   #heard: Frame[] | null = null;
   #run = 0;
 
@@ -96,7 +96,7 @@ class LiveCalls {
   }
 }
 
-/** What was being said is over once it is in the transcript. */
+/** Partial speech is dropped once it is in the transcript. */
 export function sayingAfter(before: LiveCall["saying"], frame: Frame): LiveCall["saying"] {
   if (frame.type === "transcript_delta") {
     return { sender: frame.sender as string, text: frame.text as string };

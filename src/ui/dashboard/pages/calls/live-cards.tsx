@@ -7,7 +7,7 @@ import { customerOf, speakerOf, typeWords } from "./call-state.ts";
 import { useLiveCalls, type LiveCall } from "./live-calls.ts";
 import { useNow } from "#ui/dashboard/data/use-now.ts";
 
-/** More would be no overview. */
+/** With more cards there would be no overview. */
 const CARDS_MAX = 60;
 
 export function LiveCards() {

@@ -1,5 +1,5 @@
-// Dialogs that begin a call: an outbound assistant dials a number, or the server's own caller rings
-// an inbound one. Both lead to the page of the call that has begun.
+// Dialogs that start a call: an outbound assistant dials a number, or the server's own caller rings
+// an inbound assistant. Both lead to the page of the new call.
 import { useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { pendingOf, type Pending } from "#ui/dashboard/data/new-key.ts";
@@ -16,7 +16,7 @@ interface DialogProps {
 
 type Pair = [name: string, value: string];
 
-/** Fields left empty are no variables. */
+/** Fields without a name are not sent. */
 const variablesOf = (pairs: Pair[]): Record<string, string> =>
   Object.fromEntries(
     pairs.map(([name, value]) => [name.trim(), value]).filter(([name]) => name !== ""));
@@ -24,7 +24,7 @@ const variablesOf = (pairs: Pair[]): Record<string, string> =>
 const fitting = (assistants: Assistant[], type: string): Assistant[] =>
   assistants.filter((one) => one.type === type && one.status === "active");
 
-/** What a call needs whoever makes it, and going to it. */
+/** What both dialogs share: sending the call and going to its page. */
 function useNewCall<Body extends object>(
   body: Body,
   send: (asked: { body: Body; params: { header: { "Idempotency-Key": string } } }) =>
@@ -34,7 +34,7 @@ function useNewCall<Body extends object>(
   const [error, setError] = useState<unknown>(null);
   const tried = useRef<Pending | null>(null);
   const onSubmit = async (): Promise<void> => {
-    // Nobody is rung twice because an answer was lost.
+    // An idempotency key, so that nobody is called twice because an answer was lost.
     tried.current = pendingOf(tried.current, JSON.stringify(body));
     const params = { header: { "Idempotency-Key": tried.current.key } };
     const { call_id: id } = await send({ body, params });

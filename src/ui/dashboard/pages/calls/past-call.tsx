@@ -1,4 +1,4 @@
-// One call that is over: its recording beside what was said, what it came to, and its deletion.
+// One past call: its recording beside its transcript, its results, and its deletion.
 import { useRef, useState } from "preact/hooks";
 import type { Data } from "#ui/dashboard/data/use-data.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
@@ -63,7 +63,7 @@ export function PastCallView({ title, back, data }: PastCallProps) {
 }
 
 function Talk({ call, reload }: { call: CallRecord; reload(): void }) {
-  // Every answer has a link of its own; the one that plays is kept until it is refused.
+  // Each response has a new link; the one that plays is kept until it is refused.
   const [source, setSource] = useState(call.recording_url);
   const isRenewing = useRef(false);
   if (isRenewing.current && call.recording_url !== source) {

@@ -5,7 +5,7 @@ import { duration } from "#ui/dashboard/kit/format.ts";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
 import { speakerOf, type Entry } from "./call-state.ts";
 
-/** Above and below, as left and right in the recording. */
+/** The upper and the lower lane: left and right in the recording. */
 const SIDES = ["human", "bot"] as const;
 /** A colleague is recorded on the assistant's side. */
 const laneOf = ({ sender }: Entry): string => sender === "human" ? "human" : "bot";
@@ -14,21 +14,21 @@ const SPEEDS = [1, 1.25, 1.5, 2];
 interface PlayerState {
   audio: { current: HTMLAudioElement | null };
   isPlaying: boolean;
-  /** Something was played or sought: a place in the recording means something. */
+  /** Something was played or sought: before that, the playback position means nothing. */
   hasBegun: boolean;
   seconds: number;
   length: number;
   toggle(): void;
   seek(seconds: number): void;
   playFrom(seconds: number): void;
-  /** As the element reports it. */
+  /** Handlers for the audio element's events. */
   on: {
     onPlay(): void; onPause(): void; onTimeUpdate(): void; onSeeked(): void;
     onDurationChange(): void;
   };
 }
 
-/** `lengthGuess`: until the recording itself says how long it is. */
+/** `lengthGuess`: used until the recording itself reports its length. */
 export function usePlayer(lengthGuess: number): PlayerState {
   const audio = useRef<HTMLAudioElement>(null);
   const [isPlaying, setPlaying] = useState(false);
@@ -45,7 +45,7 @@ export function usePlayer(lengthGuess: number): PlayerState {
     return () => cancelAnimationFrame(frame);
   }, [isPlaying]);
   const actions = useMemo(() => {
-    // Refused only where the element says so itself, by its `error`.
+    // Any refusal of `play` is reported by the element's own `error` event, too.
     const play = (): void => void audio.current?.play().catch(() => undefined);
     const seek = (to: number): void => {
       setBegun(true);

@@ -5,7 +5,7 @@ import { t } from "#ui/dashboard/kit/texts.ts";
 
 type Quality = NonNullable<CallRecord["quality"]>;
 
-/** From this mean opinion score on; G.109 draws the lines there. */
+/** The lowest mean opinion score of each grade, as in G.109. */
 const GRADES: [least: number, word: string][] = [
   [4.34, t("very good")], [4.03, t("good")], [3.6, t("fair")], [3.1, t("poor")], [0, t("bad")],
 ];

@@ -1,12 +1,12 @@
-// The sound of a call in this page: from a click to its end, over a socket, through the audio
+// The sound of a call in this page, from a click until it is stopped: over a socket and the audio
 // thread of the talk page. Used by listening.ts and speaking.ts.
 
 /** The server's code for a call that is over. */
 export const CLOSE_OVER = 1000;
-/** So many frames of 20 ms waiting to be played are not live any more: they are left out. */
+/** When this many frames of 20 ms wait to be played, they are no longer live: they are dropped. */
 const LATE_FRAMES_MAX = 50;
 
-/** It ends with `signal`: when it is stopped, and when the work it follows is over. */
+/** The sound ends with `signal`: when it is stopped, or when the work given to `follow` is over. */
 export function openSound(
   onState: (state: "connecting" | "over", problem?: unknown) => void,
 ): { context: AudioContext; signal: AbortSignal; follow(work: Promise<void>): void; stop(): void } {
@@ -36,7 +36,7 @@ export function openSocket(callId: number, way: "listen" | "speak", ticket: stri
   return socket;
 }
 
-/** Knows how much waits to be played: the audio thread reports every frame it has played. */
+/** Counts the frames that wait to be played: the audio thread reports each one it has played. */
 export function createQueue(port: MessagePort): { add(frame: ArrayBuffer): void; clear(): void } {
   let waiting = 0;
   let run = 0;

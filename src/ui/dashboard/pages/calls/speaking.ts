@@ -1,6 +1,6 @@
-// A person's microphone in a call: what it hears goes to the server, and the call comes back, both
-// through the audio thread of the talk page. Begins in a click; a connection that breaks is made
-// again, and everything it opens is freed by `stop`.
+// A person's microphone in a call: its sound goes to the server, and the call comes back, both
+// through the audio thread of the talk page. Starts in a click; a broken connection is opened
+// again, and `stop` frees everything it opens.
 import { CLOSE_OVER, createQueue, openSocket, openSound, pause } from "./sound.ts";
 
 export type SpeakState = "connecting" | "speaking" | "lost" | "over";
@@ -9,14 +9,14 @@ interface SpeakTo {
   callId: number;
   /** Each connection needs a ticket of its own. */
   askTicket(): Promise<string>;
-  /** `problem`: why it is over, where that is not because the call went back. */
+  /** `problem`: why speaking ended, unless the call was handed back. */
   onState(state: SpeakState, problem?: unknown): void;
 }
 
-/** Codes from here on say not to come again. */
+/** Close codes from here on mean: do not reconnect. */
 const CLOSE_FINAL = 4500;
 const RETRY_MS = 500;
-/** What a slow network has not taken yet is not live any more. */
+/** While more than this waits to be sent, frames are dropped, as they would no longer be live. */
 const BUFFERED_BYTES_MAX = 64 * 1024;
 
 export function startSpeaking(to: SpeakTo): { stop(): void } {

@@ -1,5 +1,5 @@
-// Taking part in a call: a line the assistant says, a whisper for it alone, and the microphone, by
-// which a person has the call until it is handed back.
+// Taking part in a call: a line for the assistant to say, a whisper that only it hears, and the
+// microphone, with which a person takes the call over until it is handed back.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, sends, TextField, Toggle, useWork } from "#ui/dashboard/kit/controls.tsx";
@@ -12,12 +12,12 @@ export const NOT_LIVE = "Nobody is talking on this call any more.";
 interface LineProps {
   label: string;
   action: string;
-  /** What is told once it was sent. */
+  /** Shown once it was sent. */
   done: string;
   send(text: string): Promise<{ ok: boolean }>;
 }
 
-/** A line of text for the call; one that was not taken stays. */
+/** A line of text for the call; text that was refused stays in the field. */
 function Line({ label, action, done, send }: LineProps) {
   const toasts = useToasts();
   const [text, setText] = useState("");
@@ -102,7 +102,7 @@ export function Microphone({ callId, holder }: {
       await unwrap(api.POST("/user/calls/{id}/take-over", {
         ...path, body: { with_assistant: isBeside },
       }));
-      // Nobody could close a microphone that opens on a page that was left.
+      // After the page was left, nobody could close the microphone.
       if (!isHere.current) return;
       speaking.current = startSpeaking({
         callId,

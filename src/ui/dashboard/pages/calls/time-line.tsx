@@ -1,12 +1,12 @@
-// What happened on a call, in its order: ringing, answered, each turn with what was waited for it,
-// functions, transfers, and why it ended.
+// What happened on a call, in order: ringing, answered, each turn, functions, transfers, and why it
+// ended.
 import { useState } from "preact/hooks";
 import { duration, instant, words, decimal } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import { speakerOf, type CallRecord } from "./call-state.ts";
 
 interface Moment {
-  /** Milliseconds since the call began. */
+  /** Milliseconds since the call was created. */
   at: number;
   text: string;
   note?: string;
@@ -16,7 +16,7 @@ interface Called {
   name: string;
 }
 
-/** What was said has both clocks: by it the answer is known. */
+/** Entries have both their time and their offset from answering, from which its time follows. */
 const answeredAfter = (call: CallRecord): number | null => {
   const [first] = call.transcript_entries;
   if (!first) return null;
@@ -61,7 +61,7 @@ function momentsOf(call: CallRecord): Moment[] {
   return moments;
 }
 
-/** Drawn when it is opened. */
+/** Rendered only while it is open. */
 export function TimeLine({ call }: { call: CallRecord }) {
   const [isOpen, setOpen] = useState(false);
   return (

@@ -1,5 +1,5 @@
-// What was said on a call, entry by entry. While it is live the newest is kept in view; beside a
-// recording the entry being heard is, and each entry leads to its place in the sound.
+// What was said on a call, entry by entry. On a live call the newest entry is kept in view; beside
+// a recording the entry that is playing is, and each entry leads to its place in the recording.
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { duration } from "#ui/dashboard/kit/format.ts";
@@ -80,7 +80,7 @@ function Row({ sender, author, at, number, isCurrent = false, name = "", onClick
   isCurrent?: boolean; name?: string;
   onClick?: (() => void) | undefined; children: ComponentChildren;
 }) {
-  // A click on the words is a shortcut of the time's button; selecting them is no click.
+  // Clicking the words does the same as the time's button; selecting them does not count.
   const click = (event: MouseEvent): void => {
     const isElsewhere = event.target instanceof Element && event.target.closest("button, details");
     if (!isElsewhere && getSelection()?.isCollapsed !== false) onClick?.();

@@ -16,7 +16,7 @@ const HOW: Record<Transfer["type"], string> = {
   assistant_transfer: "Handed over to an assistant",
 };
 
-/** How far one is that is under way. */
+/** The stages of a transfer that is in progress. */
 const STAGES: Record<string, string> = {
   announcing: "The caller is told to hold", dialling: "The colleague is called",
   ringing: "The colleague’s telephone rings", briefing: "The colleague hears what it is about",

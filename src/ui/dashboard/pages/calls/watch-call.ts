@@ -1,5 +1,5 @@
-// A call as it happens, over its own stream: a snapshot, then numbered changes. Whatever breaks in
-// between is taken up by the client; the page only shows that what is shown may be old.
+// A call as it happens, over its own stream: a snapshot, then numbered events. The client resumes a
+// broken stream; the page only shows that its content may be out of date.
 import { useEffect, useState } from "preact/hooks";
 import type { Frame } from "#client/client.ts";
 import { useApi } from "#ui/dashboard/data/session.tsx";
@@ -26,7 +26,7 @@ export function useWatch(record: CallRecord): Watch {
   }));
   useEffect(() => {
     const abort = new AbortController();
-    // Half a sentence from before a gap was finished without us.
+    // Partial speech from before a gap was finished during it.
     const onState = (isConnected: boolean): void => setWatch((before) => isConnected
       ? { ...before, lostAt: null, saying: null }
       : { ...before, lostAt: before.lostAt ?? new Date() });
