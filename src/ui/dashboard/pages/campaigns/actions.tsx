@@ -22,7 +22,7 @@ export function Actions({ campaign, onChange }: { campaign: Campaign; onChange()
       body: { campaign_id: id, action, ...why.trim() && { reason: why.trim() } },
     }));
     setReason("");
-    // Whom a start has had called is not uncalled.
+    // A stop can be undone, but not a start: the calls it has made cannot be taken back.
     toasts.notify(message, action === "stop" ? () => act("start") : undefined);
     onChange();
   };

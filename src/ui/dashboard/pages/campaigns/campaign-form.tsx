@@ -1,4 +1,4 @@
-// The form of a campaign, new or not.
+// The form of a new or existing campaign.
 import { WEEKDAYS } from "#core/days.ts";
 import type { Assistant } from "#ui/dashboard/data/lists.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -14,7 +14,7 @@ import "./campaigns.css";
 interface Props {
   fields: Fields;
   errors: Record<string, string>;
-  /** Outbound ones. */
+  /** Outbound assistants. */
   assistants: Assistant[];
   set(part: Partial<Fields>): void;
 }
@@ -30,7 +30,7 @@ export function CampaignFields(props: Props) {
   );
 }
 
-/** The server names a list's faulty member by its place: `allowed_days.0`. */
+/** The server names a list's invalid member by its index: `allowed_days.0`. */
 const errorOf = (errors: Record<string, string>, field: string): string | undefined =>
   errors[field] ?? Object.entries(errors).find(([name]) => name.startsWith(`${field}.`))?.[1];
 

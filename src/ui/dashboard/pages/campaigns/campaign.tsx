@@ -1,4 +1,4 @@
-// One campaign: whether it calls, how far it is, its leads as they change.
+// One campaign: whether it is calling, its progress, and its leads as they change.
 import { useEffect, useState } from "preact/hooks";
 import type { PageProps } from "#ui/dashboard/page.ts";
 import { useAssistants, type Campaign } from "#ui/dashboard/data/lists.ts";
@@ -38,7 +38,7 @@ function One({ id, isEditing }: { id: number; isEditing: boolean }) {
     unwrap(api.GET("/user/campaigns/{id}", { params: { path: { id } } })),
   ["campaign_status_changed"]);
   const { value: campaign } = data;
-  // How many calls were made has no event of its own.
+  // No event announces the number of calls made.
   useEvents(CALL_EVENTS, useCalmly(data.reload, RELOAD_MS));
   useHours(campaign?.status === "in-progress", data.reload);
   if (campaign && isEditing) return <EditCampaign campaign={campaign} onSaved={data.set} />;
@@ -54,7 +54,7 @@ function One({ id, isEditing }: { id: number; isEditing: boolean }) {
 
 const HOURS_MS = 60_000;
 
-/** Hours begin and end while people look, by clocks of leads that the server knows. */
+/** Hours begin and end while the page is open, in the leads' time zones, which the server knows. */
 function useHours(isRunning: boolean, reload: () => void): void {
   useEffect(() => {
     if (!isRunning) return;
@@ -151,7 +151,7 @@ function Leads({ campaignId: id, shown, onAll, onChange }: {
   );
 }
 
-/** Why nobody is called just now, when that needs telling. */
+/** Explains why nobody is being called, where that is not obvious. */
 function State({ campaign }: { campaign: Campaign }) {
   const now = useClock();
   const { pause } = campaign;

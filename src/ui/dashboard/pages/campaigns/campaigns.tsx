@@ -1,4 +1,4 @@
-// The account's campaigns: who calls, how far they are.
+// The account's campaigns: which are calling, and their progress.
 import { useAssistants, useCampaigns, type Assistant, type Campaign } from "#ui/dashboard/data/lists.ts";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";

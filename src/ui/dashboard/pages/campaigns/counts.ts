@@ -25,7 +25,10 @@ interface Progress {
   total: number;
 }
 
-/** Rows of a list ask one after the other, unhurried: the key's requests are people's own too. */
+/**
+ * Rows of a list ask one after the other, with pauses: people's requests share the key's rate
+ * limit.
+ */
 const AT_ONCE = 8;
 const PAUSE_MS = 600;
 let waiting = 0;
@@ -61,7 +64,7 @@ export function useProgress(campaignId: number): Progress | null {
       if (!found) return;
       known.set(campaignId, found);
       setProgress(found);
-      // What could not be counted stays as it was seen; the list itself shows the failure.
+      // What could not be counted stays as it was; the list itself shows the failure.
     }, () => undefined);
   }, [api, campaignId]);
   useEffect(() => {

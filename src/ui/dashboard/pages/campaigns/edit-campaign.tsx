@@ -1,4 +1,4 @@
-// Making a campaign and changing one: the form as a page of its own.
+// Creating and editing a campaign: the form as a page of its own.
 import { useState } from "preact/hooks";
 import { useAssistants, type Assistant, type Campaign } from "#ui/dashboard/data/lists.ts";
 import { useEdited } from "#ui/dashboard/data/meanwhile.ts";
@@ -50,7 +50,7 @@ export function EditCampaign({ campaign, onSaved }: {
   );
 }
 
-/** The one it has is offered whatever became of it. */
+/** The current assistant is offered even if it is no longer outbound. */
 const outbound = (assistants: Assistant[], chosen: number | null): Assistant[] =>
   assistants.filter(({ id, type }) => type === "outbound" || id === chosen);
 
@@ -84,7 +84,7 @@ function Editor({ campaign, assistants, onSaved }: {
       : await unwrap(api.POST("/user/campaigns", { body: bodyOf(fields) }));
     toasts.notify(message);
     onSaved(data);
-    // Drawn before the address changes: nothing is unsaved any more.
+    // Rendered before the address changes, so that the leave guard finds nothing unsaved.
     setDone(true);
     setTimeout(() => void (location.hash = `#/campaigns/${data.id}`));
   };

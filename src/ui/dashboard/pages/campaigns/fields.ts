@@ -1,4 +1,4 @@
-// What the form of a campaign holds, and what of it is sent.
+// The fields of the campaign form, and which of them are sent.
 import { WEEKDAYS } from "#core/days.ts";
 import type { paths } from "#client/client.ts";
 import type { Assistant, Campaign } from "#ui/dashboard/data/lists.ts";
@@ -36,7 +36,7 @@ export const fieldsOf = (campaign: Campaign): Fields => ({
   phone_number_ids: campaign.phone_number_ids,
 });
 
-/** Office hours, where the assistant lives: nobody is called at night by mistake. */
+/** Office hours in the assistant's time zone: nobody is called at night by mistake. */
 export const newFields = (assistant: Assistant | undefined): Fields => ({
   name: "",
   assistant_id: assistant?.id ?? null,
@@ -56,7 +56,7 @@ export const newFields = (assistant: Assistant | undefined): Fields => ({
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** What people have changed; a figure that was emptied is left to the server. */
+/** The changed fields; an emptied number is left to the server. */
 export function changesOf(fields: Fields, before: Fields): Partial<CampaignBody> {
   const changed = Object.entries(fields).filter(([name, value]) =>
     !isSame(value, before[name as keyof Fields])
@@ -64,7 +64,7 @@ export function changesOf(fields: Fields, before: Fields): Partial<CampaignBody>
   return Object.fromEntries(changed) as Partial<CampaignBody>;
 }
 
-/** All of it, for a new one. */
+/** All fields, for a new campaign. */
 export const bodyOf = (fields: Fields): CampaignBody =>
   Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== null)) as unknown as CampaignBody;

@@ -138,10 +138,10 @@ export function ChartsCard({ data, by, onWidth, campaign }: {
   );
 }
 
-/** Narrows the list to what is due, or failed for a reason. */
+/** Filters the list by leads that are due, or by a reason of failure. */
 export function ReasonKeys({ data, outcome, isDue, onOutcome, onDue }: {
   data: Data<Figures>;
-  /** The one the list shows; empty: any. */
+  /** The reason that the list is filtered by; empty: any. */
   outcome: string; isDue: boolean;
   onOutcome(outcome: string): void; onDue(isDue: boolean): void;
 }) {

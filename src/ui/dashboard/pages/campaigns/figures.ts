@@ -1,4 +1,4 @@
-// What a campaign has come to, asked for anew while it calls.
+// The results of a campaign so far, reloaded while it calls.
 import { useCallback } from "preact/hooks";
 import type { Frame, paths } from "#client/client.ts";
 import { useEvents } from "#ui/dashboard/data/live.tsx";
@@ -32,13 +32,13 @@ export function useFigures(id: number, by: Width): Data<Figures> {
   return data;
 }
 
-/** Leads by state, whatever their last call came to. */
+/** Leads by state, whatever the outcome of their last call. */
 export const countsOf = ({ leads }: Figures): Counts => Object.fromEntries(
   LEAD_STATUSES.map((status) => [status, leads
     .filter((row) => row.status === status)
     .reduce((sum, row) => sum + row.leads, 0)])) as Counts;
 
-/** Leads that are through, by how their last call ended. */
+/** Leads that are finished, by how their last call ended; answered ones are left out. */
 export function failedOf({ leads }: Figures): [outcome: string, leads: number][] {
   const found = new Map<string, number>();
   for (const { status, last_outcome: outcome, leads: many } of leads) {

@@ -1,4 +1,4 @@
-// How far a campaign is: a bar of its leads by state, whose key filters the list of them.
+// A campaign's progress: a bar of its leads by state, whose legend filters the list of leads.
 import type { ComponentChildren } from "preact";
 import type { Data } from "#ui/dashboard/data/use-data.ts";
 import { count, words } from "#ui/dashboard/kit/format.ts";
@@ -16,7 +16,7 @@ const ORDER: readonly LeadStatus[] = [
 
 export function ProgressCard({ counts, status, onStatus, children }: {
   counts: Data<Counts>;
-  /** The state the list shows; empty: all. */
+  /** The state that the list is filtered by; empty: all. */
   status: string; onStatus(status: string): void;
   children?: ComponentChildren;
 }) {
@@ -66,7 +66,7 @@ function Bar({ counts, status: chosen, onStatus }: {
   );
 }
 
-/** In a list. */
+/** For a cell in the list of campaigns. */
 export function ProgressCell({ campaignId }: { campaignId: number }) {
   const progress = useProgress(campaignId);
   if (!progress) return <span class="soft">…</span>;

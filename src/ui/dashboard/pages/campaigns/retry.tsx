@@ -1,4 +1,4 @@
-// Leads that failed for a reason, called once more.
+// Calls leads again that failed for a certain reason.
 import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";

@@ -31,15 +31,15 @@ export const hoursWords = (campaign: Campaign): string =>
 export const whenWords = (campaign: Campaign): string =>
   `${daysWords(campaign.allowed_days)}, ${hoursWords(campaign)}`;
 
-/** Null: its carrier is well. */
+/** Null: calls are not paused for failures of the carrier. */
 export function pausedUntil(campaign: Campaign, now: Date): Date | null {
   const until = campaign.paused_until ? instant(campaign.paused_until) : null;
   return until && until > now ? until : null;
 }
 
 /**
- * Days are those of the campaign's calendar, wherever times are shown. The hour that a clock runs
- * through twice says each time by which zone.
+ * Days are those of the campaign's time zone, whichever zone times are shown in. In an hour that
+ * occurs twice, as clocks are put back, each time names its zone.
  */
 export function periodLabels(periods: { start: string }[], by: Width, zone: string): string[] {
   const starts = periods.map(({ start }) => instant(start));
@@ -49,7 +49,7 @@ export function periodLabels(periods: { start: string }[], by: Width, zone: stri
     ? `${day(start)}, ${timeAndZone(start)}` : labels[at] ?? "");
 }
 
-/** Why it was stopped, for whoever may start it again. */
+/** Why it was stopped, for people who may start it again. */
 export const REASONS: Record<string, string> = {
   balance_too_low: "It was stopped: the balance is too low. Top up, then start it again.",
   assistant_unavailable: "It was stopped: its assistant is inactive, deleted or cannot speak its language.",
@@ -58,7 +58,7 @@ export const REASONS: Record<string, string> = {
 
 const TICK_MS = 20_000;
 
-/** The time, now and then: hours begin and end while people look. */
+/** The current time, refreshed: hours begin and end while the page is open. */
 export function useClock(everyMs = TICK_MS): Date {
   const [, tick] = useReducer((count: number) => count + 1, 0);
   useEffect(() => {
