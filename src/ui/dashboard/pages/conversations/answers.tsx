@@ -1,5 +1,5 @@
-// Facts about a conversation's answers that the owner alone sees: the tokens the model counted, of
-// each reply and all together, and why replies failed, in full.
+// Facts about a conversation's answers that only the owner sees: the tokens of each reply and in
+// total, and the full reasons why replies failed.
 import type { paths } from "#client/client.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
@@ -7,7 +7,7 @@ import { count, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { isStored, type Item } from "./talk.ts";
 
-/** Others' conversations change by the same events. */
+/** Other conversations' events reload this, too. */
 const GATHER_MS = 2000;
 
 type Answered =
@@ -22,7 +22,7 @@ export function useRecord(uuid: string): Answered | null {
   return value;
 }
 
-/** What each item counted: stored messages stand in the same order in the record. */
+/** The usage of each item: the record has the stored messages in the same order. */
 export function usagesOf(items: readonly Item[], record: Answered | null): (Usage | null)[] {
   let stored = 0;
   return items.map((item) => {

@@ -1,5 +1,5 @@
-// What is done to several conversations of the list at once: the bar that deletes and labels those
-// that are chosen and gives them as a file. Used by conversations.tsx.
+// The bar for the selected conversations of the list: deletes them, labels them or exports them as
+// a file. Used by conversations.tsx.
 import { useState } from "preact/hooks";
 import type { Rows } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -56,7 +56,7 @@ function DeleteMany<T extends Listed<string>>(props: BulkProps<T> & {
   const { chosen: { rows, drop }, nameOf, onDeleted, onBusy, onClose } = props;
   const api = useApi();
   const toasts = useToasts();
-  // The question stands as it was put, whatever is deleted elsewhere meanwhile.
+  // The question keeps naming the same conversations, whatever is deleted elsewhere meanwhile.
   const [some] = useState(rows);
   const remove = async (): Promise<void> => {
     const { deleted, busy } = await unwrap(api.POST("/user/conversations/bulk-delete", {

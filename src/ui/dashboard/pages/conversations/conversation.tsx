@@ -1,4 +1,4 @@
-// One conversation as it is written: its messages, whether the AI answers, what it is about.
+// One conversation, live: its messages, whether the AI answers, and facts about it.
 import { useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
@@ -113,7 +113,7 @@ function Ai({ uuid, watch, row }: AsideProps) {
   );
 }
 
-/** What the visitor said of it in the end. */
+/** How the visitor rated the conversation. */
 function Opinion({ row }: { row: Summary | null }) {
   if (!row?.satisfaction) return null;
   const { score, comment, created_at: at } = row.satisfaction;

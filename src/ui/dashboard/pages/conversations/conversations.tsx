@@ -1,5 +1,5 @@
-// All conversations, newest first. What changes while somebody has scrolled down is announced
-// instead of pulling the list from under them.
+// All conversations, newest first. Changes while somebody has scrolled down are announced instead
+// of moving the list under them.
 import { useEffect, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { addressOf, fieldsFrom, useAddressed } from "#ui/dashboard/data/address.ts";
@@ -41,7 +41,7 @@ const CHANGES = [
 const PAGE_ROWS = 50;
 
 export const typeName = (type: string): string => type === "api" ? "API" : words(type);
-/** What people are called in the variables that forms and programs fill in. */
+/** The variables in which forms and programs put a person's name. */
 const NAMES = ["name", "customer_name", "full_name", "first_name", "email", "phone"];
 
 export function titleOf({ id, external_identifier: customer, variables }: Summary): string {
@@ -52,7 +52,7 @@ export function titleOf({ id, external_identifier: customer, variables }: Summar
 const STATES: Record<Summary["desk"], string> =
   { assistant: "AI answers", waiting: "Waiting for a person", person: "With a person" };
 
-/** While somebody is waited for, the assistant answers too. */
+/** While a visitor waits for a person, the assistant still answers. */
 const isRoutine = ({ desk }: Listed): boolean => desk === "assistant";
 const stateOf = (row: Listed) => isRoutine(row)
   ? STATES.assistant
@@ -87,7 +87,10 @@ const COLUMNS: Column<Listed>[] = [
   },
 ];
 
-/** Where there is no room for columns of their own, the last words and the state are with it. */
+/**
+ * On a narrow screen there are no columns for the last words and the state: both are shown below
+ * the name.
+ */
 function Customer({ row, has }: { row: Listed; has(title: string): boolean }) {
   const phone = usePhone();
   const name = phone(titleOf(row));
@@ -173,7 +176,7 @@ export function Conversations() {
   );
 }
 
-/** A list by cursor begins anew when it is loaded again: only done while its top is in view. */
+/** Reloading a list with a cursor starts it over, so this happens only while its top is in view. */
 function useNews(reload: () => void): { hasNews: boolean; show(): void } {
   const [hasNews, setNews] = useState(false);
   useEvents(CHANGES, useCalmly(() => {

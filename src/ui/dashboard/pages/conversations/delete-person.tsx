@@ -1,12 +1,12 @@
-// Deletes all that is kept of one person: the question says what goes and what stays. Shown on the
-// pages of a conversation, a call and a lead.
+// Deletes everything about one person: the question says what is deleted and what stays. Shown on
+// the pages of a conversation, a call and a lead.
 import { useEffect, useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { plural } from "#ui/dashboard/kit/texts.ts";
 
-/** As the API names who it is. */
+/** Identifies the person as the API does. */
 type Person = { conversation_id: string } | { phone_number: string };
 
 interface Counts {
@@ -15,7 +15,7 @@ interface Counts {
   leads: number;
 }
 
-/** Where they are after it, whoever is looking at one of their records. */
+/** `home`: the page to go to once the record on this one is deleted. */
 export function DeletePerson({ person, home }: { person: Person; home: string }) {
   const [isAsking, setAsking] = useState(false);
   return (

@@ -12,10 +12,10 @@ import type { Usage } from "./answers.tsx";
 import type { Item } from "./talk.ts";
 
 export function Messages({ items, usages, uuid }: {
-  /** The conversation, whose files are read by it. */
+  /** The conversation's uuid, under which its files are loaded. */
   uuid: string;
   items: readonly Item[];
-  /** What each counted, as far as it is known. */
+  /** The tokens of each, as far as they are known. */
   usages: readonly (Usage | null)[];
 }) {
   const { isAtEnd, toEnd, list } = useEnd<HTMLOListElement>([items]);
@@ -37,8 +37,8 @@ const nameOf = ({ role, author }: Item): string =>
   role === "user" ? "Customer" : author ?? "Assistant";
 
 /**
- * Read out to who does not see it come, once it is whole: not what was found there, and not what
- * people of the desk write.
+ * Read out by screen readers once it is complete: new messages only, and none that people of the
+ * desk write.
  */
 function Newest({ items }: { items: readonly Item[] }) {
   const at = useSettled(
@@ -58,7 +58,7 @@ interface MessageProps {
   uuid: string;
 }
 
-/** Drawn anew when it changes, not with every other one that comes. */
+/** Rendered again only when it changes, not with every new message. */
 function Message({ item, usage, uuid }: MessageProps) {
   return useMemo(
     () => <Drawn item={item} usage={usage} uuid={uuid} />,

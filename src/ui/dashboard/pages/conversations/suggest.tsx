@@ -1,4 +1,4 @@
-// A reply the assistant would give to a customer's words, for people who answer themselves.
+// The assistant's suggested reply to a customer's message, for people who answer themselves.
 import { useRef, useState } from "preact/hooks";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Form, TextArea } from "#ui/dashboard/kit/controls.tsx";
@@ -49,7 +49,7 @@ function SuggestForm(props: SuggestProps & { assistantId: number }) {
   const [message, setMessage] = useState(asked);
   const [error, setError] = useState<unknown>(null);
   const [made, setMade] = useState<Suggestion | null>(null);
-  // Customers of other systems have one conversation each: theirs goes on.
+  // A customer of another system has one conversation, which the request continues.
   const customer = row?.external_identifier;
   const send = async (): Promise<void> => {
     setError(null);

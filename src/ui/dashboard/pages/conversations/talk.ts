@@ -1,6 +1,6 @@
 // A conversation as its page holds it, and how each frame of its stream changes it. The log is read
-// from its beginning, so what is shown and what comes join without a seam; only of a log that is
-// kept no longer is the history loaded as a whole.
+// from its beginning, so history and live events join without a gap; the history is loaded as a
+// whole only where the log is no longer kept.
 import type { Frame, paths } from "#client/client.ts";
 
 type History =
@@ -8,23 +8,23 @@ type History =
 
 export interface Item {
   role: "user" | "assistant" | "operator";
-  /** Which person wrote it; only of an operator's. */
+  /** The person who wrote it; only set for an operator's message. */
   author?: string;
   text: string;
   /** The turn while its reply is being written; null once it is stored. */
   turn: number | null;
   wasStopped: boolean;
-  /** It ended at its bound and not by itself. */
+  /** It ended at its length limit and not by itself. */
   wasCut: boolean;
   functionCalls: readonly unknown[];
-  /** Functions at work, by call. */
+  /** Functions that are running, by call. */
   working: Record<string, string>;
   at: string | null;
   attachments: readonly { id: string; name: string; type: string; bytes: number }[];
-  /** The turn it came of, by which visitors rate it. */
+  /** The turn of the reply, by which visitors rate it. */
   reply?: number;
   rating?: "up" | "down" | null;
-  /** Why there is no reply; the text is the server's. */
+  /** Set on a failed reply, whose text is the server's reason. */
   isFailure?: true;
 }
 
@@ -66,7 +66,7 @@ const writing = (turn: number): Item => ({
   working: {}, at: null, attachments: [],
 });
 
-/** False: it is still being written, or there is none. */
+/** False: the reply is still being written, or has failed. */
 export const isStored = ({ turn, isFailure }: Item): boolean => turn === null && !isFailure;
 
 /** Many at a time: the list is copied once. */
@@ -77,7 +77,8 @@ export function applyFrames(talk: Talk, frames: readonly Frame[]): Talk {
     if (typeof frame.turn_id === "number") applyToReply(items, frame, frame.turn_id);
     else if (frame.type === "message_added") items.push(itemOf(frame.message as MessageBody));
     if (frame.type === "ai_toggled") next.aiEnabled = frame.ai_enabled === true;
-    // It goes on with the next message, and with whoever is asked for or takes it.
+    // An ended conversation continues with the next message, or when a person is asked for or takes
+    // it.
     const goesOn = frame.type === "message_added"
       || (frame.type === "desk_changed" && frame.desk !== "assistant");
     if (goesOn) next.hasEnded = false;
@@ -90,7 +91,7 @@ export function applyFrames(talk: Talk, frames: readonly Frame[]): Talk {
   return next;
 }
 
-/** `items` is changed. */
+/** Changes `items` in place. */
 function applyToReply(items: Item[], frame: Frame, turn: number): void {
   const message = frame.message as MessageBody | undefined;
   if (message?.role === "user") return void items.push(itemOf(message));
@@ -134,7 +135,7 @@ function applyToReply(items: Item[], frame: Frame, turn: number): void {
 const isSame = (one: Item | undefined, other: Item | undefined): boolean =>
   one?.role === other?.role && one?.text === other?.text;
 
-/** All that was said, then what the stream brought since the gap; what is in both is there once. */
+/** The whole history, then what the stream brought since the gap, without duplicates. */
 export function withHistory(talk: Talk, history: History): Talk {
   const whole = history.map(itemOf);
   const stored = talk.items.filter(isStored);

@@ -15,11 +15,11 @@ export interface Watch {
   typingUntil: number;
   /** The visitor has read whatever was written so far. */
   isReadByVisitor: boolean;
-  /** Takes in what the server answered, ahead of its event. */
+  /** Applies the server's answer before its event arrives. */
   receive(frame: Frame): void;
 }
 
-/** Who types says so again while it goes on. */
+/** The widget repeats the notice of typing while the visitor goes on. */
 const TYPING_MS = 6000;
 /** Frames come in bursts: they are drawn together. */
 const GATHER_MS = 30;
@@ -77,7 +77,7 @@ export function useWatch(uuid: string): Watch {
           continue;
         }
         const isRead = readIn(frame);
-        // A log is full of these: whatever is as it was draws nothing anew.
+        // A log is full of these frames: those that change nothing cause no render.
         if (isRead !== null) {
           setState((before) => before.isReadByVisitor === isRead
             ? before : { ...before, isReadByVisitor: isRead });

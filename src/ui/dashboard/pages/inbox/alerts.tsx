@@ -1,5 +1,5 @@
-// Calls people when somebody begins to wait: by choice with a sound, and with a notification of the
-// browser, which comes by push where that is possible, else from the page.
+// Alerts when somebody begins to wait: a sound and a browser notification, each by choice. The
+// notification comes by push where possible, else from the page.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { beginPush, endPush, followClicks, isPushed } from "#ui/dashboard/data/push.ts";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
@@ -26,7 +26,7 @@ function beep(): void {
   gain.gain.setValueAtTime(0.15, audio.currentTime);
   gain.gain.exponentialRampToValueAtTime(0.001, audio.currentTime + BEEP_S);
   tone.connect(gain).connect(audio.destination);
-  // On a page that nobody has touched yet browsers play nothing, and the tone never ends.
+  // Browsers play nothing on a page that nobody has touched yet: there the tone never ends.
   setTimeout(() => void audio.close(), CLOSED_AFTER_MS);
   tone.start();
   tone.stop(audio.currentTime + BEEP_S);
@@ -52,7 +52,9 @@ export function useAlerts(waiting: number | undefined): void {
   }, [waiting]);
 }
 
-/** Subscribes this browser anew, as its maker may have ended it; resolves to whether it is. */
+/**
+ * Renews the subscription, which the push service may have ended; resolves to whether it succeeded.
+ */
 function useSubscribing(): () => Promise<boolean> {
   const api = useApi();
   const may = useMay();

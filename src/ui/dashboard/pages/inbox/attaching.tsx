@@ -1,4 +1,4 @@
-// Files beside a reply: chosen, pasted or dropped, sent at once, and named by the message.
+// Files for a reply: picked, pasted or dropped, uploaded at once, and referred to by the message.
 import { useEffect, useRef } from "preact/hooks";
 import { ATTACHABLE, faultOf, FILES_MAX, pastedFiles, takeDrops } from "#ui/attachments.ts";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
@@ -16,11 +16,11 @@ const PROBLEMS = {
 interface Attaching {
   isBusy: boolean;
   attach(files: Iterable<File>): void;
-  /** Takes files of the clipboard, and leaves words to the field. */
+  /** Takes pasted files, and leaves text to the field. */
   paste(event: ClipboardEvent): void;
 }
 
-/** `read` has what is attached by now: people write on while a file is on its way. */
+/** `read` returns the files attached by now: people keep writing during an upload. */
 export function useAttaching(
   uuid: string, read: () => readonly Attached[], add: (file: Attached) => void,
 ): Attaching {
@@ -68,7 +68,7 @@ export function AttachButton({ attaching: { isBusy, attach } }: { attaching: Att
         ref={field} type="file" accept={ATTACHABLE} multiple hidden
         onChange={(event) => {
           attach([...event.currentTarget.files ?? []]);
-          // The same file may be picked again.
+          // So that the same file can be picked again.
           event.currentTarget.value = "";
         }}
       />

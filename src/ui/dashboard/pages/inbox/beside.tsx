@@ -1,5 +1,4 @@
-// What stands beside a conversation at the desk: its labels, and how its visitor wants to be
-// reached.
+// Shown beside a conversation in the inbox: its labels, and how its visitor wants to be reached.
 import type { ComponentChildren } from "preact";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
@@ -9,7 +8,7 @@ import { when } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts } from "#ui/dashboard/kit/layout.tsx";
 import { useLabels } from "#ui/dashboard/pages/assistants/lookups.ts";
 
-/** The account's labels, each on or off; nothing where it has none. */
+/** The account's labels, each on or off; renders nothing where there are none. */
 export function Labels({ uuid, onChanged }: { uuid: string; onChanged(): void }) {
   const api = useApi();
   const toasts = useToasts();

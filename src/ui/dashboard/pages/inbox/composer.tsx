@@ -1,5 +1,5 @@
-// What a person writes to a visitor: typed, drafted by the assistant, or taken from what is ready.
-// Nothing typed is lost to a message that could not be sent, and none is sent twice.
+// A person's reply to a visitor: typed, drafted by the assistant, or a canned one. Text that could
+// not be sent is not lost, and no message is sent twice.
 import { useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { Parley } from "#client/client.ts";
 import { pendingOf } from "#ui/dashboard/data/new-key.ts";
@@ -20,7 +20,7 @@ import {
 } from "./unsent.ts";
 
 const MESSAGE_CHARS_MAX = 2000;
-/** The visitor is shown this often that somebody types. */
+/** How often at most the visitor is told that somebody is typing. */
 const TYPING_PAUSE_MS = 4000;
 
 const unsent = new WeakMap<Parley, UnsentTexts>();
@@ -40,7 +40,7 @@ function useUnsent(uuid: string) {
   const attach = (file: Attached): void => change({ files: [...read().files, file] });
   const detach = (file: Attached): void =>
     change({ files: read().files.filter(({ id }) => id !== file.id) });
-  /** What was ready takes the place of what was typed, which can be had back. */
+  /** Replaces what was typed, which can be undone. */
   const replace = (text: string): void => {
     const before = read().text;
     setText(text);
@@ -59,7 +59,7 @@ function useUnsent(uuid: string) {
     }));
     const now = read();
     change({
-      // Whoever has written on meanwhile keeps that, and what is sent already is not sent with it.
+      // Keeps what was typed during the request, without what was sent.
       text: now.text.startsWith(text) ? now.text.slice(text.length) : now.text,
       files: now.files.filter((file) => !files.includes(file)), pending: null,
     });
@@ -76,7 +76,7 @@ interface ComposerProps {
   talk: Talk;
   /** Somebody else has the conversation. */
   isOthers: boolean;
-  /** A passage to be put into the reply; another object each time. */
+  /** A passage to add to the reply; a new object each time. */
   found: { text: string } | null;
 }
 
@@ -98,7 +98,7 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
   const send = (): void => {
     if (!isBusy && tooLong(text, MESSAGE_CHARS_MAX) === null) sending.run(sendWritten);
   };
-  // What was looked up comes behind what is typed, and before anything is typed behind it.
+  // A found passage is added after the text, before anything more is typed behind it.
   useLayoutEffect(() => {
     if (found) setText([text, found.text].filter(Boolean).join("\n"));
   }, [found]);
@@ -125,7 +125,7 @@ export function Composer({ uuid, row, talk, isOthers, found }: ComposerProps) {
           <Button kind="main" needs="answer" type="submit" isBusy={isBusy}>Send</Button>
         </div>
       </form>
-      {/* Beside the form: what is sent in the dialog would be sent to the visitor too. */}
+      {/* Outside the form: submitting the dialog would also send the reply to the visitor. */}
       {isSaving && (
         <SaveReply text={text} onClose={() => setSaving(false)} onSaved={() => canned.reload()} />
       )}
@@ -162,21 +162,21 @@ function CannedReplies({ replies, row, onChosen }: {
   );
 }
 
-/** Shows the visitor that somebody types, now and then while it goes on. */
+/** Tells the visitor now and then, while it goes on, that somebody is typing. */
 function useTyping({ id: uuid, desk }: Summary): () => void {
   const api = useApi();
   const againAt = useRef(0);
   return () => {
     if (desk !== "person" || Date.now() < againAt.current) return;
     againAt.current = Date.now() + TYPING_PAUSE_MS;
-    // Nobody minds where it does not arrive.
+    // It does not matter if this is lost.
     api.POST("/user/conversations/{uuid}/typing", {
       params: { path: { uuid } }, body: { typing: true },
     }).catch(() => undefined);
   };
 }
 
-/** Asks the assistant in a conversation of its own; null: there is nothing to answer, or nobody. */
+/** Asks the assistant in a separate conversation; null: no message to answer, or no assistant. */
 function useDraft(uuid: string, row: Summary, talk: Talk): (() => Promise<string>) | null {
   const api = useApi();
   const { value: assistants } = useAssistants();

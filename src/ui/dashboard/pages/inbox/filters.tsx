@@ -12,10 +12,10 @@ export type Queue = (typeof QUEUES)[number]["id"];
 
 const NO_FILTER = {
   queue: "waiting", search: "",
-  /** Its number; empty: any. */
+  /** The label's number; empty: any. */
   label: "",
   assistant: "",
-  /** `callback` or `unread`; empty: whatever is there. */
+  /** `callback` or `unread`; empty: no filter. */
   only: "",
 };
 type Shown = typeof NO_FILTER;

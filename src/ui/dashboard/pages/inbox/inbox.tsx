@@ -1,4 +1,5 @@
-// The inbox: queues of conversations on one side, the chosen one on the other, and keys for both.
+// The inbox: queues of conversations on one side, the open one on the other, and shortcuts for
+// both.
 import { useEffect, useRef } from "preact/hooks";
 import type { Parley, paths } from "#client/client.ts";
 import { inOrder } from "#ui/characters.ts";
@@ -113,7 +114,7 @@ function useQueue(query: Query) {
   return { data, showMore };
 }
 
-/** So many rows of the queue or all of it; what moves down meanwhile stands once. */
+/** Loads this many rows of the queue, or all; a row that moves down meanwhile is listed once. */
 async function load(api: Parley, query: Query, wanted: number): Promise<InboxPage> {
   const rows = new Map<string, InboxRow>();
   for (let cursor: string | null = null; ;) {
@@ -166,7 +167,7 @@ function Row({ row, isChosen }: { row: InboxRow; isChosen: boolean }) {
 const isTyping = ({ target }: KeyboardEvent): boolean =>
   target instanceof HTMLElement && target.closest("input, textarea, select, dialog") !== null;
 
-/** Single keys, while nobody types. */
+/** Shortcuts of a single key, while nobody is typing. */
 function useKeys(keys: Record<string, () => void>): void {
   const current = useRef(keys);
   current.current = keys;

@@ -1,4 +1,4 @@
-// What the assistant's knowledge says, looked up beside the reply a person writes.
+// Searches the assistant's knowledge beside the reply that a person writes.
 import { useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
@@ -17,7 +17,7 @@ interface Found {
 
 export function Knowledge({ assistantUuid, asked, onChosen }: {
   assistantUuid: string;
-  /** What the visitor said last: what one most likely looks for. */
+  /** The visitor's last message, as the most likely search. */
   asked: string;
   onChosen(text: string): void;
 }) {

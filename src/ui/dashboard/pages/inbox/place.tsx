@@ -1,4 +1,4 @@
-// One conversation at the desk: what was said, who has it, and what a person does about it.
+// One conversation in the inbox: its messages, who has it, and what a person can do with it.
 import type { ComponentProps } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -77,7 +77,7 @@ export function Place({ uuid, me, onChanged }: PlaceProps) {
   );
 }
 
-/** Where one writes, and looks up what to write. */
+/** Where people write a reply, and look up what to write. */
 function Reply(props: Omit<ComponentProps<typeof Composer>, "found">) {
   const [found, setFound] = useState<{ text: string } | null>(null);
   const asked = props.talk.items.findLast(({ role }) => role === "user")?.text ?? "";
@@ -94,7 +94,7 @@ function Reply(props: Omit<ComponentProps<typeof Composer>, "found">) {
   );
 }
 
-/** Says that what is on the screen is read, with every message, while somebody looks. */
+/** Reports what is on the screen as read, with every message, while the page is visible. */
 function useReading(uuid: string, messages: number): void {
   const api = useApi();
   useEffect(() => {
@@ -134,7 +134,10 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
   const end = () => unwrap(api.POST("/user/conversations/{uuid}/end", params));
   const give = (to: string) =>
     unwrap(api.POST("/user/conversations/{uuid}/assign", { ...params, body: { to } }));
-  /** Undone, whoever had it has it again; nobody can wait once more without asking. */
+  /**
+   * Undo returns it to its previous holder or the assistant; nobody can be put back into the
+   * queue.
+   */
   const does = (work: () => Promise<unknown>, text: string): void => run(async () => {
     await work();
     const back = desk === "assistant" ? handBack : holder && (() => give(holder.id));
@@ -175,7 +178,7 @@ function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch 
   );
 }
 
-/** The members who answer, and whoever has it not. */
+/** Assigns it to a member who may answer and does not have it. */
 function Give({ holderId, onChosen }: {
   holderId: string | null; onChosen(to: string, name: string): void;
 }) {

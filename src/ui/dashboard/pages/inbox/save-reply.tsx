@@ -1,4 +1,4 @@
-// Keeps what was written as an answer to have ready.
+// Saves a reply as a canned one.
 import { useState } from "preact/hooks";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Form, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";

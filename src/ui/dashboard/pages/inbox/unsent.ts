@@ -1,5 +1,5 @@
-// What was written to visitors and not sent, by conversation, so that it is there when somebody
-// comes back from another one. Nothing is kept of conversations that were only looked at.
+// Unsent replies by conversation, so that they are still there when people come back from another
+// one. Nothing is kept for conversations in which nothing was written.
 import type { Pending } from "#ui/dashboard/data/new-key.ts";
 
 export interface Attached {
