@@ -1,4 +1,4 @@
-// The do-not-call list: numbers nobody of the account calls.
+// The do-not-call list: numbers that nobody in the account calls.
 import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { usePages } from "#ui/dashboard/data/rows.ts";
@@ -66,7 +66,7 @@ export function BlockedNumbers() {
     toasts.notify(await unblock(number), () => block({ phone_number: number, reason }));
   const add = async (given: Omit<Blocked, "created_at">): Promise<void> => {
     const { message, data, was_blocked: wasBlocked, blacklisted_leads: leads } = await block(given);
-    // Leads that were in the queue would not be in it again.
+    // No undo if leads were blacklisted: unblocking does not put them back in the queue.
     const isAlone = !wasBlocked && leads === 0;
     toasts.notify(message, isAlone ? () => unblock(data.phone_number) : undefined);
   };

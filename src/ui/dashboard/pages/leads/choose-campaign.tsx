@@ -1,4 +1,4 @@
-// What a new lead and an import begin with: whose campaign they are for.
+// The first question for a new lead and for an import: which campaign they are for.
 import type { ComponentChildren } from "preact";
 import { useCampaigns, type Campaign } from "#ui/dashboard/data/lists.ts";
 import { namedOptions } from "#ui/dashboard/kit/by-name.ts";

@@ -1,4 +1,4 @@
-// Changing a lead: only what people have touched is theirs, all else follows the server.
+// Editing a lead: only the fields that people changed are kept, all others follow the server.
 import { useState } from "preact/hooks";
 import { meanwhile, takenFault } from "#ui/dashboard/data/meanwhile.ts";
 import { useCampaigns } from "#ui/dashboard/data/lists.ts";
@@ -15,10 +15,10 @@ interface Draft {
   number?: string;
   campaign?: string;
   status?: string;
-  /** Values by name, of those the lead has. */
+  /** Values by name, for variables that the lead has. */
   values?: Record<string, string>;
   added?: Pair[];
-  /** The lead as it was when it began to be changed. */
+  /** The lead when editing began. */
   before?: Lead;
 }
 
@@ -49,13 +49,13 @@ function changesOf(draft: Draft, lead: Lead) {
   };
 }
 
-/** What people change, each variable by itself. */
+/** The editable fields, each variable on its own. */
 const fieldsOf = ({ phone_number, campaign_id, variables }: Lead): Record<string, unknown> => ({
   phone_number, campaign_id,
   ...Object.fromEntries(Object.entries(variables).map(([name, value]) => [`variables ${name}`, value])),
 });
 
-/** The fields, as the server names them, that somebody else has changed otherwise meanwhile. */
+/** The server's names of the fields that somebody else has meanwhile changed to another value. */
 function takenOf(changes: ReturnType<typeof changesOf>, before: Lead, theirs: Lead): string[] {
   const variables = { ...before.variables, ...changes.variables };
   const mine = fieldsOf({ ...before, ...changes, variables } as Lead);
@@ -64,8 +64,8 @@ function takenOf(changes: ReturnType<typeof changesOf>, before: Lead, theirs: Le
 }
 
 /**
- * What brings the lead back to where it was; null: nothing does. Variables it did not have cannot
- * be taken away, and a queue it was in only begins anew.
+ * The changes that undo these; null: they cannot be undone. Variables that the lead did not have
+ * cannot be removed, and it cannot return to its place in the queue.
  */
 function inverseOf(changes: ReturnType<typeof changesOf>, lead: Lead) {
   const names = Object.keys(changes.variables ?? {});
@@ -84,7 +84,9 @@ function inverseOf(changes: ReturnType<typeof changesOf>, lead: Lead) {
 
 interface Kept {
   onSaved(lead: Lead): void;
-  /** Somebody else has changed what was to be saved: it is not, and this is the lead by now. */
+  /**
+   * Somebody else has changed the same fields: nothing was saved, and `lead` is the current one.
+   */
   onTaken(lead: Lead): void;
 }
 
@@ -162,7 +164,7 @@ export function EditLead({ lead, onSaved }: { lead: Lead; onSaved(lead: Lead): v
         <Variables
           pairs={[...pairsOf({ ...lead.variables, ...draft.values }), ...draft.added ?? []]}
           onInput={(pairs) => change({
-            // What nobody has written in goes on following the server.
+            // Values that nobody has edited keep following the server.
             values: variablesOf(pairs.filter(({ isKept, name, value }) =>
               isKept && value !== lead.variables[name])),
             added: pairs.filter(({ isKept }) => !isKept),

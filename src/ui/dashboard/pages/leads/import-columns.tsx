@@ -1,5 +1,5 @@
-// What the columns of an import's file are, guessed by the server and changed by hand, and the
-// file's first rows as they would be read so. Shown by import.tsx.
+// The meaning of each column of an import's file, guessed by the server and changed by hand, and a
+// preview of the first rows. Shown by import.tsx.
 import type { paths } from "#client/client.ts";
 import { SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
 
@@ -7,12 +7,12 @@ export type PreviewAnswer =
   paths["/user/leads/import/preview"]["post"]["responses"][200]["content"]["application/json"];
 type Preview = PreviewAnswer["data"];
 
-/** The server reads no more of it. */
+/** The server reads no more than this for the preview. */
 export const PREVIEW_BYTES = 256 * 1024;
 
 interface Column {
   use: string;
-  /** The name as a variable; kept while the column is something else. */
+  /** The variable's name; kept while the column is used for something else. */
   name: string;
 }
 
@@ -33,7 +33,7 @@ export function guessedColumns({ columns, mapping }: Preview): Columns {
   });
 }
 
-/** As the import takes it; null: no column is the number. */
+/** The import's `mapping`; null: no column has the phone number. */
 export function mappingOf(columns: Columns): object | null {
   const number = columns.findIndex(({ use }) => use === "number");
   if (number < 0) return null;
@@ -71,7 +71,7 @@ export function ImportColumns({ preview, columns, onInput }: {
   const change = (at: number, part: Partial<Column>): void =>
     onInput(columns.map((column, index) => {
       if (index === at) return { ...column, ...part };
-      // Only one of them is the number.
+      // Only one column can be the phone number.
       return part.use === "number" && column.use === "number" ? { ...column, use: "none" } : column;
     }));
   const number = columns.findIndex(({ use }) => use === "number");

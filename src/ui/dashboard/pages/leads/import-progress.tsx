@@ -1,5 +1,5 @@
-// How far an import is: the file on its way first, then its rows, as the account's stream says.
-// Used by import.tsx.
+// The progress of an import: first the upload of the file, then its rows, from the account's
+// stream. Used by import.tsx.
 import { useCallback, useState } from "preact/hooks";
 import type { Frame } from "#client/client.ts";
 import { useEvents } from "#ui/dashboard/data/live.tsx";
@@ -14,7 +14,7 @@ interface Progress {
   total: number;
 }
 
-/** Null: nothing is known yet of the import of this name. */
+/** Null: no progress of this import is known yet. */
 export function useProgress(importId: string | undefined): Progress | null {
   const [known, setKnown] = useState<Progress & { importId: string } | null>(null);
   const hear = useCallback((frame: Frame) => {
@@ -25,7 +25,7 @@ export function useProgress(importId: string | undefined): Progress | null {
   return known?.importId === importId ? known : null;
 }
 
-/** `onClose`: null while it can still be called back. */
+/** `onClose`: null while the import can still be cancelled. */
 export function Sending({ share, progress, onClose }: {
   share: number; progress: Progress | null; onClose: (() => void) | null;
 }) {

@@ -25,7 +25,7 @@ type Answer = paths["/user/leads/import"]["post"]["responses"][200]["content"]["
 type Report = Answer["data"];
 
 interface Props {
-  /** The one to begin with; empty: any. */
+  /** The campaign that is chosen first; empty: any. */
   campaignId: string;
   onDone(): void;
   onClose(): void;
@@ -47,7 +47,7 @@ const DUPLICATES = [
   { value: "add", label: "Add them again" },
 ];
 
-/** All of a workbook is needed to read its first rows. */
+/** The first rows of a workbook cannot be read without all of it. */
 const beginningOf = (file: File): Blob =>
   /\.xlsx$/i.test(file.name) ? file : file.slice(0, PREVIEW_BYTES);
 
@@ -59,14 +59,14 @@ interface Chosen {
   columns: Columns;
 }
 
-/** What became of reading a file. */
+/** The result of previewing a file. */
 interface Read {
   file: File;
   chosen: Chosen | null;
   failure: unknown;
 }
 
-/** What the beginning of the chosen file looks like; null: not known, or it could not be read. */
+/** Previews the chosen file; `chosen` is null while it is read, or if it could not be read. */
 function usePreview(file: File | null, apiKey: string | null) {
   const [read, setRead] = useState<Read | null>(null);
   useEffect(() => {
@@ -84,7 +84,7 @@ function usePreview(file: File | null, apiKey: string | null) {
     );
     return abort;
   }, [file, apiKey]);
-  // From the first moment on: what is sent before the columns are known goes by none of them.
+  // True from the first render on, so that nothing is sent before the columns are known.
   const isReading = file !== null && read?.file !== file;
   const { chosen = null, failure = null } = isReading || !file ? {} : read ?? {};
   const shown = file && chosen
@@ -114,13 +114,15 @@ const mapped = (mapping: object | null) =>
 interface Sent {
   /** From 0 to 1, of the file. */
   share: number;
-  /** Under which the server says how far it is. */
+  /** The id under which the stream reports the progress. */
   importId: string;
-  /** While the file is on its way nothing is stored, and it can be called back. */
+  /** During the upload nothing is stored yet, so that it can be cancelled. */
   abort(): void;
 }
 
-/** One import at a time; who closes the dialog while rows are stored is told of its end. */
+/**
+ * One import at a time; people who close the dialog while rows are stored get a toast at its end.
+ */
 function useImport(apiKey: string | null, onDone: (report: Report) => void) {
   const toasts = useToasts();
   const [sent, setSent] = useState<Sent | null>(null);
@@ -215,7 +217,7 @@ function Import({ campaigns, campaignId, onDone, onClose }: Props & { campaigns:
   );
 }
 
-/** To be put right in a spreadsheet, each with what is wrong with it. */
+/** Saves the refused rows with their reasons, so that people can correct them in a spreadsheet. */
 function save(errors: Report["errors"]): void {
   const lines = [
     ["row", "phone_number", "reason"],
@@ -229,7 +231,7 @@ function Outcome({ report, onAgain, onClose }: {
 }) {
   const { imported, duplicates, updated, failed, errors, errors_truncated: isCut } = report;
   const place = useRef<HTMLDivElement>(null);
-  // What had the focus is gone: who does not see the figures hears them.
+  // The focused element is gone: the focus moves here, so that screen readers read the figures out.
   useLayoutEffect(() => place.current?.focus(), []);
   return (
     <div class="leads-report">

@@ -9,7 +9,7 @@ import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { dueWords, type Lead } from "./live-leads.ts";
 import { outcomeWords } from "./outcome-words.ts";
 
-/** The first words known of somebody. */
+/** The first variables that are known about a person. */
 const knownOf = ({ variables }: Lead): string =>
   Object.entries(variables).filter(([, text]) => text !== "").slice(0, 3)
     .map(([name, text]) => `${name}: ${text}`).join(", ");

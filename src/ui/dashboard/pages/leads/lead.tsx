@@ -1,4 +1,4 @@
-// One lead: how far calling it has come, and what can be changed of it.
+// One lead: the state of calling it, and its editable fields.
 import { useCallback, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { Frame } from "#client/client.ts";
@@ -33,7 +33,7 @@ function One({ id }: { id: number }) {
   const reloadSoon = useCalmly(reload, RELOAD_MS);
   const contacts = lead?.secondary_contacts;
   const hear = useCallback(({ lead_id: changed }: Frame) => {
-    // No number: events were missed.
+    // Without an id, events were missed.
     const isMine = changed === undefined || changed === id;
     if (isMine || contacts?.some((contact) => contact.id === changed)) reloadSoon();
   }, [id, contacts, reloadSoon]);

@@ -1,4 +1,4 @@
-// All leads, newest first, narrowed by what the API can filter by.
+// All leads, newest first, with the API's filters.
 import { useState } from "preact/hooks";
 import { addressOf, useAddressed } from "#ui/dashboard/data/address.ts";
 import { useCampaigns } from "#ui/dashboard/data/lists.ts";

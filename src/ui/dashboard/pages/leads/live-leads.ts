@@ -1,5 +1,5 @@
-// Lists of leads that stay true while a campaign calls: an event carries all that changes of a row,
-// so that rows are put right without asking the server; only what a filter selects is asked for.
+// Lists of leads that stay current while a campaign calls: an event carries everything that changes
+// in a row, so that rows are updated without a request; only a filter's result is loaded again.
 import { useCallback, useMemo, useReducer, useRef } from "preact/hooks";
 import type { Frame, paths } from "#client/client.ts";
 import { MISSED, useEvents } from "#ui/dashboard/data/live.tsx";
@@ -27,9 +27,9 @@ interface LeadFilter {
   to: string;
   /** How the last call ended. */
   outcome: string;
-  /** Only those whose time has come. */
+  /** Only leads that are due. */
   isDue: boolean;
-  /** Who is being called comes first; takes a campaign. */
+  /** Leads that are being called come first; needs a campaign. */
   isByActivity: boolean;
 }
 
@@ -50,7 +50,9 @@ const queryOf = ({ campaign, status, phone, from, to, ...more }: LeadFilter) => 
   ...daysQuery({ from, to }),
 });
 
-/** What is past its time waits only for its campaign: to run, its hours, its turn. */
+/**
+ * A lead that is past its time waits only for its campaign: to run, for its hours, for its turn.
+ */
 export const dueWords = (at: string, words: (at: string) => string): string =>
   instant(at) <= new Date() ? "Due" : words(at);
 
@@ -68,7 +70,7 @@ const EVENTS = ["lead_status_changed"];
 const RELOAD_MS = 3000;
 const REDRAW_MS = 250;
 
-/** The newest change of each lead that an event brought; what is loaded later is as new. */
+/** The newest change of each lead by event; rows that are loaded later are just as new. */
 function useChanges(onSelected: () => void, filter: LeadFilter): [Map<number, Change>, number] {
   const changes = useRef(new Map<number, Change>());
   const [version, redraw] = useReducer((count: number) => count + 1, 0);
@@ -99,7 +101,7 @@ export function useLeads(filter: LeadFilter): Rows<Lead> {
       params: { query: { ...queryOf(filter), page, per_page: perPage } },
     }));
     return { rows: data, total };
-    // A deleted campaign takes its leads along.
+    // Deleting a campaign deletes its leads.
   }, ["campaign_status_changed"]);
   const reloadSoon = useCalmly(rows.reload, RELOAD_MS);
   const [changes, version] = useChanges(reloadSoon, filter);

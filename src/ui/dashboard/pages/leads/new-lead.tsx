@@ -9,7 +9,7 @@ import { Variables, variablesOf, type Pair } from "./variables.tsx";
 import "./leads.css";
 
 interface Props {
-  /** The one to begin with; empty: any. */
+  /** The campaign that is chosen first; empty: any. */
   campaignId: string;
   onDone(): void;
   onClose(): void;
@@ -23,7 +23,9 @@ export function NewLead(props: Props) {
   );
 }
 
-/** The server names the faulty one of the secondary numbers by its place: this names the number. */
+/**
+ * The server names the invalid one of the secondary numbers by its index: this shows the number.
+ */
 function contactsError(errors: Record<string, string>, numbers: string[]): string | undefined {
   const [field, text] = Object.entries(errors)
     .find(([name]) => name.startsWith("secondary_contacts")) ?? [];
@@ -31,7 +33,7 @@ function contactsError(errors: Record<string, string>, numbers: string[]): strin
   return text && (number === undefined ? text : `${number}: ${text}`);
 }
 
-/** What the assistant of a campaign asks for. */
+/** The variables of the campaign's assistant. */
 function useNames(campaigns: Campaign[], chosen: string): string {
   const assistants = useAssistants().value ?? [];
   const campaign = campaigns.find(({ id }) => String(id) === chosen);
