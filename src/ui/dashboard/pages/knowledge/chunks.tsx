@@ -1,4 +1,5 @@
-// What was read of a document: the pieces searches find, with the page of each, a few at a time.
+// The text extracted from a document: the chunks that searches find, each with its page, a few at a
+// time.
 import { useEffect, useState } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, useWork } from "#ui/dashboard/kit/controls.tsx";

@@ -1,5 +1,5 @@
-// The documents of a knowledgebase with what became of each, and one of them in a dialog: what was
-// read of it, reading it again, changing what was written by hand.
+// The documents of a knowledgebase with their states, and one of them in a dialog: its extracted
+// text, reading it again, and editing what was written by hand.
 import { useState } from "preact/hooks";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -123,7 +123,7 @@ function DocumentDialog({ knowledgebaseId: id, document, onChange, onClose }: {
           <Actions knowledgebaseId={id} document={document} onMode={setMode} onDone={onChange} />
           {document.status !== "failed" && (
             <Chunks
-              // What was read anew is loaded anew.
+              // Reloads the chunks once the document has been read again.
               key={document.updated_at} knowledgebaseId={id} documentId={document.id}
             />
           )}

@@ -1,4 +1,4 @@
-// One knowledgebase: its documents, adding to them, who uses it.
+// One knowledgebase: its documents, adding more, and the assistants that use it.
 import { useCallback, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { PageProps } from "#ui/dashboard/page.ts";

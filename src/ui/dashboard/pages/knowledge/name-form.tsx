@@ -1,4 +1,4 @@
-// Name and description, of a knowledgebase or a document, new or not.
+// Name and description of a new or existing knowledgebase or document.
 import { useState } from "preact/hooks";
 import { fieldErrors } from "#ui/dashboard/data/session.tsx";
 import { Form, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
@@ -13,7 +13,7 @@ const CHARS_MAX = 255;
 
 export function NameDialog({ title, submit, value, onSave, onClose }: {
   title: string; submit: string; value?: Named | undefined;
-  /** What it throws is shown. */
+  /** Its errors are shown. */
   onSave(value: Named): Promise<void>; onClose(): void;
 }) {
   return (

@@ -1,5 +1,5 @@
-// How a website is read: its timetable, and whether its robots.txt counts. Asked for when it is
-// added (website.tsx), changed later (documents.tsx).
+// How a website is read: how often, and whether its robots.txt counts. Asked when it is added
+// (website.tsx), and changed later (documents.tsx).
 import { useState } from "preact/hooks";
 import { useEdited } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -21,7 +21,7 @@ const TIMETABLES = [
 export const rereadHours = (value: string): number | null =>
   (value === NEVER ? null : Number(value));
 
-/** In the words of the list, or in hours where a program chose others. */
+/** The list's label, or hours where a program has set another interval. */
 function timetableOf(hours: number | null): { value: string; label: string } {
   const value = hours === null ? NEVER : String(hours);
   return TIMETABLES.find((one) => one.value === value) ?? { value, label: `Every ${value} hours` };

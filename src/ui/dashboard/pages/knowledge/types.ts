@@ -1,4 +1,4 @@
-// What the API says of knowledgebases and documents.
+// The API's types of knowledgebases and documents.
 import type { paths } from "#client/client.ts";
 
 type Data<P extends "/user/knowledgebases" | "/user/knowledgebases/{id}/documents"> =

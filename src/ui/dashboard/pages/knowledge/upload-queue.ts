@@ -1,5 +1,5 @@
-// Files on their way into a knowledgebase: one after the other, each with its own end. They go on
-// while people look at other pages, so the queue is kept outside of any.
+// Uploads into a knowledgebase, one after the other; each succeeds or fails by itself. They go on
+// while people are on other pages, so the queue lives outside of any page.
 import { useEffect, useReducer } from "preact/hooks";
 import { ParleyError } from "#client/client.ts";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
@@ -24,7 +24,7 @@ const NAME_CHARS_MAX = 255;
 
 const typeOf = ({ name }: File) => TYPES[name.split(".").at(-1)?.toLowerCase() ?? ""];
 
-/** Why the server would not take it; null: it may. */
+/** Why the server would refuse it; null: it may accept it. */
 function problemOf(file: File): string | null {
   if (!typeOf(file)) return "Only PDF, DOCX, XLSX, PPTX, TXT, Markdown, HTML and CSV files can be read.";
   if (file.size === 0) return "The file is empty.";
@@ -43,7 +43,7 @@ class UploadQueue {
     this.#path = `/user/knowledgebases/${knowledgebaseId}/documents`;
   }
 
-  /** Told of every change; `isDone`: one has arrived. */
+  /** Calls `listener` on every change; `isDone`: a file has been uploaded. */
   listen(listener: (isDone: boolean) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -69,7 +69,7 @@ class UploadQueue {
     void this.#run(apiKey);
   }
 
-  /** Stops it when it is on its way. */
+  /** Aborts the upload if it is in progress. */
   remove(id: number): void {
     this.#aborts.get(id)?.abort();
     this.items = this.items.filter((item) => item.id !== id);
@@ -116,7 +116,7 @@ class UploadQueue {
     }
   }
 
-  /** The key has asked too often: nothing was taken, and the file goes again by itself. */
+  /** The rate limit was reached: nothing was stored, and the upload is retried automatically. */
   async #wait(id: number, { body }: ParleyError): Promise<void> {
     const seconds = Number((body as { retry_after?: unknown } | null)?.retry_after) || 10;
     this.#change(id, { state: "waiting", share: 0 });

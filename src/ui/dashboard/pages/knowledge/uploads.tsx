@@ -1,4 +1,4 @@
-// Adding files: dropped or picked, each with how far it has come or why it was not taken.
+// Adding files: dropped or picked, each with its progress or the reason why it was refused.
 import { useSession } from "#ui/dashboard/data/session.tsx";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { DropZone, SentBar } from "#ui/dashboard/kit/drop.tsx";

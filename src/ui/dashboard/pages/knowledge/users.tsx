@@ -1,4 +1,4 @@
-// The assistants that look things up in a knowledgebase: who they are, one more, one less.
+// The assistants that use a knowledgebase, and adding or removing one.
 import { useState } from "preact/hooks";
 import { useAssistants, type Assistant } from "#ui/dashboard/data/lists.ts";
 import { Needs } from "#ui/dashboard/data/rights.tsx";

@@ -27,7 +27,7 @@ const NOTHING: QuestionAndAnswer = { question: "", answer: "" };
 const writtenOf = (type: Type, { text, questions }: Draft): Written =>
   (type === "text" ? { text } : { questions });
 
-/** Without the rows nobody has written in; the first stays. */
+/** Leaves out rows in which nothing was written, but keeps at least one. */
 const whole = (pairs: QuestionAndAnswer[]): QuestionAndAnswer[] => {
   const filled = pairs.filter(({ question, answer }) => `${question}${answer}`.trim() !== "");
   return filled.length === 0 ? [NOTHING] : filled;
@@ -93,7 +93,7 @@ export function ChangeWritten({ knowledgebaseId, document, onDone, onClose }: Di
 
 function Writing({ type, submit, value, read, onSave, onClose }: {
   type: Type; submit: string; value: Draft; onSave(draft: Draft): Promise<void>; onClose(): void;
-  /** Reads again what there is already. */
+  /** Reads the current content again. */
   read?: () => Promise<Draft>;
 }) {
   const edited = useEdited(value);
