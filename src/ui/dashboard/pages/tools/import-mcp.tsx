@@ -1,4 +1,4 @@
-// Filling in the form of a new tool from what an MCP server has, and reading anew what it says.
+// Fills in the form of a new tool from an MCP server, and reads a tool's description again.
 import { useState } from "preact/hooks";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, Form, SelectField, TextField } from "#ui/dashboard/kit/controls.tsx";
@@ -62,8 +62,8 @@ export function ImportMcp({ onRead }: { onRead(fields: ToolFields): void }) {
 }
 
 /**
- * What its server says of the tool now takes the place of what it said then. `isDisabled`: what is
- * not saved would be lost.
+ * Replaces the tool's description by what its server says now. `isDisabled`: there are unsaved
+ * changes, which would be lost.
  */
 export function RefreshMcp({ tool, isDisabled, onDone }: {
   tool: Tool; isDisabled: boolean; onDone(tool: Tool): void;

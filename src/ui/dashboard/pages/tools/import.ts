@@ -1,6 +1,6 @@
-// Fields of a tool from what its owner has already: a cURL command, or operations of an OpenAPI
-// document in JSON. Nothing is called and nothing is saved: the form shows what was read. What a
-// tool cannot express (nested objects, files) is left out and named. Used by import.tsx.
+// Imports a tool's fields from what its owner has: a cURL command, or operations of an OpenAPI
+// document in JSON. Nothing is called or saved: the form shows the result. What a tool cannot
+// express (nested objects, files) is left out and listed. Used by import.tsx.
 import {
   EMPTY, EMPTY_PARAMETER, type HeaderField, type ParameterField, type ToolFields,
 } from "./tool-fields.ts";
@@ -8,7 +8,7 @@ import { asIs } from "#ui/dashboard/kit/texts.ts";
 
 export interface Imported {
   fields: ToolFields;
-  /** What was not taken over, a sentence each. */
+  /** What could not be imported, one sentence each. */
   notes: string[];
 }
 
@@ -26,7 +26,7 @@ const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** What was pasted, told apart by how it begins; throws an Error that says what is wrong. */
+/** Recognizes the format by the beginning; throws an Error that says what is wrong. */
 export function importTools(text: string): Imported[] {
   if (text.length > TEXT_CHARS_MAX) throw new Error("This is too long to be read here.");
   return /^\s*\$?\s*curl\s/.test(text) ? [fromCurl(text)] : fromOpenApi(text);
@@ -38,7 +38,7 @@ interface McpTool {
   input_schema: Json;
 }
 
-/** Tools of an MCP server; what of their parameters can be drawn is there to be tried. */
+/** The tools of an MCP server; parameters that the form can show are there for trying the tool. */
 export function fromMcp(
   endpoint: string, headers: HeaderField[], tools: McpTool[],
 ): Imported[] {
@@ -66,7 +66,9 @@ function nameOf(text: string): string {
 
 const SPECIAL: Record<string, string> = { n: "\n", t: "\t", r: "\r" };
 
-/** The words of a shell command: quotes, escapes and continued lines as a POSIX shell has them. */
+/**
+ * Splits a shell command into words: quotes, escapes and line continuations as in a POSIX shell.
+ */
 function wordsOf(command: string): string[] {
   const words: string[] = [];
   const pieces = new RegExp([
@@ -93,7 +95,7 @@ function wordsOf(command: string): string[] {
   return words;
 }
 
-/** Options with a value that say nothing of the request itself. */
+/** Options with a value that do not affect the request itself. */
 const IGNORED = new Set([
   "-o", "--output", "-e", "--referer", "--connect-timeout", "--retry", "-w", "--write-out",
   "-c", "--cookie-jar", "--cacert", "--proxy", "-x",
@@ -124,7 +126,7 @@ function optionsOf(
   return { pairs, flags };
 }
 
-/** Parameters and fixed fields from values of a request that was made once. */
+/** Derives parameters and fixed fields from the values of one sample request. */
 function readValues(values: Json, fields: ToolFields, notes: string[]): void {
   for (const [name, value] of Object.entries(values)) {
     const item = Array.isArray(value) ? (value[0] as unknown) : value;
@@ -195,7 +197,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** What a reference within the document stands for. */
+/** Resolves a reference within the document. */
 function resolved(document: Json, value: unknown): Json {
   let at = value;
   for (let hops = 0; isObject(at) && typeof at.$ref === "string" && hops < REFERENCES_MAX; hops += 1) {

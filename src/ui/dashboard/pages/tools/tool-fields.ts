@@ -1,5 +1,5 @@
-// A tool as its form has it, and what of it is sent. Values of headers are secrets: those that are
-// stored are never drawn, only kept or replaced.
+// The fields of a tool's form, and which of them are sent. Header values are secrets: stored ones
+// are never shown, only kept or replaced.
 import type { paths } from "#client/client.ts";
 
 type Creation = NonNullable<paths["/user/tools"]["post"]["requestBody"]>;
@@ -13,11 +13,11 @@ export interface HeaderField {
   name: string;
   /** What was typed; empty keeps what is stored. */
   value: string;
-  /** Empty where nothing is. */
+  /** Empty where no value is stored. */
   stored: string;
 }
 
-/** A parameter as it is drawn: `list of numbers` is one type, choices are one text. */
+/** A parameter as the form has it: `list of numbers` is one type, choices are one text. */
 export interface ParameterField {
   name: string;
   type: keyof typeof TYPES;
@@ -47,7 +47,7 @@ export interface ToolFields {
   headers: HeaderField[];
   schema: ParameterField[];
   static_fields: StaticField[];
-  /** One of an MCP server's, which says itself what it takes. */
+  /** For a tool of an MCP server, which defines the parameters itself. */
   mcp: NonNullable<Tool["mcp"]> | null;
 }
 
@@ -75,7 +75,7 @@ function parameterOf({ name, type, description, isRequired, choices }: Parameter
   return {
     name, ...TYPES[type], description,
     ...(isRequired ? {} : { required: false }),
-    // What is no number is sent as it was written: the refusal stands beside it.
+    // What is not a number is sent as it was typed: the server refuses it at the field.
     ...(texts.length === 0 ? {} : {
       enum: texts.map((text) => (isNumeric && !Number.isNaN(Number(text)) ? Number(text) : text)),
     }),

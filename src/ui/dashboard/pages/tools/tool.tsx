@@ -1,4 +1,4 @@
-// One tool, or a new one: what it calls, and trying it.
+// One tool, existing or new: its settings, and a trial.
 import { useEffect, useState } from "preact/hooks";
 import type { PageProps } from "#ui/dashboard/page.ts";
 import { meanwhile, takenFault } from "#ui/dashboard/data/meanwhile.ts";
@@ -29,7 +29,7 @@ function NewToolPage() {
   const [isDone, setDone] = useState(false);
   const create = async (): Promise<void> => {
     const { data } = await unwrap(api.POST("/user/tools", { body: bodyOf(fields) }));
-    // Drawn before the address changes: nothing is unsaved any more.
+    // Rendered before the address changes, so that the leave guard finds nothing unsaved.
     setDone(true);
     setTimeout(() => void (location.hash = `#/tools/${data.id}`));
   };
@@ -71,7 +71,7 @@ function SavedToolPage({ id }: { id: number }) {
 function Opened({ tool, onSaved }: { tool: Tool; onSaved(tool: Tool): void }) {
   const api = useApi();
   const toasts = useToasts();
-  // Stays as the fields were read, whatever is read meanwhile.
+  // The tool that the edits are based on, whatever is loaded meanwhile.
   const [before, setBefore] = useState(tool);
   const [fields, setFields] = useState(() => fieldsOf(tool));
   const [error, setError] = useState<unknown>(null);

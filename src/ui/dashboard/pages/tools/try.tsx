@@ -1,5 +1,5 @@
-// Trying a tool, saved or not: its endpoint is really called, with what a model would fill in, and
-// all that went there and came back is shown.
+// Tries a tool, saved or not: its endpoint is really called, with what a model would fill in, and
+// the whole request and response are shown.
 import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { fieldErrors } from "#ui/dashboard/data/session.tsx";
@@ -13,7 +13,7 @@ type Trial =
   paths["/user/tools/{id}/try"]["post"]["responses"][200]["content"]["application/json"];
 type Given = Record<string, string | number | null>;
 
-/** A trial needs this much of a tool. */
+/** The parts of a tool that a trial needs. */
 type Tried = Pick<NewTool, "endpoint" | "headers" | "static_fields" | "schema">;
 /** What a model and the conversation would fill in. */
 interface Filled {
@@ -21,7 +21,7 @@ interface Filled {
   variables: Record<string, string>;
 }
 
-/** Variables the address, the headers and the fixed fields take. */
+/** Variables in the endpoint, the headers and the fixed fields. */
 function variablesOf({ endpoint, headers = [], static_fields: fields = [] }: Tried): string[] {
   const texts = [endpoint, ...[...headers, ...fields].map(({ value }) => value)];
   const names = texts.flatMap((text) =>
@@ -29,7 +29,7 @@ function variablesOf({ endpoint, headers = [], static_fields: fields = [] }: Tri
   return [...new Set(names)];
 }
 
-/** As a model would give them; what was left empty is left out. */
+/** The arguments as a model would give them; empty ones are left out. */
 function argumentsOf(schema: Parameter[], given: Given): Record<string, unknown> {
   const pairs = schema.map(({ name, type }): [string, unknown] => {
     const value = given[name] ?? "";
@@ -43,7 +43,7 @@ function argumentsOf(schema: Parameter[], given: Given): Record<string, unknown>
 export function TryTool({ tool, isStale = false, call }: {
   tool: Tried; isStale?: boolean; call(filled: Filled): Promise<Trial>;
 }) {
-  // A parameter that is being written has no name yet.
+  // A new parameter has no name yet while it is being written.
   const schema = (tool.schema ?? []).filter(({ name }) => name !== "");
   const [given, setGiven] = useState<Given>({});
   const [variables, setVariables] = useState<Record<string, string>>({});
@@ -117,7 +117,7 @@ function Argument({ parameter, value, error, onInput }: {
   return <TextField {...field} value={text} onInput={onInput} />;
 }
 
-/** JSON in lines, anything else as it is. */
+/** Indents JSON, and leaves anything else as it is. */
 function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

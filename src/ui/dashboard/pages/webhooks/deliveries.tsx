@@ -1,4 +1,4 @@
-// All that was sent, newest first, and what became of it.
+// All webhook deliveries, newest first, and their outcomes.
 import { addressOf, useAddressed } from "#ui/dashboard/data/address.ts";
 import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";

@@ -16,7 +16,7 @@ const queryOf = ({ state, type, endpoint }: Filter) => ({
   ...(endpoint ? { endpoint_id: Number(endpoint) } : {}),
 });
 
-/** Every event may have been sent somewhere; no event says that it has arrived. */
+/** Any event may cause a delivery; no event announces its outcome. */
 export function useDeliveries(filter: Filter): Rows<Delivery> {
   const api = useApi();
   return usePages<Delivery>(`deliveries ${JSON.stringify(filter)}`, async (page, perPage) => {
@@ -27,7 +27,7 @@ export function useDeliveries(filter: Filter): Rows<Delivery> {
   }, EVENT_TYPES);
 }
 
-/** In a word, and why. */
+/** The outcome in a word, with the reason as its title. */
 export function Outcome({ delivery }: { delivery: Delivery }) {
   const { state, last_error: error, last_status: status } = delivery;
   if (state === "pending" && delivery.attempts > 0) return <Status code="Trying again" tone="warn" />;

@@ -15,7 +15,7 @@ import "./webhooks.css";
 
 const BACK = { href: "#/webhooks/deliveries", label: "Deliveries" };
 
-/** No event says that it has arrived: loaded again once, shortly after it was due. */
+/** No event announces the outcome: reloads once, this long after the next attempt was due. */
 const AFTER_DUE_MS = 1000;
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
@@ -114,7 +114,7 @@ function Shown({ delivery }: { delivery: Delivery }) {
   );
 }
 
-/** JSON with its lines, anything else as it came. */
+/** Indents JSON, and leaves anything else as it is. */
 function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

@@ -1,4 +1,4 @@
-// An endpoint of the account, to be made or changed: where, and which events.
+// The form of a new or existing endpoint: its URL, and which events it receives.
 import { useId, useState } from "preact/hooks";
 import { useEdited } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -13,7 +13,7 @@ const fieldsOf = ({ url, events }: Endpoint): Fields => ({ url, events });
 const bodyOf = ({ url, events }: Fields): Fields => ({ url: url.trim(), events });
 
 export function EndpointDialog({ endpoint, onClose, onSaved }: {
-  /** The one to be changed. */
+  /** The endpoint to change; absent: a new one. */
   endpoint?: Endpoint; onClose(): void; onSaved(endpoint: Endpoint): void;
 }) {
   const api = useApi();
@@ -54,12 +54,12 @@ export function EndpointDialog({ endpoint, onClose, onSaved }: {
   );
 }
 
-/** `*` stands for all, also those there may be one day. */
+/** `*` stands for all events, including types of later versions. */
 function Events({ chosen, onChoose, error }: {
   chosen: string[]; onChoose(events: string[]): void; error: string | undefined;
 }) {
   const isAll = chosen.includes("*");
-  // What was set up through the API and has no name here stays.
+  // Types that were set through the API and are not listed here are kept.
   const others = chosen.filter((type) => type !== "*" && !EVENT_TYPES.includes(type));
   const toggle = (type: string, isOn: boolean): void =>
     onChoose(isOn ? [...chosen, type] : chosen.filter((one) => one !== type));

@@ -1,4 +1,4 @@
-// One endpoint: how it does, what can be done with it, and what was sent to it.
+// One endpoint: its state, its actions, and its deliveries.
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { PageProps } from "#ui/dashboard/page.ts";
@@ -153,7 +153,8 @@ function Actions({ endpoint, onChanged }: {
         endpoint={endpoint} asked={asked} onClose={() => ask(null)} onDisable={() => turn("disabled")}
         onRotated={(fresh) => {
           onChanged(fresh);
-          // The question goes first: it gives the focus back to what the secret gives it to.
+          // Closes the question first, so that the secret's dialog gives the focus back to the same
+          // place.
           ask(null);
           setRotated(fresh);
         }}

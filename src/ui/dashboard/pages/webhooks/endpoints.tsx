@@ -69,7 +69,7 @@ export function Webhooks() {
   );
 }
 
-/** They are set up where the assistant is; here one sees how they do. */
+/** They are set up at the assistant; this shows their states. */
 function OfAssistants({ endpoints }: { endpoints: Endpoint[] }) {
   const { value: assistants } = useAssistants();
   if (endpoints.length === 0) {

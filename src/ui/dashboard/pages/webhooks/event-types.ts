@@ -1,5 +1,4 @@
-// The types of events an endpoint can ask for, in words. Complete: the compiler minds one that is
-// missing.
+// The types of events that an endpoint can receive, in words. The compiler reports a missing one.
 import type { CommittedData } from "#events/events.ts";
 import { plural } from "#ui/dashboard/kit/texts.ts";
 
@@ -53,7 +52,7 @@ export const EVENT_GROUPS: [group: string, choices: EventChoice[]][] = [
   ...Map.groupBy(Object.entries(EVENTS), ([, [group]]) => group),
 ].map(([group, entries]) => [group, entries.map(([type, [, text]]) => ({ type, text }))]);
 
-/** Beside the account's events, endpoints are sent these. */
+/** Endpoints receive these beside the account's events. */
 export const DELIVERY_TYPES: string[] = [...EVENT_TYPES, "post_call", "test"];
 
 export const PURPOSES: Record<string, string> = {

@@ -1,4 +1,5 @@
-// The secret of an endpoint, right after it was made: what receivers check signatures with.
+// The secret of an endpoint, shown once it was created or rotated: receivers verify signatures
+// with it.
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Copyable } from "#ui/dashboard/kit/copy.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";

@@ -23,5 +23,5 @@ export function useEndpoints() {
   return data;
 }
 
-/** Without what every address begins with. */
+/** Without the scheme, with which every URL begins. */
 export const shortUrl = (url: string): string => url.replace(/^https?:\/\//, "");
