@@ -1,5 +1,5 @@
-// The pages of a second script, which the dashboard loads when one of them is opened (later.tsx).
-// Bundled by ../../build.ts beside the first.
+// The pages of the second script, which the dashboard loads on demand (later.tsx). Bundled by
+// ../../build.ts beside the first script.
 import { AssistantPage } from "./assistants/assistant.tsx";
 import { Assistants } from "./assistants/assistants.tsx";
 import { Audit } from "./audit/audit.tsx";

@@ -1,4 +1,4 @@
-// API keys: who may use the account from outside.
+// API keys: the programs that may use the account.
 import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
@@ -25,7 +25,7 @@ function Expiry({ at }: { at: string | null }) {
   const left = instant(at).getTime() - Date.now();
   if (left <= 0) return <Status code="Expired" tone="bad" />;
   const isSoon = left < SOON_MS;
-  // The year where it is another one.
+  // Shows the year if it is not the current one.
   const text = year(instant(at)) === year(new Date()) ? day(instant(at)) : when(at);
   return <time class={isSoon ? "keys-soon" : undefined} title={whenExactly(at)}>{text}</time>;
 }

@@ -1,4 +1,4 @@
-// A new key: what it is for, what it may do, how long. Its token is shown once.
+// A new key: its name, its scopes and its expiry. Its token is shown only once.
 import { useState } from "preact/hooks";
 import { dayAfter } from "#core/days.ts";
 import { dayStart } from "#core/zones.ts";
@@ -21,10 +21,10 @@ const SCOPES = [
   { value: "read", label: "Read only" },
 ];
 
-/** The API's instants; null: never. */
+/** An instant for the API; null: never. */
 function expiryOf(choice: string, day: string): string | null {
   if (choice === "") return null;
-  // A day is meant to its end, in the zone that all is shown in.
+  // A day lasts until its end in the zone that is shown.
   if (choice === "day") {
     const endMs = dayStart(dayAfter(day), shownZone()) / 1000;
     return new Date(endMs - SECOND_MS).toISOString();

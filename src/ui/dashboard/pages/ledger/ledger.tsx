@@ -1,4 +1,4 @@
-// The account's money: what there is, every entry that made it so, and the proof that they add up.
+// The account's money: the balance, every entry behind it, and the proof that they add up.
 import type { paths } from "#client/client.ts";
 import { useAddressed } from "#ui/dashboard/data/address.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";

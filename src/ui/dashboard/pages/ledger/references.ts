@@ -1,4 +1,4 @@
-// What an entry's reference names, in words, and where that is shown if it is.
+// What an entry's reference stands for, in words, and a link to it where there is one.
 import { moneyExactly } from "#ui/dashboard/kit/format.ts";
 
 interface Named {
@@ -25,7 +25,7 @@ export function nameOf(reference: string): Named {
   return { name: reference, href: null };
 }
 
-/** To the micro, as entries add up; with its sign, also when money came in. */
+/** To the micro, as entries are exact; with a sign for money in as well as out. */
 export const signed = (amount: number): string => {
   const text = moneyExactly(Math.abs(amount));
   return amount > 0 ? `+${text}` : amount < 0 ? `−${text}` : text;

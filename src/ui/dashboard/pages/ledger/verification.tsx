@@ -11,7 +11,9 @@ type Found = paths["/user/ledger/verification"]["get"]["responses"][200]["conten
 
 interface Checked {
   found: Found;
-  /** The hash of the newest of the entries checked; null: another came since, or there is none. */
+  /**
+   * The hash of the newest checked entry; null: a newer one was added meanwhile, or there is none.
+   */
   head: string | null;
 }
 

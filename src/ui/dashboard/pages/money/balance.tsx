@@ -1,5 +1,5 @@
-// The balance: what is free of it, how long it lasts, how money is put in, and who is told when it
-// runs low.
+// The balance: how much is available, how long it lasts, how to add money, and who is notified when
+// it runs low.
 import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { meanwhile, takenFault } from "#ui/dashboard/data/meanwhile.ts";
@@ -85,9 +85,9 @@ function Alerts({ found: { alerts, sends_mail: sendsMail }, saved }: {
 }) {
   const api = useApi();
   const toasts = useToasts();
-  // What nobody has written in follows what is kept.
+  // Fields that nobody has edited follow the server.
   const [written, setWritten] = useState<Partial<Texts>>({});
-  /** What was kept when somebody began to write. */
+  /** The stored values when editing began. */
   const [before, setBefore] = useState<Texts | null>(null);
   const { amounts, emails } = { ...textsOf(alerts), ...written };
   const [error, setError] = useState<unknown>(null);
@@ -96,7 +96,7 @@ function Alerts({ found: { alerts, sends_mail: sendsMail }, saved }: {
     setBefore(before ?? textsOf(alerts));
     setWritten({ ...written, ...part });
   };
-  /** What is to be kept on top of what the server has by now; throws where that was taken. */
+  /** What to save on top of the server's current state; throws where both changed a field. */
   const merge = async (): Promise<Texts> => {
     const theirs = textsOf((await unwrap(api.GET("/user/balance"))).alerts);
     const base = before ?? theirs;

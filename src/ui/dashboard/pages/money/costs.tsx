@@ -34,7 +34,7 @@ const NONE: Record<GroupBy, string> = {
   channel: "Other", kind: "Other", day: "",
 };
 
-/** Channels and kinds, by their words on the wire. */
+/** Labels of channels and kinds, by their names in the API. */
 const WORDS: Record<string, string> = {
   widget: "Website chat", api: "Chat via API", test: "Test chat", inbound: "Inbound calls",
   outbound: "Outbound calls", web: "Calls from a page", number: "Phone numbers",
@@ -122,7 +122,10 @@ const COLOURS = [1, 2, 3] as const;
 
 const CENTS = 100;
 
-/** As many groups as there are colours, the others as one; drawn in cents, that no line is less. */
+/**
+ * One colour for each of the first groups, and one for all others. Drawn in cents, so that no
+ * tick is less than one.
+ */
 function CostChart({ found: { days, groups, total }, by }: { found: Found; by: GroupBy }) {
   const sumOf = (some: Group[]) => days.map((_, at) =>
     some.reduce((sum, { by_day: byDay }) => sum + (byDay[at] ?? 0), 0));

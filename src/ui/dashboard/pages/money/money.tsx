@@ -1,4 +1,4 @@
-// What there is to spend and what was spent on what. Money in and out one by one is the ledger's.
+// The balance, and what was spent on what. The ledger has the single entries.
 import { Page } from "#ui/dashboard/kit/layout.tsx";
 import { Balance } from "./balance.tsx";
 import { Costs } from "./costs.tsx";

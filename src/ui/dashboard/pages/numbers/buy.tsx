@@ -1,5 +1,5 @@
-// Buying a number: searched by country and digits, bought with the balance in view, after the price
-// was named and agreed to.
+// Buying a number: searched by country and digits, bought with the balance in view, after a
+// confirmation that names the price.
 import { useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { ParleyError } from "#client/client.ts";
@@ -34,7 +34,7 @@ interface Search {
 const DIGITS_MAX = 10;
 const NO_SEARCH: Search = { country: "US", digits: "" };
 
-/** As it was when people left. */
+/** The search when the page was left. */
 let lastSearch = NO_SEARCH;
 
 const columnsFor = (choose: (offer: Offer) => void): Column<Offer>[] => [
@@ -123,7 +123,7 @@ export function Buy() {
   );
 }
 
-/** Also on a server that sells none at all. */
+/** Also shown on a server that sells no numbers at all. */
 const NothingForSale = () => (
   <Empty icon="numbers" title="No numbers of this country are for sale here">
     Your operator can sell numbers by setting up Twilio, or
@@ -139,7 +139,10 @@ function Balance() {
   );
 }
 
-/** The server has decided: another try is a new one. All else may have been bought. */
+/**
+ * The server has refused, so that another try needs a new key. After any other error the number may
+ * have been bought.
+ */
 const isDecided = (error: unknown): boolean =>
   error instanceof ParleyError && error.status < 500 && ![409, 429].includes(error.status);
 

@@ -1,4 +1,4 @@
-// Countries by their two letters, in words.
+// The names of countries by their two-letter codes.
 import type { Option } from "#ui/dashboard/kit/controls.tsx";
 import { LOCALE } from "#ui/dashboard/kit/texts.ts";
 
@@ -8,7 +8,7 @@ export function countryName(code: string): string {
   try {
     return NAMES.of(code) ?? code;
   } catch {
-    // What is no code has no name.
+    // An invalid code has no name.
     return code;
   }
 }
@@ -26,6 +26,6 @@ const LETTERS = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZ"];
 /** User-assigned codes and groups of countries have names too, but no telephones. */
 const NO_COUNTRIES = new Set(["EU", "EZ", "UN", "QO", "XA", "XB", "ZZ"]);
 
-/** Every country that has a name; the server says which of them have telephones. */
+/** Every country with a name; the server decides which of them have telephone numbers. */
 export const ALL_OPTIONS = optionsOf(LETTERS.flatMap((first) => LETTERS.map((next) => first + next))
   .filter((code) => !NO_COUNTRIES.has(code) && countryName(code) !== code));

@@ -1,4 +1,4 @@
-// One number: its facts, its name, giving it up.
+// One number: its facts, its name, and releasing it.
 import { useState } from "preact/hooks";
 import type { OwnNumber } from "#ui/dashboard/data/lists.ts";
 import { fieldErrors, messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";

@@ -1,5 +1,5 @@
 // Telephone numbers: those the account has, those it can buy, and trunks to its own telephone
-// system. Each under an address of its own.
+// system. Each tab has its own address.
 import type { PageProps } from "#ui/dashboard/page.ts";
 import { Page, Tabs } from "#ui/dashboard/kit/layout.tsx";
 import { Buy } from "./buy.tsx";

@@ -1,4 +1,4 @@
-// The numbers the account has: what each costs, until when it is paid, who uses it.
+// The account's numbers: what each costs, until when it is paid, and what uses it.
 import { useState } from "preact/hooks";
 import { useAssistants, useCampaigns, useOwnNumbers, type OwnNumber } from "#ui/dashboard/data/lists.ts";
 import { Needs } from "#ui/dashboard/data/rights.tsx";
@@ -18,7 +18,7 @@ export interface User {
   name: string;
 }
 
-/** Assistants and campaigns, by the number's id; null until they are known. */
+/** The assistants and campaigns that use a number, by its id; null until they are loaded. */
 function useUsers(): (numberId: number) => User[] | null {
   const assistants = useAssistants().value;
   const campaigns = useCampaigns().value;
@@ -30,7 +30,7 @@ function useUsers(): (numberId: number) => User[] | null {
   ];
 }
 
-/** What its state means in days; the server has the last word on them. */
+/** The date that matters in its state; the server decides what happens then. */
 export function untilOf(number: OwnNumber): string | null {
   const { released_at: released, paid_until: paid, grace_until: grace, status } = number;
   if (status === "grace" && grace) return t(`unpaid, works until ${day(instant(grace))}`);

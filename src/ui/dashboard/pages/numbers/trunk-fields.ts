@@ -1,4 +1,4 @@
-// What a form about a SIP trunk holds, and what of it is sent.
+// The fields of a SIP trunk's form, and which of them are sent.
 import type { paths } from "#client/client.ts";
 import type { Option } from "#ui/dashboard/kit/controls.tsx";
 
@@ -14,7 +14,7 @@ export interface TrunkForm {
   nickname: string;
   country: string;
   username: string;
-  /** Empty while editing: stays as it is. */
+  /** Empty while editing: the password stays unchanged. */
   password: string;
   address: string;
   port: number | null;
@@ -56,7 +56,7 @@ export const formOf = (trunk: Trunk): TrunkForm => ({
 export const networksOf = (text: string): string[] =>
   text.split(/[\s,]+/).filter((network) => network !== "");
 
-/** All of it; the server judges. */
+/** All fields; the server validates them. */
 export const bodyOf = (form: TrunkForm) => ({
   sip_trunk_type: form.type,
   phone_number: form.number.trim(),
@@ -82,7 +82,7 @@ export const TYPES: Option[] = [
 export const TRANSPORTS: Option[] = [
   { value: "udp", label: "UDP" }, { value: "tcp", label: "TCP" }, { value: "tls", label: "TLS" },
 ];
-/** As most trunks want them; another order is the API's to set, and stays as it is. */
+/** The orders that most trunks need; any other can be set through the API, and is kept. */
 const CODEC_CHOICES: Option[] = [
   { value: "pcmu,pcma", label: "Telephone (G.711)" },
   { value: "g722,pcmu,pcma", label: "HD where possible: G.722" },

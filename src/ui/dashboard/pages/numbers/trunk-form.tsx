@@ -1,4 +1,4 @@
-// The form of a SIP trunk, new or not.
+// The form of a new or existing SIP trunk.
 import { useState } from "preact/hooks";
 import { useEdited } from "#ui/dashboard/data/meanwhile.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";

@@ -1,4 +1,4 @@
-// The range as charts: money, conversations, calls, and how quickly people were answered.
+// Charts of the selected days: money, conversations, calls, and how quickly people were answered.
 import { Chart } from "#ui/dashboard/kit/chart.tsx";
 import { count, money, decimal } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
@@ -44,7 +44,7 @@ export function Charts({ overview, range, before }: ChartsProps) {
   );
 }
 
-/** What was before, and by how much the sum has changed since. */
+/** The period before, and the change of the sum since, in percent. */
 function changed(now: number[], then: number[] | undefined, format: (value: number) => string) {
   if (!then) return null;
   const [is, was] = [sum(now), sum(then)];
@@ -62,7 +62,7 @@ const KINDS = [
   { name: "Other", kind: "other", colour: 4 },
 ] as const;
 
-/** Kinds that nothing was spent on are not spoken of. */
+/** Kinds without any cost are left out. */
 function Spend({ by_day: days, labels, before }: Part<OverviewData["spend"]>) {
   const all = (rows: typeof days) => rows.map((row) => sum(KINDS.map(({ kind }) => row[kind])));
   const series = KINDS.map(({ name, kind, colour }) =>

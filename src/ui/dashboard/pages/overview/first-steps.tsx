@@ -1,5 +1,5 @@
-// What to do first: each step stays until there is a proof of it, all of them until they are done
-// or somebody puts them away.
+// The first steps: each stays until there is proof that it is done, all of them until all are done
+// or somebody dismisses them.
 import type { ComponentChildren } from "preact";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button } from "#ui/dashboard/kit/controls.tsx";

@@ -1,5 +1,5 @@
-// Events of the account in words. What comes by the dozen, as every message and every cent does, is
-// no news: it is in the figures.
+// Events of the account in words. Frequent ones, such as every message and every charge, are left
+// out: the figures show them.
 import type { Frame } from "#client/client.ts";
 import { money, words } from "#ui/dashboard/kit/format.ts";
 import type { IconName } from "#ui/dashboard/kit/icons.tsx";
@@ -16,7 +16,7 @@ export interface Happening {
 
 const textOf = (value: unknown): string =>
   typeof value === "string" || typeof value === "number" ? String(value) : "";
-/** Within a sentence: as the language writes it there, which is known of English alone. */
+/** In lower case within a sentence, but only in English: other languages' rules are not known. */
 const lower = (code: unknown): string => {
   const said = words(textOf(code));
   return LANGUAGE === "en" ? said.toLowerCase() : said;
@@ -51,7 +51,7 @@ const TELL: Record<string, Tell> = {
     icon: "conversations", isBad: true, text: textOf(frame.error),
     ...frame.conversation_id ? { href: talkOf(frame).href } : LEDGER,
   }),
-  // One that failed outright is shown by what explains it, which comes right behind.
+  // An outright failure is shown by its explanation, which follows at once.
   reply_failed: (frame) => frame.reason === "interrupted"
     ? { ...talkOf(frame), text: `A reply failed: ${textOf(frame.error)}`, isBad: true }
     : null,
@@ -127,9 +127,9 @@ const TELL: Record<string, Tell> = {
   }),
 };
 
-/** The types of events that may be news. */
+/** The types of events that may be shown. */
 export const NEWS = Object.keys(TELL);
 
-/** Null: it is no news. */
+/** Null: it is not shown. */
 export const happeningOf = (frame: Frame): Happening | null =>
   Object.hasOwn(TELL, frame.type) ? TELL[frame.type]?.(frame) ?? null : null;

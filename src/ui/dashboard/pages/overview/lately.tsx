@@ -1,4 +1,4 @@
-// What happened lately, newest first: the end of the account's log, then what its stream brings.
+// Recent activity, newest first: the end of the account's log, then the events of its stream.
 import { useCallback, useRef, useState } from "preact/hooks";
 import type { Frame, Parley } from "#client/client.ts";
 import { MISSED, useEvents, useSnapshot } from "#ui/dashboard/data/live.tsx";
@@ -17,14 +17,14 @@ const ROWS_MAX = 12;
 
 const numberOf = (frame: Frame): number => Number(frame.id ?? 0);
 
-/** The happenings of both, each once, newest first. */
+/** The events of both that are shown, without duplicates, newest first. */
 function joined(one: Frame[], other: Frame[]): Frame[] {
   const news = [...one, ...other].filter(happeningOf);
   const all = new Map(news.map((frame) => [numberOf(frame), frame]));
   return [...all.values()].sort((a, b) => numberOf(b) - numberOf(a)).slice(0, KEPT_MAX);
 }
 
-/** The log from behind `after` to its end, or as far as is bearable. */
+/** Reads the log after `after` to its end, or at most PAGES_MAX pages. */
 async function readOn(api: Parley, after: number): Promise<Frame[]> {
   const found: Frame[] = [];
   for (let page = 0; page < PAGES_MAX; page += 1) {
@@ -84,7 +84,7 @@ interface LatelyRow {
   times: number;
 }
 
-/** The same thing many times in a row is one row. */
+/** The same event many times in a row becomes one row. */
 function rowsOf(frames: Frame[]): LatelyRow[] {
   const rows: LatelyRow[] = [];
   for (const frame of frames) {

@@ -1,4 +1,4 @@
-// The calls of this moment in short; all of them, with what is said, are on the calls page.
+// The current calls in short; the page of calls has all of them, with what is being said.
 import { useFreshness } from "#ui/dashboard/data/live.tsx";
 import { duration } from "#ui/dashboard/kit/format.ts";
 import { Card, Failure, Skeleton, Status } from "#ui/dashboard/kit/layout.tsx";

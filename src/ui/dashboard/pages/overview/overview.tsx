@@ -1,5 +1,5 @@
-// What is going on in the account: figures and charts of the last days, who is talking now, what
-// happened lately. Live: events have it loaded again.
+// What is going on in the account: figures and charts of the last days, current calls, recent
+// activity. Live: events reload it.
 import type { paths } from "#client/client.ts";
 import { useAddressed } from "#ui/dashboard/data/address.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
@@ -31,9 +31,9 @@ const CHANGES = [
   "balance_changed", "conversation_created", "message_added", "call_created",
   "call_status_changed", "call_ended", "call_deleted", "conversation_deleted",
 ];
-/** Summing up many days is work for the server. */
+/** Summing up many days is costly for the server. */
 const GATHER_MS = 2000;
-/** What is over hardly changes any more. */
+/** Past days hardly change. */
 const BEFORE_FRESH_MS = 600_000;
 
 type Narrow = (part: Partial<RangeFields>) => void;
@@ -48,7 +48,7 @@ export function Overview() {
   }));
   const data = useData(
     `overview ${JSON.stringify(settled)}`, () => load(settled), CHANGES, { gatherMs: GATHER_MS });
-  // Without a comparison nothing but what is loaded already is asked for.
+  // Without a comparison this is the key of `data` above, so that nothing more is loaded.
   const compared = fields.before === "" ? settled : periodBefore(settled);
   const before = useData(
     `overview ${JSON.stringify(compared)}`, () => load(compared), [], { freshMs: BEFORE_FRESH_MS });

@@ -1,5 +1,5 @@
-// Which hours, days or weeks the overview shows, kept in the page's address, and what each point of
-// its charts stands for.
+// The hours, days or weeks that the overview shows, kept in the page's address, and the time that
+// each point of its charts covers.
 import { dayAfter, daysBetween, isDay } from "#core/days.ts";
 import { openNarrowed } from "#ui/dashboard/data/address.ts";
 import { calendarDay } from "#ui/dashboard/kit/format.ts";
@@ -22,7 +22,7 @@ export interface Range {
   length: number;
 }
 
-/** As the server bounds them. */
+/** The server's limits. */
 const MOST_DAYS: Record<Unit, number> = { hour: 14, day: 366, week: 366 };
 const DAY_MS = 86_400_000;
 const HOURS_UP_TO_DAYS = 2;
@@ -47,7 +47,7 @@ export function rangeOf({ days, from, to, by, assistant }: RangeFields): Range {
   return { from: first, to: last, by: unitOf(by, length), assistant, length };
 }
 
-/** As long, and right before it. */
+/** The period of the same length right before it. */
 export const periodBefore = (range: Range): Range => ({
   ...range, from: dayAfter(range.from, -range.length), to: dayAfter(range.from, -1),
 });
@@ -57,7 +57,7 @@ export const queryOf = ({ from, to, by, assistant }: Range) => ({
   ...assistant ? { assistant_id: Number(assistant) } : {},
 });
 
-/** The hour that a clock runs through twice says each time by which zone. */
+/** In an hour that occurs twice, as clocks are put back, each time names its zone. */
 export const labelsOf = (points: { date: string }[], by: Unit, zone: string): string[] =>
   points.map(({ date }, at) => {
     const label = labelOf(date, by);
@@ -66,7 +66,9 @@ export const labelsOf = (points: { date: string }[], by: Unit, zone: string): st
     return label;
   });
 
-/** So long before or after that time of day: `CEST` or `GMT+2`, as the language writes it. */
+/**
+ * The zone's name this long before or after the time: `CEST` or `GMT+2`, as the language has it.
+ */
 const zoneNameAt = (date: string, shiftMs: number, timeZone: string): string =>
   new Intl.DateTimeFormat(LOCALE, { timeZone, timeZoneName: "short" })
     .formatToParts(Date.parse(`${date}Z`) + shiftMs)
@@ -85,7 +87,7 @@ const hourAfter = (date: string): string => {
   return `${next === 24 ? dayAfter(day) : day}T${clock}`;
 };
 
-/** Opens the list of what came in the hour, on the day or in the week. */
+/** Opens the list filtered to the hour, day or week. */
 export const opening = (path: string, points: { date: string }[], range: Range) =>
   (index: number): void => {
     const date = points[index]?.date;

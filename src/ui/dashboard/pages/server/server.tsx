@@ -1,5 +1,5 @@
-// The server: which nodes serve it, what each has under way, which one is draining. Reached from
-// the state of the connection; a server by itself says so.
+// The server: its nodes, what each has in progress, and which one is draining. Reached from the
+// state of the connection; a single server says that it is alone.
 import { useEffect } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
@@ -10,7 +10,7 @@ import { Card, Facts, Loaded, Notice, Page, Status } from "#ui/dashboard/kit/lay
 type Server = paths["/user/server"]["get"]["responses"][200]["content"]["application/json"];
 type Node = Server["nodes"][number];
 
-/** As often as a node says that it lives. */
+/** As often as a node reports that it is alive. */
 const LOOK_MS = 2000;
 const TONES = { live: "good", draining: "warn", dead: "bad" } as const;
 

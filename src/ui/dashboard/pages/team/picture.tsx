@@ -1,5 +1,5 @@
-// The small picture visitors see: of a member, or of an assistant. Any image is taken and made
-// small here, so that nothing large is sent and nothing but the picture.
+// The small picture that visitors see of a member or an assistant. Any image is accepted and scaled
+// down here, so that nothing large is sent, nor anything but the pixels.
 import { useRef } from "preact/hooks";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
@@ -9,7 +9,7 @@ import { Card } from "#ui/dashboard/kit/layout.tsx";
 
 const SIDE_PX = 64;
 
-/** The middle of it, as a square. */
+/** Its centre, cropped to a square. */
 async function smallOf(file: File): Promise<string> {
   const bitmap = await createImageBitmap(file);
   const side = Math.min(bitmap.width, bitmap.height);

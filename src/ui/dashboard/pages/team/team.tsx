@@ -1,4 +1,5 @@
-// Team: who is a member in which role, who is invited, and one's own password and browsers.
+// Team: the members and their roles, the open invitations, and the reader's own password and
+// browsers.
 import { useEffect, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { useMe } from "#ui/dashboard/data/lists.ts";
@@ -34,7 +35,7 @@ export function Team() {
   const members = useData("members", async () => (await unwrap(api.GET("/user/members"))).data);
   const isManager = me.value?.rights.includes("members") ?? false;
   useFocusReload(members.reload);
-  /** Whatever was done, or refused, the list is shown as it is by then. */
+  /** Reloads the list whenever a dialog closes, whether its action succeeded or not. */
   const ask = (next: Asked | null): void => {
     setAsked(next);
     if (next === null) members.reload();
@@ -71,7 +72,7 @@ export function Team() {
   );
 }
 
-/** What is being done, in its dialog. */
+/** The dialog of the current action. */
 function Asking({ asked, onAsk, onDone }: {
   asked: Asked; onAsk(next: Asked | null): void; onDone(text: string): void;
 }) {
@@ -117,7 +118,7 @@ function Asking({ asked, onAsk, onDone }: {
   );
 }
 
-/** One button each: of more, a narrow screen has no room for the last. */
+/** One button per row: a narrow screen has no room for more. */
 const columnsOf = (isManager: boolean, edit: (member: Member) => void): Column<Member>[] => [
   {
     title: "Name", grow: 1.2,
@@ -137,7 +138,7 @@ const columnsOf = (isManager: boolean, edit: (member: Member) => void): Column<M
   } satisfies Column<Member>] : [],
 ];
 
-/** `asked`: what is being done, which changes the list. */
+/** `asked`: the current action, which changes the list. */
 function Invitations({ asked, onTakeBack }: {
   asked: Asked | null; onTakeBack(invitation: Invitation): void;
 }) {

@@ -1,4 +1,4 @@
-// One's own password, and the browsers one is signed in with.
+// The reader's own password, and the browsers in which they are signed in.
 import { useState } from "preact/hooks";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
