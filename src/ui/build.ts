@@ -98,7 +98,7 @@ function bound(texts: Map<string, string>, page: string): Map<string, string> {
     [end, end === "-more.js" ? versioned : text.replaceAll(address, address + version)]));
 }
 
-/** Builds run one after the other: stopping the compiler would also stop another build. */
+/** One after the other: stopping the compiler would stop another's work too. */
 let working: Promise<unknown> = Promise.resolve();
 const bundles = new Map<Source, Promise<Bundle>>();
 

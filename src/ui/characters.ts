@@ -1,4 +1,4 @@
-// Counts and cuts text in characters: fields of pages count UTF-16 units, the server counts code
+// What people write, in characters: fields of pages count UTF-16 units, the server counts code
 // points.
 
 /** The UTF-16 units that a field must allow for so many characters. */

@@ -26,7 +26,7 @@ function wishesOf({ headers }: HttpRequest): string[] {
   return [chosen ?? "", ...asked].flatMap(spellingsOf);
 }
 
-/** `folders`: the shipped texts, then those that extend them, text by text. */
+/** `folders`: what is shipped, then those that add to it, text by text. */
 export function mountDashboardTexts(server: HttpServer, folders: string[]): void {
   const { names, textsOf } = readLanguages(folders, Texts);
   const languages = [...new Set([ENGLISH, ...names])].sort();

@@ -87,7 +87,7 @@ const nodeOf = (value: unknown): Node => value as Node;
 const nodesOf = (value: unknown): Node[] => value as Node[];
 const nameIn = (node: Node): string => String(node.name ?? node.value);
 
-/** The text between tags as JSX reads it: lines are joined, their ends trimmed. */
+/** As JSX reads the text between tags: lines are joined, their ends trimmed. */
 function betweenTags(text: string): string {
   const lines = text.split(/\r?\n/);
   return lines.map((line, index) => {
@@ -96,7 +96,7 @@ function betweenTags(text: string): string {
   }).filter((line) => line !== "").join(" ");
 }
 
-/** A string, a template, or either with something added to it. */
+/** A string, a template, or such a thing with something added to it. */
 function isString(node: Node): boolean {
   if (node.type === "Literal") return typeof node.value === "string";
   if (node.type === "TemplateLiteral") return true;

@@ -143,7 +143,7 @@ function useOpened(
       // Signing out goes on even where the push subscription could not be ended.
       await Promise.allSettled([endPush(api)]);
       if (apiKey === null) {
-        // Only the server can take the cookie back: without that, a reload would be signed in.
+        // The cookie is the server's to take back: without it, a reload would be signed in.
         await askPage("POST", "/auth/logout").catch(() => {
           throw new Error(t("You are still signed in: the server could not be reached. Try again."));
         });
@@ -191,7 +191,7 @@ function Rightful({ children }: { children: ComponentChildren }) {
     if (who !== undefined) tellTabs(who);
   }, [who]);
   if (value) showIn(value.time_zone);
-  // A changed zone draws the times that are already on the page again.
+  // When the zone changes, the times that are already on the page are drawn again.
   return (
     <RightsContext.Provider key={shownZone()} value={value}>{children}</RightsContext.Provider>
   );

@@ -65,7 +65,7 @@ export const later = (name: keyof Pages): FunctionComponent<PageProps> => functi
     setError(null);
     loadMore().then((found) => {
       setMore(found);
-      // Screen readers that wait in the place of a page not yet loaded go on to its heading.
+      // Moves the focus to the heading if it waited on the place of the page that was loading.
       requestAnimationFrame(() => {
         const main = document.getElementById("main");
         if (document.activeElement !== main) return;

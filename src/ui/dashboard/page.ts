@@ -1,4 +1,4 @@
-// What the router passes to every page.
+// What the router hands to every page.
 
 export type Params = Record<string, string | undefined>;
 

@@ -14,7 +14,7 @@ const assistant = location.pathname.split("/").filter(Boolean).at(-1);
 
 /** How the sound travels, for people who try the page out. */
 const PATHS = { socket: "Sound by WebSocket", peer: "Sound by WebRTC" };
-/** Who says a line; any other role is the assistant. */
+/** Who says a line; anybody else is the assistant. */
 const SPEAKERS = { customer: "You", operator: "A colleague" };
 const WORDS = { ...STATES, idle: "Ready when you are", over: "The call has ended" };
 

@@ -9,9 +9,7 @@ const FRAME = 320;
 const PREBUFFER_SECONDS = 0.06;
 /** Beyond this, playback is late: silence is skipped until it has caught up. */
 const LATENESS_SECONDS_MAX = 0.25;
-/**
- * While a device does not play (asleep, interrupted) this much is kept; what comes later is lost.
- */
+/** A device that does not play (asleep, interrupted) keeps this much; what comes later is lost. */
 const QUEUE_SECONDS_MAX = 60;
 /** The most the server takes as dropped. */
 const DROPPED_MS_MAX = 60_000;

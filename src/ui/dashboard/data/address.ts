@@ -49,7 +49,7 @@ export function useAddressed<F extends Fields>(list: string, none: F): [F, (fiel
   return [fields, setFields];
 }
 
-/** Called when somebody else signs in. */
+/** When somebody else signs in. */
 export const forgetAddresses = (): void => left.clear();
 
 /** Opens a list with these filters. */

@@ -31,7 +31,7 @@ export const bySocket = (plain: typeof fetch): typeof fetch => async (input, ini
   return await open(url, signal) ?? plain(input, init);
 };
 
-/** The response that `fetch` would give for the stream; null: no socket could be opened. */
+/** What `fetch` would answer for the stream; null: no socket could be opened. */
 function open(url: URL, signal: AbortSignal | null): Promise<Response | null> {
   signal?.throwIfAborted();
   const socket = new WebSocket(url);

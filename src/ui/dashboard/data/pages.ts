@@ -82,9 +82,7 @@ export class NumberedPages<T> {
     if (wanted.length > 0) await this.#fetchPages(wanted, this.#reloads);
   }
 
-  /**
-   * Loads them together: if one were newer than its neighbour, rows would show twice or not at all.
-   */
+  /** Together: where one is newer than its neighbour, rows are there twice or not at all. */
   async #fetchPages(pages: number[], reload: number): Promise<void> {
     try {
       const found = await Promise.all(

@@ -18,7 +18,7 @@ export interface Rows<T> {
   reload(): void;
 }
 
-/** Rows of a list that is loaded as a whole. */
+/** Rows of a list that is there as a whole. */
 export function rowsOf<T>(
   list: T[] | null, error: unknown = null, reload: () => void = () => undefined,
 ): Rows<T> {
@@ -50,7 +50,7 @@ function useFollowed<P, L>(
   return [pages, version];
 }
 
-/** `load` loads page `page`, from 1; another `key` is another list. */
+/** `load` gives page `page`, from 1; another `key` is another list. */
 export function usePages<T>(
   key: string,
   load: LoadPage<T>,
@@ -75,7 +75,7 @@ export function usePages<T>(
   }), [pages, version, reload]);
 }
 
-/** `load` loads the page after a cursor; null: the first page. */
+/** `load` gives the page behind a cursor; null: the first. */
 export function useCursor<T>(key: string, load: LoadBehind<T>): Rows<T> {
   const [pages, version] = useFollowed(key, load, CursorPages<T>);
   useEffect(() => {

@@ -112,7 +112,7 @@ export function entryOf(key: string): Entry {
   return entry;
 }
 
-/** Called when somebody else signs in. */
+/** When somebody else signs in. */
 export const forgetSeen = (): void => seen.clear();
 
 /** Something was deleted here, which any entry may contain. */
@@ -120,7 +120,7 @@ export function forgetUnshown(): void {
   for (const entry of seen.values()) entry.forget();
 }
 
-/** `type`: an event's type; null: anything may have changed. */
+/** `type` of an event; null: anything may have changed. */
 export function spoilSeen(type: string | null): void {
   for (const entry of seen.values()) {
     if (type === null || entry.changedBy.includes(type)) entry.spoil();

@@ -39,7 +39,7 @@ const PATIENCE = 5;
 
 interface ReadSession {
   token: string;
-  /** The position in the account's stream before the session read anything. */
+  /** Where the account's stream was before the session read anything. */
   position: string;
 }
 
@@ -139,7 +139,7 @@ export function useSession(): Session {
 
 export const useApi = (): Parley => useSession().api;
 
-/** Returns the client's answer, or throws a ParleyError with the server's message. */
+/** What the client answered, or throws ParleyError with the server's own words. */
 export async function unwrap<T>(
   answer: Promise<{ data?: T; error?: unknown; response: Response }>,
 ): Promise<T> {

@@ -18,7 +18,7 @@ interface ChartProps {
   series: Series[];
   format: (value: number) => string;
   kind: "bars" | "lines";
-  /** Only whole figures make sense, so the lines behind them are whole numbers, too. */
+  /** Only whole figures make sense: so do the lines behind them. */
   isWhole?: boolean;
   /** Shown for all days while no day is pointed at: `{ Calls: "120" }`. */
   totals?: Record<string, string>;

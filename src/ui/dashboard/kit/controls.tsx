@@ -188,7 +188,7 @@ export interface Option {
   label: string;
   /** Shown, and not to be chosen. */
   isDisabled?: boolean;
-  /** Can be chosen, but lacks something that most need. */
+  /** Can be chosen, and lacks something for most. */
   isGrey?: boolean;
 }
 

@@ -9,7 +9,7 @@ export function CopyButton({ text, shown }: {
 }) {
   const toasts = useToasts();
   const copy = async (): Promise<void> => {
-    // Pages of plain http from another machine have no clipboard: people copy the selected text.
+    // Pages of plain http from another machine have no clipboard: people copy what is marked.
     if (!globalThis.isSecureContext) {
       if (shown.current) getSelection()?.selectAllChildren(shown.current);
       toasts.notify("Selected: copy it with Ctrl+C.");

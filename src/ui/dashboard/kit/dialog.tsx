@@ -1,4 +1,4 @@
-// Dialogs and toasts. A dialog is the browser's own: it traps the focus and gives it back.
+// Dialogs and toasts. A dialog is the browser's own: it keeps the focus in and gives it back.
 import { createContext, type ComponentChildren } from "preact";
 import {
   useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState,
@@ -19,7 +19,7 @@ export function Dialog({ title, onClose, isWide = false, children }: {
   useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
-    // Without a field the button that closes the dialog has the focus, as suits a question.
+    // Else the button that closes it has the focus, as suits a question.
     [...dialog?.querySelectorAll<HTMLElement>(FIELDS) ?? []]
       .find((field) => field.checkVisibility())?.focus();
     return () => dialog?.close();
@@ -42,7 +42,7 @@ export function Dialog({ title, onClose, isWide = false, children }: {
   );
 }
 
-/** Asks before something that cannot be undone. */
+/** Asks before something that cannot be taken back. */
 export function Confirm({ title, action, children, onConfirm, onClose }: {
   title: string; action: string; children: ComponentChildren;
   onConfirm(): Promise<unknown>; onClose(): void;

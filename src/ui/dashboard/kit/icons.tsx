@@ -1,4 +1,4 @@
-// The few icons, drawn as lines in a box of 24 by 24.
+// The few pictures, drawn with a line of 24 by 24.
 const PATHS = {
   overview: "M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-3H4zM14 7h6V4h-6z",
   assistants: "M12 3v3M6 8h12a2 2 0 0 1 2 2v7a2 2 0 0 1-2 2H6a2 2 0 0 1-2-2v-7a2 2 0 0 1 2-2zM9 13v1M15 13v1",

@@ -37,7 +37,7 @@ interface TableProps<T> {
   /** Makes the whole row a link. */
   href?: (row: T) => string;
   onClick?: (row: T) => void;
-  /** Puts a checkbox before each row. */
+  /** Puts a box before each row. */
   choice?: Choice<T>;
   /** Shown where there are no rows. */
   empty: ComponentChildren;

@@ -66,5 +66,5 @@ const turnedBack = (value: ComponentChildren): ComponentChildren =>
 /** Marks a string as code, though it reads as a text. */
 export const asIs = (text: string): string => text;
 
-/** A command as it is typed on the server's machine. */
+/** As it is typed on the server's machine. */
 export const commandOf = (words: string): string => `${COMMAND} ${words}`;

@@ -33,7 +33,7 @@ function showAsSaid(text: Node): void {
   translations.delete(text);
 }
 
-/** The text node was moved or removed, or its translation was. */
+/** A text was moved or removed, or its translation was. */
 function follow(text: Text, { original, shown }: Translation): void {
   if (text.isConnected && shown.isConnected) {
     if (text.nextSibling !== shown) text.after(shown);

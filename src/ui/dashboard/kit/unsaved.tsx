@@ -52,7 +52,7 @@ export function LeaveGuard({ isDirty, home }: { isDirty: boolean; home: string }
   );
 }
 
-/** Sticks to the bottom of the screen while there are unsaved changes; Ctrl+S saves, too. */
+/** Stands at the bottom of the screen while something is unsaved; Ctrl+S saves too. */
 export function UnsavedBar({ isBusy, needs, note, onSave, onDiscard }: {
   isBusy: boolean;
   /** The right to save. */

@@ -30,7 +30,7 @@ export function showIn(zone: string | null): void {
   else onDevice.setItem(KEPT, zone);
 }
 
-/** Called before anything is shown: the zone that this browser showed last. */
+/** Before anything is shown: as this browser showed it last. */
 export function showAsKept(): void {
   const kept = onDevice.getItem(KEPT);
   if (kept !== null && isKnown(kept)) shown = kept;

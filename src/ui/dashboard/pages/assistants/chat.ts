@@ -21,7 +21,7 @@ export interface Line {
 /** Kept for the tab, so that a reloaded page continues it. */
 export interface Kept {
   conversation: string | null;
-  /** Sent but not answered yet; a message with the same key is never answered twice. */
+  /** Sent and not answered yet; the same key is never answered twice. */
   pending: { key: string; text: string } | null;
 }
 

@@ -23,7 +23,7 @@ export interface BuiltIn {
   [member: string]: unknown;
 }
 
-/** All settings as they are sent; null where one is not set. */
+/** All settings as they are sent; null where nothing is set. */
 export type Values = { [F in Exclude<Field, "tools">]-?: NonNullable<Changes[F]> | null }
   & { tools: BuiltIn[] };
 
@@ -75,7 +75,7 @@ const within = (errors: Record<string, string>, name: string): string[] =>
   Object.keys(errors).filter((field) => field === name || field.startsWith(`${name}.`));
 
 interface Kept {
-  /** Receives the record as the server has it. */
+  /** Gets the record as the server has it. */
   onRead(record: Assistant): void;
   onSaved(): void;
 }

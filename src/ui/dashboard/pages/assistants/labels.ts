@@ -248,7 +248,7 @@ export function about(name: string): { setting: string; label: string; hint?: st
 
 export const tellings = (): [name: string, told: Told][] => Object.entries(LABELS);
 
-/** The API's names of the choices, which have labels here. */
+/** The API's words for the choices, which have labels here. */
 const CHOICES = /: it is one of .+\.$/;
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");

@@ -1,5 +1,5 @@
 // What an assistant can be made of: languages, models, voices, and the account's own rows. Catalogs
-// do not change while the page is open and are loaded once.
+// do not change while the page is open and are asked for once.
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData, type Data } from "#ui/dashboard/data/use-data.ts";
 import { byName } from "#ui/dashboard/kit/by-name.ts";
@@ -38,7 +38,7 @@ export function useModels(type: ModelType) {
     unwrap(api.GET("/user/assistants/models", { params: { query: { type } } })));
 }
 
-/** Null as the language: the voices of all languages. */
+/** Null as the language: voices of all. */
 export function useVoices(mode: Mode, language: number | null) {
   const api = useApi();
   const query = { mode, ...(language === null ? {} : { language_id: language }) };
@@ -65,7 +65,7 @@ export function useNumbers() {
   ["phone_number_purchased", "phone_number_released", "phone_number_suspended"], SHARED);
 }
 
-/** As many as the server returns per page. */
+/** As many as the server has in one page. */
 const PER_PAGE = 100;
 
 /** Loads a whole paged list, sorted by name. */

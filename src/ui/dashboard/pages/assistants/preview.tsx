@@ -18,7 +18,7 @@ interface Preview {
   draft: Pick<Draft, "record" | "unsaved">;
   /** Tests by their greeting and variables: a change of the look continues the existing test. */
   begun: Map<string, Promise<Response>>;
-  /** Reports why nothing can be shown. */
+  /** Why nothing can be shown. */
   failed(error: unknown): void;
 }
 

@@ -1,5 +1,5 @@
-// The gallery of templates, and what was created from them: an assistant with knowledge, tool and
-// test call, which can be removed together.
+// The gallery of templates, and what was made from them: an assistant with knowledge, tool and test
+// call, to be removed together.
 import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";

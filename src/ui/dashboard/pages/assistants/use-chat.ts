@@ -78,7 +78,7 @@ export class Chat {
     await this.#work(async (signal) => void await this.#begin(variables, signal));
   }
 
-  /** False: there was no conversation to send it in. */
+  /** False: there was no conversation to send it to. */
   async send(text: string, variables: Variables): Promise<boolean> {
     let isTaken = false;
     await this.#work(async (signal) => {

@@ -8,7 +8,7 @@ export const SYSTEM_VARIABLES = [
 
 const SYSTEM: ReadonlySet<string> = new Set(SYSTEM_VARIABLES);
 
-/** Each name once, in order of appearance, without the server's own. */
+/** Each once, in the order of the texts; without the server's own. */
 export function variablesIn(...texts: (string | null | undefined)[]): string[] {
   const names = texts.flatMap((text) =>
     [...(text ?? "").matchAll(/\{\{([^{}\r\n]{1,160})\}\}/g)]

@@ -1,5 +1,5 @@
-// One call: watched and controlled while it lasts, its record once it is over. The page switches
-// from one to the other by itself.
+// One call: watched and steered while it lasts, its record once it is over. The page goes from one
+// to the other by itself.
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Frame } from "#client/client.ts";
 import { MISSED, useEvents } from "#ui/dashboard/data/live.tsx";

@@ -7,7 +7,7 @@ import type { CallRecord } from "./call-state.ts";
 
 interface CourseProps {
   call: CallRecord;
-  /** Absent: the call was not recorded. */
+  /** Absent: nothing was recorded. */
   playFrom?: (seconds: number) => void;
 }
 

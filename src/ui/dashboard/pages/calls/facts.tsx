@@ -3,7 +3,7 @@ import { Icon } from "#ui/dashboard/kit/icons.tsx";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 
-/** Records refer to an assistant by uuid, its page by number; a deleted one has no page. */
+/** Records name an assistant by uuid, its page by number; one that was deleted has none. */
 export function AssistantLink({ uuid, name }: { uuid: string; name: string }) {
   const { value: assistants } = useAssistants();
   const found = assistants?.find((one) => one.uuid === uuid);

@@ -62,7 +62,7 @@ async function listen(
   }
 }
 
-/** Rejects when the audio cannot be played. */
+/** Rejects when what comes cannot be played. */
 function play(
   { callId, onState }: ListenTo, ticket: string, playback: AudioWorkletNode, signal: AbortSignal,
 ): Promise<"over" | "lost"> {

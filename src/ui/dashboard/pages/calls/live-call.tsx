@@ -20,7 +20,7 @@ import { useWatch, type Watch } from "./watch-call.ts";
 interface LiveCallProps {
   title: string;
   back: { href: string; label: string };
-  /** The record when the page was opened. */
+  /** As it was when the page was opened. */
   record: CallRecord;
   /** The record is final and should be loaded. */
   onOver(): void;

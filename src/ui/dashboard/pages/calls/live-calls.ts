@@ -19,7 +19,7 @@ const TOLD = [
   "call_created", "call_status_changed", "transcript_added", "transcript_delta", "desk_changed",
   "call_transfer_changed", "call_ended", "call_deleted",
 ];
-/** More than any plan allows at a time. */
+/** More than any plan has live at a time. */
 const PAGE_ROWS = 100;
 
 class LiveCalls {

@@ -1,5 +1,5 @@
-// What was said on a call, entry by entry. On a live call the newest entry is kept in view; beside
-// a recording the entry that is playing is, and each entry leads to its place in the recording.
+// What was said on a call, entry by entry. While it is live the newest is kept in view; beside a
+// recording the entry being heard is, and each entry leads to its place in the sound.
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { duration } from "#ui/dashboard/kit/format.ts";

@@ -64,7 +64,7 @@ export function useProgress(campaignId: number): Progress | null {
       if (!found) return;
       known.set(campaignId, found);
       setProgress(found);
-      // What could not be counted stays as it was; the list itself shows the failure.
+      // What could not be counted stays as it was seen; the list itself shows the failure.
     }, () => undefined);
   }, [api, campaignId]);
   useEffect(() => {

@@ -32,7 +32,7 @@ export function useFigures(id: number, by: Width): Data<Figures> {
   return data;
 }
 
-/** Leads by state, whatever the outcome of their last call. */
+/** Leads by state, whatever their last call came to. */
 export const countsOf = ({ leads }: Figures): Counts => Object.fromEntries(
   LEAD_STATUSES.map((status) => [status, leads
     .filter((row) => row.status === status)

@@ -49,7 +49,7 @@ export function periodLabels(periods: { start: string }[], by: Width, zone: stri
     ? `${day(start)}, ${timeAndZone(start)}` : labels[at] ?? "");
 }
 
-/** Why it was stopped, for people who may start it again. */
+/** Why it was stopped, for whoever may start it again. */
 export const REASONS: Record<string, string> = {
   balance_too_low: "It was stopped: the balance is too low. Top up, then start it again.",
   assistant_unavailable: "It was stopped: its assistant is inactive, deleted or cannot speak its language.",

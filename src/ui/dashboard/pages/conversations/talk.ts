@@ -17,7 +17,7 @@ export interface Item {
   /** It ended at its length limit and not by itself. */
   wasCut: boolean;
   functionCalls: readonly unknown[];
-  /** Functions that are running, by call. */
+  /** Functions at work, by call. */
   working: Record<string, string>;
   at: string | null;
   attachments: readonly { id: string; name: string; type: string; bytes: number }[];
@@ -66,7 +66,7 @@ const writing = (turn: number): Item => ({
   working: {}, at: null, attachments: [],
 });
 
-/** False: the reply is still being written, or has failed. */
+/** False: it is still being written, or there is none. */
 export const isStored = ({ turn, isFailure }: Item): boolean => turn === null && !isFailure;
 
 /** Many at a time: the list is copied once. */

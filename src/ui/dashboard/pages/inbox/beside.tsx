@@ -8,7 +8,7 @@ import { when } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts } from "#ui/dashboard/kit/layout.tsx";
 import { useLabels } from "#ui/dashboard/pages/assistants/lookups.ts";
 
-/** The account's labels, each on or off; renders nothing where there are none. */
+/** The account's labels, each on or off; nothing where it has none. */
 export function Labels({ uuid, onChanged }: { uuid: string; onChanged(): void }) {
   const api = useApi();
   const toasts = useToasts();

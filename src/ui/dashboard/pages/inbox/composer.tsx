@@ -76,7 +76,7 @@ interface ComposerProps {
   talk: Talk;
   /** Somebody else has the conversation. */
   isOthers: boolean;
-  /** A passage to add to the reply; a new object each time. */
+  /** A passage to be put into the reply; another object each time. */
   found: { text: string } | null;
 }
 

@@ -1,5 +1,4 @@
-// The inbox: queues of conversations on one side, the open one on the other, and shortcuts for
-// both.
+// The inbox: queues of conversations on one side, the chosen one on the other, and keys for both.
 import { useEffect, useRef } from "preact/hooks";
 import type { Parley, paths } from "#client/client.ts";
 import { inOrder } from "#ui/characters.ts";

@@ -24,7 +24,7 @@ const NAME_CHARS_MAX = 255;
 
 const typeOf = ({ name }: File) => TYPES[name.split(".").at(-1)?.toLowerCase() ?? ""];
 
-/** Why the server would refuse it; null: it may accept it. */
+/** Why the server would not take it; null: it may. */
 function problemOf(file: File): string | null {
   if (!typeOf(file)) return "Only PDF, DOCX, XLSX, PPTX, TXT, Markdown, HTML and CSV files can be read.";
   if (file.size === 0) return "The file is empty.";

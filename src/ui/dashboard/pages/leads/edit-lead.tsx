@@ -15,7 +15,7 @@ interface Draft {
   number?: string;
   campaign?: string;
   status?: string;
-  /** Values by name, for variables that the lead has. */
+  /** Values by name, of those the lead has. */
   values?: Record<string, string>;
   added?: Pair[];
   /** The lead when editing began. */

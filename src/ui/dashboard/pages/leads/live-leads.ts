@@ -50,9 +50,7 @@ const queryOf = ({ campaign, status, phone, from, to, ...more }: LeadFilter) => 
   ...daysQuery({ from, to }),
 });
 
-/**
- * A lead that is past its time waits only for its campaign: to run, for its hours, for its turn.
- */
+/** What is past its time waits only for its campaign: to run, its hours, its turn. */
 export const dueWords = (at: string, words: (at: string) => string): string =>
   instant(at) <= new Date() ? "Due" : words(at);
 

@@ -4,14 +4,14 @@ import { Button, TextField } from "#ui/dashboard/kit/controls.tsx";
 export interface Pair {
   name: string;
   value: string;
-  /** The server has it: it can be emptied, but not removed. */
+  /** The server has it: it can be emptied, not taken away. */
   isKept: boolean;
 }
 
 export const pairsOf = (variables: Record<string, string>): Pair[] =>
   Object.entries(variables).map(([name, value]) => ({ name, value, isKept: true }));
 
-/** Fields without a name are left out. */
+/** Fields without a name are no variables. */
 export const variablesOf = (pairs: Pair[]): Record<string, string> =>
   Object.fromEntries(pairs.map(({ name, value }) => [name.trim(), value] as const)
     .filter(([name]) => name !== ""));

@@ -18,7 +18,7 @@ export interface User {
   name: string;
 }
 
-/** The assistants and campaigns that use a number, by its id; null until they are loaded. */
+/** Assistants and campaigns, by the number's id; null until they are known. */
 function useUsers(): (numberId: number) => User[] | null {
   const assistants = useAssistants().value;
   const campaigns = useCampaigns().value;

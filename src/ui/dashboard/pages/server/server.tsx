@@ -10,7 +10,7 @@ import { Card, Facts, Loaded, Notice, Page, Status } from "#ui/dashboard/kit/lay
 type Server = paths["/user/server"]["get"]["responses"][200]["content"]["application/json"];
 type Node = Server["nodes"][number];
 
-/** As often as a node reports that it is alive. */
+/** As often as a node says that it lives. */
 const LOOK_MS = 2000;
 const TONES = { live: "good", draining: "warn", dead: "bad" } as const;
 

@@ -95,7 +95,7 @@ function wordsOf(command: string): string[] {
   return words;
 }
 
-/** Options with a value that do not affect the request itself. */
+/** Options with a value that say nothing of the request itself. */
 const IGNORED = new Set([
   "-o", "--output", "-e", "--referer", "--connect-timeout", "--retry", "-w", "--write-out",
   "-c", "--cookie-jar", "--cacert", "--proxy", "-x",

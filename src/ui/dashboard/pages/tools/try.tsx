@@ -21,7 +21,7 @@ interface Filled {
   variables: Record<string, string>;
 }
 
-/** Variables in the endpoint, the headers and the fixed fields. */
+/** Variables the address, the headers and the fixed fields take. */
 function variablesOf({ endpoint, headers = [], static_fields: fields = [] }: Tried): string[] {
   const texts = [endpoint, ...[...headers, ...fields].map(({ value }) => value)];
   const names = texts.flatMap((text) =>

@@ -13,7 +13,7 @@ export interface BookingField {
   options?: string[] | null;
 }
 
-/** Cal.com's names for them. */
+/** Cal.com's own names of them. */
 const TYPES = [
   "text", "textarea", "number", "boolean", "select", "multiselect", "radio", "checkbox", "phone",
   "email", "multiemail", "url", "address",

@@ -1,4 +1,4 @@
-// Section: how the chat widget looks and on which sites it may run.
+// Section: how the chat widget looks and where it may stand.
 import { NumberField, SelectField, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
