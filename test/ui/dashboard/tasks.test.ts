@@ -160,7 +160,7 @@ const CAMPAIGN: Task = [9, async ({ page, click, navigate, file }) => {
   await click("button", "Import leads");
   await file(path);
   await click("button", "Import");
-  await page.getByRole("dialog").getByText("Imported").waitFor();
+  await page.getByRole("dialog").getByText("Imported", { exact: true }).waitFor();
   await click("button", "Done");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await click("button", "Start");
