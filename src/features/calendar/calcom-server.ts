@@ -1,6 +1,6 @@
-// Asks a Cal.com server (API v2) for one assistant's calendar, through the threads that call tools'
-// endpoints: an assistant's owner may name the server. What it answers is a class of outcome, and
-// a sentence that a model can act on.
+// Sends one assistant's requests to a Cal.com server (API v2), on the threads that call tools'
+// endpoints, because an assistant's owner may name the server. Classifies the answer and turns a
+// failure into a sentence that a model can act on. Called by calcom.ts.
 import { createHash } from "node:crypto";
 import type { CalendarIntegration } from "#features/assistants/calcom-keys.ts";
 import type { Logger } from "#core/logger.ts";
@@ -9,7 +9,7 @@ import { jsonOf, recordOf } from "#core/values.ts";
 import type { SendToEndpoint } from "#features/tools/invocation.ts";
 import { CHECK_AVAILABILITY } from "./functions.ts";
 
-/** What a route answers is said by its version. */
+/** The format of a route's answer depends on the version that the request names. */
 export const SLOTS_VERSION = "2024-09-04";
 export const BOOKINGS_VERSION = "2024-08-13";
 const EU_URL = "https://api.cal.eu";
@@ -18,7 +18,7 @@ const REASON_CHARS_MAX = 200;
 
 type Result = Record<string, unknown>;
 
-/** One assistant's calendar: where it is, by which key, and its owner's time zone. */
+/** One assistant's Cal.com calendar: its server, its API key and the assistant's time zone. */
 export interface Desk {
   url: string;
   key: string;
@@ -38,7 +38,7 @@ interface Asked {
   path: string;
   version: string;
   body?: object;
-  /** Tells a repeated booking. */
+  /** Sent as the header by which Cal.com recognises a repeated booking. */
   idempotencyKey?: string;
 }
 
@@ -64,7 +64,7 @@ export function createAsk({ send, log }: { send: SendToEndpoint; log: Logger }):
       totalMs: LIMITS.calcomMs,
       bytesMax: LIMITS.toolResponseBytesMax,
       resultCharsMax: LIMITS.calcomAnswerCharsMax,
-      // The body of a refusal says why.
+      // A trial's answer includes the body of a refusal, which gives the reason.
       isTrial: true,
     }).catch((error: unknown) => {
       log.error({ err: error }, "the tool thread failed");
@@ -84,7 +84,7 @@ export function createAsk({ send, log }: { send: SendToEndpoint; log: Logger }):
 
 const TAKEN = /not available|already has booking|no longer available|slot/i;
 
-/** What a model receives; only what it can act on is in Cal.com's own words. */
+/** The error a model receives; Cal.com's own words only where it can act on them. */
 export function failureOf(answer: Exclude<Answer, { kind: "done" }>): Result {
   if (answer.kind === "failed") return { error: "The calendar could not be reached." };
   const { status, reason } = answer;
@@ -99,7 +99,7 @@ export function failureOf(answer: Exclude<Answer, { kind: "done" }>): Result {
   return { error: "The calendar is not available right now." };
 }
 
-/** The owner of the event as Cal.com names it: the team's slug, or the name of the key's user. */
+/** The event's owner as Cal.com names it: the team's slug, or the username the key belongs to. */
 export function createOwnerOf(ask: Ask) {
   const names = new Map<string, string>();
   return async (desk: Desk): Promise<{ owner: Record<string, string> } | { error: Result }> => {
@@ -120,7 +120,7 @@ export function createOwnerOf(ask: Ask) {
   };
 }
 
-/** Root of the API: with or without the version at its end. */
+/** The API's root without `/v2`, which the configured URL may or may not end in. */
 export function urlOf(us: string, tool: CalendarIntegration): string {
   const given = tool.calcom_endpoint === "custom" ? tool.calcom_custom_endpoint ?? us
     : tool.calcom_endpoint === "eu" ? EU_URL : us;

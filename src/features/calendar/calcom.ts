@@ -1,5 +1,5 @@
-// Appointments at Cal.com: the functions a model looks and books with, for assistants that have a
-// calendar_integration. A booking is journaled as calls of tools are: it is never sent twice.
+// Appointments at Cal.com: the functions with which a model finds and books times, for assistants
+// with a calendar_integration. A booking is journaled like a tool call: it is never sent twice.
 import { createHash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { CalendarIntegration } from "#features/assistants/calcom-keys.ts";
@@ -61,7 +61,7 @@ const LIST_TYPES = new Set(["multiselect", "checkbox", "multiemail"]);
 
 type BookingField = NonNullable<CalendarIntegration["calcom_booking_fields"]>[number];
 
-/** A question of the event's own, as what the model fills in. */
+/** One of the event's own booking questions, as a parameter that the model fills in. */
 function parameterOf(field: BookingField): ToolParameter {
   const { slug, type, label, required = false, options } = field;
   const kind = type === "number" || type === "boolean" ? type : "string";
@@ -89,7 +89,7 @@ function functionsOf(tool: CalendarIntegration, suffix: string): ModelFunction[]
   ].map(modelFunctionOf);
 }
 
-/** Starts in Cal.com's answer: days to lists. */
+/** The start times in Cal.com's answer, which maps each day to a list of slots. */
 function startsOf(data: unknown, zone: string): Instant[] {
   if (typeof data !== "object" || data === null) return [];
   return Object.values(data).flat()
@@ -130,7 +130,7 @@ const createCheck = (ask: Ask, ownerOf: OwnerOf, system: System) =>
     };
   };
 
-/** As Cal.com's route takes it. */
+/** The body of Cal.com's booking route. */
 function bookingOf(
   { tool, zone }: Desk, owner: Record<string, string>, start: Instant, values: Values,
 ): object {
@@ -151,7 +151,7 @@ function bookingOf(
 
 interface Outcome {
   result: Result;
-  /** False: Cal.com has certainly not been asked to book. */
+  /** False: the booking request has certainly not reached Cal.com. */
   sent: boolean;
 }
 

@@ -14,7 +14,7 @@ export interface CalendarSettings {
   timeZone: string | null;
   slotMinutes: number;
   bufferMinutes: number;
-  /** Nothing is booked sooner than this from now. */
+  /** Minimum notice: nothing that starts sooner than this from now is booked. */
   leadMinutes: number;
   daysAhead: number;
   workingHours: WorkingHours;
@@ -64,32 +64,32 @@ export interface CalendarStore {
   findByFeed(feedUuid: string): Promise<Calendar | null>;
   /** Nothing happens when the assistant has one. */
   create(calendar: Calendar, now: Instant): Promise<void>;
-  /** One transaction over the calendar as it is then, so that no other change is undone. */
+  /** Changes the current row in one transaction, so that no concurrent change is undone. */
   save(args: {
     accountId: number; assistantId: number; changes: CalendarChanges; now: Instant;
   }): Promise<Calendar>;
   findBooking(assistantId: number, bookingKey: string): Promise<Appointment | null>;
   /**
-   * One transaction: looks for the key, then for what is in the way, then books. What the key has
-   * booked before when there is such; null when the time is taken.
+   * One transaction: looks up the key, then overlapping appointments, then books. Resolves to what
+   * the key booked before, if anything; null: the time is taken.
    */
   book(appointment: NewAppointment): Promise<Appointment | null>;
   cancel(args: { accountId: number; appointmentId: number; now: Instant }): Promise<boolean>;
-  /** Booked ones that touch the period, earliest first. */
+  /** Booked appointments that overlap the period, earliest first. */
   busy(assistantId: number, within: Period): Promise<Period[]>;
   /** Those that begin in the period, cancelled ones too, earliest first, at most `rows`. */
   list(assistantId: number, within: Period, rows: number): Promise<Appointment[]>;
-  /** The last `rows` of those, earliest first. */
+  /** As `list`, but the last `rows` of them, earliest first. */
   latest(assistantId: number, within: Period, rows: number): Promise<Appointment[]>;
 }
 
 type BookOutcome =
   | { kind: "booked"; appointment: Appointment }
   | { kind: "taken" }
-  /** No slot of the calendar begins there. */
+  /** No bookable slot begins then. */
   | { kind: "closed" }
   | { kind: "invalid" }
-  /** The key has booked another time, or for somebody else. */
+  /** The key was used before for another time or person. */
   | { kind: "key_reused" };
 
 interface Slot {
@@ -117,13 +117,13 @@ const CALENDAR_DEFAULTS: CalendarSettings = {
 
 export type Calendars = ReturnType<typeof createCalendars>;
 
-/** What every use of a calendar asks first. */
+/** What every use of a calendar needs: its row, its rules and its booking window. */
 function createBasis({ store, system }: { store: CalendarStore; system: System }) {
   const zoneOf = (calendar: Calendar, { settings }: Assistant): string =>
     calendar.timeZone ?? settings.timezone;
   return {
     zoneOf,
-    /** Made with its defaults when it is first asked for. */
+    /** Creates the calendar with its defaults on first use. */
     open: async ({ id: assistantId, accountId }: Assistant): Promise<Calendar> => {
       const known = await store.find(assistantId);
       if (known) return known;
@@ -137,7 +137,7 @@ function createBasis({ store, system }: { store: CalendarStore; system: System }
       slotMinutes: calendar.slotMinutes,
       bufferMinutes: calendar.bufferMinutes,
     }),
-    /** From the first moment that can be booked to the last. */
+    /** The window in which times can be booked. */
     horizon: ({ leadMinutes, daysAhead }: Calendar): Period => ({
       start: system.now() + leadMinutes * MINUTE_MICROS, end: system.now() + daysAhead * DAY_MICROS,
     }),
@@ -166,7 +166,7 @@ function createBooking(
     const rules = rulesOf(calendar, assistant);
     const start = readLocal(text, rules.timeZone);
     if (start === null) return { kind: "invalid" };
-    // Before the rules are asked: by now the time may be too near, or the hours others.
+    // Checked before the rules: by now the time may be too near, or the working hours changed.
     const earlier = await store.findBooking(assistant.id, bookingKey);
     if (earlier) return earlierOutcome(earlier, start, person);
     const { start: soonest, end: latest } = horizon(calendar);
@@ -204,7 +204,7 @@ export function createCalendars(options: { store: CalendarStore; system: System 
         now: system.now(),
       });
     },
-    /** Free times from the date on; a `date` of the calendar's zone, null: today. */
+    /** Free times from `date` on, a day in the calendar's zone; null: today. */
     availability: async (
       assistant: Assistant,
       { date, days }: { date: string | null; days: number },
@@ -237,7 +237,7 @@ export function createCalendars(options: { store: CalendarStore; system: System 
     },
     list: (assistantId: number, within: Period): Promise<Appointment[]> =>
       store.list(assistantId, within, APPOINTMENTS_LISTED_MAX),
-    /** What the feed shows: all that is to come goes before what has been. */
+    /** What the feed shows; where it reaches its limit, past appointments are left out first. */
     feed: async (assistantId: number): Promise<Appointment[]> => {
       const now = system.now();
       const yesterday = now - DAY_MICROS;

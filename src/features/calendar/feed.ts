@@ -4,7 +4,7 @@ import type { Appointment } from "./calendar.ts";
 
 const REFRESH_SECONDS = 15 * 60;
 
-/** Without what no line of the format may have; a bare CR would begin a line in some programs. */
+/** Removes characters the format forbids; a bare CR would begin a new line in some programs. */
 const clean = (text: string): string =>
   text.toWellFormed().replaceAll(/\r\n?/g, "\n")
     .replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f]/g, "");
@@ -13,7 +13,7 @@ const date = (instant: number): Date => new Date(Math.floor(instant / 1000));
 
 export function renderFeed(name: string, appointments: Appointment[]): string {
   const feed = new ICalCalendar({
-    // The library escapes line breaks everywhere but here.
+    // The library does not escape the calendar's name, as it does all other texts.
     name: clean(name).replaceAll(/[\n,;\\]+/g, " "), method: ICalCalendarMethod.PUBLISH, ttl: REFRESH_SECONDS,
     prodId: { company: "Parley", product: "calendar" },
   });
@@ -28,7 +28,7 @@ export function renderFeed(name: string, appointments: Appointment[]): string {
       stamp: date(appointment.updatedAt),
       created: date(appointment.createdAt),
       lastModified: date(appointment.updatedAt),
-      // Programs take a change over only when the number has grown.
+      // Calendar programs accept a change only when the sequence number has grown.
       sequence: isBooked ? 0 : 1,
       summary: clean(appointment.name),
       ...(lines.length > 0 ? { description: clean(lines.join("\n")) } : {}),

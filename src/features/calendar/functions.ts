@@ -1,5 +1,5 @@
-// The two functions a model books appointments with. Whatever it writes as arguments, the answer is
-// an object it can act on.
+// The two functions with which a model books appointments. Whatever arguments the model writes, the
+// result is an object that it can act on.
 import { createHash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { TurnContext } from "#features/assistants/turn-context.ts";
@@ -129,7 +129,7 @@ export function calendarFunctions(
   };
 }
 
-/** `bookingKey`: stable for the call, so that the same call books once. */
+/** `bookingKey`: the same whenever the call is repeated, so that it books once. */
 export function callCalendar(
   calendars: Calendars,
   assistant: Assistant,

@@ -206,7 +206,7 @@ function bookingKeyOf(http: HttpRequest, system: System): string {
     "idempotency_key", `The Idempotency-Key may not be greater than ${most} characters.`);
 }
 
-/** Days of the calendar's zone, the last one whole. */
+/** Days in the calendar's zone; the last is included in full. */
 function listedPeriod({ from, to }: Static<typeof ListQuery>, today: string, zone: string): Period {
   const first = from ?? today;
   const start = startOfDay(first, zone);
@@ -305,7 +305,7 @@ function feedRoute({ calendars, assistants }: CalendarRoutesOptions): Route {
       const etag = `"${hash("sha256", content, "base64url")}"`;
       const headers = { ETag: etag, "Cache-Control": "private, no-cache" };
       const contentType = "text/calendar; charset=utf-8";
-      // A proxy that compresses makes the tag a weak one.
+      // A proxy that compresses turns the ETag into a weak one.
       const known = (http.headers["if-none-match"] ?? "").split(",")
         .map((tag) => tag.trim().replace(/^W\//, ""));
       return known.includes(etag)

@@ -1,5 +1,5 @@
-// Which times of a calendar are free: working hours are wall-clock times of a zone, so days with a
-// change of the clock have fewer or more of them. Pure; Intl knows the zones.
+// Which times of a calendar are free. Working hours are wall-clock times in a zone, so a day on
+// which the clocks change has fewer or more of them. Pure; Intl knows the zones.
 import { weekdayOf, type Weekday } from "#core/days.ts";
 import type { Instant } from "#core/system.ts";
 import { firstShowing, MINUTE_MICROS } from "#core/zones.ts";
@@ -41,7 +41,7 @@ function clockOf(timeZone: string): Intl.DateTimeFormat {
   return clock;
 }
 
-/** Wall clock of the zone, as if it were UTC milliseconds. */
+/** The zone's wall-clock time, to the minute, as if it were UTC milliseconds. */
 function wallMs(instant: Instant, timeZone: string): number {
   const parts = clockOf(timeZone).formatToParts(new Date(Math.floor(instant / 1000)));
   const part = (type: Intl.DateTimeFormatPartTypes): number =>
@@ -49,14 +49,14 @@ function wallMs(instant: Instant, timeZone: string): number {
   return Date.UTC(part("year"), part("month") - 1, part("day"), part("hour"), part("minute"));
 }
 
-/** The instant this wall clock is by the offset in force at `at`. */
+/** The instant of this wall-clock time by the UTC offset in force at `at`. */
 const byOffsetAt = (at: number, wall: number, timeZone: string): Instant =>
   (wall - (wallMs(at * 1000, timeZone) - at)) * 1000;
 
 /**
- * The instant at which the zone's clocks show this, the first when they show it twice in autumn;
- * null for a time the spring leaves out. Clocks change by half an hour or two in some places, so
- * the offsets of the day before and the day after are tried, not a change of one hour.
+ * The instant at which the zone's clocks show this: the first where they show it twice in autumn,
+ * null where they skip it in spring. Clocks change by half an hour or two in some places, so the
+ * offsets of the day before and the day after are tried, not a change of one hour.
  */
 function instantOf(wall: number, timeZone: string): Instant | null {
   const before = byOffsetAt(wall - DAY_MS, wall, timeZone);
@@ -67,7 +67,7 @@ function instantOf(wall: number, timeZone: string): Instant | null {
   return second !== first && wallMs(second, timeZone) === wall ? second : null;
 }
 
-/** As `instantOf`; of a time the spring leaves out when the clocks are put forward. */
+/** As `instantOf`, but a time skipped in spring is the instant at which the clocks go forward. */
 const nextInstantOf = (wall: number, timeZone: string): Instant =>
   instantOf(wall, timeZone) ?? firstShowing(wall * 1000, timeZone);
 
@@ -76,21 +76,21 @@ const minutesOf = (time: string): number => {
   return hours * 60 + minutes;
 };
 
-/** `YYYY-MM-DD` of the zone. */
+/** The date in the zone, as `YYYY-MM-DD`. */
 export const dateOf = (instant: Instant, timeZone: string): string =>
   new Date(wallMs(instant, timeZone)).toISOString().slice(0, 10);
 
-/** Midnight as if it were UTC milliseconds; null for anything but a day of the calendar. */
+/** Midnight as if it were UTC milliseconds; null for anything but a valid date. */
 function midnightOf(date: string): number | null {
   const midnight = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(`${date}T00:00:00Z`) : NaN;
   if (Number.isNaN(midnight)) return null;
   return new Date(midnight).toISOString().startsWith(date) ? midnight : null;
 }
 
-/** `2026-02-31` is none. */
+/** Rejects days that do not exist, such as `2026-02-31`. */
 export const isDate = (date: string): boolean => midnightOf(date) !== null;
 
-/** When the day begins, or the one `days` later; some days have no midnight. Null for no date. */
+/** Start of the day, or of the one `days` later; some days have no midnight. Null: not a date. */
 export function startOfDay(date: string, timeZone: string, days = 0): Instant | null {
   const midnight = midnightOf(date);
   if (midnight === null) return null;
@@ -127,7 +127,7 @@ export function readLocal(text: string, timeZone: string): Instant | null {
   return zone === undefined ? instantOf(ms, timeZone) : ms * 1000;
 }
 
-/** Those that begin on the day, earliest first; one that ends no later than it begins goes on. */
+/** Periods that begin on the day, earliest first; one with `to` <= `from` ends the next day. */
 export function openPeriods(date: string, hours: WorkingHours, timeZone: string): Period[] {
   const midnight = Date.parse(`${date}T00:00:00Z`);
   const at = (minute: number): Instant =>
