@@ -1,5 +1,5 @@
-// The number a campaign shows and whether its assistant may call. Asked by campaigns.ts when one
-// is started, by dialler.ts before each call, and by routes.ts for what an owner chooses.
+// The numbers a campaign calls from, and whether its assistant may call. Used by campaigns.ts when
+// one is started, by dialler.ts before each call, and by routes.ts for what an owner chooses.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Lines } from "#features/calls/lines.ts";
 import type { Campaign } from "./campaigns.ts";
@@ -13,9 +13,9 @@ interface CallersOptions {
 export interface Callers {
   findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
   ownsNumber(accountId: number, phoneNumberId: number): Promise<boolean>;
-  /** The campaign's numbers that the account still has; none: the assistant's own. */
+  /** The campaign's numbers that the account still has, or else the assistant's own. */
   numbersOf(campaign: Campaign, assistant: Assistant): Promise<string[]>;
-  /** A sentence; null: the assistant can call. The first of the numbers stands for all of them. */
+  /** A sentence; null: the assistant can call. Only the first of the numbers is checked. */
   whyCannotCall(assistant: Assistant, campaign: Campaign): Promise<string | null>;
   /** The assistant of the campaign; null: it was deleted, or may not call. */
   readyAssistant(campaign: Campaign): Promise<Assistant | null>;

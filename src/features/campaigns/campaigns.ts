@@ -31,9 +31,9 @@ export interface CampaignFields extends CallingHours {
   retryOnVoicemail: boolean;
   retryOnGoalIncomplete: boolean;
   goalVariable: string | null;
-  /** Else it waits for leads to come. */
+  /** False: it keeps running and waits for new leads. */
   completesWhenDone: boolean;
-  /** Taken in turn; those that are gone are passed over. */
+  /** Used in rotation; deleted numbers are skipped. */
   phoneNumberIds: number[];
 }
 
@@ -42,7 +42,7 @@ export interface Campaign extends CampaignFields, Breaker {
   accountId: number;
   status: CampaignStatus;
   callsMade: number;
-  /** Why, when and by whom it was brought into its state, in whose words; null: not known. */
+  /** Why and when the status was set, by whom and with which note; null: not known. */
   statusReason: CampaignReason | null;
   statusNote: string | null;
   statusBy: string | null;
@@ -59,26 +59,26 @@ export interface ClaimArgs {
   accountId: number;
   campaignId: number;
   assistant: { id: number; uuid: string };
-  /** To call from, in turn; none: the carrier's own. */
+  /** Numbers to call from, in rotation; empty: the carrier's own. */
   numbers: string[];
   terms: CallTerms;
   now: Instant;
 }
 
 export type ClaimOutcome =
-  /** Whoever asked has to dial it now. */
+  /** The caller of `claim` must dial it now. */
   | { kind: "claimed"; call: Call; reservedMicros: Micros; events: CommittedEvent[] }
-  /** Nobody is called by this, but asking again may find somebody. */
+  /** This claim found nobody to call, but another may. */
   | { kind: "again"; events: CommittedEvent[] }
-  /** Nobody is due: `until` then, or until something changes. */
+  /** Nobody is due before `until`, or before something changes. */
   | { kind: "idle"; until: Instant | null }
-  /** As many calls as may be are live. */
+  /** The limit of live calls is reached. */
   | { kind: "full" }
-  /** It runs no more: stopped, completed or gone. */
+  /** It no longer runs: it was stopped, completed or deleted. */
   | { kind: "over"; events: CommittedEvent[] };
 
 export interface RemoveOutcome {
-  /** False: it has leads left. */
+  /** False: leads remain to be deleted. */
   isGone: boolean;
   events: CommittedEvent[];
 }
@@ -98,7 +98,7 @@ export interface CampaignStore {
     now: Instant;
   }): Promise<StartOutcome>;
   /**
-   * Null when it does not run, or by now has another assistant than that one. Calls under way go
+   * Null when it does not run, or no longer has the assistant `assistantId`. Calls under way go
    * on.
    */
   stop(args: {
@@ -106,16 +106,16 @@ export interface CampaignStore {
     note: string | null; assistantId?: number; now: Instant;
   }): Promise<CommittedEvent[] | null>;
   /**
-   * Puts up to `rows` leads whose last call ended so back in the queue, for one call more: those
-   * that are through, are not blocked and have no other number that was reached or is being tried.
-   * Asked again, it finds the next ones; none are left once it answers no event.
+   * Puts up to `rows` leads whose last call ended with one of `outcomes` back in the queue for one
+   * more call: finished leads that are not blocked and have no other number that was reached or is
+   * being tried. Repeat it for the next ones; none are left once it returns no events.
    */
   retry(args: {
     accountId: number; campaignId: number; outcomes: LeadOutcome[]; rows: number; now: Instant;
   }): Promise<CommittedEvent[]>;
   /**
-   * Stops it and takes up to `rows` of its leads away; asked again, the next ones, and once there
-   * are none it is gone itself. Null when the account has no such campaign.
+   * Stops it and deletes up to `rows` of its leads; repeated, the next ones, and once none are left
+   * the campaign itself. Null when the account has no such campaign.
    */
   remove(args: { accountId: number; campaignId: number; rows: number; now: Instant }):
     Promise<RemoveOutcome | null>;
@@ -123,25 +123,25 @@ export interface CampaignStore {
   findById(campaignId: number): Promise<Campaign | null>;
   /** Oldest first. */
   list(accountId: number): Promise<Campaign[]>;
-  /** Its leads, without their secondary contacts; states that none is in are absent. */
+  /** Leads by status, without secondary contacts; a status that no lead has is absent. */
   leadCounts(campaignId: number): Promise<Partial<Record<LeadStatus, number>>>;
   /** Time zones of its leads that wait or are being called, "" where a lead's is not known. */
   zones(campaignId: number): Promise<string[]>;
-  /** `from`: where the quarters of an hour begin. */
+  /** `from`: start of the first quarter of an hour to read. */
   figures(campaignId: number, from: Instant, now: Instant): Promise<CampaignFigures>;
   /** The running campaigns of all accounts. */
   running(): Promise<Campaign[]>;
   /**
-   * Takes one lead whose time has come, in hours, within the limits and not blocked: it is
-   * `processing` with one try more, and the record of its call exists with its money set aside. So
-   * whatever happens to this process, a lead is either in the queue or has a call on record.
+   * Claims one lead that is due, within hours and limits, and not blocked: it becomes `processing`
+   * with one more try, and its call is recorded with the money reserved. So whatever happens to
+   * this process, a lead is either in the queue or has a call on record.
    */
   claim(args: ClaimArgs): Promise<ClaimOutcome>;
   /** Leads `processing` whose calls are over, or gone. */
   unsettled(): Promise<{ accountId: number; leadId: number }[]>;
   /** Accounts that have leads `processing`. */
   callingAccounts(): Promise<number[]>;
-  /** Gives such a lead the state the end of its call means; nothing when it has that already. */
+  /** Sets such a lead's state by how its call ended; does nothing when it is settled already. */
   settle(args: { accountId: number; leadId: number; now: Instant }): Promise<CommittedEvent[]>;
 }
 
@@ -152,7 +152,7 @@ interface CampaignsOptions {
   callers: Pick<Callers, "findAssistant" | "whyCannotCall">;
   terms(assistant: Assistant): Promise<CallTerms>;
   campaignsMax(accountId: number): Promise<number>;
-  /** Called after every change of who may be called. */
+  /** Called after every change that may make leads callable. */
   onChange(): void;
 }
 
@@ -162,7 +162,7 @@ const notFound = (): Fault => new Fault(404, "Campaign not found");
 const failed = (status: number, message: string, data?: object): Fault =>
   new Fault(status, message, { extra: { success: false, ...(data ? { data } : {}) } });
 
-/** Throws Fault 422 for one that may not call. */
+/** Throws Fault 422 when the assistant may not call. */
 async function readyAssistant(
   { callers }: CampaignsOptions, campaign: Campaign,
 ): Promise<Assistant> {
@@ -174,28 +174,28 @@ async function readyAssistant(
   return assistant;
 }
 
-/** Whoever asked for it, by name; null: the program itself. */
+/** Name of the person or key that made the request; null: the program itself. */
 const byWhom = (): string | null => deedUnderWay()?.note.actor.name ?? null;
 
-/** What it has come to, and whom it calls once more. */
+/** Why a campaign pauses, its figures, and retries of its leads. */
 function createFollowing(
   { store, bus, system, onChange }: CampaignsOptions,
   get: (accountId: number, campaignId: number) => Promise<Campaign>,
 ) {
   return {
-    /** Why it calls nobody just now. */
+    /** Adds why the campaign places no calls right now. */
     withPause: async (campaign: Campaign): Promise<Campaign & { pause: Pause | null }> => {
       const zones = campaign.status === "in-progress" ? await store.zones(campaign.id) : [];
       return { ...campaign, pause: pauseOf(campaign, zones, system.now()) };
     },
-    /** Those of the last `days`. */
+    /** The figures of the last `days`. */
     figures: async (accountId: number, campaignId: number, days: number) => {
       const campaign = await get(accountId, campaignId);
       const now = system.now();
       const figures = await store.figures(campaignId, now - days * DAY_MICROS, now);
       return { campaign, figures, now };
     },
-    /** How many were put back in the queue. */
+    /** Resolves to how many leads were put back in the queue. */
     retry: async (
       accountId: number, campaignId: number, outcomes: LeadOutcome[],
     ): Promise<number> => {
@@ -215,10 +215,9 @@ function createFollowing(
   };
 }
 
-/** Starting and stopping. */
 function createRunning(options: CampaignsOptions) {
   const { store, bus, system, onChange } = options;
-  /** Tells a stranger's campaign from none, as the contract does for its status. */
+  /** Answers 403 for another account's campaign and 404 for none, as the contract says. */
   const own = async (accountId: number, campaignId: number): Promise<Campaign> => {
     const campaign = await store.findById(campaignId);
     if (!campaign) throw failed(404, "Campaign not found.");
@@ -248,7 +247,7 @@ function createRunning(options: CampaignsOptions) {
             400, "Insufficient balance to start the campaign. Please top up your account.", data);
       }
     },
-    /** `note`: why, in the words of who stops it. */
+    /** `note`: the reason, in the words of the person who stops it. */
     stop: async (
       accountId: number, campaignId: number, note: string | null = null,
     ): Promise<void> => {
@@ -294,7 +293,7 @@ export function createCampaigns(options: CampaignsOptions) {
       return changed;
     },
     ...createRunning(options),
-    /** In parts, so that nobody waits long; what a dying server leaves goes when asked again. */
+    /** Deletes in batches, so that nobody waits long; after a crash, a repeat deletes the rest. */
     remove: async (accountId: number, campaignId: number): Promise<void> => {
       const rows = LIMITS.campaignLeadsPerWrite;
       const some = () => store.remove({ accountId, campaignId, rows, now: system.now() });

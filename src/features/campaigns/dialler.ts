@@ -1,6 +1,6 @@
-// The dialler: one loop over all running campaigns. It is woken by what changes (a campaign
-// started, a lead added, a call over) and by the clock; what it missed, the next tick of the clock
-// finds in the database, so a restart is nothing special.
+// The dialler: one loop over all running campaigns. Changes (a campaign started, a lead added, a
+// call over) and the clock wake it. Whatever a wake-up missed, the next tick finds in the database,
+// so a restart needs no special handling.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { CallTerms } from "#features/calls/calls.ts";
 import type { Call, CallRef, EndReason } from "#features/calls/records/records.ts";
@@ -19,25 +19,25 @@ interface DiallerOptions extends Pick<Callers, "readyAssistant" | "numbersOf"> {
   system: System;
   log: Logger;
   terms(assistant: Assistant): Promise<CallTerms>;
-  /** A place for a call to begin, until it is dialled; null: the server has none. */
+  /** Reserves capacity for a call until it is dialled; null: the server has none free. */
   hold(assistant: Assistant, number: string | null): Promise<(() => void) | null>;
   secondsFor(reservedMicros: Micros): number;
   /** Another node places the calls of that number. */
   isPlacedElsewhere(accountId: number, phoneNumber: string): Promise<boolean>;
-  /** Called once at most for every claim, after it is durable. */
+  /** Called at most once for every claim, after it is durable. */
   dial(call: Call, assistant: Assistant, secondsMax: number): Promise<void>;
   /** Ends a call that was claimed and will not be dialled. */
   giveUp(call: CallRef, reason: EndReason): Promise<void>;
 }
 
 export interface Dialler {
-  /** Settles what a dead process left and begins to call. */
+  /** Settles leads that a dead process left behind and starts calling. */
   start(): void;
-  /** Something changed; looks again. */
+  /** Something changed: runs another pass. */
   wake(): void;
-  /** A place for a call came free here: looks again when somebody waits for one. */
+  /** Capacity became free on this node: runs another pass if a campaign waits for it. */
   freed(): void;
-  /** Resolves once no pass runs and none is asked for. For tests. */
+  /** Resolves once no pass runs or is pending. For tests. */
   idle(): Promise<void>;
   /** Begins no more calls. Idempotent. */
   close(): Promise<void>;
@@ -72,7 +72,7 @@ export function createDialler(options: DiallerOptions): Dialler {
     if (passing || state !== "open") return;
     passing = passes().finally(() => {
       passing = null;
-      // Asked for after the last look and before this line.
+      // A wake-up may arrive between the loop's last check and this line.
       if (isAsked) wake();
     });
   };
@@ -102,7 +102,7 @@ function waitMs(system: System, until: Instant | null): number {
   return Math.max(LIMITS.diallerPauseMs, Math.min(dueMs, LIMITS.diallerTickMs));
 }
 
-/** Knows whether somebody was not called for want of a place. */
+/** Tracks whether a call was not placed for lack of capacity. */
 function createPlaces(hold: DiallerOptions["hold"]) {
   let isShort = false;
   let isOwn = false;
@@ -113,7 +113,7 @@ function createPlaces(hold: DiallerOptions["hold"]) {
         isShort = true;
         return null;
       }
-      // A place the dialler itself gives back is no news: it would look again without end.
+      // Capacity that the dialler itself releases must not wake it: it would never stop.
       return () => {
         isOwn = true;
         leave();
@@ -125,7 +125,7 @@ function createPlaces(hold: DiallerOptions["hold"]) {
   };
 }
 
-/** Listens to the accounts that have campaigns or calls of them under way. */
+/** Subscribes to the accounts that have running campaigns or campaign calls under way. */
 function createWatch({ bus }: DiallerOptions, wake: () => void) {
   const ends = new Map<number, () => void>();
   const hear = (notice: Notice): void => {
@@ -138,7 +138,7 @@ function createWatch({ bus }: DiallerOptions, wake: () => void) {
     if (isOver) wake();
   };
   return {
-    /** Exactly these. */
+    /** Subscribes to exactly these accounts. */
     keep: (accountIds: Set<number>): void => {
       for (const id of accountIds) {
         if (!ends.has(id)) ends.set(id, bus.subscribe(accountTopic(id), hear));
@@ -156,7 +156,7 @@ function createWatch({ bus }: DiallerOptions, wake: () => void) {
   };
 }
 
-/** Settles, then claims and dials until nobody is due. Resolves to when somebody will be. */
+/** Settles, then claims and dials until nobody is due. Resolves to when the next lead will be. */
 async function pass(
   options: DiallerOptions,
   watch: ReturnType<typeof createWatch>,
@@ -167,8 +167,8 @@ async function pass(
   const listened = await store.running();
   const calling = await store.callingAccounts();
   watch.keep(new Set([...listened.map(({ accountId }) => accountId), ...calling]));
-  // What fails for one, here and below, is for the next pass and keeps nobody else from being
-  // called.
+  // A failure of one, here and below, is left to the next pass and does not keep the others from
+  // being called.
   const apart = <T>(work: Promise<T>, about: object): Promise<T | null> => work.catch(
     (error: unknown) => {
       log.error({ err: error, ...about }, "the dialler failed for a campaign");
@@ -195,7 +195,7 @@ async function pass(
       if (outcome?.kind === "claimed") turns.set(campaign.id, system.monotonicMs());
       return outcome?.kind === "claimed" || outcome?.kind === "again";
     });
-    // Read anew: whoever changes one is not to wait until all of its leads were looked at.
+    // Read again, so that a change takes effect before all leads of its campaign were processed.
     const now = due.length === 0 ? [] : await store.running();
     campaigns = due.flatMap(({ id }) => now.find((one) => one.id === id) ?? []);
   }

@@ -1,5 +1,5 @@
-// The wire of what a campaign has come to: figures, who is being called, when it will be through;
-// and the route that has failed leads called once more. Called by routes.ts.
+// The wire of a campaign's results: figures, who is being called, when it will be finished; and the
+// route that has failed leads called once more. Called by routes.ts.
 import { Type, type Static } from "@sinclair/typebox";
 import { dollarsFromMicros } from "#core/money.ts";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";

@@ -1,6 +1,6 @@
-// What a campaign has come to: figures of its calls by quarter of an hour, how fast it calls and
-// when it will be through, and why it calls nobody. Records and pure rules; the figures are written
-// by storage/campaigns/figures.ts and asked for by campaigns.ts.
+// A campaign's results: figures of its calls by quarter of an hour, how fast it calls, when it will
+// be finished, and why it is paused. Records and pure rules; the figures are written by
+// storage/campaigns/figures.ts and read by campaigns.ts.
 import type { CallStatus } from "#features/calls/records/status.ts";
 import type { LeadOutcome, StateCount } from "#features/leads/leads.ts";
 import { dayAfter } from "#core/days.ts";
@@ -17,7 +17,7 @@ export const slotOf = (instant: Instant): Instant => instant - instant % SLOT_MI
 
 export interface CallFigures {
   calls: number;
-  /** A person answered. */
+  /** Calls that a person answered. */
   answered: number;
   voicemail: number;
   /** Calls with a person that reached the campaign's goal. */
@@ -33,7 +33,7 @@ export interface Slot extends CallFigures {
   slot: Instant;
 }
 
-/** Somebody who is being called. */
+/** A lead that is being called. */
 export interface Called {
   leadId: number;
   mainId: number | null;
@@ -47,12 +47,12 @@ export interface Called {
 
 export interface CampaignFigures {
   totals: CallFigures;
-  /** The range that was asked for, oldest first. */
+  /** The slots of the requested range, oldest first. */
   slots: Slot[];
   states: StateCount[];
   /** Time zones of leads that wait or are being called, as CampaignStore.zones has them. */
   zones: string[];
-  /** Leads in the queue whose time has come. */
+  /** Leads in the queue that are due now. */
   due: number;
   /** Oldest first. */
   calling: Called[];
@@ -76,7 +76,7 @@ const sumOf = (parts: readonly CallFigures[]): CallFigures =>
     costMicros: sum.costMicros + part.costMicros,
   }), NONE);
 
-/** One call's, by how it ended. */
+/** The figures of one call, by how it ended. */
 export const figuresOf = (
   outcome: LeadOutcome, goalVariable: string | null, call: { seconds: number; costMicros: Micros },
 ): CallFigures => ({
@@ -94,7 +94,7 @@ export const figuresOf = (
 const PACE_SLOTS = 4;
 const PACE_MINUTES_MIN = 5;
 
-/** Calls an hour that are over, in the last hour it ran; null: none yet. */
+/** Finished calls per hour, over the last hour at most; null: it does not run, or none finished. */
 export function paceOf(campaign: Campaign, slots: readonly Slot[], now: Instant): number | null {
   const first = slotOf(now) - (PACE_SLOTS - 1) * SLOT_MICROS;
   const { calls } = sumOf(slots.filter(({ slot }) => slot >= first));
@@ -110,8 +110,8 @@ export const WIDTHS: Record<Width, { days: number }> = { hour: { days: 2 }, day:
 const HOUR_MICROS = 60 * MINUTE_MICROS;
 
 /**
- * The figures hour by hour, or day by day of the campaign's calendar, from its first call in the
- * range until now; `start` is when each begins.
+ * The figures hour by hour, or day by day in the campaign's time zone, from its first call in the
+ * range until now; `start` is when each period begins.
  */
 export function periodsOf(
   { timeZone }: Pick<Campaign, "timeZone">, slots: readonly Slot[], width: Width, now: Instant,
@@ -139,7 +139,7 @@ const DAYS_MAX = 60;
 const STEPS_MAX = (DAYS_MAX * 24 * 60) / STEP_MINUTES;
 const IS_OVER = new Set(["completed", "reached-max-retries", "blacklisted"]);
 
-/** When the leads that are left are through at this pace, within its hours; null: not known. */
+/** When the remaining leads are finished at this pace, within calling hours; null: not known. */
 export function endOf(
   campaign: Campaign, { states, totals, zones }: CampaignFigures, pace: number | null, now: Instant,
 ): Instant | null {
@@ -148,7 +148,7 @@ export function endOf(
     .reduce((sum, { leads }) => sum + leads, 0);
   const left = count(false);
   if (campaign.status !== "in-progress" || pace === null || left === 0) return null;
-  // A lead takes as many calls as those that are through took on average.
+  // A remaining lead is expected to take as many calls as the finished ones took on average.
   const callsEach = Math.max(1, totals.calls / Math.max(1, count(true)));
   let minutes = (left * Math.min(callsEach, campaign.maxRetries + 1) / pace) * 60;
   for (let step = 0, at = now; step < STEPS_MAX; step += 1, at += STEP_MINUTES * MINUTE_MICROS) {
@@ -162,7 +162,7 @@ export function endOf(
 const LOOK_MINUTES = 15;
 const LOOKS_MAX = (8 * 24 * 60) / LOOK_MINUTES;
 
-/** When its hours begin next; null: not in a week. */
+/** When its calling hours next begin; null: not within eight days. */
 function opensAt(campaign: Campaign, zones: readonly string[], now: Instant): Instant | null {
   const step = LOOK_MINUTES * MINUTE_MICROS;
   let at = now - now % step;
@@ -177,7 +177,7 @@ function opensAt(campaign: Campaign, zones: readonly string[], now: Instant): In
 
 export interface Pause {
   reason: Exclude<CampaignReason, "no_leads" | "deleted"> | "hours";
-  /** When it goes on by itself; null: somebody has to start it. */
+  /** When it resumes by itself; null: somebody has to start it. */
   until: Instant | null;
   /** Null: not known. */
   since: Instant | null;
@@ -185,7 +185,7 @@ export interface Pause {
   note: string | null;
 }
 
-/** Why it calls nobody just now; null: it does, was never started, or is through. */
+/** Why it places no calls right now; null: it does, was never started, or is completed. */
 export function pauseOf(
   campaign: Campaign, zones: readonly string[], now: Instant,
 ): Pause | null {

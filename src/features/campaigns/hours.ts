@@ -1,11 +1,11 @@
-// When a campaign may call: compared by what clocks and calendars of the zone show at an instant,
-// so that a change of the clock needs no thought. Leads live by clocks of their own.
+// When a campaign may call. Hours are compared with the local date and time at an instant, so that
+// clock changes need no special handling. Leads may have time zones of their own.
 import { weekdayOf, type Weekday } from "#core/days.ts";
 import type { Instant } from "#core/system.ts";
 import { localDateTime } from "#core/zones.ts";
 
 export interface CallingHours {
-  /** Minutes of the local day; calls may begin in both. */
+  /** Minutes of the local day, both inclusive: calls may begin in either. */
   startMinute: number;
   endMinute: number;
   days: readonly Weekday[];
@@ -19,7 +19,7 @@ export function isOpenAt(hours: CallingHours, timeZone: string, instant: Instant
   return hours.days.includes(weekdayOf(date));
 }
 
-/** Whether somebody may be called: `zones` are the leads' as stored, "" where none is known. */
+/** Whether any lead may be called: `zones` are the leads' as stored, "" where unknown. */
 export function isOpenSomewhere(
   hours: CallingHours & { timeZone: string }, zones: readonly string[], instant: Instant,
 ): boolean {

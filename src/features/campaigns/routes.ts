@@ -21,7 +21,7 @@ import { RETRY_MINUTES_MAX } from "./rules.ts";
 interface CampaignRoutesOptions {
   campaigns: Campaigns;
   callers: Pick<Callers, "findAssistant" | "ownsNumber">;
-  /** Calls the account's plan allows at a time. */
+  /** Concurrent calls that the account's plan allows. */
   parallelMax(accountId: number): Promise<number>;
 }
 
@@ -193,7 +193,7 @@ const wireCampaign = (
 
 type Given = Static<typeof UpdateBody>;
 
-/** What was sent, in the record's words. */
+/** The fields that were sent, under the record's names. */
 function fieldsFrom(given: Given): Partial<CampaignFields> {
   const fields = {
     assistantId: given.assistant_id,
@@ -215,7 +215,7 @@ function fieldsFrom(given: Given): Partial<CampaignFields> {
     Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<CampaignFields>;
 }
 
-/** What was sent and what is wrong with it: the fields that stay are those of `before`. */
+/** Validates what was sent; fields that were not sent are taken from `before`. */
 async function assertValid(
   options: CampaignRoutesOptions, accountId: number, given: Given, before: CampaignFields,
 ): Promise<Partial<CampaignFields>> {

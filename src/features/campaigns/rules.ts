@@ -1,4 +1,4 @@
-// What the end of a call means for the lead it was made to, and for the campaign. Pure; asked
+// What the end of a call means for the lead that was called, and for the campaign. Pure; called
 // inside the transaction that settles the lead.
 import type { Call } from "#features/calls/records/records.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -9,14 +9,14 @@ import type { Campaign } from "./campaigns.ts";
 
 export const RETRY_MINUTES_MAX = 4320;
 
-/** Nothing is put off for longer: such a time was written before the clock was set back. */
+/** Nothing is postponed for longer: a later time was written before the clock was set back. */
 const isAhead = (until: Instant, now: Instant, longestMicros: number): boolean =>
   until > now && until <= now + longestMicros;
 
 export const isDue = (nextTryAt: Instant, now: Instant): boolean =>
   !isAhead(nextTryAt, now, RETRY_MINUTES_MAX * MINUTE_MICROS);
 
-/** Until when the carrier is left alone; null: it is not. */
+/** Until when the open circuit breaker pauses calls; null: it is closed. */
 export const pauseAt = ({ pausedUntil }: Breaker, now: Instant): Instant | null =>
   pausedUntil !== null && isAhead(pausedUntil, now, LIMITS.breakerPauseMsMax * 1000)
     ? pausedUntil
@@ -24,13 +24,13 @@ export const pauseAt = ({ pausedUntil }: Breaker, now: Instant): Instant | null 
 
 export type EndedCall = Pick<Call, "status" | "endReason" | "answeredBy" | "evaluation">;
 
-/** `uncounted`: to be tried again, as if it had not been tried. */
+/** `uncounted`: to be retried without counting this try. */
 type TryOutcome = "reached" | "retry" | "uncounted";
 
 type RetryRules = Pick<
   Campaign, "retryOnVoicemail" | "retryOnGoalIncomplete" | "goalVariable">;
 
-/** `call` is null when its record was deleted before anybody looked. */
+/** `call` is null when its record was deleted before the lead was settled. */
 export function outcomeOf(rules: RetryRules, call: EndedCall | null): TryOutcome {
   if (!call) return "retry";
   switch (call.status) {
@@ -48,7 +48,7 @@ export function outcomeOf(rules: RetryRules, call: EndedCall | null): TryOutcome
   }
 }
 
-/** How the call ended, by name; null: its record is gone. */
+/** The outcome of the call; null: its record is deleted. */
 export function outcomeNameOf(
   { goalVariable }: Pick<RetryRules, "goalVariable">, call: EndedCall | null,
 ): LeadOutcome | null {
@@ -73,13 +73,13 @@ const isCarrierFailure = (call: EndedCall): boolean =>
   call.status === "failed" && call.endReason === "carrier_failed";
 
 export interface Breaker {
-  /** Carrier failures in a row. */
+  /** Consecutive carrier failures. */
   failures: number;
   /** No call is tried until then. */
   pausedUntil: Instant | null;
 }
 
-/** Calls that end while it is open were begun before: they say nothing about the carrier now. */
+/** Failures of calls begun before it opened are ignored: they say nothing about the carrier now. */
 export function breakerAfter(breaker: Breaker, call: EndedCall | null, now: Instant): Breaker {
   if (!call || call.endReason === "server_restarted") return breaker;
   if (!isCarrierFailure(call)) return { failures: 0, pausedUntil: null };
@@ -91,6 +91,6 @@ export function breakerAfter(breaker: Breaker, call: EndedCall | null, now: Inst
   return { failures, pausedUntil: now + pauseMs * 1000 };
 }
 
-/** After a pause one call finds out whether the carrier is well again. */
+/** After a pause, a single call probes whether the carrier works again. */
 export const parallelNow = ({ parallelMax, failures }: Campaign): number =>
   failures >= LIMITS.breakerFailures ? 1 : parallelMax;
