@@ -1,6 +1,6 @@
 // Accounts and their API keys: records, store port, rules. A key is `<id>|<secret>`; only a hash of
-// the secret is kept, so a key is shown once. Every check reads the store: a revoked key is dead at
-// once, whichever process revoked it.
+// the secret is kept, so a key is shown once. Every check reads the store: a revoked key stops
+// working at once, whichever process revoked it.
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Micros } from "#core/money.ts";
 import { DEFAULT_PLAN } from "#core/price-lists.ts";
@@ -15,12 +15,12 @@ export interface Account {
   name: string;
   email: string;
   plan: string;
-  /** Where its days begin and end, as IANA calls it; null: nobody has chosen. */
+  /** IANA name of the time zone in which its days are counted; null: nobody has chosen one. */
   timeZone: string | null;
   balanceMicros: Micros;
   reservedMicros: Micros;
   createdAt: Instant;
-  /** The newest there was, however long ago. */
+  /** The most recent trouble, however long ago; null: none yet. */
   trouble: Trouble | null;
 }
 
@@ -39,7 +39,7 @@ export interface ApiKey {
   accountId: number;
   name: string;
   scopes: Scope[];
-  /** What it may do at most: the role of whoever made it, as it was then. */
+  /** The most it may do: the role that its creator had at the time. */
   role: Role;
   /** Null: the command line, or not known. */
   madeBy: Author | null;
@@ -59,13 +59,13 @@ export type CreditOutcome =
   | { kind: "not_found" }
   | { kind: "below_zero" };
 
-/** Each method is one transaction; writes resolve once they are durable. */
 interface KeyUse {
   accountId: number;
   keyId: number;
   at: Instant;
 }
 
+/** Each method is one transaction; writes resolve once they are durable. */
 export interface AccountStore {
   createAccount(args: {
     name: string;
@@ -87,7 +87,7 @@ export interface AccountStore {
   revokeKey(args: {
     accountId: number; keyId: number; by: By; now: Instant;
   }): Promise<boolean>;
-  /** Records when keys were last used; keys that are gone are passed over. */
+  /** Records when keys were last used; deleted keys are skipped. */
   touchKeys(uses: Iterable<KeyUse>): Promise<void>;
   /** Adds (or with a negative amount takes) money; one entry per reference, for ever. */
   credit(args: {
@@ -109,7 +109,7 @@ export interface NewKey {
   now: Instant;
 }
 
-/** Who asks. */
+/** The account, and the key with which a request is made. */
 export interface Identity {
   accountId: number;
   keyId: number;
@@ -121,13 +121,13 @@ export interface Accounts {
   create(name: string, email?: string, plan?: string): Promise<Account>;
   /** False when there is no such account. */
   setPlan(accountId: number, plan: string): Promise<boolean>;
-  /** Null: nobody has chosen. False when there is no such account. */
+  /** `timeZone` null: none is chosen. False when there is no such account. */
   setTimeZone(accountId: number, timeZone: string | null): Promise<boolean>;
-  /** Where days begin and end; UTC where nobody has chosen. */
+  /** The time zone in which days are counted; UTC where nobody has chosen one. */
   zoneOf(accountId: number): Promise<string>;
   list(): Promise<Account[]>;
   find(accountId: number): Promise<Account | null>;
-  /** The token is in no store: show it now or never. */
+  /** The token is not stored: it can only be shown now. */
   createKey(
     accountId: number,
     name: string,
@@ -135,13 +135,13 @@ export interface Accounts {
   ): Promise<{ key: ApiKey; token: string }>;
   listKeys(accountId: number): Promise<ApiKey[]>;
   revokeKey(accountId: number, keyId: number, by?: By): Promise<boolean>;
-  /** Whoever has not its secret learns nothing of a key but that it is unknown. */
+  /** Without the right secret, a key that exists is reported as unknown too. */
   authenticate(token: string): Promise<Identity | "unknown" | "revoked" | "expired">;
   /** Null once the key is revoked or expired. */
   identityOf(keyId: number): Promise<Identity | null>;
-  /** Who its holder is to others: the key's label is the name, else the account's. */
+  /** How its holder is shown to others: named by the key's label, or else by the account's name. */
   authorOf(identity: Pick<Identity, "accountId" | "keyId">): Promise<Author>;
-  /** Who is named like that; null: the account has nobody in force like that. */
+  /** The author with this id; null: the account has no such key in force. */
   findAuthor(accountId: number, id: string): Promise<Author | null>;
   /** False once the key is revoked or expired. */
   isInForce(keyId: number): Promise<boolean>;
@@ -178,7 +178,7 @@ function splitToken(token: string): { keyId: number; secret: string } | null {
 const identity = ({ accountId, id: keyId, scopes, role }: ApiKey): Identity =>
   ({ accountId, keyId, scopes, role });
 
-/** The key's label, where it has one, is who writes. */
+/** Named by the key's label where it has one, or else by the account's name. */
 async function authorOf(
   store: AccountStore, { accountId, keyId }: Pick<Identity, "accountId" | "keyId">,
 ): Promise<Author> {
@@ -210,7 +210,7 @@ export function createAccounts({ store, system, bus }: {
   store: AccountStore; system: System; bus: EventBus;
 }): Accounts {
   let uses = new Map<number, KeyUse>();
-  /** One question a key and turn of the event loop: an event reaches all who watch within one. */
+  /** One read per key and turn of the event loop, in which an event reaches all its watchers. */
   const askedFor = new Map<number, Promise<boolean>>();
   const inForce = (key: StoredKey | null): key is StoredKey =>
     key !== null && key.revokedAt === null

@@ -1,4 +1,4 @@
-// The wire of the audit log: in pages, as a file, and as it grows.
+// The wire of the audit log: in pages, as a file, and as a live stream.
 import { Type, type Static } from "@sinclair/typebox";
 import { csvLine } from "#core/csv.ts";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
@@ -124,7 +124,7 @@ function entryLine(entry: AuditEntry): string {
   ]);
 }
 
-/** As much at a time as the client takes; others have their turn between two pages. */
+/** Respects backpressure, and yields to the event loop between two pages. */
 function fileOf(
   audit: AuditLog, accountId: number, filter: AuditFilter, format: "csv" | "jsonl",
 ): Reply {

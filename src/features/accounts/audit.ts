@@ -1,43 +1,43 @@
-// Who did what in an account: records, store port, and how they are read. What people and keys ask
-// for is noted in the transaction of the deed: by storage/deeds.ts, or by the commands of members,
-// keys and sessions themselves. What no transaction does is noted by app/noting.ts.
+// Who did what in an account: records, store port, and how they are read. What people and keys do
+// is recorded in the transaction that does it: by storage/deeds.ts, or by the commands of members,
+// keys and sessions themselves. Actions without a transaction are recorded by app/noting.ts.
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { auditTopic, type Author, type Topic } from "#events/events.ts";
 
-/** Who did something. `system`: the operator at the command line, or the program by itself. */
+/** Who acted. `system`: the operator at the command line, or the program by itself. */
 export interface Actor extends Author {
   kind: "user" | "key" | "system";
 }
 
-/** What is noted of a deed; secrets never are. */
+/** What is recorded about an action; never a secret. */
 export interface AuditNote {
   actor: Actor;
   /** `member.remove` */
   action: string;
-  /** What it was done to. */
+  /** The object of the action. */
   object: { type: string; id: string | null } | null;
-  /** Small facts: what was before and after, which fields were given. */
+  /** Small facts, such as the values before and after, or the fields that were sent. */
   details: Record<string, unknown>;
   /** Where the request came from; null: from this machine's command line. */
   address: string | null;
 }
 
-/** A deed as its command receives it: who, and from where; the command knows the rest. */
+/** Who acts and from where, as passed to a command; the command knows the rest. */
 export type By = Pick<AuditNote, "actor" | "address">;
 
 export const BY_OPERATOR: By =
   { actor: { kind: "system", id: "system", name: "Command line" }, address: null };
 
 export interface AuditEntry extends AuditNote {
-  /** 1, 2, 3 … of the account, without holes. */
+  /** 1, 2, 3 … per account, without gaps. */
   number: number;
   createdAt: Instant;
 }
 
 export interface AuditFilter {
   actorId?: string;
-  /** An action, or with a dot at its end all that begin with it. */
+  /** One action, or a prefix that ends in a dot. */
   action?: string;
   objectId?: string;
   from?: Instant;
@@ -54,19 +54,19 @@ export interface AuditStore {
   after(accountId: number, after: number, rows: number): Promise<AuditEntry[]>;
   newest(accountId: number): Promise<number>;
   add(args: { accountId: number; note: AuditNote; now: Instant }): Promise<void>;
-  /** Removes what is older, oldest first; resolves to how many. */
+  /** Removes up to `rows` entries older than `before`, oldest first; resolves to how many. */
   trim(before: Instant, rows: number): Promise<number>;
 }
 
 export interface AuditLog extends Omit<AuditStore, "add"> {
   add(accountId: number, note: AuditNote): Promise<void>;
-  /** A command has noted something: whoever watches the account's log reads on. */
+  /** A command has recorded something: the watchers of the account's log read on. */
   publish(accountId: number): void;
-  /** The same for every watched account: other processes note things too. */
+  /** The same for every watched account, because other processes record entries too. */
   look(): Promise<void>;
 }
 
-/** Whoever watches the account's log reads on: a command has noted something. */
+/** A command has recorded something: the watchers of the account's log read on. */
 export const publishNoted = (bus: EventBus, accountId: number): void =>
   bus.publish(auditTopic(accountId), { kind: "missed" });
 

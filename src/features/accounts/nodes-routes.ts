@@ -1,5 +1,5 @@
-// The wire of the server itself: the nodes that serve its database, what each has under way, what
-// waits. For whoever has the server's only account: of others' work nobody is told.
+// The wire of the server itself: the nodes that share its database, what each has in flight, and
+// what waits. Only for the sole account of a server: no account may learn of another's work.
 import { Type } from "@sinclair/typebox";
 import type { ClusterAtAGlance, NodeAtAGlance } from "#cluster/cluster.ts";
 import { Fault } from "#core/faults.ts";
@@ -12,7 +12,7 @@ import { keyRoute, type Route } from "#http/route.ts";
 export interface NodesOptions {
   /** This node. */
   nodeId: number;
-  /** Over a file there is one node, and never another. */
+  /** True: the database is a file, which only one node can serve. */
   isAlone: boolean;
   view(): Promise<ClusterAtAGlance>;
   countAccounts(): Promise<number>;

@@ -1,4 +1,4 @@
-// The account's own routes: who am I, API keys, and the account's stream for dashboards.
+// The account's own routes: profile, API keys, and the account's event stream for dashboards.
 import { Type } from "@sinclair/typebox";
 import { msOfMoment } from "#core/days.ts";
 import { Fault } from "#core/faults.ts";
@@ -55,10 +55,10 @@ interface AccountRouteOptions {
   system: Pick<System, "now">;
   statements: Statements;
   server: NodesOptions;
-  /** Open on one account at a time. */
+  /** Most streams that may be open on one account at a time. */
   streamsMax: number;
   log: Logger;
-  /** Bearer key or ticket of a request; throws Fault 401. */
+  /** Authenticates a request by its bearer key or ticket; throws Fault 401. */
   identify(http: HttpRequest): Promise<Caller>;
 }
 
@@ -384,7 +384,7 @@ export function accountSocket(options: AccountRouteOptions): SocketRoute {
       const open = await streams.openSocket({ ...streamOf(options, caller), position });
       return (socket) => {
         const session = open(socket);
-        // One after another, so that the answers come in the order of what was asked.
+        // Commands run one after another, so that answers keep their order.
         let last = Promise.resolve();
         return {
           message: (text) => {

@@ -1,4 +1,4 @@
-// The settings of the whole account: so far, where its days begin and end.
+// The settings of the whole account: so far, only its time zone.
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { about, named, Nullable, TimeZone } from "#core/schema.ts";

@@ -1,7 +1,7 @@
-// Mail to those whom an account wants told that its balance runs low. The mails are written with
-// the crossing (storage/accounts/balance.ts) and sent from there, so that none is lost with a
-// process and none is sent by two. Called by the clock, and at once when an event says that there
-// is one.
+// Mails to the addresses that an account wants notified when its balance runs low. They are stored
+// in the transaction that crosses the threshold (storage/accounts/balance.ts) and claimed from
+// there, so that no crash loses one and no two processes send one. Called by the clock, and at once
+// when a `balance_low` event is published.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { formatMicros } from "#core/money.ts";
@@ -12,7 +12,7 @@ import type { Mail, Mailer } from "#providers/mail/port.ts";
 import type { Account } from "#features/accounts/accounts.ts";
 import { MAIL_CLAIM_MICROS, type BalanceMail, type BalanceStore } from "./balance.ts";
 
-/** Older news is none. */
+/** An older mail is no longer worth sending. */
 const NEWS_DAYS = 3;
 
 interface BalanceMailOptions {
@@ -20,7 +20,7 @@ interface BalanceMailOptions {
   findAccount(accountId: number): Promise<Account | null>;
   bus: EventBus;
   mailer: Mailer;
-  /** Null: nobody knows under which address people reach the server. */
+  /** Null: the address at which people reach the server is not known. */
   publicUrl: string | null;
   system: System;
   log: Logger;

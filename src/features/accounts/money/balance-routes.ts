@@ -1,5 +1,5 @@
-// The wire of the balance: how long it lasts, who is notified when it runs low, and how money is
-// put in.
+// The wire of the balance: how long it lasts, who is notified when it runs low, and how it is
+// topped up.
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { dollarsFromMicros, MICROS_PER_DOLLAR } from "#core/money.ts";
@@ -139,7 +139,7 @@ function topUpRoute({ topUps }: BalanceRouteOptions): Route {
 
 const REPORT_BYTES_MAX = 256 * 1024;
 
-/** What the payment page reports to; its signature is the only key there is. */
+/** The webhook that the payment provider reports to, authenticated by its signature alone. */
 export const paymentRoute = (topUps: Pick<TopUps, "receive">): HttpRoute => ({
   method: "POST",
   pattern: "/payments/stripe",

@@ -1,13 +1,13 @@
-// How long an account's balance lasts, and who is notified when it runs low. The crossing is
-// noticed by the ledger, in the transaction of the entry (storage/accounts/balance.ts). Called by
-// balance-routes.ts, routes.ts and balance-mails.ts.
+// How long an account's balance lasts, and who is notified when it runs low. The ledger detects
+// that a threshold is crossed, in the transaction of the entry (storage/accounts/balance.ts).
+// Called by balance-routes.ts, routes.ts and balance-mails.ts.
 import type { Micros } from "#core/money.ts";
 import type { Instant, System } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 import { QUARTER_MICROS } from "./costs.ts";
 
 export const ALERTS_MAX = 5;
-/** Longer than a mail server is tried; whoever ended meanwhile has its mails sent by the next. */
+/** Longer than sending is retried. When a claim's process has died, the next one sends the mail. */
 export const MAIL_CLAIM_MICROS = 10 * 60_000_000;
 
 export interface BalanceAlerts {
@@ -16,7 +16,7 @@ export interface BalanceAlerts {
   emails: string[];
 }
 
-/** One mail to one address; it is the same mail under the same id, however often it is tried. */
+/** One mail to one address; it keeps its id over all retries. */
 export interface BalanceMail {
   id: number;
   accountId: number;
@@ -26,26 +26,26 @@ export interface BalanceMail {
 }
 
 export interface BalanceStore {
-  /** Null: no such account. `spentMicros`: since then, what the operator took not included. */
+  /** Null: no such account. `spentMicros`: spent after `since`, without what the operator took. */
   read(accountId: number, since: Instant): Promise<{
     balanceMicros: Micros; reservedMicros: Micros; createdAt: Instant; spentMicros: Micros;
   } | null>;
   alerts(accountId: number): Promise<BalanceAlerts>;
   setAlerts(args: BalanceAlerts & { accountId: number }): Promise<void>;
-  /** Mails that are not sent, of all accounts, at most `rows`. */
+  /** Unsent mails of all accounts, at most `rows`. */
   dueMails(args: { now: Instant; since: Instant; rows: number }): Promise<BalanceMail[]>;
-  /** False: it is sent, or somebody else is at it until then. */
+  /** Leases the mail until `until`; false: it is sent, or another process holds the lease. */
   claimMail(
     args: { accountId: number; id: number; now: Instant; until: Instant },
   ): Promise<boolean>;
   mailSent(args: { accountId: number; id: number; now: Instant }): Promise<void>;
 }
 
-/** The amount that the balance reaches next; null: it is below them all. */
+/** The next threshold that a falling balance reaches; null: it is at or below them all. */
 export const nextAlert = (amountsMicros: readonly Micros[], balanceMicros: Micros): Micros | null =>
   amountsMicros.filter((amount) => amount < balanceMicros).sort((a, b) => b - a)[0] ?? null;
 
-/** Amounts that a change reached or passed on the way down, in its order. */
+/** Thresholds that a falling balance reached or passed, in the order it met them. */
 export const crossedAlerts = (
   amountsMicros: readonly Micros[], beforeMicros: Micros, balanceMicros: Micros,
 ): Micros[] => amountsMicros
@@ -54,7 +54,7 @@ export const crossedAlerts = (
 const PACE_DAYS = 7;
 /** A balance that lasts no longer is low. */
 const LOW_DAYS = 3;
-/** Beyond that a forecast says nothing. */
+/** A forecast further ahead than this means nothing. */
 const LASTS_DAYS_MAX = 3650;
 
 type BalanceState = "ok" | "low" | "empty";
@@ -62,11 +62,11 @@ type BalanceState = "ok" | "low" | "empty";
 export interface Outlook {
   balanceMicros: Micros;
   reservedMicros: Micros;
-  /** At the pace of the last seven days, or of those since the account was opened. */
+  /** The average of the last seven days, or of the days since the account was opened. */
   perDayMicros: Micros;
   /** Null: nothing is spent, or it lasts for years. */
   lastsUntil: Instant | null;
-  /** `empty`: not enough for one message or the shortest call. */
+  /** `empty`: not enough for the cheaper of one message and the shortest call. */
   state: BalanceState;
 }
 

@@ -1,4 +1,4 @@
-// The wire of what an account's money went to.
+// The wire of what an account's money was spent on.
 import { Type, type Static } from "@sinclair/typebox";
 import { dayAfter, daysBetween, isDay } from "#core/days.ts";
 import { fieldFault } from "#core/faults.ts";
@@ -50,10 +50,10 @@ const CostsSchema = Type.Object({
   groups: Type.Array(GroupSchema, about("The dearest first; days in their order.")),
 });
 
-/** Days of the range, each as long as it is in the zone; without a range the last thirty. */
+/** Days of the range, by the zone's calendar; without a range, the last thirty. */
 function daysOf(query: Static<typeof CostsQuery>, timezone: string, system: System): CostDay[] {
   const today = dayAt(system.now(), timezone);
-  // Days that no calendar has are refused here.
+  // Refuses dates that do not exist.
   dayRange({ ...query, timezone });
   const { date_from: asked = "" } = query;
   const last = query.date_to ?? (asked > today ? asked : today);

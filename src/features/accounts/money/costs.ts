@@ -1,15 +1,15 @@
-// What an account's money went to: by assistant, campaign, model, channel or day. Summed from
-// counts of the ledger by quarter of an hour, which are made a little later than its entries, so
+// What an account's money was spent on: by assistant, campaign, model, channel or day. Summed from
+// aggregates of the ledger by quarter of an hour, which are updated a little after its entries, so
 // that no charge waits for them. Called by costs-routes.ts and, by the clock, by app.ts.
 import type { Micros } from "#core/money.ts";
 import { nextTurn, type Instant } from "#core/system.ts";
 
-/** Every time zone's days begin at one. */
+/** In every time zone, days begin at a multiple of this. */
 export const QUARTER_MICROS = 15 * 60_000_000;
 
 export const COST_GROUPS = ["assistant", "campaign", "model", "channel", "kind", "day"] as const;
 export type CostGroup = (typeof COST_GROUPS)[number];
-/** Days are summed whole, whatever they are of. */
+/** The store groups by these; a day is the sum of everything in it. */
 export type CostDimension = Exclude<CostGroup, "day">;
 
 export interface CostDay {
@@ -20,7 +20,7 @@ export interface CostDay {
   to: Instant;
 }
 
-/** `key`: a number of the dimension's things, or its word; 0 and empty: none. */
+/** `key`: the id or word of the group within the dimension; 0 or empty: it belongs to none. */
 export interface CostRow {
   key: number | string;
   micros: Micros;
@@ -29,61 +29,61 @@ export interface CostRow {
 
 export interface CostStore {
   /**
-   * Counts the account's next entries, at most `rows`, each once whoever else counts; false: the
-   * ledger has no more.
+   * Aggregates the account's next entries, at most `rows`, each exactly once even when processes
+   * run concurrently; false: the ledger has no more.
    */
   count(accountId: number, rows: number): Promise<boolean>;
-  /** Accounts with entries that are not counted, at most `rows`. */
+  /** Accounts with entries that are not aggregated yet, at most `rows`. */
   uncounted(rows: number): Promise<number[]>;
   sum(
     accountId: number, range: { from: Instant; to: Instant }, by: CostDimension,
   ): Promise<CostRow[]>;
-  /** What assistants and campaigns are called, also those removed where that is still known. */
+  /** Names of assistants and campaigns, and of removed ones where still known. */
   names(
     accountId: number, by: "assistant" | "campaign", ids: number[],
   ): Promise<Map<number, { id: string; name: string }>>;
 }
 
 export interface CostGroupFound {
-  /** Null: what belongs to none, or all the groups beyond the bound. */
+  /** Null: entries without a group, or all groups beyond the limit. */
   id: string | null;
-  /** Null: what it is called is for who shows it. */
+  /** Null: the client names it. */
   name: string | null;
   isRest: boolean;
   micros: Micros;
   entries: number;
-  /** One sum for each day. */
+  /** One sum per day of the range. */
   byDay: Micros[];
 }
 
 interface CostReport {
-  /** False: entries are still being counted, as after an update. */
+  /** False: entries are still being aggregated, as after an upgrade. */
   isComplete: boolean;
   groups: CostGroupFound[];
 }
 
 const ROWS_PER_STEP = 500;
-/** Steps taken before an answer; what is left is counted by the clock. */
+/** Steps taken before a report is answered; the clock aggregates the rest. */
 const STEPS_BEFORE_ANSWER = 20;
 const ACCOUNTS_PER_SWEEP = 1000;
 export const COST_GROUPS_MAX = 50;
 
 interface CostOptions {
   store: CostStore;
-  /** Null: there is no such model any more. */
+  /** Null: the model no longer exists. */
   modelName(id: number): string | null;
 }
 
 export interface Costs {
   report(accountId: number, days: CostDay[], by: CostGroup): Promise<CostReport>;
-  /** Counts the account's newest entries, as far as an answer can wait for it. */
+  /** Aggregates the account's newest entries, in as many steps as a request can wait for. */
   catchUp(accountId: number): Promise<void>;
-  /** Counts what came since. */
+  /** Aggregates the new entries of all accounts. */
   sweep(): Promise<void>;
 }
 
 export function createCosts({ store, modelName }: CostOptions): Costs {
-  /** Whether nothing is left. */
+  /** True: nothing is left to aggregate. */
   const catchUp = async (accountId: number): Promise<boolean> => {
     for (let step = 0; step < STEPS_BEFORE_ANSWER; step += 1) {
       if (!await store.count(accountId, ROWS_PER_STEP)) return true;
@@ -111,7 +111,7 @@ interface Sum extends Omit<CostGroupFound, "id" | "name"> {
   key: number | string;
 }
 
-/** Day by day with a turn of the event loop between, as the overview is read. */
+/** Sums day by day and yields to the event loop in between, as the overview does. */
 async function sumDays(
   store: CostStore, accountId: number, days: CostDay[], by: CostGroup,
 ): Promise<Sum[]> {
@@ -133,10 +133,10 @@ async function sumDays(
   return by === "day" ? found : found.sort(byDearest);
 }
 
-/** Equal sums in one order, whatever order the database found them in. */
+/** Ties are ordered by key, so that the order does not depend on the database. */
 const byDearest = (a: Sum, b: Sum): number => b.micros - a.micros || (a.key < b.key ? -1 : 1);
 
-/** The dearest groups; the others as one. A day is no group among others. */
+/** Keeps the most expensive groups and merges the others into one. */
 function bounded(sums: Sum[], days: number): Sum[] {
   if (sums.length <= Math.max(COST_GROUPS_MAX, days)) return sums;
   const rest: Sum = {

@@ -8,7 +8,7 @@ import type { Instant } from "#core/system.ts";
 export const LEDGER_KINDS = ["credit", "message", "call", "number"] as const;
 export type LedgerKind = (typeof LEDGER_KINDS)[number];
 
-/** Immutable once written. `reference` names the billed thing and is unique for ever. */
+/** Immutable once written. `reference` names what was billed and is unique for ever. */
 export interface LedgerEntry {
   accountId: number;
   /** 1, 2, 3 … per account, without holes. */
@@ -46,13 +46,13 @@ export interface AccountTotals {
   ledgerHash: string;
 }
 
-/** `number`: of the entry at fault; null: the account as a whole is. */
+/** `number`: of the faulty entry; null: the account's totals are wrong. */
 export interface LedgerProblem {
   number: number | null;
   what: string;
 }
 
-/** Recomputes one account from its entries, fed oldest first; reports what disagrees when seen. */
+/** Recomputes one account from entries fed oldest first; reports disagreements as they appear. */
 export function createAudit() {
   let number = 0;
   let balance = 0;
@@ -75,7 +75,7 @@ export function createAudit() {
       return problems;
     },
     sumMicros: (): Micros => balance,
-    /** What the account says of itself, against what was fed. */
+    /** Compares the account's own totals with the entries that were fed. */
     end: (totals: AccountTotals, openReservationsMicros: Micros): LedgerProblem[] => {
       const { balanceMicros, reservedMicros, ledgerEntries } = totals;
       const checks: [isWrong: boolean, what: string][] = [

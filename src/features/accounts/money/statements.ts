@@ -8,7 +8,7 @@ import {
 
 export interface EntryFilter {
   kind?: LedgerKind;
-  /** Exactly this one, or with `isPrefix` all that begin with it. */
+  /** Exactly this reference, or with `isPrefix` all that begin with it. */
   reference?: { text: string; isPrefix: boolean };
   /** Instants; `to` is exclusive. */
   from?: Instant;
@@ -20,7 +20,7 @@ export interface StatementStore {
   page(
     accountId: number, filter: EntryFilter, offset: number, rows: number,
   ): Promise<{ items: LedgerEntry[]; total: number }>;
-  /** What must agree, as of one moment; `newest` is the number of the newest entry there is. */
+  /** The totals to verify, from one snapshot; `newest`: the number of the newest entry in it. */
   claims(
     accountId: number,
   ): Promise<{ totals: AccountTotals; openMicros: Micros; newest: number } | null>;
@@ -34,7 +34,7 @@ interface Verification {
   /** The sum of all entries. */
   sumMicros: Micros;
   reservedMicros: Micros;
-  /** The first that was found; null: everything agrees. */
+  /** The first problem found; null: everything agrees. */
   problem: LedgerProblem | null;
   verifiedAt: Instant;
 }
@@ -44,13 +44,13 @@ export interface Statements {
     accountId: number, filter: EntryFilter, place: { page: number; perPage: number },
   ): Promise<{ items: LedgerEntry[]; total: number }>;
   /**
-   * Recomputes the account; null when there is none. Whoever asks while it runs gets the result of
-   * the same run: it costs a hash an entry.
+   * Recomputes the account; null when there is none. Concurrent calls share one run, because it
+   * costs one hash per entry.
    */
   verify(accountId: number): Promise<Verification | null>;
 }
 
-/** Recomputed at a stretch, then everything else may run. */
+/** Entries recomputed before yielding to the event loop. */
 const ENTRIES_PER_STRETCH = 1000;
 
 export function createStatements(
@@ -67,7 +67,8 @@ export function createStatements(
     let problem: LedgerProblem | null = null;
     let last = 0;
     let count = 0;
-    // Entries never change, so those up to the newest are the same in every stretch.
+    // Entries never change, so reading them in several batches is still consistent with the
+    // snapshot.
     for (;;) {
       const entries = await store.entries(accountId, last, newest, ENTRIES_PER_STRETCH);
       for (const entry of entries) {

@@ -1,4 +1,4 @@
-// How an account puts money in by itself, as the operator has set it up: at a payment page whose
+// How an account tops up its balance, as the operator has set it up: at a payment page whose
 // reports are credited, at a link of the operator's own, or not at all. Called by
 // balance-routes.ts.
 import { Fault } from "#core/faults.ts";
@@ -8,7 +8,7 @@ import type { PaymentPage } from "#providers/payments/port.ts";
 import type { Accounts } from "#features/accounts/accounts.ts";
 
 export interface TopUpStore {
-  /** Once for each session. */
+  /** Called once per payment session. */
   add(args: {
     sessionId: string; accountId: number; amountMicros: Micros; now: Instant;
   }): Promise<void>;
@@ -27,7 +27,7 @@ interface TopUpOptions {
   accounts: Pick<Accounts, "find" | "credit">;
   /** Null: not set up. */
   payments: PaymentPage | null;
-  /** With `{account_id}`, `{name}` and `{email}` in it; null: not set up. */
+  /** May contain `{account_id}`, `{name}` and `{email}`; null: not set up. */
   link: string | null;
   system: System;
 }

@@ -1,6 +1,6 @@
-// The first steps of an account, each done once there is a proof of it: what the account has, a
+// The first steps of an account. Each is done once there is proof of it: something it has set up, a
 // reply, a document that was found, a call that was answered. Records → store port → factory.
-// Documents that were found are reported by the knowledgebases' retrieval.
+// The knowledgebases' retrieval reports documents that were found.
 import type { Logger } from "#core/logger.ts";
 import type { Instant, System } from "#core/system.ts";
 
@@ -9,9 +9,9 @@ type Step = (typeof STEPS)[number];
 
 export interface Proof {
   at: Instant;
-  /** What the proof is called: a name of the account's own; empty: it has none. */
+  /** The name the account gave it; empty: it has none. */
   name: string;
-  /** Where it is: the assistant's number, the conversation's uuid, the call's number. */
+  /** The assistant's id, the conversation's uuid or the call's id. */
   id: string;
   /** Only of an assistant. */
   uuid: string | null;
@@ -26,7 +26,7 @@ export interface FirstSteps {
 export interface FirstStepStore {
   read(accountId: number): Promise<FirstSteps>;
   dismiss(args: { accountId: number; dismissedAt: Instant | null }): Promise<void>;
-  /** The first that was found stays. */
+  /** Keeps only the first document that was found. */
   found(args: { accountId: number; document: string; now: Instant }): Promise<void>;
 }
 
@@ -41,13 +41,13 @@ export type FirstStepCases = ReturnType<typeof createFirstSteps>;
 const ACCOUNTS_KNOWN_MAX = 10_000;
 
 export function createFirstSteps({ store, system, log }: FirstStepOptions) {
-  /** Accounts that have found something already: nothing is to be written for them any more. */
+  /** Accounts known to have found a document already: nothing more is written for them. */
   const known = new Set<number>();
   return {
     read: store.read,
     dismiss: (accountId: number, isDismissed: boolean): Promise<void> =>
       store.dismiss({ accountId, dismissedAt: isDismissed ? system.now() : null }),
-    /** The search that found it does not wait. */
+    /** Does not delay the search that found it. */
     found: (accountId: number, document: string): void => {
       if (known.has(accountId)) return;
       if (known.size >= ACCOUNTS_KNOWN_MAX) known.clear();

@@ -1,11 +1,11 @@
-// What an account spent and did in a range of days, and how quickly it was answered. Read hour by
-// hour, day by day or week by week with turns of the event loop between, so that a big account does
-// not hold up other people's replies. Called by routes.ts.
+// What an account spent and did in a range of days, and how quickly its replies came. Read hour by
+// hour, day by day or week by week, yielding to the event loop in between, so that a big account
+// does not delay other accounts' replies. Called by routes.ts.
 import type { Micros } from "#core/money.ts";
 import { nextTurn, type Instant, type System } from "#core/system.ts";
 import { bucketsOf, type Asked, type Bucket } from "./range.ts";
 
-/** Instants; `to` is exclusive. Null: of all assistants. */
+/** `to` is exclusive. `assistantId` null: all assistants. */
 export interface OverviewScope {
   accountId: number;
   assistantId: number | null;
@@ -13,21 +13,21 @@ export interface OverviewScope {
   to: Instant;
 }
 
-/** What was paid then; for one assistant, what its conversations and calls of then cost. */
+/** What was charged then; for one assistant, what its conversations and calls begun then cost. */
 export interface Spend {
   messages: Micros;
   calls: Micros;
   numbers: Micros;
-  /** Taken by the operator. Money put in is no spend, so it is nowhere here. */
+  /** Taken by the operator. Top-ups are not spend, so they are not included anywhere. */
   other: Micros;
 }
 
 export interface DayFigures {
   spend: Spend;
-  /** Begun on the day, with all messages they have by now. */
+  /** Conversations begun in the range; `messages` counts all that they have by now. */
   conversations: number;
   messages: number;
-  /** Begun on the day, by the status they have now; one row a status. */
+  /** Calls begun in the range, one row per current status. */
   calls: { status: string; calls: number; answered: number; seconds: number }[];
 }
 
@@ -35,13 +35,13 @@ const STAGES = [
   "endpointMs", "finalTranscriptMs", "firstTokenMs", "firstAudioMs", "heardMs",
 ] as const;
 type Stage = (typeof STAGES)[number];
-/** How long each stage of one reply in a call took, since the customer stopped speaking. */
+/** When each stage of one reply in a call was reached, counted from when the caller fell silent. */
 export type TurnTimes = Record<Stage, number | null>;
 
 export interface OverviewStore {
   /**
-   * The account, its live calls and the figures of the range as of one moment, with the number of
-   * the newest event that is in them. Null: no such account.
+   * The account, its live calls and the figures of the range from one snapshot, with the number of
+   * the newest event that they include. Null: no such account.
    */
   present(scope: OverviewScope): Promise<{
     balanceMicros: Micros;
@@ -59,7 +59,7 @@ export interface OverviewStore {
   replyTimes(conversationId: number, messages: number): Promise<number[]>;
 }
 
-/** Latency is that of the newest calls and conversations: so many at most are looked at. */
+/** Latency is measured over the newest calls and conversations, at most this many. */
 export const LATENCY_CALLS_MAX = 2000;
 export const LATENCY_CONVERSATIONS_MAX = 200;
 const LATENCY_MESSAGES_MAX = 40;
@@ -102,7 +102,7 @@ interface OverviewOptions {
   system: System;
 }
 
-/** What a day is made of, beside its figures, until it is returned. */
+/** One bucket's figures and raw latencies, before percentiles are computed. */
 interface Measured {
   date: string;
   figures: DayFigures;
@@ -113,7 +113,7 @@ interface Measured {
 /** Null: no such account. */
 export type ReadOverview = (accountId: number, asked: Asked) => Promise<Overview | null>;
 
-/** So many are read side by side: a day's worth, where hours are asked for. */
+/** Hours read concurrently: one day's worth. */
 const HOURS_AT_ONCE = 24;
 
 export function createOverview({ store, system }: OverviewOptions): ReadOverview {
@@ -129,7 +129,7 @@ export function createOverview({ store, system }: OverviewOptions): ReadOverview
     const measured: Measured[] = [
       { date: last.date, ...await measure(scopeOf(last), present.figures) },
     ];
-    // What belongs to days that are over hardly changes any more, so it need not be of one moment.
+    // Figures of past days hardly change any more, so they need not come from one snapshot.
     const atOnce = asked.by === "hour" ? HOURS_AT_ONCE : 1;
     while (buckets.length > 0) {
       await nextTurn();
@@ -165,8 +165,8 @@ async function shownOf(
 }
 
 /**
- * Adds a day's latencies, newest day first, until what may be looked at is used up. How much there
- * is of a day its figures say, so that several are read side by side.
+ * Adds a bucket's latencies, newest first, until the budget of calls and conversations is used up.
+ * A bucket's share follows from its figures before anything is read, so several run concurrently.
  */
 function createMeasure(store: OverviewStore) {
   let callsLeft = LATENCY_CALLS_MAX;
@@ -196,7 +196,7 @@ function createMeasure(store: OverviewStore) {
 
 const MS_MAX = 2 ** 31 - 1;
 
-/** Percentiles of whole milliseconds; null: no value is there. Missing values do not count. */
+/** Percentiles of whole milliseconds; null values are ignored. Null: there is no value. */
 export function percentilesOf(values: readonly (number | null)[]): Percentiles | null {
   // An array of integers sorts more than twice as fast as one of doubles.
   const sorted = new Int32Array(values.length);

@@ -1,5 +1,5 @@
-// The hours, days or weeks an overview is made of, as they are counted in a time zone. Called by
-// overview.ts; routes.ts says what may be asked for.
+// The hours, days or weeks that an overview consists of, in a time zone. Called by overview.ts;
+// routes.ts limits what may be requested.
 import { dayAfter, mondayOf } from "#core/days.ts";
 import type { Instant } from "#core/system.ts";
 import { dayStart, localDateTime, MINUTE_MICROS } from "#core/zones.ts";
@@ -18,7 +18,7 @@ export interface Asked {
 }
 
 export interface Bucket {
-  /** `YYYY-MM-DD`, of a week its first day in the range; of an hour `YYYY-MM-DDTHH:MM`. */
+  /** `YYYY-MM-DD`; for a week its first day in the range, for an hour `YYYY-MM-DDTHH:MM`. */
   date: string;
   from: Instant;
   /** Exclusive. */

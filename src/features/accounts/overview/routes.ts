@@ -1,5 +1,5 @@
-// The wire of the overview: what a dashboard shows first, in one answer to go on from with the
-// account's stream.
+// The wire of the overview: what a dashboard shows first, in one answer with the position from
+// which to resume the account's stream.
 import { Type, type Static } from "@sinclair/typebox";
 import { dayAfter, daysBetween, isDay } from "#core/days.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
@@ -190,7 +190,7 @@ const Query = Type.Object({
   timezone: dayQuery.timezone,
 });
 
-/** Throws Fault 422 for what is no range, or too long a one. */
+/** Throws Fault 422 for an invalid or too long range. */
 function askedOf(query: Static<typeof Query>, timeZone: string, now: Instant): Asked {
   const { by = "day", days = DAYS_DEFAULT, assistant_id: assistantId = null } = query;
   const to = query.date_to ?? dayAt(now, timeZone);

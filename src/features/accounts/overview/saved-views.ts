@@ -1,5 +1,5 @@
-// Views of lists that people keep: a name for filters and columns as the page's address has them.
-// Records → store port → factory.
+// Saved views of lists: a name for filters and columns, stored as in the page's address. Records →
+// store port → factory.
 import { Fault, fieldFault } from "#core/faults.ts";
 import type { Instant, System } from "#core/system.ts";
 
@@ -10,7 +10,7 @@ export interface SavedView {
   id: number;
   list: ViewedList;
   name: string;
-  /** As behind `?` in the page's address. */
+  /** The query string of the page's address, without the `?`. */
   query: string;
   createdAt: Instant;
 }
@@ -19,9 +19,9 @@ export type SaveViewOutcome =
   | { kind: "saved"; view: SavedView } | { kind: "too_many" };
 
 export interface SavedViewStore {
-  /** In the order of their names. */
+  /** Ordered by name. */
   list(accountId: number): Promise<SavedView[]>;
-  /** Another of the list with this name is replaced. */
+  /** Replaces a view of the same list and name. */
   save(
     args: Omit<SavedView, "id" | "createdAt"> & { accountId: number; max: number; now: Instant },
   ): Promise<SaveViewOutcome>;

@@ -1,5 +1,5 @@
-// Signing in and out, for the pages of this server: by e-mail and password, by an invitation's
-// link, at an OpenID provider. Who is signed in is in a cookie no script reads.
+// Signing in and out on the pages of this server: by e-mail and password, by an invitation link or
+// at an OpenID provider. The session is in a cookie that no script can read.
 import { Type } from "@sinclair/typebox";
 import type { FailedAuthentications } from "#core/failed-authentications.ts";
 import { Fault, ProviderError } from "#core/faults.ts";
@@ -26,16 +26,16 @@ interface AuthRouteOptions {
   events: Pick<EventLog, "newestOfAccount">;
   origins: { of(http: HttpRequest): string; isSecure(http: HttpRequest): boolean };
   failures: FailedAuthentications;
-  /** Null: nobody signs in elsewhere. */
+  /** Null: no OpenID provider is set up. */
   oidc: AsksProvider | null;
   box: SecretBox;
   system: System;
   log: Logger;
 }
 
-/** Who is signed in; read by app/admission.ts too. */
+/** Holds the session's token; also read by app/admission.ts. */
 export const SESSION_COOKIE = "parley";
-/** A sign-in elsewhere that has begun. */
+/** Holds a sign-in at the OpenID provider that is under way. */
 const PENDING_COOKIE = "parley-oidc";
 const PENDING_PLACE = "oidc";
 const PENDING_S = 10 * 60;
@@ -48,7 +48,7 @@ export const EMAIL = Type.String({
 export const NAME = Type.String({
   pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The name, which visitors see too.", "Ana"),
 });
-/** Any length up to the bound may be asked with: what is too short is simply wrong. */
+/** No minimum length when signing in: a password that is too short is simply wrong. */
 export const PASSWORD = Type.String({
   maxLength: PASSWORD_CHARS_MAX, ...about("The password.", "correct horse battery"),
 });
@@ -75,7 +75,7 @@ const SIGNED_IN_200 = { description: "Signed in: the cookie is set", schema: SIG
 export const fromOf = ({ address, headers }: HttpRequest): From =>
   ({ address, agent: headers["user-agent"] ?? "" });
 
-/** Into the browser; whoever was signed in there before is signed out by the handler. */
+/** Sets the session's cookie; the handler signs out whoever was signed in there before. */
 export function signedIn(
   { token, user, expiresAt, isKept }: OpenedSession, isSecure: boolean, nowMicros: number,
 ): Reply {
@@ -96,13 +96,13 @@ export function authRoutes(options: AuthRouteOptions): Route[] {
 const tokenOf = ({ origins }: AuthRouteOptions, http: HttpRequest): string | null =>
   readCookie(http, SESSION_COOKIE, origins.isSecure(http));
 
-/** The session a browser had ends when another one begins in it. */
+/** Ends the browser's previous session when another begins in it. */
 async function leave(options: AuthRouteOptions, http: HttpRequest): Promise<void> {
   const token = tokenOf(options, http);
   if (token !== null) await options.signIn.logout(token, fromOf(http));
 }
 
-/** Signs in whoever comes, and out whoever was signed in before. */
+/** Ends the browser's previous session and answers with the new one. */
 async function answerSignedIn(
   options: AuthRouteOptions, http: HttpRequest, session: OpenedSession,
 ): Promise<Reply> {
@@ -110,7 +110,7 @@ async function answerSignedIn(
   return signedIn(session, options.origins.isSecure(http), options.system.now());
 }
 
-/** For fail2ban, and against whoever goes on. */
+/** Records failed attempts, which fail2ban can read, and makes an address that goes on wait. */
 async function watched<T>(
   { failures }: AuthRouteOptions, http: HttpRequest, kind: "password" | "invitation",
   work: () => Promise<T>,
@@ -262,7 +262,7 @@ const toPage = (location: string, headers: HeaderMap = {}): Reply => ({
   status: 302, contentType: "text/plain", content: "",
   headers: { Location: location, "Cache-Control": "no-store", ...headers },
 });
-/** For browsers to go to, not for programs to ask. */
+/** Pages that browsers navigate to; not part of the API. */
 const PROVIDER_ROUTE = {
   tag: "Members", errorShape: "message", isUndocumented: true, method: "GET",
   responses: {
@@ -271,7 +271,7 @@ const PROVIDER_ROUTE = {
   },
 } as const;
 
-/** The page of signing in says it in words. */
+/** The sign-in page shows the reason in words. */
 const refused = (why: "oidc_failed" | "oidc_unknown" | "oidc_unverified"): string =>
   `/#/sign-in/${why}`;
 
@@ -283,7 +283,7 @@ function provider({ oidc }: AuthRouteOptions): AsksProvider {
   return oidc;
 }
 
-/** Throws what is not the provider's. */
+/** Logs a provider's failure and rethrows any other error. */
 function noteFailure({ log }: AuthRouteOptions, error: unknown): void {
   if (!(error instanceof ProviderError)) throw error;
   log.warn({ err: error }, "sign-in at the OpenID provider failed");
@@ -314,7 +314,7 @@ function beginRoute(options: AuthRouteOptions): Route {
   });
 }
 
-/** Null unless this browser began it lately. */
+/** Null unless this browser began a sign-in that has not expired. */
 function pendingOf(options: AuthRouteOptions, http: HttpRequest): PendingSignIn | null {
   const sealed = readCookie(http, PENDING_COOKIE, options.origins.isSecure(http));
   const text = sealed === null ? null : options.box.tryOpen(sealed, PENDING_PLACE);

@@ -254,7 +254,7 @@ function ownRoutes({ users, signIn, origins, system, byOf }: MemberRouteOptions)
       summary: "List the browsers you are signed in with",
       responses: { 200: { description: "All of them", schema: dataOf(listOf(SESSION, "Newest first.")) } },
       handle: async ({ caller }) => {
-        // A key has none.
+        // An API key has no sessions.
         const { userId, sessionId } = caller.member ?? { userId: 0, sessionId: 0 };
         const sessions = await signIn.sessions(userId);
         return json(200, { data: sessions.map((session) => sessionItem(session, sessionId)) });

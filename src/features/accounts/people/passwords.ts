@@ -9,7 +9,7 @@ export const PASSWORD_CHARS_MAX = 256;
 
 export interface Passwords {
   hash(password: string): Promise<string>;
-  /** Without a hash it costs the same and is false. Throws Fault 503 when too many wait. */
+  /** Without a stored hash it takes as long and is false. Throws Fault 503 when too many wait. */
   verify(password: string, stored: string | null): Promise<boolean>;
 }
 
@@ -21,18 +21,18 @@ export interface PasswordCost {
 
 /** 32 MB and about a quarter of a second of one core. */
 const SHIPPED: PasswordCost = { N: 2 ** 15, r: 8, p: 3 };
-/** What a stored hash may ask for at most. */
+/** The most memory that a stored hash's parameters may require. */
 const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
 const KEY_BYTES = 32;
 const SALT_BYTES = 16;
-/** Each takes 32 MB and a thread of the pool that also reads files. */
+/** Each takes 32 MB and a thread of the libuv pool, which also reads files. */
 const AT_ONCE_MAX = 2;
 const WAITING_MAX = 32;
 
 const derive = (password: string, salt: Buffer, cost: PasswordCost): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const options: ScryptOptions = { ...cost, maxmem: MEMORY_BYTES_MAX };
-    // The same letters are the same password, however a keyboard composes them.
+    // Normalised, so that the same letters match however a keyboard composes them.
     scrypt(password.normalize("NFKC"), salt, KEY_BYTES, options, (error, key) =>
       error ? reject(error) : resolve(key));
   });
@@ -52,7 +52,7 @@ function read(stored: string): { cost: PasswordCost; salt: Buffer; key: Buffer }
 
 interface PasswordOptions {
   system: System;
-  /** What a new hash costs. */
+  /** The scrypt parameters of new hashes. */
   cost?: PasswordCost | undefined;
 }
 

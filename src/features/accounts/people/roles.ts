@@ -24,6 +24,6 @@ export const ROLE_RIGHTS: Record<Role, readonly Right[]> = {
 
 export const may = (role: Role, right: Right): boolean => ROLE_RIGHTS[role].includes(right);
 
-/** Owners alone make owners, and change or remove them. */
+/** Only owners may make, change or remove owners. */
 export const mayManage = (by: Role, ...roles: Role[]): boolean =>
   may(by, "members") && (by === "owner" || !roles.includes("owner"));

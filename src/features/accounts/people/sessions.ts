@@ -1,8 +1,8 @@
-// Sessions of the dashboard: a token made with an API key that reads what the key may read, within
-// a rate of its own, so that looking at pages never uses up what the key's programs may ask for. It
-// changes nothing and sends nothing: that stays with the key and its rate. All sessions of a key
-// share one rate, so making more of them gains nothing. Sealed, not stored: they outlive restarts
-// and end with their key.
+// Sessions of the dashboard: a token made with an API key that may read what the key may read,
+// within a rate limit of its own, so that viewing pages never uses up the limit of the key's
+// programs. It cannot change or send anything: that takes the key and its rate limit. All sessions
+// of a key share one limit, so making more of them gains nothing. Sealed, not stored: they outlive
+// restarts and end with their key.
 import { LIMITS } from "#core/limits.ts";
 import type { SecretBox } from "#core/secrets.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -21,7 +21,7 @@ export function createSessions(
   { box, accounts, system }: { box: SecretBox; accounts: Accounts; system: System },
 ): Sessions {
   const read = (token: string): { keyId: number; expiresAt: Instant } | null => {
-    // One that does not open was not made here, and is answered like any other wrong one.
+    // A token that cannot be opened was not made here, and is answered like any other wrong token.
     const text = token.startsWith(PREFIX) ? box.tryOpen(token.slice(PREFIX.length), PLACE) : null;
     const [keyId, expiresAt] = text?.split(" ").map(Number) ?? [];
     return keyId && expiresAt ? { keyId, expiresAt } : null;

@@ -1,5 +1,5 @@
-// Signing in as a member: sessions, passwords, invitations that are taken up. Whoever asks learns
-// nothing of who is a member: an unknown address costs and answers what a wrong password does.
+// Signing in as a member: sessions, passwords, accepted invitations. Nobody can find out who is a
+// member: an unknown address takes as long and is answered like a wrong password.
 import { LIMITS } from "#core/limits.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { addressKey } from "#core/networks.ts";
@@ -14,22 +14,22 @@ import {
   type UserSession, type UserStore,
 } from "./users.ts";
 
-/** Where somebody signs in from. */
+/** The address and browser a sign-in comes from. */
 export interface From {
   address: string;
   agent: string;
 }
 
 export interface OpenedSession {
-  /** In no store: it goes into the browser's cookie. */
+  /** Only its hash is stored: the token itself is in the browser's cookie. */
   token: string;
   user: User;
   expiresAt: Instant;
-  /** The browser may keep it when it is closed. */
+  /** True: the cookie survives closing the browser. */
   isKept: boolean;
 }
 
-/** Who it is, as the OpenID provider says; its address is verified. */
+/** The person as the OpenID provider identifies them; the e-mail address is verified. */
 interface Claims extends Subject {
   email: string;
   name: string | null;
@@ -45,14 +45,14 @@ export interface SignIn {
   login(args: {
     email: string; password: string; isKept: boolean; from: From;
   }): Promise<OpenedSession>;
-  /** Null where nobody may be let in by them. */
+  /** Null: the claims let nobody in. */
   enter(claims: Claims, from: From): Promise<OpenedSession | null>;
   /** Whether there is anybody who could. */
   hasMembers(): Promise<boolean>;
   logout(token: string, from: From): Promise<void>;
   /** Null for anything but the token of a session in force. */
   find(token: string): Promise<Member | null>;
-  /** The session's member as he is now; null once it has ended. */
+  /** The session's member in their current state; null once it has ended. */
   memberOf(sessionId: number): Promise<User | null>;
   sessions(userId: number): Promise<UserSession[]>;
   closeSession(member: Member, sessionId: number, by: By): Promise<boolean>;
@@ -77,11 +77,11 @@ interface SignInOptions {
   system: System;
   /** False: attempts are not counted. */
   limits: boolean;
-  /** The OpenID provider may vouch for addresses of these; empty: for all. */
+  /** Domains whose addresses may sign in at the OpenID provider; empty: all. */
   domains: string[];
-  /** What who comes from the provider without being known or invited becomes; null: nothing. */
+  /** Role and account of people who are neither members nor invited; null: they are refused. */
   newcomers: { role: Role; accountOf(): Promise<number | null> } | null;
-  /** Sessions have ended: what they opened is looked at again. */
+  /** Sessions have ended: the streams they opened are checked again. */
   onChange(): void;
 }
 
@@ -89,10 +89,10 @@ const wrong = (): Fault => new Fault(401, "The e-mail address or the password is
   extra: { error: "Unauthorized", message: "The e-mail address or the password is wrong." },
 });
 
-/** Counted for all nodes and over restarts. */
+/** Attempts are counted across all nodes and restarts. */
 type Guard = (who: string, address: string) => Promise<void>;
 
-/** Tries of a password: of one address at one place, of one from everywhere, and of one place. */
+/** Limits attempts per e-mail address and network, per e-mail address, and per network. */
 function createGuard({ limits, store, system }: SignInOptions): Guard {
   return async (who, address) => {
     if (!limits) return;
@@ -192,7 +192,7 @@ function createChangePassword(
     const { accountId, id: userId, email } = user;
     await guard(email, from.address);
     const stored = await store.findByEmail(email);
-    // Whoever signs in at the provider alone sets a first one.
+    // A member who has only signed in at the provider sets a first password.
     const isFirst = stored?.passwordHash === null;
     if (!isFirst && !await passwords.verify(current, stored?.passwordHash ?? null)) {
       throw fieldFault("current_password", "The current password is wrong.");
@@ -224,7 +224,7 @@ function assertUsable(password: string, email: string): void {
   if (isName || isOneLetter) throw fieldFault("password", "The password is too easy to guess.");
 }
 
-/** A member that is linked, else one of that address, else whoever was invited, else a newcomer. */
+/** The linked member, else the one with that address, else an invited person, else a newcomer. */
 async function recognise(
   { store, system, domains, newcomers }: SignInOptions, claims: Claims, { address }: From,
 ): Promise<User | null> {

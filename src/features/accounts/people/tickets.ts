@@ -1,13 +1,13 @@
 // Short-lived tickets with which a browser opens a socket or stream: EventSource and WebSocket
-// cannot send headers, and an API key must never stand in a URL. They are signed, so any node that
-// has the secret reads what another issued; each opens one thing, once.
+// cannot send headers, and an API key must never be in a URL. They are signed, so any node that has
+// the secret accepts what another issued; each opens one thing, once.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
 
 export interface Tickets<Subject> {
   issue(subject: Subject): { ticket: string; expiresAt: Instant };
-  /** What the ticket was issued for, the first time while it is valid; null for anything else. */
+  /** What a valid ticket was issued for, on its first use; null for anything else. */
   redeem(ticket: string): Promise<Subject | null>;
 }
 
@@ -20,11 +20,11 @@ export interface UsedTicket {
 
 /** Which tickets were redeemed. */
 export interface UsedTickets {
-  /** False: it was used before. Needs to be known until the ticket ends, not longer. */
+  /** False: it was used before. An entry must be kept until the ticket expires, not longer. */
   use(ticket: UsedTicket): Promise<boolean>;
 }
 
-/** Makes tickets of a purpose of their own: those of one open nothing of another. */
+/** Makes tickets for one purpose, which are not valid for any other. */
 export type NewTickets =
   <Subject extends { accountId: number }>(purpose: string) => Tickets<Subject>;
 
@@ -35,13 +35,13 @@ interface TicketOptions {
   system: System;
 }
 
-/** Where nobody else takes the tickets: the end of the process ends them all. */
+/** For a single process: its tickets end with it. */
 export function createOwnUsedTickets(): UsedTickets {
   const used = new Map<string, Instant>();
   return {
     use: async ({ ticket, expiresAt, now }) => {
       for (const [known, endsAt] of used) {
-        // Oldest first: what comes after the first valid one is valid too, but for a moment.
+        // The map is oldest first: those after the first valid ticket are valid too, or nearly so.
         if (endsAt > now && used.size < LIMITS.streamTicketsMax) break;
         used.delete(known);
       }
@@ -63,7 +63,7 @@ export function createTickets({ secret, used, system }: TicketOptions): NewTicke
       const given = Buffer.from(signature, "base64url");
       const right = sign(body);
       if (given.length !== right.length || !timingSafeEqual(given, right)) return null;
-      // It is signed: this process or one like it wrote it.
+      // The signature is right, so this process or another with the secret wrote the JSON.
       const text = Buffer.from(body, "base64url").toString("utf8");
       const [subject, expiresAt] = JSON.parse(text) as [Subject, Instant, string];
       return expiresAt > system.now() ? [subject, expiresAt] : null;
@@ -80,7 +80,7 @@ export function createTickets({ secret, used, system }: TicketOptions): NewTicke
         if (!found) return null;
         const [subject, expiresAt] = found;
         const { accountId } = subject;
-        // The signature stands for the whole; spelt anew, because base64 can be in several ways.
+        // The signature identifies the ticket; re-encoded, because base64 has several spellings.
         const [body = ""] = ticket.split(".");
         const isFirst = await used.use({
           accountId, ticket: sign(body).toString("base64url"), expiresAt, now: system.now(),

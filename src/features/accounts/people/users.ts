@@ -1,5 +1,5 @@
-// People of an account: members, invitations and sessions as records, their store port, and the use
-// cases of who may add, change and remove whom. Signing in is sign-in.ts's.
+// People of an account: records of members, invitations and sessions, their store port, and the use
+// cases of adding, changing and removing members. Signing in is in sign-in.ts.
 import { hash } from "node:crypto";
 import { Fault, fieldFault } from "#core/faults.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -17,7 +17,7 @@ export interface User {
   name: string;
   role: Role;
   hasPassword: boolean;
-  /** Signs in at the OpenID provider. */
+  /** True: linked to a person at the OpenID provider. */
   isLinked: boolean;
   /** The last time somebody signed in as this member. */
   seenAt: Instant | null;
@@ -31,7 +31,7 @@ export interface StoredUser extends User {
 export interface Invitation {
   id: number;
   accountId: number;
-  /** The member it gives a new password; null: it makes one. */
+  /** The member whose password it resets; null: it creates a member. */
   userId: number | null;
   email: string;
   role: Role;
@@ -61,13 +61,13 @@ export interface NewSession {
   address: string;
   agent: string;
   expiresAt: Instant;
-  /** The password's hash as it was judged; null: no password was asked for. */
+  /** The hash that the password was verified against; null: no password was needed. */
   provenBy: string | null;
   by: By;
   now: Instant;
 }
 
-/** Whoever acts on members: the role is looked up where it is a member's. */
+/** Who acts on members; where `userId` is set, the store reads that member's current role. */
 export interface Manager {
   userId: number | null;
   role: Role;
@@ -87,7 +87,7 @@ export type JoinOutcome =
   | { kind: "joined"; user: User }
   /** Used, taken back or expired. */
   | { kind: "gone" }
-  /** Somebody is a member under this address, here or in another account. */
+  /** The address belongs to a member already, of this account or another. */
   | { kind: "email_taken" };
 
 export type ChangeOutcome =
@@ -97,7 +97,7 @@ export type ChangeOutcome =
 export type InviteOutcome =
   | { kind: "invited"; invitation: Invitation } | { kind: "is_member" } | { kind: "forbidden" };
 
-/** Each method that writes is one transaction, its entry in the audit log included. */
+/** Each write is one transaction, including its entry in the audit log. */
 export interface UserStore {
   list(accountId: number): Promise<User[]>;
   find(accountId: number, userId: number): Promise<User | null>;
@@ -105,11 +105,11 @@ export interface UserStore {
   hasAny(): Promise<boolean>;
   findByEmail(email: string): Promise<StoredUser | null>;
   findBySubject(subject: Subject): Promise<User | null>;
-  /** Null unless it is in force, and its member still one. */
+  /** Null unless the session is in force and its member still exists. */
   findSession(
     tokenHash: string, now: Instant,
   ): Promise<{ sessionId: number; user: User } | null>;
-  /** As `findSession`, for what has been let in by it. */
+  /** As `findSession`, for streams that the session opened. */
   sessionById(sessionId: number, now: Instant): Promise<User | null>;
   sessions(userId: number, now: Instant): Promise<UserSession[]>;
   /** Adds a member at once, without an invitation; null: the address is taken. */
@@ -122,39 +122,39 @@ export interface UserStore {
   remove(args: {
     accountId: number; userId: number; manager: Manager; by: By; now: Instant;
   }): Promise<ChangeOutcome>;
-  /** Ends every session of the member, and links for a new password. */
+  /** Also ends every session of the member and voids links for a new password. */
   setPassword(args: {
     accountId: number; userId: number; passwordHash: string; by: By; now: Instant;
   }): Promise<void>;
-  /** False: the member is gone, or somebody else's at the provider by now. */
+  /** False: the member is gone, or linked to another person meanwhile. */
   link(args: {
     accountId: number; userId: number; subject: Subject; by: By; now: Instant;
   }): Promise<boolean>;
-  /** Null: the member is gone, or has another password by now. */
+  /** Null: the member is gone, or the password changed meanwhile. */
   openSession(args: NewSession): Promise<number | null>;
-  /** False where the member has none like that. */
+  /** False when the member has no such session. */
   closeSession(args: {
     accountId: number; userId: number; sessionId: number; by: By; now: Instant;
   }): Promise<boolean>;
   invitations(accountId: number, now: Instant): Promise<Invitation[]>;
   findInvitation(tokenHash: string, now: Instant): Promise<Invitation | null>;
-  /** The oldest open one that makes a member. */
+  /** The oldest open invitation that creates a member. */
   invitationFor(email: string, now: Instant): Promise<Invitation | null>;
-  /** Null: the account has a member of that address. Takes the place of one that is open. */
+  /** Null: the account has a member of that address. Replaces an open invitation. */
   invite(args: {
     accountId: number; userId: number | null; email: string; role: Role; tokenHash: string;
     expiresAt: Instant; manager: Manager; by: By; now: Instant;
   }): Promise<InviteOutcome>;
-  /** False where there is no such open one. */
+  /** False when there is no such open invitation. */
   closeInvitation(args: {
     accountId: number; invitationId: number; by: By; now: Instant;
   }): Promise<boolean>;
   join(args: Join): Promise<JoinOutcome>;
-  /** Microseconds until one more may be tried, 0: now. Counts with each that is not full. */
+  /** Microseconds until the next try, 0: allowed now. Each counter that is not full counts it. */
   tryPassword(args: PasswordTry): Promise<number>;
 }
 
-/** One try, counted by each of several: whom it is of, where it comes from. */
+/** One attempt, counted by several counters, such as the e-mail address and the network. */
 export interface PasswordTry {
   counted: { whoHash: string; max: number }[];
   windowMicros: number;
@@ -165,7 +165,7 @@ export interface Users {
   list(accountId: number): Promise<User[]>;
   find(accountId: number, userId: number): Promise<User | null>;
   invitations(accountId: number): Promise<Invitation[]>;
-  /** The token is in no store: show it now or never. */
+  /** The token is not stored: it can only be shown now. */
   invite(args: {
     accountId: number; email: string; role: Role; manager: Manager; by: By;
   }): Promise<{ invitation: Invitation; token: string }>;
@@ -187,20 +187,20 @@ const TOKEN_BYTES = 32;
 
 export const userAuthorId = (userId: number): string => `user:${userId}`;
 
-/** Else it is a key's, or the account's. */
+/** False: the author is a key or the account. */
 export const isUserAuthor = (authorId: string): boolean => authorId.startsWith("user:");
 export const hashToken = (token: string): string => hash("sha256", token, "hex");
 export const newToken = (system: System): string =>
   system.randomBytes(TOKEN_BYTES).toString("base64url");
-/** Behind `#`, so that it stands in no log of a server or proxy. */
+/** The token is behind `#`, so that no server or proxy logs it. */
 export const joinLink = (origin: string, token: string): string => `${origin}/#/join/${token}`;
 
-/** What an invitation may go to, for whatever checks it. */
+/** The form of an e-mail address, shared with the schemas of routes. */
 export const EMAIL_FORM = { pattern: "^[^@\\s]+@[^@\\s]+$", maxLength: 254 };
 const EMAIL = new RegExp(EMAIL_FORM.pattern);
 export const isEmail = (text: string): boolean =>
   EMAIL.test(text) && text.length <= EMAIL_FORM.maxLength;
-/** How an address is kept and compared. */
+/** The form in which addresses are stored and compared. */
 export const emailOf = (text: string): string => text.trim().toLowerCase();
 
 const noMember = (): Fault => new Fault(404, "Member not found.");
@@ -226,7 +226,7 @@ interface UsersOptions {
   store: UserStore;
   bus: EventBus;
   system: System;
-  /** What members have open is looked at again: it may be theirs no more. */
+  /** Members changed: their open streams are checked again, as they may have lost access. */
   onChange(): void;
 }
 
