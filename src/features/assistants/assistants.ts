@@ -1,6 +1,6 @@
-// Assistants: record, store port, and the use cases of creating, changing and finding them. What a
-// setting may be is in settings.ts, what settings may be together in rules.ts. A deleted assistant
-// is found by nobody; its row stays for the conversations and calls that name it.
+// Assistants: record, store port, and the use cases of creating, changing and finding them. Rules
+// of single settings are in settings.ts, those of several together in rules.ts. A deleted assistant
+// is never found; its row stays for the conversations and calls that name it.
 import { changing } from "#core/changing.ts";
 import { Fault, type FieldErrors } from "#core/faults.ts";
 import type { SecretBox } from "#core/secrets.ts";
@@ -42,7 +42,7 @@ export type AssistantColumns = Pick<
   Assistant, "name" | "type" | "status" | "mode" | "folderId" | "phoneNumberId" | "labelIds"
 >;
 
-/** Refusals decided where the rows are, because only there nobody can come in between. */
+/** Refusals decided in the store's transaction, because only there no other write interferes. */
 type Refused =
   | { kind: "number_taken" }
   | { kind: "reference_gone"; field: "folder_id" | "phone_number_id" | "label_ids" };
@@ -53,7 +53,7 @@ export type CreateOutcome =
 export type UpdateOutcome =
   | { kind: "updated"; updatedAt: Instant }
   | { kind: "not_found" }
-  /** Somebody else changed it since `expectedUpdatedAt`. */
+  /** It was changed after `expectedUpdatedAt`. */
   | { kind: "changed" }
   | Refused;
 
@@ -62,7 +62,7 @@ export interface NewAssistant {
   accountId: number;
   columns: AssistantColumns;
   settings: AssistantSettings;
-  /** Most an account may have. */
+  /** The most assistants that the account may have. */
   assistantsMax: number;
   now: Instant;
 }
@@ -79,20 +79,20 @@ export interface AssistantChange {
 /** The `allowed_origins` of every assistant there is, as one list. */
 export interface OriginLists {
   origins: ReadonlySet<string>;
-  /** True where an assistant leaves it to the server's own list. */
+  /** True when any assistant has no list of its own and uses the server's. */
   someUseDefault: boolean;
 }
 
 /**
- * Each method is one transaction; writes resolve once they are durable. Reads leave out the
- * deleted and give settings as they were stored, without those that are newer than the row.
+ * Each method is one transaction; writes resolve once they are durable. Reads leave out deleted
+ * assistants and return settings as stored, without those introduced after the row was written.
  * `updatedAt` grows with every change of the row, also when a folder, label, number, tool or
  * knowledgebase it named is deleted.
  */
 export interface AssistantStore {
   create(args: NewAssistant): Promise<CreateOutcome>;
   update(args: AssistantChange): Promise<UpdateOutcome>;
-  /** Gives the phone number free. False when the account has no such assistant. */
+  /** Releases its phone number. False when the account has no such assistant. */
   remove(args: { accountId: number; assistantId: number; now: Instant }): Promise<boolean>;
   find(accountId: number, assistantId: number): Promise<Assistant | null>;
   /** Looks in all accounts: for ids that came from our own rows, never from a client. */
@@ -122,13 +122,13 @@ export type WebhookKind = "post_call" | "inbound" | "conversation_ended";
 
 /** Faults: 404 when the account has no such assistant, 422 that names every field at fault. */
 export interface Assistants {
-  /** `schemaErrors`: what validation left out of `given`, reported with what the rules find. */
+  /** `schemaErrors`: of fields that validation removed from `given`; reported with the rules'. */
   create(accountId: number, given: Given, schemaErrors?: FieldErrors): Promise<Assistant>;
   /** Changes what was sent and nothing else. */
   update(
     accountId: number, assistantId: number, given: Given, schemaErrors?: FieldErrors,
   ): Promise<Assistant>;
-  /** As it would be after the change, which is judged as one and not stored. */
+  /** The assistant as the change would make it: validated like a change, but not stored. */
   draft: Assistants["update"];
   /** False when the account has no such assistant. */
   remove(accountId: number, assistantId: number): Promise<boolean>;
@@ -150,7 +150,7 @@ export interface Assistants {
   ownOriginLists: AssistantStore["ownOriginLists"];
   /** Null when it was sealed under another secret. */
   calcomKey(assistant: Assistant, tool: CalendarIntegration): string | null;
-  /** Seals the keys that older versions left open; before anybody is served. */
+  /** Seals keys that older versions stored in plain text; called before requests are served. */
   sealKeys(): Promise<void>;
 }
 
@@ -222,7 +222,7 @@ export function createAssistants(given: AssistantOptions): Assistants {
   };
 }
 
-/** Rows that are older than a setting are read as if it had its default. */
+/** Rows written before a setting existed are read with its default. */
 function withDefaults(store: AssistantStore): AssistantStore {
   // The store gives the same object for as long as nothing changes.
   const completed = new WeakMap<Assistant, Assistant>();
@@ -272,7 +272,7 @@ function columnsOf(profile: Profile): AssistantColumns {
   };
 }
 
-/** Returns the profile, now known to be whole, or throws naming every field at fault. */
+/** Returns the profile, now known to be complete, or throws naming every invalid field. */
 async function judge(
   { store, phoneNumbers, catalogs, references }: AssistantOptions,
   { accountId, id }: { accountId: number; id: number | null },
@@ -301,7 +301,7 @@ async function judge(
   );
   if (Object.keys(errors).length > 0) throw refusal(errors);
   const whole = next as Profile;
-  // Searching is what a knowledgebase is for unless its hits go into the prompt.
+  // A knowledgebase is searched by function call unless its passages go into the prompt.
   return whole.knowledgebase_id !== null && whole.knowledgebase_mode === null
     ? { ...whole, knowledgebase_mode: "function_call" }
     : whole;
@@ -313,7 +313,7 @@ function refusedFault(outcome: Refused): Fault {
     : refusal({ [outcome.field]: [invalid(outcome.field)] });
 }
 
-/** The settings as they are kept: no key lies open in them. */
+/** The settings as stored, with every key sealed. */
 function keptSettings(
   { keys }: Judged, place: Place, profile: Profile, before: BuiltInTool[],
 ): AssistantSettings {
@@ -334,7 +334,7 @@ async function createAssistant(
   const { store, system, catalogs, references } = options;
   const chosen = normalized(given);
   const next = { ...defaults(), ...firstChoices(chosen, catalogs, references), ...chosen };
-  // What was sent and is wrong is judged once.
+  // Fields that failed validation are not judged again by the rules.
   for (const field of Object.keys(schemaErrors)) delete next[field as Field];
   const profile = await judge(options, { accountId, id: null }, next, given, schemaErrors);
   const [uuid, now] = [system.uuid(), system.now()];
@@ -357,7 +357,7 @@ async function createAssistant(
   }
 }
 
-/** What a change makes of the assistant; throws naming every field at fault. */
+/** The columns and settings after a change; throws naming every invalid field. */
 async function changed(
   options: Judged, current: Assistant, given: Given, schemaErrors: FieldErrors,
 ): Promise<{ columns: AssistantColumns; settings: AssistantSettings }> {
@@ -373,7 +373,7 @@ async function changed(
   return { columns: columnsOf(profile), settings };
 }
 
-/** Judges and writes against the row it has read; begins again when that has changed meanwhile. */
+/** Validates and writes against the row it read; retries when the row has changed meanwhile. */
 async function changeAssistant(
   options: Judged,
   accountId: number,

@@ -1,5 +1,5 @@
-// The tools every assistant can be given without configuring an endpoint. On the way in they are
-// flat objects that differ by `type`; the wire shows them as `{type, data}`, accepted too.
+// The tools an assistant can be given without configuring an endpoint. Requests send them as flat
+// objects that differ by `type`; answers have the form `{type, data}`, which is accepted too.
 import { Type, type Static, type TProperties } from "@sinclair/typebox";
 import {
   about, HttpUrl, named, Nullable, OneOf, prepared, TimeZone, withMessage,
@@ -25,7 +25,7 @@ const Line = (charsMax: number, description: string, example: string) =>
   Type.Optional(Nullable(Type.String({ maxLength: charsMax, ...about(description, example) })));
 const Name = (description: string, example: string) =>
   Type.String({ pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about(description, example) });
-/** E.164, or a SIP URI where the carrier is one. */
+/** E.164, or a SIP URI where the carrier supports it. */
 const DIALLED = "^(\\+[1-9][0-9]{4,14}|sips?:[^\\s@]+@[^\\s@]+)$";
 const Dialled = (description: string) => Type.String({
   maxLength: NAME_CHARS_MAX,
@@ -37,7 +37,7 @@ const Dialled = (description: string) => Type.String({
 const choice = <T extends string>(values: readonly [T, ...T[]], description: string) =>
   Type.Optional(OneOf(values, { default: values[0], ...about(description) }));
 
-/** Reads `{type, data: {...}}` as the flat object it stands for. */
+/** Flattens `{type, data: {...}}`. */
 function flat(value: unknown): unknown {
   if (typeof value !== "object" || value === null || !("data" in value)) return value;
   const { data, type } = value as { data: unknown; type?: unknown };
@@ -53,7 +53,7 @@ const tool = <Name extends string, Fields extends TProperties>(
     named(`${name}Tool`, description));
 };
 
-/** What a warm transfer says where nobody has written it down. */
+/** Default texts of a warm transfer. */
 export const WARM_TEXTS = {
   hold_message: "Please hold while I connect you with a colleague.",
   summary_instructions:
@@ -83,7 +83,7 @@ const CallTransfer = tool("call_transfer", "Hands the caller over to a number, o
 
 const WarmCallTransfer = tool("warm_call_transfer", "Briefs a colleague, then connects the two.", {
   supervisor_phone: Dialled("Who is called and briefed: E.164, or a SIP URI."),
-  // Null in what is stored once the number is gone: everything else of the tool is kept.
+  // Null in a stored tool once the number is deleted; the rest of the tool is kept.
   outbound_phone_id: Nullable(Type.Integer({
     minimum: 1, maximum: ID_MAX, examples: [7],
     description: "Number the colleague is called from; null in an answer: the number is gone",

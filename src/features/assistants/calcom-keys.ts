@@ -1,6 +1,6 @@
-// The Cal.com key in an assistant's calendar_integration: sealed wherever settings are kept, shown
-// to nobody, opened only to book. Used by assistants.ts when settings are written, and when the
-// server starts, for rows from a time when keys lay open.
+// The Cal.com key in an assistant's calendar_integration: sealed wherever settings are stored,
+// never shown, opened only to call Cal.com. Used by assistants.ts when settings are written, and
+// when the server starts, for rows from a time when keys were stored in plain text.
 import { MASK, type SecretBox } from "#core/secrets.ts";
 import type { Assistant } from "./assistants.ts";
 import type { BuiltInTool } from "./built-in-tools.ts";
@@ -28,8 +28,8 @@ export function createCalcomKeys(box: SecretBox) {
     open: (place: Place, tool: CalendarIntegration): string | null =>
       box.tryOpen(tool.calcom_api_key, calcomPlace(place)),
     /**
-     * What is sent, as it is kept. A mask stands for the key of the same event in `before`, else
-     * for the only one there; `missing` receives masks that stand for nothing.
+     * The tools as stored. A mask stands for the key of the same event in `before`, or else for the
+     * only key there; `missing` is called for a mask that stands for no key.
      */
     sealed: (
       place: Place, sent: BuiltInTool[], before: BuiltInTool[], missing: (index: number) => void,
@@ -44,7 +44,7 @@ export function createCalcomKeys(box: SecretBox) {
         return { ...tool, calcom_api_key: same?.calcom_api_key ?? MASK };
       });
     },
-    /** Null when no key lies open. */
+    /** Seals plain-text keys; null when there are none. */
     closed: (place: Place, tools: BuiltInTool[]): BuiltInTool[] | null => {
       const isOpen = (tool: BuiltInTool): tool is CalendarIntegration =>
         isIntegration(tool) && !isSealedKey(tool.calcom_api_key);

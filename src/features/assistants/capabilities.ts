@@ -5,33 +5,33 @@ import type { Catalogs, SpeechProvider, Voice } from "./catalogs.ts";
 /** A reason is one sentence; null: nothing is missing. */
 export interface Capabilities {
   whyModelMissing(id: number): string | null;
-  /** The model of the id, or the one in its place, calls no functions of assistants. */
+  /** True: the model, or the one that stands in for it, cannot call assistants' functions. */
   isOffline(id: number): boolean;
   /**
-   * Why the modes multimodal and dualplex run as a pipeline; `codes`: or at least without the
-   * vendors of those codes.
+   * Why the modes multimodal and dualplex fall back to a pipeline; with `codes`, why none of these
+   * vendors is available.
    */
   whyRealtimeMissing(codes?: string[]): string | null;
   /** `language`: `iso_2`; null: any. */
   whySynthesizerMissing(code: string, language: string | null): string | null;
   whyTranscriberMissing(code: string, language: string | null): string | null;
-  /** In one sentence what would make the server understand the language. */
+  /** One sentence on what would let the server recognise speech. */
   whyNothingHears(): string;
-  /** Code of the engine that speaks or understands the language; null: there is none. */
+  /** Code of the engine for the language, preferring `code`'s; null: there is none. */
   synthesizerFor(language: string, code: string | null): string | null;
   transcriberFor(language: string, code: string | null): string | null;
   hasAssistant(accountId: number, id: number): Promise<boolean>;
-  /** What the engine of the code makes of settings. */
+  /** Which settings the engine with this code supports. */
   synthesizerAbilities(code: string): { stability: boolean; emotion: boolean };
   transcriberAbilities(code: string): { hints: boolean; severalLanguages: boolean };
 }
 
 export interface VoiceAvailability {
   whyVoiceMissing(voice: Voice): string | null;
-  /** Why nobody can call in the language; `iso`: `iso_2`. */
+  /** Why calls in the language are impossible; `iso`: an `iso_2` code. */
   whyLanguageMissing(iso: string): string | null;
   whyProviderMissing(kind: "synthesizer" | "transcriber", provider: SpeechProvider): string | null;
-  /** Why the voice itself cannot be heard, apart from calls that a realtime model speaks. */
+  /** Why the voice cannot be heard other than through a realtime model. */
   whyUnspoken(voice: Voice): string | null;
 }
 
@@ -71,9 +71,9 @@ export function createVoiceAvailability(
 }
 
 /**
- * Keeps the answers, as many as catalogs have codes and languages: lists ask for many assistants at
- * once, and engines look for files and packages. What is installed later counts from the next
- * start.
+ * Caches the answers, as many as catalogs have codes and languages, because lists ask for many
+ * assistants at once and engines look for files and packages. Anything installed later takes effect
+ * at the next start.
  */
 export function remembering(can: Capabilities): Capabilities {
   return {

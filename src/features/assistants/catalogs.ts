@@ -1,5 +1,5 @@
 // The shipped catalogs under data/: languages, voices, speech providers, plans. Read once at the
-// start, checked as a whole (a wrong row stops the start with its place named), never written.
+// start, validated as a whole (an invalid row aborts the start and is named), never written.
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { readFileSync } from "node:fs";
@@ -11,18 +11,18 @@ import { FillerConfig, Id, MODES, type AssistantSettings, type Mode } from "./se
 
 const Text = Type.String({ minLength: 1 });
 
-/** The sentences a call says of its own accord. */
+/** The sentences that a call says by itself, without the model. */
 const PhrasesRow = Type.Object({
   still_there: Text, again: Text, time_is_up: Text, leaving: Text, sorry: Text,
   not_connected: Text,
-  /** To a colleague: whether to take the call. */
+  /** Asks a colleague whether to take the call. */
   take_call: Text,
 });
 const LanguageRow = Type.Object({
   id: Id(),
   name: Text,
   iso_2: Type.String({ pattern: "^[a-z]{2}$" }),
-  /** What an assistant says while it thinks, unless it has phrases of its own. */
+  /** Fillers an assistant says while the model works, unless it has its own. */
   fillers: Type.Required(FillerConfig),
   phrases: PhrasesRow,
 });
@@ -34,10 +34,10 @@ const VoiceRow = Type.Object({
   gender: OneOf(["male", "female"]),
   accent: Nullable(Text),
   age: Nullable(Text),
-  /** Null: no one provider's; whichever speaks picks its nearest. */
+  /** Null: not tied to a provider; the engine that speaks picks its nearest voice. */
   synthesizer_provider_id: Nullable(Id()),
   modes: Type.Array(OneOf(MODES), { minItems: 1, uniqueItems: true }),
-  /** What a vendor calls it, by the vendor's code. */
+  /** The voice's name at each vendor, by the vendor's code. */
   codes: Type.Record(Type.String(), Type.String()),
 });
 const ProviderRow = Type.Object({
@@ -59,14 +59,14 @@ export type Language = Static<typeof LanguageRow>;
 export type Voice = Static<typeof VoiceRow>;
 export type SpeechProvider = Static<typeof ProviderRow>;
 
-/** Catalogs name OpenAI's voices once for all servers that have them. */
+/** Compatible servers use OpenAI's voice names, which the catalog has only once. */
 const VOICES_OF: Record<string, string> = { "openai-compatible": "openai" };
 
-/** What the engine calls the voice; null: it has none of that name. */
+/** The engine's name of the voice; null: it does not have the voice. */
 export const voiceCodeOf = ({ codes }: Voice, engine: string | null): string | null =>
   (engine === null ? null : codes[VOICES_OF[engine] ?? engine] ?? null);
 
-/** Absent members do not narrow. Texts are compared without regard to case. */
+/** Absent members do not filter. Texts are compared case-insensitively. */
 interface VoiceFilter {
   mode?: Mode;
   /** Also finds voices that speak any language. */
@@ -84,17 +84,17 @@ type LanguageSettings = Pick<AssistantSettings, "language_id" | "secondary_langu
 export interface Catalogs {
   languages(): readonly Language[];
   voices(filter: VoiceFilter): Voice[];
-  /** Those that can speak the language; all without one. */
+  /** Providers that can speak the language; all without one. */
   synthesizers(languageId?: number): SpeechProvider[];
-  /** Those that understand the language; all without one. */
+  /** Providers that understand the language; all without one. */
   transcribers(languageId?: number): SpeechProvider[];
   findLanguage(id: number): Language | null;
-  /** English names: an assistant's own language, and the others it follows a person into. */
+  /** English names of an assistant's main language and of the others it may switch to. */
   languagesOf(assistant: { settings: LanguageSettings }): { main: string; others: string[] };
   findVoice(id: number): Voice | null;
   findSynthesizer(id: number): SpeechProvider | null;
   findTranscriber(id: number): SpeechProvider | null;
-  /** Phrases of the language; empty lists for one the catalog has not. */
+  /** Filler phrases of the language; empty lists for one that the catalog lacks. */
   fillers(languageId: number): FillerConfig;
   /** The plan's caps; an unknown plan has those of the default one. */
   plan(name: string): Plan;

@@ -1,4 +1,4 @@
-// When an assistant lets a person be asked for. One member of its settings (settings.ts).
+// When visitors may ask an assistant for a person. One member of its settings (settings.ts).
 import { Type } from "@sinclair/typebox";
 import { WEEKDAYS, type Weekday } from "#core/days.ts";
 import { about, Nullable, TimeOfDay, TimeZone, withMessage } from "#core/schema.ts";

@@ -1,5 +1,5 @@
-// The wire of folders and labels: the same five operations under two names, in the singular of the
-// documentation and the plural some clients use.
+// The wire of folders and labels: the same operations for both, under the documentation's singular
+// path and the plural that some clients use.
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
@@ -11,7 +11,7 @@ import { COLORS, type Group, type Groups, type GroupUseCases } from "./groups.ts
 
 interface Kind {
   useCases: GroupUseCases;
-  /** `Folder`, as messages begin. */
+  /** How messages begin, such as `Folder`. */
   noun: "Folder" | "Label";
   /** `/user/folder` */
   single: string;

@@ -1,5 +1,5 @@
-// Folders and labels: two ways to sort assistants, one shape. An assistant is in one folder at most
-// and has any number of labels; deleting either takes only the link away.
+// Folders and labels: two ways to group assistants, with the same shape. An assistant is in one
+// folder at most and has any number of labels; deleting either removes only the link.
 import { Fault, fieldFault } from "#core/faults.ts";
 import type { Instant, System } from "#core/system.ts";
 
@@ -13,7 +13,7 @@ export interface Group {
   accountId: number;
   name: string;
   color: Color | null;
-  /** Without deleted ones. */
+  /** Deleted assistants are not counted. */
   assistantsCount: number;
 }
 
@@ -28,13 +28,13 @@ export type GroupOutcome =
   | { kind: "name_taken" }
   | { kind: "not_found" };
 
-/** One store holds folders, another labels. A name is unique within the account. */
+/** Folders and labels have a store each. A name is unique within the account. */
 export interface GroupStore {
   create(args: { accountId: number; name: string; color: Color | null }): Promise<GroupOutcome>;
   update(
     args: { accountId: number; groupId: number; changes: GroupChanges },
   ): Promise<GroupOutcome>;
-  /** Takes it from its assistants. False when the account has no such group. */
+  /** Removes it from its assistants too. False when the account has no such group. */
   remove(args: { accountId: number; groupId: number; now: Instant }): Promise<boolean>;
   /** Oldest first. */
   page(

@@ -1,5 +1,5 @@
 // What an assistant can be given: languages, models, voices, speech providers, phone numbers. All
-// bare arrays.
+// are answered as bare arrays.
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
@@ -25,7 +25,7 @@ interface LookupRouteOptions {
   models(type: ModelType): { id: number; name: string; code?: string; missing: string | null }[];
 }
 
-/** Whether what a list offers can be used on this server. */
+/** Whether a listed item can be used on this server. */
 const AVAILABILITY = {
   available: Type.Boolean({
     description: "Whether this server can use it. What is not available is replaced when it is chosen.",
@@ -184,7 +184,7 @@ const previewUrl = (baseUrl: string, voiceId: number): string =>
 
 const NO_PREVIEW = "This voice cannot be heard on this server.";
 const WAV = "audio/wav";
-/** The sentence and the voice are the same for as long as the server runs. */
+/** A voice's preview does not change while the server runs. */
 const PREVIEW_HEADERS = { "Cache-Control": "public, max-age=86400" };
 
 const SENTENCE = Type.String(

@@ -1,10 +1,10 @@
-// The origins that any assistant allows, for preflights: strangers may ask as often as they like,
-// so the assistants are not read anew for each of them.
+// A cache of the origins that any assistant allows, for preflights: strangers may send any number
+// of those, so the assistants are not read again for each.
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import type { AssistantStore, OriginLists } from "./assistants.ts";
 
-/** Forgets with each change through this store; changes by other processes show a little later. */
+/** Invalidated by each write through this store; other processes' writes show after it expires. */
 export function withKeptOrigins(store: AssistantStore, system: System): AssistantStore {
   let kept: { lists: Promise<OriginLists>; untilMs: number } | null = null;
   const forgetting = <Args, Result>(write: (args: Args) => Promise<Result>) =>
@@ -20,7 +20,7 @@ export function withKeptOrigins(store: AssistantStore, system: System): Assistan
     create: forgetting(store.create),
     update: forgetting(store.update),
     remove: forgetting(store.remove),
-    // Kept while they are being read, too: a change meanwhile forgets them all the same.
+    // Cached while still being read; a write in the meantime invalidates it all the same.
     ownOriginLists: () => {
       const nowMs = system.monotonicMs();
       if (kept === null || nowMs >= kept.untilMs) {

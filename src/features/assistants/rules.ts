@@ -1,6 +1,6 @@
-// Rules of an assistant that need more than one field, a catalog or rows of the account. They run
-// beside the schema's and every one of them runs, so that one refusal names every field at fault.
-// A rule judges only when a field it reads was sent: what is stored was right when it was stored.
+// Rules of an assistant that need more than one field, a catalog or rows of the account. All of
+// them run in addition to the schema's, so that one refusal names every invalid field. A rule
+// applies only when a field it reads was sent: stored values were valid when they were stored.
 import type { FieldErrors } from "#core/faults.ts";
 import { microsFromDecimal } from "#core/money.ts";
 import { takesInboundCalls, type PhoneNumber } from "#features/phone-numbers/phone-numbers.ts";
@@ -10,16 +10,16 @@ import type { Field, Mode, Profile } from "./settings.ts";
 
 export type ModelType = "llm" | "multimodal" | "dualplex";
 
-/** What other features and the operator's model list know. */
+/** Lookups in other features and in the operator's model list. */
 export interface References {
   model(id: number, type: ModelType): boolean;
-  /** The model an assistant gets that changes into a mode; null: none is offered. */
+  /** The model that an assistant gets when it switches to a mode; null: none is offered. */
   defaultModel(type: ModelType): number | null;
   tool(accountId: number, id: number): Promise<boolean>;
   knowledgebase(accountId: number, id: number): Promise<boolean>;
 }
 
-/** Rows of the account; ids of anybody else's are as good as none. */
+/** Rows of the account; another account's ids count as missing. */
 interface Owned {
   folder(id: number): Promise<boolean>;
   label(id: number): Promise<boolean>;
@@ -35,7 +35,7 @@ interface Case {
   assistantId: number | null;
   /** True when any of the fields was sent; always true on create. */
   sent(...fields: Field[]): boolean;
-  /** The assistant as it would be; without the fields that are missing or already at fault. */
+  /** The assistant after the change, without fields that are missing or already invalid. */
   next: Partial<Profile>;
   catalogs: Catalogs;
   references: References;
@@ -54,7 +54,7 @@ export const invalid = (field: string): string => `The selected ${spoken(field)}
 const requiredWhen = (field: string, other: string, value: string): string =>
   `The ${spoken(field)} field is required when ${spoken(other)} is ${value}.`;
 
-/** What a mode decides when the client does not: everything that is bound to the mode. */
+/** Defaults for the fields that depend on the mode, where the client did not send them. */
 export function modeDefaults(
   mode: Mode,
   current: Profile,
@@ -81,8 +81,8 @@ export function modeDefaults(
 }
 
 /**
- * What an assistant begins with where its creator did not choose: it answers, in the first language
- * of the catalog, with the first voice that fits and the operator's usual model.
+ * What a new assistant gets where its creator did not choose: inbound, in the first language of the
+ * catalog, with the first voice that fits and the operator's default model.
  */
 export function firstChoices(
   { mode = "pipeline", language_id: language }: Partial<Profile>,
@@ -286,14 +286,14 @@ const RULES: readonly Rule[] = [
   phoneNumber, webhook, spendCap, namedOnce, builtInTools,
 ];
 
-/** What the schema found and what the rules find, by field; empty when nothing is at fault. */
+/** Errors of the schema and of the rules, by field; empty when everything is valid. */
 export async function findErrors(
   judged: Case, schemaErrors: FieldErrors,
 ): Promise<FieldErrors> {
   const errors: FieldErrors = { ...schemaErrors };
   const faulty = new Set(Object.keys(schemaErrors).map((field) => field.split(".")[0]));
   const fault = (field: string, message: string): void => {
-    // A field whose value could not be read is at fault once.
+    // A field that failed the schema is reported only once.
     if (!faulty.has(field.split(".")[0])) errors[field] = [...(errors[field] ?? []), message];
   };
   for (const rule of RULES) await rule(judged, fault);

@@ -1,7 +1,7 @@
 // Every setting of an assistant: rule, default and message, once. Settings keep the contract's own
 // snake_case names inside and in the database (as JSON), so that this one schema validates what
-// clients send, types what is stored and prints the OpenAPI document. Rules that need more than one
-// field or somebody else's rows are in rules.ts.
+// clients send, types what is stored and generates the OpenAPI document. Rules that need more than
+// one field or other rows are in rules.ts.
 import {
   FormatRegistry, Type, type SchemaOptions, type Static, type TNull, type TOptional,
   type TProperties, type TSchema, type TUnion,
@@ -53,7 +53,7 @@ const Url = (what: string, kind: string) => ({
   ...about(`${what}; null: nowhere.`, "https://example.com/hooks/parley"),
 });
 
-/** As every route reads them; what does not fit becomes something the schema refuses. */
+/** Reads variables as every route does; invalid input becomes a value that the schema refuses. */
 function prepareVariables(value: unknown): unknown {
   if (value === null) return value;
   const read = readVariables(value);
@@ -101,7 +101,7 @@ export const FillerConfig = Type.Object({
 }, about("Short words said while the answer is worked out; null: those of the language."));
 export type FillerConfig = Required<Static<typeof FillerConfig>>;
 
-/** Scheme, host and port as a browser writes them in `Origin`; what is no origin stays as it is. */
+/** Normalises to a browser's `Origin` spelling; anything but an origin is left unchanged. */
 function prepareOrigin(value: unknown): unknown {
   const url = typeof value === "string" ? parseHttpUrl(value.trim()) : null;
   return url && url.pathname === "/" && url.search === "" && url.hash === "" ? url.origin : value;
@@ -117,13 +117,13 @@ const Origin = Type.String({
   ...withMessage("Each allowed origin must be like https://example.com, or *."),
 });
 
-/** A valid number of USD has no more than six decimals; checked in rules.ts. */
+/** Amounts have at most six decimals, which rules.ts checks. */
 const SpendCap = Type.Number({
   minimum: 0, maximum: SPEND_CAP_USD_MAX,
   ...about("USD the assistant may spend in a day; null: the server's own cap.", 25),
 });
 
-/** Chosen by rules.ts where they are not sent; never taken away. */
+/** Chosen by rules.ts where they are not sent; cannot be cleared later. */
 const CHOSEN = {
   voice_id: Id(about("The voice it speaks with: an `id` of `GET /user/assistants/voices`.", 1)),
   language_id: Id(about(
@@ -246,13 +246,13 @@ const CLEARABLE = {
     ...about("Sites whose pages may use it; null: the server's own list.", ["https://example.com"]),
   }),
   daily_spend_cap: SpendCap,
-  // Null is stored, so that what was asked for can be told from what never was.
+  // Stored as null where it was never sent, to tell that apart from an explicit choice.
   enable_noise_cancellation: Type.Boolean(about(
     "Whether noise is taken out of what is recognised in any calls; `noise_cancellation` says in "
     + "which. Sent, true is everywhere, false is off, null is web.", true)),
 };
 
-/** What is stored for each: what nobody asked for acts where it helps. */
+/** The stored value of each; null, which nobody chose, means only where it helps: on the web. */
 const NOISE_CANCELLED = { off: false, web: null, everywhere: true } as const;
 const NOISE_CANCELLATION = ["off", "web", "everywhere"] as const;
 export const NoiseCancellation = OneOf(NOISE_CANCELLATION, about(
@@ -263,7 +263,7 @@ export const NoiseCancellation = OneOf(NOISE_CANCELLATION, about(
 export const noiseCancellationOf = (stored: boolean | null): Static<typeof NoiseCancellation> =>
   NOISE_CANCELLATION.find((where) => NOISE_CANCELLED[where] === stored) ?? "web";
 
-/** What the database itself must know: columns of the assistant, not part of the JSON. */
+/** Fields that the database itself needs: columns of the assistant, not part of the JSON. */
 const COLUMNS_REQUIRED = {
   name: NonBlank(NAME_CHARS_MAX, about("What it is called in lists and records.", "Front desk")),
 };
@@ -286,7 +286,7 @@ const COLUMNS_CLEARABLE = {
     "The number it is called on and calls from; null: none.", 1)),
 };
 
-/** Clients send blanks for what they leave empty. */
+/** Clients send blank strings for fields that are left empty. */
 const blankIsNull = prepared((value) =>
   typeof value === "string" && value.trim() === "" ? null : value);
 
@@ -314,7 +314,7 @@ const INITIAL = {
 };
 const InitialMessage = Type.String(INITIAL);
 
-/** What is stored as JSON; every member is there. */
+/** What is stored as JSON; no member is optional. */
 export const AssistantSettings = Type.Object({
   ...CHOSEN,
   ...REQUIRED,
@@ -351,7 +351,7 @@ export const UpdateBody = Type.Object(
   },
 );
 
-/** Settings and columns together under the contract's names: what rules judge. */
+/** Settings and columns together under the contract's names, as rules judge them. */
 export type Profile = AssistantSettings & {
   name: string;
   type: AssistantType;
@@ -370,8 +370,8 @@ const defaultsOf = (fields: TProperties): Record<string, unknown> =>
     [name, completed(schema, schema.default ?? null)]));
 
 /**
- * A copy of a valid value without members the schema does not know, and with the defaults of those
- * it does. Not TypeBox's Value.Default: that lays a given list over the default one.
+ * A copy of a valid value, without members unknown to the schema and with the defaults of absent
+ * ones. Not TypeBox's Value.Default, which merges a given list into the default one.
  */
 function completed(schema: TSchema, value: unknown): unknown {
   const members = schema.anyOf as TSchema[] | undefined;
@@ -396,12 +396,12 @@ const DEFAULTS: Record<string, unknown> = {
 };
 const FIELDS: TProperties = UpdateBody.properties;
 
-/** Fresh copies of every default; what is required or chosen is not among them. */
+/** Fresh copies of all defaults; required and chosen fields have none. */
 export function defaults(): Partial<Profile> {
   return structuredClone(DEFAULTS) as Partial<Profile>;
 }
 
-/** What was sent, as it is stored: unknown members dropped, null replaced by the default. */
+/** The input as it is stored: unknown members dropped, null replaced by the default. */
 export function normalized(given: Given): Partial<Profile> {
   const result: Record<string, unknown> = {};
   const { noise_cancellation: noise, ...named } = given;
@@ -416,12 +416,12 @@ export function normalized(given: Given): Partial<Profile> {
   return result as Partial<Profile>;
 }
 
-/** Settings the stored ones have not heard of yet, at their defaults; neither is to be changed. */
+/** Adds newer settings at their defaults. Both inputs and result are shared: do not change them. */
 export function withNewerSettings(stored: AssistantSettings): AssistantSettings {
   return { ...(SETTINGS_DEFAULTS as Partial<AssistantSettings>), ...stored };
 }
 
-/** Parts the profile into the columns and the JSON. */
+/** The profile without its columns: what is stored as JSON. */
 export function settingsOf(profile: Profile): AssistantSettings {
   const { name, type, status, mode, folder_id, phone_number_id, label_ids, ...settings } = profile;
   return settings;

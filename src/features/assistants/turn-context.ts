@@ -1,5 +1,5 @@
-// What one turn knows and has of its assistant, in a text conversation or a call: who speaks, what
-// the functions of the turn go by, and what it is answered with.
+// What one turn in a text conversation or a call needs of its assistant: the context that its
+// functions receive, and the model, functions and knowledge it is answered with.
 import type { FunctionSource } from "#engine/functions.ts";
 import type { Languages, Persona } from "#engine/prompt.ts";
 import type { LanguageModel } from "#providers/models/port.ts";
@@ -9,8 +9,8 @@ import type { Assistant } from "./assistants.ts";
 export interface TurnContext {
   assistant: Assistant;
   /**
-   * Names the turn in journals, e.g. `turn:17`: what it did once is not done again. To be read when
-   * a function is called, not before: a model may be asked before its turn has begun.
+   * Names the turn in journals, e.g. `turn:17`, so that its side effects are not repeated. Read it
+   * only when a function is called: a model may be asked before its turn has begun.
    */
   readonly scope: string;
   /** Variables of the conversation with the system's own. */
@@ -22,14 +22,14 @@ export interface TurnContext {
 /** What a turn is answered with. */
 interface ResolvedTurn {
   model: LanguageModel;
-  /** Those of the assistant; a conversation and a call have functions of their own beside them. */
+  /** The assistant's functions; conversations and calls add functions of their own. */
   functions: FunctionSource[];
   languages: Languages;
-  /** The parts of the assistant's knowledgebase that belong to the question; null: none. */
+  /** Passages of the assistant's knowledgebase that are relevant to the question; null: none. */
   reference: string | null;
 }
 
-/** Resolves it all once for the turn; `question` null: nobody asked anything. */
+/** Resolves all of it once per turn; `question` null: nobody has asked anything. */
 export type ResolveTurn = (turn: TurnContext, question: string | null) => Promise<ResolvedTurn>;
 
 /** The one that answers in writing, and for parts of a call; null: the server's first. */

@@ -1,26 +1,26 @@
-// What a voice sounds like: a short sentence in its language, spoken by the engine that would speak
-// for an assistant with the voice. Anybody may listen (players send no API key), so each voice is
-// spoken once and kept: there are only as many as the catalog has.
+// Voice previews: a short sentence in the voice's language, spoken by the engine that would speak
+// for an assistant with that voice. They are public (audio players send no API key), so each is
+// synthesised once and cached: there are only as many as the catalog has voices.
 import type { Catalogs, Voice } from "./catalogs.ts";
 
 export interface VoicePreviews {
-  /** Whether an engine of this server speaks with the voice itself, not with one in its place. */
+  /** Whether this server can preview the voice itself, not a substitute. */
   has(voice: Voice): boolean;
   /** A WAV file; null when there is none or the engine has failed. */
   get(voiceId: number): Promise<Uint8Array<ArrayBuffer> | null>;
   /**
-   * The text, else the sentence of the language, as calls would say it; null as for `get`, nothing
-   * where there is nothing in the text to say.
+   * Speaks the text, or else the language's sentence, as calls would. Null when the engine has
+   * failed; an empty file when the text has nothing to say.
    */
   say(spoken: Omit<Spoken, "text">, text: string | null): Promise<Uint8Array<ArrayBuffer> | null>;
 }
 
-/** What is to be said, and how; members are those of the assistant's settings. */
+/** A text and how to speak it, as in the assistant's settings. */
 interface Spoken {
   voice: Voice;
   /** `iso_2`. */
   language: string;
-  /** Code of who is to speak; null: chosen from the language. */
+  /** The speech provider's code; null: chosen by the language. */
   provider: string | null;
   speed: number;
   stability: number;

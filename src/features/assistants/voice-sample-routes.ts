@@ -1,6 +1,6 @@
-// What a voice sounds like with settings that need not be saved: a sentence, said as calls would
-// say it. Free, since the contract has prices for messages and minutes of calls alone; so it is
-// short and rare.
+// Voice samples with settings that need not be saved: a sentence, spoken as calls would speak it.
+// The contract has prices for messages and call minutes only, so samples are free; that is why they
+// are short and rate-limited.
 import { Type } from "@sinclair/typebox";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";

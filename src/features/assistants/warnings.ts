@@ -1,6 +1,6 @@
 // The settings of an assistant that have no effect on this server, and why: every create, update
-// and read of the assistant says them, and its calls keep them. Such settings are accepted, because
-// clients of this API send them, but never without a word.
+// and read of the assistant lists them, and its calls record them. Such settings are accepted,
+// because clients of this API send them, but never silently.
 import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant } from "./assistants.ts";
 import type { Capabilities } from "./capabilities.ts";
@@ -98,7 +98,7 @@ const ONE_LANGUAGE = "Calls are understood in the first language only: this serv
   + "for several languages, such as Deepgram's nova-3 and multilingual Flux, AssemblyAI's "
   + "multilingual models, Soniox, Gladia or OpenAI.";
 
-/** Settings that the engines of this server have no use for. Defaults were not asked for. */
+/** Warns of settings that this server's engines ignore. Default values give no warning. */
 const unused: Rule = ({ assistant: { mode, settings }, catalogs, can, iso }, warn) => {
   const isHeard = hearsItself(mode, can);
   const isSpoken = isHeard && mode === "multimodal";
@@ -112,7 +112,7 @@ const unused: Rule = ({ assistant: { mode, settings }, catalogs, can, iso }, war
     iso, earsId === null ? null : codeOf(catalogs.findTranscriber(earsId)));
   const speaks = spokenBy === null ? null : can.synthesizerAbilities(spokenBy);
   const hears = heardBy === null ? null : can.transcriberAbilities(heardBy);
-  // Emotion is on unless somebody turns it off: it was asked for where the engine was chosen, too.
+  // Emotion is on by default, so it counts as requested only where the engine was chosen too.
   if (settings.tts_emotion_enabled && chosenId !== null && speaks?.emotion === false) {
     warn("tts_emotion_enabled", EVEN_VOICE);
   }

@@ -16,7 +16,7 @@ const Words = Type.Record(
 
 const AVATAR_CHARS_MAX = 24_000;
 
-/** Small enough to come with what names its owner. */
+/** Small enough to be sent along with its owner's name. */
 export const AvatarImage = Type.String({
   pattern: "^data:image/(png|jpeg|webp);base64,[A-Za-z0-9+/]+=*$", maxLength: AVATAR_CHARS_MAX,
   ...about("A small picture (PNG, JPEG or WebP) as a data URL.", "data:image/png;base64,iVBORw0KGgo="),
@@ -44,7 +44,7 @@ const PAGES_MAX = 50;
 
 const FormField = Type.Object({
   name: Type.String({
-    // Nobody could answer a question of one of these names: no body may have such a key.
+    // These names are refused as keys in every body, so such a question could not be answered.
     pattern: `^(?!(${UNSAFE_KEY})$)[A-Za-z0-9_]{1,50}$`,
     ...about("The variable its answer becomes.", "email"),
   }),
@@ -107,7 +107,7 @@ const POSITIONS = [
   "top-right", "top-left", "top-center",
 ] as const;
 
-/** `right-bottom` is the spelling of older pages. */
+/** Older pages spell it `right-bottom`. */
 function preparePosition(value: unknown): unknown {
   if (typeof value !== "string") return value;
   const reversed = value.split("-").reverse().join("-");

@@ -1,5 +1,5 @@
-// Assistants as the wire shows them: the record of lists and single reads, the short one of the
-// outbound list, and the little that create and update answer.
+// Assistants in the contract's JSON: the full record of lists and single reads, the short one of
+// the outbound list, and the small answer to create and update.
 import { Type, type Static } from "@sinclair/typebox";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros, isoOrNull } from "#core/system.ts";
@@ -17,7 +17,7 @@ import {
 
 const { webhook_url: WebhookUrl, ...shown } = AssistantSettings.properties;
 const sayingOf = (name: keyof Settings): string => String(shown[name as "record"].description);
-/** Settings whose spelling on the wire is another than the one they are sent in. */
+/** Settings that are sent as numbers, but answered as text with two decimals. */
 const Decimal = (name: keyof Settings, example: string) => Type.String({
   pattern: "^\\d+\\.\\d{2}$", ...about(`${sayingOf(name)} With two decimals.`, example),
 });
@@ -70,7 +70,7 @@ export const AssistantSchema = Type.Object({
   deleted_at: Nullable(Moment("When it was deleted; null: it is there.")),
 }, named("Assistant", "An assistant with all its settings."));
 
-/** There is one instance; the field is the contract's. */
+/** The contract has this field, but there is only one instance. */
 const INSTANCE_ID = 1;
 
 const zeroOrOne = (value: boolean): 0 | 1 => (value ? 1 : 0);
@@ -80,7 +80,7 @@ function toolWire(tool: BuiltInTool) {
   return { type, data };
 }
 
-/** The settings whose spelling on the wire is not the stored one. */
+/** Settings whose form in answers differs from the stored one. */
 function respelled(settings: Settings, catalogs: Catalogs) {
   return {
     fillers: zeroOrOne(settings.fillers),
