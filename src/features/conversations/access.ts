@@ -1,5 +1,5 @@
-// What stands between the public and a conversation: origins, rates, and where a stream is read
-// from. Shared by the HTTP routes and the socket, so that neither can be laxer than the other.
+// Access control of public conversations: allowed origins, rate limits, and the source of a stream.
+// Shared by the HTTP routes and the socket, so that neither can be laxer than the other.
 import type { Assistant, OriginLists } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import { conversationTopic } from "#events/events.ts";
@@ -17,7 +17,7 @@ interface PublicLimiters {
   create: SharedRateLimiter;
   /** Messages sent, per conversation. */
   send: SharedRateLimiter;
-  /** Times somebody said that they type, per conversation. */
+  /** Typing notifications, per conversation. */
   typing: RateLimiter;
 }
 
@@ -25,16 +25,16 @@ interface AccessOptions {
   conversations: Conversations;
   findAssistant(assistantId: number): Promise<Assistant | null>;
   findAssistantByUuid(uuid: string): Promise<Assistant | null>;
-  /** What this server's assistants allow, of any account. */
+  /** The origins that this server's assistants allow, over all accounts. */
   ownOriginLists(): Promise<OriginLists>;
   events: EventLog;
-  /** Null switches limits off. */
+  /** Null: no rate limits. */
   limiters: PublicLimiters | null;
   /** For assistants without `allowed_origins` of their own. */
   defaultOrigins: readonly string[];
   /** The server's own origin as this request's client sees it. */
   ownOrigin(http: HttpRequest): string;
-  /** Open on one conversation at a time. */
+  /** Most streams that may be open on one conversation at a time. */
   streamsMax: number;
 }
 
@@ -43,9 +43,9 @@ export interface Access {
   /** False for a conversation that does not exist. */
   originAllowedFor(conversationUuid: string, http: HttpRequest): Promise<boolean>;
   /**
-   * Whether a preflight may name the page's origin. Which assistant a new conversation is with is
-   * said in a body no preflight has, so any assistant's origins will do there: the POST itself is
-   * judged by its own.
+   * Whether a preflight may allow the page's origin. A new conversation names its assistant in the
+   * body, which a preflight lacks, so the origins of any assistant pass there: the POST itself is
+   * checked against its own assistant's.
    */
   preflightAllowed(path: string, uuid: string, http: HttpRequest): Promise<boolean>;
   assertMayCreate(http: HttpRequest): Promise<void>;
@@ -81,7 +81,7 @@ export function createAccess(options: AccessOptions): Access {
     originAllowed,
     originAllowedFor: async (uuid, http) => {
       const assistant = await assistantOf(uuid);
-      // What is gone answers 404 to everybody; that is not the origin's fault.
+      // A missing conversation is answered 404 whatever the origin.
       return assistant === null || originAllowed(assistant, http);
     },
     preflightAllowed: async (path, uuid, http) => {

@@ -1,5 +1,5 @@
-// What the owner does with conversations: list them, switch their AI, and answer on behalf of
-// another system (generate-reply).
+// What the owner does with conversations: list them, switch their AI on or off, and generate
+// replies on behalf of another system (generate-reply).
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
@@ -30,7 +30,7 @@ interface AccountConversationOptions {
   handover: Handover;
   authorOf(caller: Caller): Promise<Author>;
   findAssistant(accountId: number, assistantId: number): Promise<Assistant | null>;
-  /** Replies per key; null switches the limit off. */
+  /** Generated replies per key; null: no limit. */
   replyLimiter: SharedRateLimiter | null;
 }
 
@@ -160,7 +160,7 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
         ...searchOf(query.search),
         ...dayRange(query),
       };
-      // No conversation here has a phone: those filters match nothing.
+      // Conversations here have no phone number, so these filters match nothing.
       const byPhone = query.customer_phone ?? query.whatsapp_sender_phone;
       const rows = byPhone === undefined
         ? await conversations.list(caller.accountId, filter, before, perPage + 1)
@@ -291,7 +291,7 @@ async function generate(
       ai_disabled: sent.kind === "stored",
     };
   } catch (error) {
-    // The same refusal the public routes answer with 400 is a 402 here.
+    // Public routes answer this refusal with 400; here it is a 402.
     if (error instanceof Fault && error.code === "INSUFFICIENT_BALANCE") {
       throw new Fault(402, error.message, { code: error.code });
     }

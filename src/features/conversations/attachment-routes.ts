@@ -1,5 +1,5 @@
-// Where a visitor or a person of the desk leaves a file for the next message, and where everybody
-// of the conversation reads it: whoever has its secret may, as for everything else in it.
+// Where a visitor or a person at the desk uploads a file for the next message, and where both
+// download it: the conversation's secret gives access, as to everything else in it.
 import { Type } from "@sinclair/typebox";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
@@ -23,12 +23,12 @@ interface AttachmentRouteOptions {
   conversations: Pick<Conversations, "get">;
   getAssistant: Assistants["getById"];
   access: Access;
-  /** Where uploads are put while they arrive. */
+  /** The folder for uploads in progress. */
   uploadsDir: string;
 }
 
 
-/** A file of a stranger's is shown or saved, and never runs. */
+/** A stranger's file may be shown or saved, but must never execute. */
 function headersOf({ name, type }: { name: string; type: string }): HeaderMap {
   const kind = type.startsWith("image/") ? "inline" : "attachment";
   const plain = name.replaceAll(/[^\w. -]/g, "_");

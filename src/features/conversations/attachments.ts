@@ -1,7 +1,7 @@
-// Files of messages: visitors attach them where the assistant's owner allows it, people of the desk
-// always. Images and PDF, known by their first bytes and not by what they are called. They lie in
-// the file store under a uuid. Called by attachment-routes.ts, routes.ts and desk/routes.ts (send)
-// and answering.ts (what a model may see).
+// Files of messages: visitors attach them where the assistant's owner allows it, people at the desk
+// always. Images and PDF, recognised by their first bytes and not by their names. They are in the
+// file store under a uuid. Called by attachment-routes.ts, routes.ts and desk/routes.ts (send) and
+// answering.ts (what a model may see).
 import { open } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import type { Assistant } from "#features/assistants/assistants.ts";
@@ -16,16 +16,16 @@ import type { ModelFile, Sight } from "#providers/models/port.ts";
 import type { Conversation, Message } from "./records.ts";
 
 export interface AttachmentStore {
-  /** It names its file from now on. False: the conversation has as many as it may. */
+  /** Records the file. False: the conversation has as many attachments as it may. */
   add(args: {
     accountId: number; conversationId: number; attachment: AttachmentBody; max: number;
     now: Instant;
   }): Promise<boolean>;
-  /** Those of the ids that the conversation has, in the order they came. */
+  /** The conversation's attachments among the ids, in the order of the ids. */
   find(conversationId: number, ids: string[]): Promise<AttachmentBody[]>;
-  /** Never sent and older than `before`, or of a conversation that is gone; with their accounts. */
+  /** Attachments never sent and older than `before`, or whose conversation was deleted. */
   left(before: Instant, rows: number): Promise<{ accountId: number; id: string }[]>;
-  /** Its file is to be removed from now on. False: it is none of those left any more. */
+  /** Deletes the record, so that the file can be removed. False: it is no longer one of `left`. */
   forget(
     args: { accountId: number; id: string; before: Instant; now: Instant },
   ): Promise<boolean>;
@@ -65,7 +65,7 @@ async function headOf(path: string): Promise<Buffer> {
   }
 }
 
-/** A name people recognise it by: no folder, no control signs. */
+/** A recognisable file name, without folders and control characters. */
 const plainName = (name: string): string => {
   const last = name.replaceAll(/[\p{C}"<>|]/gu, "").split(/[/\\]/).at(-1)?.trim() ?? "";
   return [...last].slice(-NAME_CHARS_MAX).join("") || "file";
@@ -78,11 +78,11 @@ const note = ({ name, type }: AttachmentBody, role: Message["role"]): string => 
 /** What a model reads of one message's files. */
 interface Seen {
   files: ModelFile[];
-  /** A word about each that it cannot see. */
+  /** A note on each file that it cannot see. */
   notes: string[];
 }
 
-/** Shows a model, of messages with the newest first, the newest files that it can see. */
+/** Selects the newest files that a model can see; `messages` are newest first. */
 const createSight = (files: Pick<Files, "read">) => async (
   messages: readonly Pick<Message, "role" | "attachments">[], sees: readonly Sight[],
 ): Promise<Seen[]> => {
@@ -93,7 +93,8 @@ const createSight = (files: Pick<Files, "read">) => async (
     const one: Seen = { files: [], notes: [] };
     for (const attachment of attachments) {
       const [, sight] = KINDS.find(([type]) => type === attachment.type) ?? [];
-      // Models take files from users alone, and a colleague stands on the assistant's side.
+      // Models accept files only from users, and a colleague's messages are on the assistant's
+      // side.
       const isSeen = role === "user" && sight !== undefined && sees.includes(sight) && left > 0
         && attachment.bytes <= bytes;
       const content = isSeen ? await files.read(fileNameOf(attachment.id)) : null;
@@ -119,7 +120,7 @@ export function createAttachments({ store, files, removals, system }: Attachment
         throw new Fault(403, "This assistant takes no attachments.");
       }
     },
-    /** Throws Fault 422 for what is none of the kinds. The local file stays the caller's. */
+    /** Throws Fault 422 for a file of another kind. The local file stays the caller's to remove. */
     keep: async (
       { id: conversationId, accountId }: Pick<Conversation, "id" | "accountId">,
       file: { path: string; name: string; bytes: number },
@@ -143,7 +144,7 @@ export function createAttachments({ store, files, removals, system }: Attachment
       }
       return attachment;
     },
-    /** Throws Fault 422 where the conversation has not all of them. */
+    /** Throws Fault 422 where the conversation lacks any of them. */
     named: async (
       { id }: Pick<Conversation, "id">, ids: readonly string[],
     ): Promise<AttachmentBody[]> => {
@@ -152,7 +153,7 @@ export function createAttachments({ store, files, removals, system }: Attachment
       if (found.length === wanted.length) return found;
       throw fieldFault("attachments", "The conversation has no such attachment.");
     },
-    /** Null: there is none like that in the conversation. */
+    /** Null: the conversation has no such attachment. */
     read: async (
       { id: conversationId }: Pick<Conversation, "id">, id: string,
     ): Promise<(FileContent & AttachmentBody) | null> => {
@@ -161,7 +162,7 @@ export function createAttachments({ store, files, removals, system }: Attachment
       return found && content ? { ...found, ...content } : null;
     },
     asModelSees: createSight(files),
-    /** Removes what was never sent for a day, and what belongs to no conversation any more. */
+    /** Removes files that were not sent within a day, and those of deleted conversations. */
     sweep: async (rows: number = LIMITS.retentionRowsMax): Promise<number> => {
       const now = system.now();
       const before = now - DAY_MICROS;

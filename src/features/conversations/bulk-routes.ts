@@ -1,4 +1,4 @@
-// The wire of deleting conversations, and of what is done to many of them at once.
+// The wire of deleting conversations, and of operations on many of them at once.
 import { Type } from "@sinclair/typebox";
 import type { By } from "#features/accounts/audit.ts";
 import { about } from "#core/schema.ts";

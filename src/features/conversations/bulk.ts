@@ -1,5 +1,5 @@
-// What is done to conversations as records, one or many at once: deleting them with all that was
-// said in them, and giving them a label or taking it away. Records → store port → factory.
+// Operations on conversations as records, one or many at once: deleting them with everything that
+// was said, and adding or removing a label. Records → store port → factory.
 import { publishNoted, type By } from "#features/accounts/audit.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -11,7 +11,7 @@ import { conversationNotFound } from "./outcomes.ts";
 
 interface Gone {
   deleted: string[];
-  /** A reply is being written in it, or a call is held: it stays. */
+  /** Not deleted, because a reply is being written or a call is live in them. */
   busy: string[];
 }
 
@@ -21,7 +21,7 @@ export interface Deleted extends Gone {
 
 export type Labelled =
   | { kind: "no_such_label" }
-  /** Those that had it not before, or had it where it is taken away. */
+  /** The conversations that did not have the label before or, when removing it, had it. */
   | { kind: "labelled"; changed: string[] };
 
 interface Many {
@@ -31,11 +31,11 @@ interface Many {
   now: Instant;
 }
 
-/** Each is one transaction; conversations the account has not are passed over. */
+/** Each method is one transaction; conversations that the account does not have are skipped. */
 export interface BulkStore {
   /**
-   * What messages and events said, notes, labels, callbacks and words in the search go; the ledger
-   * with the turns it names, the audit log and records of calls stay.
+   * Deletes the texts of messages and events, notes, labels, callbacks and the search index; keeps
+   * the ledger with the turns it names, the audit log and the records of calls.
    */
   delete(args: Many): Promise<Deleted>;
   label(args: Many & { labelId: number; isTaken: boolean }): Promise<Labelled>;
@@ -53,7 +53,7 @@ export type Bulk = ReturnType<typeof createBulk>;
 export function createBulk({ store, attachments, bus, system }: BulkOptions) {
   const remove = async (accountId: number, uuids: string[], by: By): Promise<Gone> => {
     const gone: Gone = { deleted: [], busy: [] };
-    // So that no charge waits behind a hundred.
+    // In small batches, so that no charge waits behind a hundred deletions.
     for (let at = 0; at < uuids.length; at += LIMITS.recordsGonePerWrite) {
       const some = uuids.slice(at, at + LIMITS.recordsGonePerWrite);
       const done = await store.delete({ accountId, uuids: some, by, now: system.now() });
@@ -63,7 +63,7 @@ export function createBulk({ store, attachments, bus, system }: BulkOptions) {
     }
     if (gone.deleted.length === 0) return gone;
     publishNoted(bus, accountId);
-    // Their files are in no conversation any more.
+    // Their files no longer belong to a conversation.
     await attachments.sweep();
     return gone;
   };
@@ -77,7 +77,7 @@ export function createBulk({ store, attachments, bus, system }: BulkOptions) {
       }
       if (deleted.length === 0) throw conversationNotFound();
     },
-    /** Those it changed; throws Fault 422 where there is no such label. */
+    /** Resolves to the changed conversations; throws Fault 422 where there is no such label. */
     label: async (
       accountId: number, uuids: string[], label: { labelId: number; isTaken: boolean }, by: By,
     ): Promise<string[]> => {

@@ -1,6 +1,6 @@
-// Text conversations: owns the sequence of a turn. A send waits in line, begins (one write), is
-// answered (asking.ts, answering.ts: engine, live text) and completed (one write). Every face
-// enters here.
+// Text conversations: owns the sequence of a turn. A send waits in the conversation's queue, begins
+// (one write), is answered (asking.ts, answering.ts: engine, live text) and completed (one write).
+// Every face enters here.
 import { hash } from "node:crypto";
 import { assistantNotFound, type Assistant } from "#features/assistants/assistants.ts";
 import { Fault, StorageFailure } from "#core/faults.ts";
@@ -30,30 +30,30 @@ export interface ConversationOptions extends Omit<AnswerOptions, "recent"> {
   findAssistant(assistantId: number): Promise<Assistant | null>;
   bus: EventBus;
   limits: AnswerOptions["limits"] & Prices & {
-    /** Messages being answered or in line, of all conversations. */
+    /** Most messages being answered or queued, over all conversations. */
     turnsMax: number;
-    /** Most that one conversation may have. */
+    /** Most messages that one conversation may have. */
     messagesMax: number;
   };
   /** Null: there are no other nodes. */
   others: OtherReplies | null;
   /** For metrics: one call per finished turn. */
   observe(outcome: TurnResult, seconds: number, firstTextSeconds: number | null): void;
-  /** This node: what others have under way is waited for. */
+  /** This node's id; turns in flight at other nodes are waited for. */
   nodeId: number;
 }
 
-/** A reply that is being written, and where a watcher reads it from. */
+/** A reply that is being written, and the position from which a watcher reads it. */
 type WrittenReply = Pick<LiveReplyView, "turnId" | "baseSequence">;
 
-/** Replies that other nodes write, and this node's for them. */
+/** Gives access to replies that other nodes write, and offers them this node's. */
 export interface OtherReplies {
-  /** This node writes the reply until the result is called; `stop` as that of Conversations. */
+  /** Offers this node's reply until the result is called; `stop` as in Conversations. */
   offer(
     uuid: string, live: LiveReplyView, stop: (turnId: number | null) => Promise<boolean>,
   ): () => void;
   live(uuid: string): LiveReplyView | null;
-  /** Asks who writes it; null: nobody does, or is heard of. So does `stop`. */
+  /** Asks all nodes who writes it; null: nobody answers that they do. The same holds for `stop`. */
   find(uuid: string): Promise<WrittenReply | null>;
   stop(uuid: string, turnId: number | null): Promise<boolean | null>;
 }
@@ -63,9 +63,9 @@ interface Send {
   text: string;
   idempotencyKey: string | null;
   attachments?: AttachmentBody[];
-  /** The hash of all that is asked, where that is more than the text: one key is one request. */
+  /** Hash of the whole request, where it is more than the text: one key stands for one request. */
   requestHash?: string;
-  /** What the model reads in place of what is stored; the last of its messages is the text. */
+  /** Messages for the model in place of the stored ones; the last of them is the text. */
   given?: Given;
   /** As in NewTurn. */
   draft?: Assistant;
@@ -78,7 +78,7 @@ export interface Conversations {
   /** Whether a signed visitor has talked with the assistant before. */
   hasOfVisitor: ConversationStore["hasOfVisitor"];
   history(uuid: string): Promise<{ conversation: Conversation; messages: Message[] }>;
-  /** For the owner, newest first: replies that failed and were not had since. */
+  /** For the owner, newest first: replies that failed and have not succeeded since. */
   failedReplies: ConversationStore["failedReplies"];
   /** As lists show it. Throws Fault 404. */
   summary(accountId: number, uuid: string): Promise<ConversationSummary>;
@@ -86,21 +86,21 @@ export interface Conversations {
   /** Resolves once the message is stored; throws a Fault when it is refused. */
   send(message: Send): Promise<Sent>;
   /**
-   * True when a reply was being written, of this turn where one is named, and is now stopped, at
-   * whichever node. Throws 503 when that node is out of reach.
+   * True when a reply (of this turn, where one is named) was being written at any node and is now
+   * stopped. Throws Fault 503 when that node is unreachable.
    */
   stop(uuid: string, turnId?: number | null): Promise<boolean>;
-  /** The reply being written, as far as it is known here. */
+  /** The reply being written, as far as this node knows of one. */
   live(uuid: string): LiveReplyView | null;
   /** The reply being written; waits for a turn that is being stored. Throws 404. */
   reply(uuid: string): Promise<WrittenReply | null>;
-  /** Ends conversations that have gone quiet; for a timer. */
+  /** Ends inactive conversations; called by a timer. */
   sweep(): Promise<void>;
-  /** Lets go of messages kept for turns that did not come; for a timer. */
+  /** Drops cached messages of conversations without new turns; called by a timer. */
   forgetQuiet(): void;
-  /** Closes the turns that processes which are gone have left open. */
+  /** Closes turns that dead processes left open. */
   recover(): Promise<void>;
-  /** Takes on no turn more, lets those taken on finish, also in line, then interrupts the rest. */
+  /** Accepts no more turns, lets running and queued ones finish, then interrupts the rest. */
   drain(waitMs: number): Promise<void>;
   inFlight(): number;
 }
@@ -118,18 +118,18 @@ interface Turns {
   refusals: ReturnType<typeof createRefusals>;
   elsewhere: ReturnType<typeof createElsewhere>;
   queue: TurnQueue;
-  /** Turns whose models may have been asked, but that have not begun; by conversation. */
+  /** Turns that are starting: their models may have been asked, but they have not begun. */
   starting: Map<string, Promise<void>>;
   /** The turn being answered, by conversation. */
   running: Map<string, Running>;
   draining: boolean;
-  /** Why what is still under way is given up; null while there is time. */
+  /** Why turns still in flight are aborted; null while they may go on. */
   interrupted: Interrupted | null;
 }
 
 /**
- * Waits in line, begins the turn, starts its answer; resolves once the message is stored. In line
- * before anything is read: messages are answered in the order they came.
+ * Waits in the queue, begins the turn, starts its answer; resolves once the message is stored. It
+ * enters the queue before reading anything, so that messages are answered in order of arrival.
  */
 async function beginTurn(
   options: ConversationOptions,
@@ -190,13 +190,13 @@ async function beginTurn(
     throw error;
   } finally {
     cover?.release();
-    // Whoever was next in line may be starting already.
+    // The next turn in the queue may be starting already.
     if (turns.starting.get(uuid) === started.promise) turns.starting.delete(uuid);
     started.resolve();
   }
 }
 
-/** What a send leads to that runs nothing here. */
+/** The outcome of a send that starts no answer on this node. */
 async function notBegun(
   { nodeId }: ConversationOptions,
   { elsewhere, refusals }: Turns,
@@ -206,7 +206,7 @@ async function notBegun(
   },
 ): Promise<Sent> {
   if (outcome.kind === "running" && outcome.nodeId !== nodeId) {
-    // Another node answers: whoever asks for it here reads it from the log.
+    // Another node answers: clients of this node read the reply from the event log.
     const { turnId, baseSequence: fromSequence } = outcome;
     return {
       kind: "answering", turnId, fromSequence, events: [], replayed: true, usage: () => null,
@@ -228,7 +228,7 @@ interface BegunTurn {
   live: LiveReply;
 }
 
-/** Never rejects: every end of a turn is a result, and is stored before it is published. */
+/** Never rejects: a turn always ends in a result, which is stored before it is published. */
 async function finishTurn(
   options: ConversationOptions,
   recent: Recent,
@@ -243,7 +243,7 @@ async function finishTurn(
   return stored;
 }
 
-/** What cannot be read for now keeps no turn from ending: the next that fails asks. */
+/** A turn must end even if storage fails meanwhile; the next failed turn checks again. */
 function ifAway(error: unknown): null {
   if (error instanceof StorageFailure) return null;
   throw error;
@@ -281,7 +281,7 @@ async function completeTurn(
   }
 }
 
-/** How a turn ended that others closed, since this process stood still until it was given up. */
+/** How other nodes closed a turn, because this process stalled until they took it for dead. */
 async function closedByOthers(
   store: ConversationStore, turnId: number, { id }: Conversation,
 ): Promise<TurnResult | null> {
@@ -294,7 +294,7 @@ async function getConversation(store: ConversationStore, uuid: string): Promise<
   return conversation;
 }
 
-/** Sends, joining a retry to the send under the same key that is still under way. */
+/** Sends; a retry joins the send with the same key that is still in flight. */
 function createSend(
   options: ConversationOptions,
   turns: Turns,
@@ -334,8 +334,8 @@ async function replyOf(
 }
 
 /**
- * Only where one of them answers in the conversation, which may be out of reach. One that has just
- * begun is not heard of by all at once, so it is asked again. Null: nobody answers.
+ * Asks other nodes only when one of them answers in the conversation. It may be unreachable or, if
+ * it has just begun, not know the reply yet, so it is polled. Null: nobody answers.
  */
 async function askOthers<Answer>(
   { store, others, system }: Pick<ConversationOptions, "store" | "others" | "system">,
@@ -350,7 +350,7 @@ async function askOthers<Answer>(
   return null;
 }
 
-/** Here, and for the nodes that ask for it. */
+/** Registers the running turn, and offers it to other nodes. */
 function keepRunning(
   { others }: ConversationOptions, turns: Turns, uuid: string, running: Running,
 ): void {

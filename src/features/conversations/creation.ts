@@ -1,5 +1,5 @@
-// Begins a conversation: its first words, and whether its account can pay for one. Called by
-// conversations.ts.
+// Creates a conversation: with the assistant's initial message, and only if its account can pay for
+// one. Called by conversations.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { personaOf } from "#features/assistants/turn-context.ts";
 import type { Micros } from "#core/money.ts";
@@ -13,7 +13,7 @@ import {
   messagePrice, type Conversation, type ConversationStore, type ConversationType, type NewVisitor,
 } from "./records.ts";
 
-/** What a message costs, and how much the assistant may spend in a day. */
+/** The price of a message, and the assistant's default daily spending cap. */
 export interface Prices {
   /** Price of an answered message; 0: none is billed. */
   messagePriceMicros: Micros;
@@ -61,7 +61,7 @@ export async function createConversation(
     initialMessage: fillTemplate(assistant.settings.initial_message, variables),
     priceMicros: messagePrice(type, limits.messagePriceMicros),
     inactivityMinutes: assistant.settings.conversation_inactivity_timeout,
-    // The first message of the others comes later, and is asked then.
+    // Other types get their first message later, and are checked then.
     dailyCapMicros: type === "api" ? dailyCapOf(assistant, limits.dailyCapMicros) : null,
     day: utcDay(now),
     now,

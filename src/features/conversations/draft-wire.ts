@@ -1,5 +1,5 @@
-// Settings that are not saved, as routes take them: what an owner tries before it is stored. Read
-// by the routes of tests and of the widget's preview.
+// Drafts of an assistant's settings, as routes accept them: an owner tries them before saving. Used
+// by the test routes and the widget's preview.
 import { Type } from "@sinclair/typebox";
 import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import { UpdateBody } from "#features/assistants/settings.ts";
@@ -9,7 +9,7 @@ import { compileValidation } from "#http/validation.ts";
 export const DRAFT_SETTINGS = Type.Optional(
   Type.Record(Type.String(), Type.Unknown(), shownAs(UpdateBody)));
 
-/** What is minded of a draft has the names an update's would have. */
+/** Errors of a draft name the same fields as those of an update. */
 const readSettings = compileValidation(UpdateBody);
 
 /** The assistant as the change would make it; refused as an update would be. */

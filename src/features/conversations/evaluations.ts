@@ -1,5 +1,5 @@
-// Evaluates conversations that have ended, in the background: a few at a time, each once per end.
-// What is due is in the database, so a restart takes up what a crash left.
+// Evaluates ended conversations in the background: a few at a time, each once per end. Due
+// evaluations are in the database, so a restart resumes what a crash left.
 import { StorageFailure } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { createLooks } from "#core/looks.ts";
@@ -12,7 +12,7 @@ interface DueEvaluation {
   uuid: string;
   accountId: number;
   assistantId: number;
-  /** Tells this end from a later one. */
+  /** Distinguishes this end from a later one. */
   endedAt: Instant;
 }
 
@@ -27,13 +27,13 @@ export interface EvaluationStore {
   /** At most `rows`, oldest conversation first. */
   due(rows: number): Promise<DueEvaluation[]>;
   find(uuid: string): Promise<{ isDue: boolean; values: Record<string, unknown> }>;
-  /** No events: the conversation has ended again, and waits for another. */
+  /** No events: the conversation has ended again since, and needs another evaluation. */
   evaluated(args: Evaluated): Promise<CommittedEvent[]>;
 }
 
 export interface EvaluationOptions {
   store: EvaluationStore;
-  /** One node evaluates for all, or each would pay the model for the same. */
+  /** True on the one node that evaluates for all; otherwise each would pay the model. */
   isOurs(): boolean;
   evaluate(due: DueEvaluation, signal: AbortSignal): Promise<Result>;
   /** Conversations evaluated at the same time. */
@@ -46,7 +46,7 @@ export interface EvaluationOptions {
 export function createEvaluations(options: EvaluationOptions) {
   const { store, isOurs, evaluate, atOnceMax, bus, system, log } = options;
   const working = new Set<number>();
-  /** Over since the look under way began, which may have read them as due all the same. */
+  /** Finished since the current poll began, which may still have read them as due. */
   const over = new Set<number>();
   const closing = new AbortController();
   const underWay = new Set<Promise<void>>();
@@ -54,7 +54,7 @@ export function createEvaluations(options: EvaluationOptions) {
 
   const work = async (due: DueEvaluation): Promise<void> => {
     const result = await evaluate(due, closing.signal);
-    // What was cut short is due at the next start.
+    // An aborted evaluation stays due, for the next start.
     if (closing.signal.aborted) return;
     bus.publishCommitted(await store.evaluated({ ...due, ...result, now: system.now() }));
   };
@@ -67,7 +67,7 @@ export function createEvaluations(options: EvaluationOptions) {
         wake();
       },
       (error: unknown) => {
-        // The next look takes it up again; whatever else it is would be so again, at a price.
+        // Storage failures are retried by the next poll; other errors would recur, at a price.
         if (error instanceof StorageFailure) working.delete(due.id);
         log.error({ err: error, conversation_id: due.uuid }, "a chat could not be evaluated");
       },
@@ -88,7 +88,7 @@ export function createEvaluations(options: EvaluationOptions) {
   }, (error) => log.error({ err: error }, "evaluations could not be looked up"));
   const wake = looks.ask;
   return {
-    /** Takes up what waits from before. */
+    /** Resumes evaluations that were due before the start. */
     start: wake,
     wake,
     /** The values, once none is due; null: the server stops first. */
@@ -97,16 +97,16 @@ export function createEvaluations(options: EvaluationOptions) {
         const before = waiting.told();
         const { isDue, values } = await store.find(uuid);
         if (!isDue) return values;
-        // What was read may be from before the end that nobody here waited for yet.
+        // An evaluation may have ended during the read, before this caller waited for it.
         if (waiting.told() !== before) continue;
         const next = waiting.next();
-        // What another node is at is asked for again with the next look.
+        // If another node evaluates, the next poll reads its result.
         if (isOurs()) wake();
         await next;
       }
       return null;
     },
-    /** Once they are no longer this node's to begin: resolves when it is at none any more. */
+    /** Resolves when none is running here; called once another node has taken over. */
     settled: async (): Promise<void> => {
       await looks.settled();
       await Promise.all(underWay);
@@ -119,7 +119,7 @@ export function createEvaluations(options: EvaluationOptions) {
   };
 }
 
-/** Those who look again when they are told to. */
+/** Callers of `valuesOf` that wait until they are notified to read again. */
 function createWaiting() {
   let waiting: (() => void)[] = [];
   let told = 0;
@@ -130,7 +130,7 @@ function createWaiting() {
       waiting = [];
       for (const notify of notified) notify();
     },
-    /** How often they were. */
+    /** How often they were notified. */
     told: (): number => told,
     next: (): Promise<void> => new Promise((resolve) => void waiting.push(resolve)),
   };

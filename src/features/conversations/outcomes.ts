@@ -1,4 +1,4 @@
-// What a send leads to: the turn it began, the turn it repeats, or the refusal its client reads.
+// Outcomes of a send: the turn it began, the turn it repeats, or the refusal its client receives.
 // Called by conversations.ts.
 import { Fault } from "#core/faults.ts";
 import { secondsToNextDay, type Instant } from "#core/system.ts";
@@ -12,10 +12,10 @@ export type Sent =
       kind: "answering";
       turnId: number;
       fromSequence: number;
-      /** What was committed after `fromSequence` when the turn began. */
+      /** The events committed after `fromSequence` when the turn began. */
       events: CommittedEvent[];
       replayed: boolean;
-      /** What the models have counted so far; null: nothing. */
+      /** The usage that models have reported so far; null: none. */
       usage(): ModelUsage | null;
       result: Promise<TurnResult>;
     }
@@ -28,12 +28,12 @@ export const conversationFull = (): Fault =>
 export const restarting = (): Fault =>
   new Fault(503, "The server is restarting.", { retryAfterS: 1 });
 export const conversationNotFound = (): Fault => new Fault(404, "Conversation not found");
-/** To everybody else it is not there. */
+/** For every other account it does not exist. */
 export function assertOwned(owned: { accountId: number }, by: { accountId: number }): void {
   if (owned.accountId !== by.accountId) throw conversationNotFound();
 }
 
-/** As for one that waited too long in this node's own line. */
+/** The same as for a message that waited too long in this node's own queue. */
 const busyElsewhere = (): Fault => new Fault(
   409, "The conversation is still answering an earlier message.", { retryAfterS: 2 });
 
@@ -42,7 +42,7 @@ export const keyReused = (given: Given | null): Fault => {
   return new Fault(422, message, { errors: { idempotency_key: [message] } });
 };
 
-/** The account's money is its owner's matter: a visitor reads no more than this. */
+/** All that a visitor learns; the account's money is its owner's business. */
 export const insufficientBalance = (): Fault =>
   new Fault(400, "Insufficient balance. Please top up your account.", {
     code: "INSUFFICIENT_BALANCE",
@@ -55,7 +55,7 @@ export function capReached(now: Instant): Fault {
   });
 }
 
-/** Outcomes of begin that run nothing. */
+/** Maps outcomes of `beginTurn` that start no answer. */
 export function settled(
   outcome: Exclude<BeginOutcome, { kind: "started" }>, given: Given | null, now: Instant,
 ): Sent {

@@ -1,5 +1,5 @@
-// What the owner reads of a conversation beyond what whoever talks in it sees: what each reply
-// counted, and why replies failed, in full.
+// What the owner can read of a conversation beyond what its participants see: the model usage of
+// each reply, and in full why replies failed.
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import { plainSeconds } from "#core/system.ts";

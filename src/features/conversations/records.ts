@@ -13,7 +13,7 @@ import type { Satisfaction } from "./visitors/ratings.ts";
 const CONVERSATION_TYPES = ["widget", "test", "api"] as const;
 export type ConversationType = (typeof CONVERSATION_TYPES)[number];
 
-/** Price of one answered user message where such messages cost `micros`. */
+/** Price of one answered user message, where billed types cost `micros`. */
 export const messagePrice = (type: ConversationType, micros: Micros): Micros =>
   type === "test" ? 0 : micros;
 
@@ -27,9 +27,9 @@ export interface Conversation {
   desk: Desk;
   variables: Record<string, string>;
   externalIdentifier: string | null;
-  /** Who it is with at the site that signed it; null: nobody has. */
+  /** The visitor's id at the site, signed by the site; null: not signed. */
   visitorId: string | null;
-  /** Where the visitor was when it began; null: nobody said. */
+  /** The page that the visitor was on when it began; null: not known. */
   page: string | null;
   createdAt: Instant;
 }
@@ -40,11 +40,11 @@ export interface ConversationSummary extends Conversation {
   assistantName: string;
   messageCount: number;
   totalCostMicros: Micros;
-  /** Values after the assistant's schema, as of the last end; null: there are none. */
+  /** Values by the assistant's schema, as of the last end; null: none. */
   evaluation: Record<string, unknown> | null;
   /** Why it has no values. */
   evaluationError: string | null;
-  /** What the visitor said of it in the end; null: nothing. */
+  /** The visitor's rating of the conversation; null: none. */
   satisfaction: Satisfaction | null;
   updatedAt: Instant;
 }
@@ -52,23 +52,23 @@ export interface ConversationSummary extends Conversation {
 export interface Message {
   role: "user" | "assistant" | "operator";
   content: string;
-  /** Who of the account wrote it; null: the visitor or the assistant. */
+  /** The person of the account who wrote it; null: the visitor or the assistant. */
   author: Author | null;
   functionCalls: FunctionCall[];
   stopped: boolean;
-  /** The reply ended at its bound. */
+  /** The reply was cut off at its token limit. */
   truncated: boolean;
-  /** What the models counted for the reply; null: they counted nothing, or it is none. */
+  /** The usage that models reported for the reply; null: none was reported, or it is no reply. */
   usage: ModelUsage | null;
   attachments: AttachmentBody[];
-  /** What the visitor thought of the reply; null: nothing was said of it, or it is none. */
+  /** The visitor's rating of the reply; null: not rated, or it is no reply. */
   rating: Rating | null;
   createdAt: Instant;
 }
 
-/** What a client brings with its message where the talk so far is the client's to know. */
+/** What a client sends with its message where it keeps the history itself. */
 export interface Given {
-  /** Said behind the assistant's own prompt, as it is. */
+  /** Appended to the assistant's own prompt, unchanged. */
   system: string;
   /** Oldest first; the last is the user's and is what the turn answers. */
   messages: { role: "user" | "assistant"; content: string }[];
@@ -78,7 +78,7 @@ export interface Given {
   tokensMax: number | null;
 }
 
-/** A reply that failed and has not been had since, as its owner sees it. */
+/** A reply that failed and has not succeeded since, as its owner sees it. */
 export interface FailedReply {
   turnId: number;
   failure: FailureClass | null;
@@ -98,7 +98,7 @@ export interface NewConversation {
   initialMessage: string;
   priceMicros: Micros;
   inactivityMinutes: number;
-  /** Most the assistant may spend on the day; null: no cap, or the first message comes later. */
+  /** The assistant's spending cap for the day; null: no cap, or the first message comes later. */
   dailyCapMicros: Micros | null;
   day: string;
   now: Instant;
@@ -106,13 +106,13 @@ export interface NewConversation {
 
 export interface NewVisitor {
   id: string;
-  /** Goes on with the visitor's newest conversation with the assistant, where there is one. */
+  /** Continues the visitor's newest conversation with the assistant, where there is one. */
   continues: boolean;
 }
 
 export type CreateOutcome =
   | { kind: "created"; conversation: Conversation; events: CommittedEvent[] }
-  /** The customer's or visitor's existed; its variables were merged with the new ones. */
+  /** The customer or visitor already had one; its variables were merged with the new ones. */
   | { kind: "found"; conversation: Conversation }
   | { kind: "daily_cap_reached" }
   | { kind: "balance_too_low" };
@@ -136,11 +136,11 @@ export interface BeginTurn {
   now: Instant;
 }
 
-/** A turn that asks for a person, in its own transaction. */
+/** Makes a turn ask for a person, in the turn's own transaction. */
 export interface AsksForPerson {
   by: "assistant" | "rule";
   reason: DeskReason;
-  /** For whoever comes; null: none. */
+  /** A note for the person who takes over; null: none. */
   note: string | null;
   away?: Away | null;
 }
@@ -148,9 +148,9 @@ export interface AsksForPerson {
 export type BeginOutcome =
   /** `baseSequence`: newest event of the conversation, from which a watcher reads the reply. */
   | { kind: "started"; turnId: number; priceMicros: Micros; baseSequence: number; events: CommittedEvent[] }
-  /** A person has it: the message was stored, nothing is charged, the assistant is silent. */
+  /** A person has the conversation: the message is stored and free, the assistant is silent. */
   | { kind: "stored"; events: CommittedEvent[] }
-  /** The key has been used for the same body and succeeded. `reply` is null when none was due. */
+  /** The key's earlier send of the same body succeeded. `reply` is null when none was due. */
   | { kind: "repeated"; turnId: number; userSequence: number; stored: boolean; reply: Message | null }
   /** The key's first send is still being answered; a watcher reads it after `baseSequence`. */
   | { kind: "running"; turnId: number; baseSequence: number; nodeId: number }
@@ -162,7 +162,7 @@ export type BeginOutcome =
   | { kind: "conversation_full" }
   | { kind: "not_found" };
 
-/** A conversation as far as its turns need to know it. */
+/** The part of a conversation that its turns need. */
 interface ConversationRef {
   id: number;
   uuid: string;
@@ -193,7 +193,7 @@ export type TurnResult =
     }
   | {
       kind: "failed"; reason: ReplyFailure;
-      /** For whoever asked: a class of failure, never a vendor's words. */
+      /** For the client: a class of failure, never a vendor's words. */
       error: string;
       /** For the owner; null: `error` says it all. */
       cause: FailureCause | null;
@@ -218,36 +218,36 @@ export interface ConversationFilter {
   type?: string;
   assistantId?: number;
   externalIdentifier?: string;
-  /** In messages, variables and identifiers. */
+  /** Searches messages, variables and identifiers. */
   search?: string;
   /** Begun between these instants; `to` is exclusive. */
   from?: Instant;
   to?: Instant;
 }
 
-/** What was written last in a conversation. */
+/** The last message of a conversation. */
 export interface LastMessage {
   role: "user" | "assistant" | "operator";
   content: string;
   at: Instant;
 }
 
-/** A row of the account's list with what was written last; null: nothing. */
+/** A row of the account's list with its last message; null: there is none. */
 interface ListedConversation extends ConversationSummary {
   last: LastMessage | null;
 }
 
-/** What a turn is about to begin from. */
+/** The state in which a turn is about to begin. */
 export interface Outlook {
   conversation: Conversation;
   messageCount: number;
-  /** What the account has beyond what is set aside. */
+  /** The account's balance less what is reserved. */
   freeMicros: Micros;
-  /** A turn of the key is there already. */
+  /** A turn with the idempotency key exists already. */
   isRepeat: boolean;
 }
 
-/** What a person writes. */
+/** A message that a person writes. */
 export interface Say {
   accountId: number;
   uuid: string;
@@ -270,16 +270,16 @@ export type SayOutcome =
   | { kind: "not_found" };
 
 export type MoveOutcome =
-  /** No events: it was so already. */
+  /** No events: nothing had to change. */
   | { kind: "moved"; desk: Desk; events: CommittedEvent[] }
   | { kind: "held"; holder: Author }
   | { kind: "not_found" };
 
-/** What people at the desk do; as ConversationStore keeps its promises. */
+/** What people at the desk do, with the same guarantees as ConversationStore. */
 export interface DeskStore {
   moveDesk(args: MoveDesk): Promise<MoveOutcome>;
   say(args: Say): Promise<SayOutcome>;
-  /** Null: the account has no such conversation. None: it had ended. */
+  /** Null: the account has no such conversation. No events: it had ended already. */
   end(args: {
     accountId: number; uuid: string; by: Author; now: Instant;
   }): Promise<CommittedEvent[] | null>;
@@ -297,9 +297,9 @@ export interface ConversationStore {
   outlook(uuid: string, idempotencyKey: string | null): Promise<Outlook | null>;
   /** Oldest first, the whole conversation. */
   history(conversationId: number): Promise<Message[]>;
-  /** Newest first, those that failed and were not had since, at most `rows`. */
+  /** Replies that failed and have not succeeded since, newest first, at most `rows`. */
   failedReplies(conversationId: number, rows: number): Promise<FailedReply[]>;
-  /** How many of the newest `rows` turns that are over failed one after the other. */
+  /** How many of the newest `rows` finished turns failed in a row. */
   failedInARow(conversationId: number, rows: number): Promise<number>;
   /** Newest first, at most `rows`. */
   recent(conversationId: number, rows: number): Promise<Message[]>;
@@ -313,15 +313,15 @@ export interface ConversationStore {
     rows: number,
   ): Promise<ListedConversation[]>;
   beginTurn(args: BeginTurn): Promise<BeginOutcome>;
-  /** Whether another node that lives answers in the conversation. */
+  /** Whether another living node is answering in the conversation. */
   isAnsweredElsewhere(conversationId: number): Promise<boolean>;
   /** Null while the turn is open. */
   turnEnd(turnId: number): Promise<TurnResult | null>;
   /** Stores the reply and posts the price. Throws when the turn is not open. */
   completeTurn(args: CompleteTurn): Promise<CommittedEvent[]>;
-  /** Keeps the user message, gives the reserved money back. No-op when the turn is not open. */
+  /** Keeps the user message and refunds the reservation. No-op when the turn is not open. */
   failTurn(args: FailTurn): Promise<CommittedEvent[]>;
-  /** Notes that a visitor was not answered as the account's newest trouble, and logs it. */
+  /** Records an unanswered visitor as the account's newest trouble, with an event. */
   publishRefused(args: {
     accountId: number;
     assistantUuid: string;
@@ -329,11 +329,11 @@ export interface ConversationStore {
     reason: Refused;
     now: Instant;
   }): Promise<CommittedEvent[]>;
-  /** Ends conversations that have gone quiet; returns how many were looked at, too. */
+  /** Ends inactive conversations; also returns how many were examined. */
   endInactive(args: {
     now: Instant;
     rows: number;
   }): Promise<{ looked: number; events: CommittedEvent[] }>;
-  /** Closes every turn that a process which is gone left open; may run again at any time. */
+  /** Closes every turn that dead processes left open; may run again at any time. */
   recover(args: { now: Instant }): Promise<CommittedEvent[]>;
 }

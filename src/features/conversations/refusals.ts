@@ -1,6 +1,6 @@
-// Notifies the owner of an assistant that a visitor could not be answered, which the visitor
-// learns in neutral words only. A reply that was begun and failed is published as `reply_failed`;
-// this is for what was refused before. Called by conversations.ts and creation.ts.
+// Notifies the owner of an assistant that a visitor could not be answered; the visitor is told so
+// in neutral words only. A reply that began and failed is published as `reply_failed`; this is for
+// messages that were refused before. Called by conversations.ts and creation.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -10,12 +10,12 @@ import type { ConversationStore } from "./records.ts";
 export interface RefusedVisitor {
   accountId: number;
   assistantUuid: string;
-  /** Null: it was not even begun. */
+  /** Null: the conversation could not be created. */
   conversationUuid: string | null;
   reason: Refused;
 }
 
-/** The same refusal of many visitors is published once in a while: visitors may ask without end. */
+/** Publishes the same refusal only once in a while, because visitors may retry without end. */
 export function createRefusals(
   { store, bus, system }: { store: ConversationStore; bus: EventBus; system: System },
 ): { publish(refused: RefusedVisitor): Promise<void> } {

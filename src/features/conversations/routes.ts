@@ -36,7 +36,7 @@ interface ConversationRouteOptions {
   streams: Streams;
   identity: Pick<Identity, "verify">;
   attachments: Pick<Attachments, "named">;
-  /** The AI SDK's way to send and to be answered. */
+  /** The AI SDK's protocol for sending messages and streaming replies. */
   uiMessages: MessageProtocol;
 }
 
@@ -82,7 +82,7 @@ export const ATTACHMENTS = Type.Array(Type.String({ maxLength: UUID_CHARS }), {
   ...about("Files left before, by their `id`; with them the text may be empty.",
     ["0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11"]),
 });
-/** The two ways to send, as the document shows them; the body they are checked by takes both. */
+/** The two request bodies, as documented; the schema that validates accepts both. */
 const SENDS = Type.Union([
   Type.Object({
     message: MESSAGE_FIELD, attachments: Type.Optional(ATTACHMENTS),
@@ -202,7 +202,7 @@ function sendRoute(options: ConversationRouteOptions): Route {
       + "is written. A client that goes does not stop the reply.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY, "Last-Event-ID": LAST_EVENT_ID },
     body: SEND,
-    // A chat sends all its messages each time, of which the last is taken.
+    // An AI SDK chat sends all its messages each time; only the last is used.
     bodyBytesMax: LIMITS.bodyBytesMax,
     responses: {
       200: { description: "The reply", schema: REPLY, stream: EVENT_STREAM },
@@ -233,7 +233,7 @@ function sendRoute(options: ConversationRouteOptions): Route {
   });
 }
 
-/** The whole reply, or the stream of it; a message sent once more goes on where its client was. */
+/** The whole reply or its stream; a retried message resumes at its client's position. */
 export async function answerSent(
   sent: Sent, http: HttpRequest,
   { streams, stream }: { streams: Streams; stream: ReturnType<Access["streamOf"]> },
@@ -248,7 +248,7 @@ export async function answerSent(
     ...stream,
     position: goesOn ? seen : beginning,
     untilTurn: sent.turnId,
-    // The end of the turn may be what was seen last, or too old to be in the log.
+    // The client may have seen the turn's end already, or the log no longer has it.
     endsAtPresent: sent.kind === "repeated",
     backlog: sent.kind === "answering" && !sent.replayed ? sent.events : [],
     skipsFailures: sent.kind === "repeated" && sent.result.kind === "completed",

@@ -22,7 +22,7 @@ import { conversationNotFound } from "./outcomes.ts";
 
 const COMMAND = Type.Object({
   type: OneOf(["send", "resume", "stop", "ping"]),
-  /** Echoed in the answer, so that a client knows which answer is which. */
+  /** Echoed in the answer, so that clients can match answers to commands. */
   request_id: Type.Optional(Type.String({ maxLength: LIMITS.requestIdCharsMax })),
   message: Type.Optional(Type.Unknown()),
   idempotency_key: Type.Optional(Type.String()),

@@ -1,6 +1,6 @@
-// Trying an assistant's settings before they are saved: a test conversation that is begun, and
-// answered message by message, with a draft. The draft comes with each request and is kept nowhere,
-// so any node answers, and whoever else has the conversation talks with what is saved.
+// Tries an assistant's settings before they are saved: a test conversation is created, and answered
+// message by message, with a draft. The draft comes with each request and is not stored, so any
+// node can answer, and anybody else in the conversation talks with the saved assistant.
 import { Type } from "@sinclair/typebox";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";

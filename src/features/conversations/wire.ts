@@ -11,12 +11,12 @@ import { AuthorSchema, deskItem } from "./desk/wire.ts";
 import type { Satisfaction } from "./visitors/ratings.ts";
 import type { ConversationSummary, LastMessage, Message, TurnResult } from "./records.ts";
 
-/** What requests about a conversation have in common: those of its visitor, who has its secret. */
+/** Route options shared by a visitor's requests; the conversation's secret authorises them. */
 export const OF_VISITOR = {
   tag: "Conversations", errorShape: "conversation", notFound: "Conversation not found",
   params: { uuid: Uuid("The conversation's `conversation_id`.") },
 } as const;
-/** Those of its account. */
+/** Route options shared by the account's requests. */
 export const OF_OWNER = {
   ...OF_VISITOR, errorShape: "message", params: { uuid: Uuid("The conversation's `id`.") },
 } as const;
@@ -51,7 +51,7 @@ export const HistoryItemSchema = Type.Object({
     "What the visitor thought of the reply; left out: nothing was said.", "up"))),
 }, named("HistoryItem", "One message of a conversation."));
 
-/** What is not a text is stored as one. */
+/** Values of other types are stored as text. */
 export const VariablesField = Type.Unknown(about(
   "Values for `{{name}}` in prompt and messages, by name.", { first_name: "Ada" }));
 
@@ -63,7 +63,7 @@ export const SearchField = Type.Optional(Type.String({
     + "in a variable or their identifier; of messages the newest that have them.", "refund"),
 }));
 
-/** Nothing but spaces is no search. */
+/** Blank text does not filter. */
 export const searchOf = (text: string | undefined): { search?: string } => {
   const search = text?.trim() ?? "";
   return search === "" ? {} : { search };
@@ -93,7 +93,7 @@ export function historyItem(message: Message) {
   };
 }
 
-/** The JSON answer to a send; a failed turn is the contract's 400. */
+/** The JSON answer to a send; a failed turn throws the contract's 400, an interrupted one 503. */
 export function replyBody(result: TurnResult) {
   if (result.kind === "failed") {
     // Stopped before the first text: the client asked for it, and nothing was charged.

@@ -1,11 +1,12 @@
-// Callbacks: a visitor who does not wait says how to be reached, and the conversation waits in the
-// inbox until somebody has. Records → store port → factory. Called by callback-routes.ts.
+// Callbacks: a visitor who does not want to wait leaves contact details, and the conversation stays
+// in the inbox until somebody has called back. Records → store port → factory. Called by
+// callback-routes.ts.
 import { Fault } from "#core/faults.ts";
 import { isoMicros, isoOrNull, type Instant, type System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author, Away, CallbackBody, CommittedEvent } from "#events/events.ts";
 
-/** What the visitor gives; one of `phone` and `email` is there. */
+/** What the visitor enters; at least one of `phone` and `email` is present. */
 export type CallbackWish = Pick<CallbackBody, "name" | "phone" | "email" | "wish" | "time">;
 
 export interface Callback extends CallbackWish {
@@ -16,7 +17,7 @@ export interface Callback extends CallbackWish {
 
 /** Each method is one transaction; writes resolve once they are durable. */
 export interface CallbackStore {
-  /** Takes the place of the one that is open; the conversation waits. Null: there is none such. */
+  /** Replaces an open callback; the conversation now waits. Null: there is no such conversation. */
   request(args: CallbackWish & {
     accountId: number; uuid: string; away: Away | null; now: Instant;
   }): Promise<{ callback: Callback; events: CommittedEvent[] } | null>;

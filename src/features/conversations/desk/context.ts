@@ -1,10 +1,10 @@
-// What a model reads of the desk: colleagues' messages as theirs, and whether one is waited for.
-// Pure; used by answering.ts.
+// What a model reads about the desk: which messages are colleagues', and whether the visitor waits
+// for one. Pure; used by answering.ts.
 import type { HistoryMessage } from "#engine/history.ts";
 import type { Away, DeskState } from "#events/events.ts";
 import type { Message } from "#features/conversations/records.ts";
 
-/** Models know two speakers: a colleague's words are on the assistant's side, marked as theirs. */
+/** Models know two roles: a colleague's messages get the assistant's, marked as the colleague's. */
 export const asModelReads = (
   { role, author, content, functionCalls }: Message,
 ): HistoryMessage => role === "operator"

@@ -5,18 +5,18 @@ import type { Instant } from "#core/system.ts";
 
 export interface Desk {
   state: DeskState;
-  /** Who has it; null: nobody, or a person nobody has named. */
+  /** The person who has it; null: nobody, or an unnamed person. */
   holder: Author | null;
-  /** Why it is there; null: it never was anywhere else. */
+  /** Why it is in this state; null: it has never changed. */
   reason: DeskReason | null;
-  /** Since when; null as before. */
+  /** Since when it is in this state; null: it has never changed. */
   at: Instant | null;
 }
 
 export const DESK_MOVES = ["ask", "take", "assign", "hand_back", "end"] as const;
 /**
- * `ask`: for a person. `take`: a person begins to answer. `assign`: it is given to a person,
- * whoever has it. `hand_back`: to the assistant. `end`: of the conversation.
+ * `ask`: a person is requested. `take`: a person begins to answer. `assign`: it is given to a
+ * person, whoever has it. `hand_back`: it returns to the assistant. `end`: the conversation ends.
  */
 export type DeskMove = (typeof DESK_MOVES)[number];
 
@@ -35,10 +35,10 @@ export const DESK_CHANGES: Record<DeskState, Record<DeskMove, DeskState>> = {
 type DeskChange =
   | { kind: "changed"; state: DeskState; holder: Author | null }
   | { kind: "unchanged" }
-  /** Two people cannot have one conversation. */
+  /** Another person already has the conversation. */
   | { kind: "held"; holder: Author };
 
-/** `holder`: who takes it or is given it; null for all other moves. */
+/** `holder`: the person who takes it or is assigned it; null for all other moves. */
 export function changeDesk(
   { state, holder: held }: Pick<Desk, "state" | "holder">, move: DeskMove, holder: Author | null,
 ): DeskChange {
@@ -51,7 +51,7 @@ export function changeDesk(
   return { kind: "changed", state: next, holder };
 }
 
-/** Whether the assistant answers; else messages are stored, free, for the person. */
+/** Whether the assistant answers; otherwise messages are free, and stored for the person. */
 export const assistantAnswers = (state: DeskState): boolean => state !== "person";
 
 export interface MoveDesk {
@@ -60,11 +60,11 @@ export interface MoveDesk {
   move: DeskMove;
   by: DeskActor;
   reason: DeskReason;
-  /** Who takes it or is given it. */
+  /** The person who takes it or is assigned it. */
   holder: Author | null;
-  /** For the account's eyes, beside it; null: none. */
+  /** A note that only the account sees; null: none. */
   note: string | null;
-  /** With `ask`: nobody is there now; null: somebody is, or nobody has said when. */
+  /** With `ask`: nobody is available now; null: somebody is, or there are no office hours. */
   away?: Away | null;
   now: Instant;
 }

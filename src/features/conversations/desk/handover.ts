@@ -1,6 +1,6 @@
-// The desk: people take conversations over, answer in them, hand them back and end them. The rules
-// are desk.ts's, the turns conversations.ts's: a reply under way is stopped by their law before a
-// person has the conversation.
+// The desk: people take over conversations, answer in them, hand them back and end them. The rules
+// are in desk.ts. Turns belong to conversations.ts, which stops a reply in flight when a person
+// takes over.
 import { Fault } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -23,14 +23,14 @@ interface HandoverOptions {
   messagesMax: number;
 }
 
-/** A person of the account at one conversation. */
+/** A person of the account acting on one conversation. */
 interface Place {
   accountId: number;
   uuid: string;
   author: Author;
 }
 
-/** Methods with an account throw Fault 404 for what it does not have. */
+/** Methods with an account throw Fault 404 when it has no such conversation. */
 export interface Handover {
   /** Asks for a person; where one has it already, nothing changes. */
   ask(args: {
@@ -40,18 +40,18 @@ export interface Handover {
   /** Throws Fault 409 where somebody else has it. */
   takeOver(place: Place): Promise<Desk>;
   handBack(place: Place): Promise<Desk>;
-  /** Whoever writes has it: where nobody else has, it is taken over. Throws Fault 409 else. */
+  /** Takes the conversation over first if nobody has it. Throws Fault 409 when another has it. */
   say(message: Place & {
     text: string; attachments: AttachmentBody[]; idempotencyKey: string | null;
   }): Promise<{ message: Message; isRepeat: boolean }>;
   end(place: Place): Promise<void>;
   /** Gives it to a person, whoever has it. */
   assign(place: Place, to: Author): Promise<Desk>;
-  /** Shows whoever watches who types, or does no more; kept nowhere. Null: the visitor. */
+  /** Shows watchers who started or stopped typing; not stored. Null: the visitor. */
   typing(
     place: Omit<Place, "author"> & { author: Author | null }, isTyping: boolean,
   ): Promise<void>;
-  /** The switch from before there was a desk: off is with a person nobody has named. */
+  /** The AI switch from before the desk existed; off gives it to an unnamed person. */
   setAi(place: Place, enabled: boolean): Promise<void>;
 }
 
@@ -86,11 +86,11 @@ export function createHandover(options: HandoverOptions): Handover {
   const move = createMove(options);
   const operator = (author: Author): DeskActor => ({ role: "operator", ...author });
 
-  /** From the change on the assistant is silent. */
+  /** Makes the change and stops the reply in flight: the assistant is silent from then on. */
   const silenced = async (uuid: string, change: () => Promise<Desk>): Promise<Desk> => {
     await conversations.stop(uuid);
     const desk = await change();
-    // A message may have come in between: its reply is the last that was begun.
+    // A message may have arrived just before the change: its reply is the last one to begin.
     await conversations.stop(uuid);
     return desk;
   };

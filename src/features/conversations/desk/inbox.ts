@@ -1,5 +1,5 @@
-// The inbox: what people at the desk have before them, in queues, with notes and the answers they
-// have ready. Records → store port → factory. What they do with a conversation is handover.ts's.
+// The inbox: what people at the desk work through, in queues, with notes and canned replies.
+// Records → store port → factory. What they do with a conversation is in handover.ts.
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait, type Instant, type System } from "#core/system.ts";
@@ -13,16 +13,16 @@ export const QUEUES = ["waiting", "mine", "all"] as const;
 export type Queue = (typeof QUEUES)[number];
 
 export interface InboxRow extends ConversationSummary {
-  /** What was written last; null: nothing. */
+  /** The last message; null: there is none. */
   last: LastMessage | null;
-  /** Since when it stands in its queue. */
+  /** Since when it is in its queue. */
   since: Instant;
-  /** Somebody else has written since whoever asks has read it. */
+  /** Somebody else has written since the requesting person read it. */
   isUnread: boolean;
-  /** Until when the visitor has read; null: nobody knows. */
+  /** Up to when the visitor has read; null: not known. */
   visitorReadAt: Instant | null;
   labels: InboxLabel[];
-  /** The one that is open; null: none is. */
+  /** The open callback; null: there is none. */
   callback: Callback | null;
 }
 
@@ -32,7 +32,7 @@ export interface InboxLabel {
   color: string | null;
 }
 
-/** Members left out: whatever they are. */
+/** Absent members do not filter. */
 export interface InboxFilter {
   labelId?: number | undefined;
   assistantId?: number | undefined;
@@ -44,12 +44,12 @@ export interface InboxFilter {
 export interface InboxQuery {
   accountId: number;
   queue: Queue;
-  /** Who asks: `mine` are theirs. */
+  /** The requesting person, for the queue `mine`. */
   holderId: string;
-  /** In messages and identifiers; null: whatever is in them. */
+  /** Text to find in messages and identifiers; null: no filter. */
   search: string | null;
   filter: InboxFilter;
-  /** The last row of the page before; null: from the oldest. */
+  /** The last row of the previous page; null: start with the oldest. */
   after: { since: Instant; id: number } | null;
   rows: number;
 }
@@ -81,15 +81,15 @@ export interface InboxStore {
   /** Oldest first. */
   page(query: InboxQuery): Promise<InboxRow[]>;
   counts(accountId: number, holderId: string): Promise<Record<Queue, number>>;
-  /** Makes the next messages found by their words, oldest first; resolves to how many. */
+  /** Adds the next messages to the search index, oldest first; resolves to how many. */
   indexMessages(rows: number): Promise<number>;
-  /** No message is found by its words until it is indexed again. */
+  /** Clears the search index: messages must be indexed again to be found. */
   forgetIndex(): Promise<void>;
-  /** All of them anew. */
+  /** Replaces all labels. */
   label(args: {
     accountId: number; uuid: string; labelIds: number[];
   }): Promise<"labelled" | "not_found" | "no_such_label">;
-  /** In the order of their names. */
+  /** Ordered by name. */
   labels(conversationId: number): Promise<InboxLabel[]>;
   /** Oldest first. */
   notes(conversationId: number): Promise<Note[]>;
@@ -97,9 +97,9 @@ export interface InboxStore {
   addNote(args: {
     accountId: number; uuid: string; author: Author; text: string; now: Instant;
   }): Promise<{ note: Note; events: CommittedEvent[] } | null>;
-  /** In the order of their shortcuts. */
+  /** Ordered by shortcut. */
   cannedReplies(accountId: number): Promise<CannedReply[]>;
-  /** Without an id, a new one. */
+  /** Creates a new one when there is no id. */
   saveCannedReply(args: {
     accountId: number; id: number | null; shortcut: string; text: string; max: number;
     now: Instant;
@@ -118,7 +118,7 @@ const CANNED_REPLIES_MAX = 500;
 
 export type Inbox = ReturnType<typeof createInbox>;
 
-/** Indexes whatever is not, batch by batch, with time for others in between, until it is over. */
+/** Indexes all unindexed messages in batches, pausing in between for other work. */
 export async function indexMessages(
   store: Pick<InboxStore, "indexMessages">, system: System, isOver = (): boolean => false,
 ): Promise<number> {

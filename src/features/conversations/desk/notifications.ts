@@ -1,11 +1,11 @@
-// Mail to the people of an assistant's desk: somebody waits, somebody wants to be called.
+// Mail to the people of an assistant's desk: a visitor waits, or asks to be called back.
 import type { CallbackBody } from "#events/events.ts";
 import type { Mail, Mailer } from "#providers/mail/port.ts";
 import { reportWaiting, visitorOf, type Report, type ReportOptions } from "./who-waits.ts";
 
 interface NotificationOptions extends ReportOptions {
   mailer: Mailer;
-  /** Null: nobody knows under which address people reach the server. */
+  /** Null: the address at which people reach the server is not known. */
   publicUrl: string | null;
 }
 

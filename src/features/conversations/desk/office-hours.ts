@@ -1,25 +1,25 @@
-// Whether people are there to answer, by the office hours of an assistant. Pure; asked wherever a
-// person may be asked for.
+// Whether people are available, by an assistant's office hours. Pure; used wherever a person may be
+// requested.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { dateOf, openPeriods } from "#features/calendar/slots.ts";
 import { isoOrNull, type Instant } from "#core/system.ts";
 import type { Away } from "#events/events.ts";
 
-/** Openings are looked for so far ahead. */
+/** How many days ahead the next opening is searched. */
 const DAYS_MAX = 60;
 const DAY_MS = 86_400_000;
 
 const dayAfter = (date: string, days: number): string =>
   new Date(Date.parse(`${date}T00:00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);
 
-/** Null: people are there, or nobody has said when they are. */
+/** Null: people are available, or no office hours are set. */
 export function awayOf({ settings }: Assistant, now: Instant): Away | null {
   const office = settings.desk.office_hours ?? null;
   if (office === null) return null;
   const zone = office.time_zone ?? settings.timezone;
   const holidays = new Set(office.holidays ?? []);
   const today = dateOf(now, zone);
-  // Yesterday's may go over midnight.
+  // Yesterday's hours may extend past midnight.
   for (let days = -1; days <= DAYS_MAX; days += 1) {
     const date = dayAfter(today, days);
     if (holidays.has(date)) continue;

@@ -1,4 +1,4 @@
-// Where a browser of the dashboard says that it wants to be notified, and that it no longer does.
+// Where a browser of the dashboard subscribes to notifications and unsubscribes.
 import { Type } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { about } from "#core/schema.ts";
@@ -19,7 +19,7 @@ const Endpoint = Type.String({
     "https://push.example.com/send/q8Zr1x0V5mB2nK7c"),
   pattern: "^https?://[!-~]+$", maxLength: 1000,
 });
-/** An uncompressed point of P-256, and 16 bytes. */
+/** An uncompressed P-256 point, and a secret of 16 bytes. */
 const Keys = Type.Object({
   p256dh: Type.String({
     ...about("The browser's public key, as it gives it.",

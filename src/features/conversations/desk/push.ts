@@ -1,5 +1,5 @@
-// Notifications to the browsers of an account's people, also while no page of the dashboard is
-// open: somebody waits, somebody wants to be called. Store port → factory. Called by push-routes.ts
+// Push notifications to the browsers of an account's people, even while no page of the dashboard is
+// open: a visitor waits, or asks to be called back. Store port → factory. Called by push-routes.ts
 // and the composition root.
 import type { Instant, Timer } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
@@ -9,40 +9,40 @@ import { reportWaiting, visitorOf, type Report, type ReportOptions } from "./who
 
 export interface PushSubscription extends PushTarget {
   id: number;
-  /** The id of an author. */
+  /** The author id of the person. */
   person: string;
 }
 
 export interface PushStore {
   list(accountId: number): Promise<PushSubscription[]>;
-  /** The browser is this person's from now on; beyond `max` of the person the oldest go. */
+  /** Makes the browser this person's; beyond `max` per person, the oldest are removed. */
   add(args: PushTarget & {
     accountId: number; person: string; max: number; now: Instant;
   }): Promise<void>;
-  /** As whose it is does not matter: whoever knows the address has the browser. */
+  /** Not bound to a person: anybody who knows the endpoint has the browser. */
   remove(args: { accountId: number; endpoint: string }): Promise<void>;
 }
 
 interface PushOptions extends ReportOptions {
   store: PushStore;
   pusher: Pusher;
-  /** Null: nobody who is in force and may answer. */
+  /** Null: the person is gone or may not answer any more. */
   findAuthor(accountId: number, id: string): Promise<Author | null>;
 }
 
 const NOTIFICATIONS_PER_HOUR = 60;
 const BROWSERS_PER_PERSON_MAX = 10;
-/** Seconds until the second, third … attempt; whoever waits longer is seen in the inbox. */
+/** Seconds until the second, third … attempt; after that, the inbox still shows the visitor. */
 const RETRY_SECONDS = [5, 30, 120];
 const CHARS_MAX = 200;
 
-/** What the page's service worker shows. */
+/** The payload that the page's service worker shows. */
 interface Shown {
   title: string;
   body: string;
   /** Which conversation a click opens. */
   conversation_id: string;
-  /** Only where somebody is signed in with a session still, which may have been ended elsewhere. */
+  /** Shown only if the browser's session is still valid: it may have been ended elsewhere. */
   for_session?: true;
 }
 

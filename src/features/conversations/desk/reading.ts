@@ -1,5 +1,5 @@
-// Who has read a conversation up to when: the visitor, and each person of the account. Store port →
-// factory. Called by callback-routes.ts.
+// Read positions: up to when the visitor and each person of the account have read a conversation.
+// Store port → factory. Called by callback-routes.ts.
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author, CommittedEvent } from "#events/events.ts";
@@ -7,9 +7,9 @@ import { conversationNotFound } from "#features/conversations/outcomes.ts";
 
 export interface ReadingStore {
   /**
-   * Notes that everything written so far was read; null as `author`: by the visitor. No events:
-   * nothing has been written since, or nothing whose being read anybody waits for. Null: the
-   * account has no such conversation.
+   * Records that everything written so far was read; `author` null: by the visitor. No events: it
+   * was all read before or, for the visitor, no person has written since. Null: the account has no
+   * such conversation.
    */
   read(args: {
     accountId: number; uuid: string; author: Author | null; now: Instant;

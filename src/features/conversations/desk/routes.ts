@@ -1,5 +1,5 @@
-// What people at the desk do with a conversation: take it over, answer, hand it back, ask for
-// somebody else, end it. Visitors ask for a person here too, where the assistant allows it.
+// What people at the desk do with a conversation: take it over, answer, hand it back, assign it to
+// somebody else, end it. Visitors request a person here too, where the assistant allows it.
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
@@ -30,9 +30,9 @@ interface DeskRouteOptions {
   findAssistant(assistantId: number): Promise<Assistant | null>;
   access: Access;
   system: System;
-  /** Who the caller is to those who read what he writes. */
+  /** The author that readers see for what the caller writes. */
   authorOf(caller: Caller): Promise<Author>;
-  /** Null: the account has nobody like that. */
+  /** Null: the account has no such person. */
   findAuthor(accountId: number, id: string): Promise<Author | null>;
 }
 
@@ -210,7 +210,7 @@ const TYPING = Type.Object({
 });
 const NOTED = Type.Object({ status: Type.Literal(true, about("Always true: it was shown.")) });
 
-/** Both sides show the other that they type; shown to who watches, and kept nowhere. */
+/** Each side shows the other that it is typing: sent to watchers, not stored. */
 function typingRoutes({ handover, conversations, access, authorOf }: DeskRouteOptions): Route[] {
   const summary = "Show that you type, or do no more";
   const description = "Shown as `typing_started` and `typing_ended` to whoever watches the "

@@ -1,5 +1,5 @@
-// When an assistant's own settings ask for a person: words of the visitor, functions that fail one
-// after the other, replies that do. conversations.ts stores the asking with its cause.
+// When an assistant's settings request a person by themselves: for words of the visitor, functions
+// that fail in a row, or replies that do. conversations.ts stores the request with its cause.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Instant } from "#core/system.ts";
 import type { FunctionCall } from "#events/events.ts";
@@ -7,14 +7,14 @@ import { awayOf } from "./office-hours.ts";
 import type { AsksForPerson, Conversation, ConversationStore, TurnResult } from "#features/conversations/records.ts";
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
-/** Its words, each between two spaces. */
+/** The text's words, each surrounded by spaces. */
 const spaced = (text: string): string =>
   ` ${[...text.toLowerCase().matchAll(WORD)].map(([word]) => word).join(" ")} `;
 
 const byRule = (assistant: Assistant, reason: AsksForPerson["reason"], now: Instant): AsksForPerson =>
   ({ by: "rule", reason, note: null, away: awayOf(assistant, now) });
 
-/** Null: nothing in it asks for a person. */
+/** Null: nothing in the text requests a person. */
 export function askedByWords(
   assistant: Assistant, text: string, now: Instant,
 ): AsksForPerson | null {
@@ -26,7 +26,7 @@ export function askedByWords(
 
 const hasFailed = ({ result }: FunctionCall): boolean => result.error !== undefined;
 
-/** What the end of a turn means, together with the turns before it. Null: nothing. */
+/** Whether the end of a turn, with the turns before it, requests a person. Null: no. */
 export async function askedByEnd(
   store: Pick<ConversationStore, "recent" | "failedInARow">,
   assistant: Assistant,

@@ -1,4 +1,5 @@
-// Where a visitor's page reads its place in line and who answers, and people set their picture.
+// Where a visitor's page reads its place in the queue and who answers, and people set their
+// picture.
 import { Type } from "@sinclair/typebox";
 import { AvatarImage } from "#features/assistants/widget-settings.ts";
 import { about, Nullable } from "#core/schema.ts";

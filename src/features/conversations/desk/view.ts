@@ -1,10 +1,10 @@
-// The visitor's view of the desk: the place in line, and the face of who answers. Store port →
-// factory. Called by view-routes.ts.
+// The visitor's view of the desk: the place in the queue, and the picture of the person who
+// answers. Store port → factory. Called by view-routes.ts.
 import type { Author } from "#events/events.ts";
 import type { Conversation } from "#features/conversations/records.ts";
 
 export interface DeskViewStore {
-  /** From 1: how many wait for a person of the account up to this one. */
+  /** Place in the account's queue of waiting conversations, from 1. */
   placeOf(conversation: Pick<Conversation, "id" | "accountId">): Promise<number>;
   /** A data URL. */
   avatarOf(accountId: number, person: string): Promise<string | null>;

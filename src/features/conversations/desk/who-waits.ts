@@ -1,7 +1,7 @@
-// Reports that somebody waits, or wants to be called, to people who are not looking: finds whose
-// conversation it is, who can be reached, and bounds how often. The node that commits the event
-// reports it; who must not miss one has webhooks, which outlive a crash. Used by notifications.ts
-// (mail) and push.ts (browsers), which say whom they reach and how.
+// Notifies people who are not looking at the inbox that a visitor waits or asks to be called back:
+// finds the conversation and the recipients, and limits the rate. The node that commits the event
+// reports it, which a crash can lose; webhooks cannot be lost that way. Used by notifications.ts
+// (mail) and push.ts (browsers), which define the recipients and the delivery.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -31,9 +31,9 @@ export interface Report {
 }
 
 interface Way<Recipient> {
-  /** In the log, as "mails". */
+  /** The name in log messages, such as "mails". */
   name: string;
-  /** Strangers can make conversations wait: an assistant's people get no more than that. */
+  /** Most notifications per assistant, because strangers can make any number of visitors wait. */
   perHour: number;
   recipients(of: { accountId: number; assistant: Assistant }): Promise<readonly Recipient[]>;
   send(report: Report, recipients: readonly Recipient[]): Promise<void>;
@@ -41,23 +41,23 @@ interface Way<Recipient> {
 
 const HOUR_MS = 3_600_000;
 
-/** Null: it is nothing anybody is told about. */
+/** Null: nobody is notified of this event. */
 function reportedIn({ type, json }: CommittedEvent): Reported | null {
   if (type !== "desk_changed" && type !== "callback_requested") return null;
   const data = JSON.parse(json) as Reported;
-  // The desk of a call has no conversation to be looked up.
+  // A call's desk event has no conversation to look up.
   if (!("conversation_id" in data)) return null;
-  // A callback comes with a change of the desk, and is the better news.
+  // A callback also changes the desk; only the callback itself is reported.
   const isNews = data.type === "callback_requested"
     || (data.desk === "waiting" && data.reason !== "callback");
   return isNews ? data : null;
 }
 
-/** The visitor's name, where it is known. */
+/** The visitor's name, or a placeholder. */
 export const visitorOf = ({ variables }: Conversation): string =>
   (variables.customer_name ?? "A visitor").replaceAll(/\s+/g, " ");
 
-/** Until the result is called. */
+/** Reports until the result is called. */
 export function reportWaiting<Recipient>(
   { bus, findConversation, findAssistant, system, log }: ReportOptions,
   { name, perHour, recipients: find, send }: Way<Recipient>,

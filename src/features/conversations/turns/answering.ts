@@ -1,6 +1,6 @@
-// Answers one turn: runs the engine, shows its text to whoever watches once the turn has begun, and
-// says how it ended. Called by asking.ts; conversations.ts owns the order of turns and stores their
-// ends.
+// Answers one turn: runs the engine, shows its text to watchers once the turn has begun, and
+// returns how it ended. Called by asking.ts; conversations.ts owns the order of turns and stores
+// how they end.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { personaOf, type ResolveTurn, type TurnContext } from "#features/assistants/turn-context.ts";
 import { ProviderError } from "#core/faults.ts";
@@ -33,16 +33,16 @@ interface Unstored {
   text: string;
   attachments: AttachmentBody[];
   at: Instant;
-  /** How many messages the conversation has without it. */
+  /** How many messages the conversation has before this one. */
   messageCount: number;
 }
 
 export interface AskedTurn {
   assistant: Assistant;
   conversation: Conversation;
-  /** Null: the model reads what is stored. */
+  /** Null: the model reads the stored messages. */
   given: Given | null;
-  /** What is asked, where that need not be stored yet; else null. */
+  /** The user's message while it may not be stored yet; null: it is stored. */
   unstored: Unstored | null;
   abort: AbortController;
   /** Resolves when the turn has begun; rejects when it will not. */
@@ -51,9 +51,9 @@ export interface AskedTurn {
 
 export interface Answered {
   result: TurnResult;
-  /** When the first token came, by the monotonic clock; null: there was none. */
+  /** When the first text arrived, by the monotonic clock; null: there was none. */
   firstTextMs: number | null;
-  /** What was said before the answer, where it is to be kept for the next turn. */
+  /** The messages before the answer, if they are to be cached for the next turn. */
   said: Said | null;
 }
 
@@ -66,7 +66,7 @@ export class Interrupted extends Error {
 
 const PROCESS_FAILURE = "Failed to process message: ";
 
-/** A client's messages say nothing of functions. */
+/** Messages that a client sent contain no function calls. */
 const asHistory = (message: Given["messages"][number]): HistoryMessage =>
   ({ ...message, functionCalls: [] });
 
@@ -98,13 +98,13 @@ const asMessage = ({ text, attachments, at }: Unstored): Message => ({
   truncated: false, usage: null, rating: null, createdAt: at,
 });
 
-/** Every end of a turn is a result; rejects where the turn does not begin. */
+/** A turn always ends in a result; rejects only when the turn does not begin. */
 export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<Answered> {
   const { system, limits, log } = options;
   let firstTextMs: number | null = null;
   let failure: unknown = null;
   let begun: LiveReply | null = null;
-  // Long histories are let go of once the model has them.
+  // Only `said` is held after `gather`, so that a long history can be freed once it is sent.
   const asked: { said: Said | null } = { said: null };
   const replyOf = (): LiveReply => {
     if (!begun) throw new Error("a function was called before its turn had begun");
@@ -117,7 +117,7 @@ export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<A
       show(event, live);
     };
   });
-  // It may be refused before the model has said anything.
+  // The turn may be refused before `receiver` is awaited.
   receiver.catch(() => undefined);
   try {
     await driveTurn({
@@ -141,11 +141,11 @@ export async function answer(options: AnswerOptions, turn: AskedTurn): Promise<A
   return { result, firstTextMs, said: asked.said };
 }
 
-/** An engine behind a socket may have stored it before it reads what was asked for earlier. */
+/** With a database over a socket, the write may be visible to a read that was issued before it. */
 const isStored = ({ text, at }: Unstored, newest: Message | undefined): boolean =>
   newest?.role === "user" && newest.createdAt === at && newest.content === text;
 
-/** What the model may read, newest first, with what is asked. */
+/** The messages that the model may read, newest first, including the one to answer. */
 async function saidIn(
   { recent }: AnswerOptions, { conversation, given, unstored }: AskedTurn,
 ): Promise<Message[]> {
@@ -154,7 +154,7 @@ async function saidIn(
   return isAsked ? stored : [asMessage(unstored), ...stored];
 }
 
-/** Null: it is not to be kept, or it is not known how much of all that was said it is. */
+/** Null: not to be cached, as the client sent it, or the total number of messages is unknown. */
 const keptOf = ({ unstored, given }: AskedTurn, newestFirst: Message[]): Said | null =>
   unstored && !given ? saidOf(newestFirst, unstored.messageCount + 1) : null;
 
@@ -207,7 +207,7 @@ const withFiles = (history: HistoryMessage[], seen: Seen): HistoryMessage[] =>
 function resultOf(live: LiveReply, failure: unknown): TurnResult {
   const { functionCalls, truncated, usage } = live;
   if (live.stopped) {
-    // What was shown is kept and paid for; a reply stopped before its first text costs nothing.
+    // What was shown is stored and charged; a reply stopped before its first text is free.
     const text = live.slice(0, live.shown);
     return text === ""
       ? { kind: "failed", reason: "stopped", error: "The reply was stopped.", cause: null }
@@ -224,11 +224,11 @@ function resultOf(live: LiveReply, failure: unknown): TurnResult {
   return { kind: "completed", text: live.text, functionCalls, stopped: false, truncated, usage };
 }
 
-/** Models that think do so within the bound of the reply. */
+/** A reasoning model's thinking counts towards the token limit of its reply. */
 const USED_UP = "the model reached its bound of tokens before it answered; if it thinks first, raise"
   + " PARLEY_REPLY_TOKENS_MAX";
 
-/** What strangers read of each kind of failure: neither what answers here nor what it said. */
+/** What strangers read for each class of failure: never the vendor, nor its message. */
 const TOLD: Record<FailureClass, string> = {
   model_failed: "the assistant could not answer just now",
   timeout: "the assistant took too long to answer",

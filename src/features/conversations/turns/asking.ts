@@ -1,6 +1,6 @@
-// When the model of a turn is asked: at once, while the turn is still being stored, where nothing
-// known stands against it; else when it has begun. The law of the turn is the same either way:
-// until its message is stored and its price set aside nothing is shown and no function is called,
+// When the model of a turn is asked: at once, while the turn is still being stored, unless
+// something may refuse it; otherwise once it has begun. The guarantees are the same either way:
+// until its message is stored and its price reserved, nothing is shown and no function is called,
 // and a turn that does not begin leaves nothing behind. Used by conversations.ts.
 import type { Micros } from "#core/money.ts";
 import type { Instant } from "#core/system.ts";
@@ -12,11 +12,11 @@ import { messagePrice, type Outlook } from "#features/conversations/records.ts";
 
 interface Question extends Pick<AskedTurn, "assistant" | "given"> {
   outlook: Outlook;
-  /** The price was there for it when the outlook was read. */
+  /** The balance covered its price when the outlook was read. */
   isCovered: boolean;
   text: string;
   attachments: AttachmentBody[];
-  /** When it is stored. */
+  /** The time it is stored with. */
   at: Instant;
   dailyCapMicros: Micros | null;
   messagesMax: number;
@@ -24,22 +24,23 @@ interface Question extends Pick<AskedTurn, "assistant" | "given"> {
 
 export interface Asking {
   readonly abort: AbortController;
-  /** The turn has begun. */
+  /** Called when the turn has begun. */
   begin(live: LiveReply): Promise<Answered>;
-  /** It has not, and will not. */
+  /** Called when the turn will not begin: aborts the model's answer. */
   drop(): void;
 }
 
-/** What a turn that is being stored is about to set aside. */
+/** The money that a turn being stored is about to reserve. */
 export interface Cover {
   readonly isCovered: boolean;
-  /** The turn is stored, or refused. */
+  /** Called once the turn is stored or refused. */
   release(): void;
 }
 
 /**
- * The price of turns against their balance, less what others are about to set aside. To be called
- * at once with an outlook that was read: a balance is older after every wait.
+ * Checks the price of a turn against the balance, less what concurrent turns are about to reserve.
+ * Call it in the same turn of the event loop as the outlook is read: a wait makes the balance
+ * stale.
  */
 export function createCovers(messagePriceMicros: Micros): (outlook: Outlook) => Cover {
   const expected = new Map<number, Micros>();
@@ -62,8 +63,8 @@ export function createCovers(messagePriceMicros: Micros): (outlook: Outlook) => 
 }
 
 export function createAsk(options: AnswerOptions): (question: Question) => Asking {
-  // A model that was asked costs the operator, also where the turn is refused: whatever may be
-  // refused, or was answered before, is asked when it has begun.
+  // Asking a model costs the operator even if the turn is then refused. So where a turn may be
+  // refused, or was answered before, the model is asked only once it has begun.
   const mayAsk = ({ outlook, isCovered, dailyCapMicros, messagesMax }: Question): boolean => {
     const { conversation, messageCount, isRepeat } = outlook;
     return isCovered && assistantAnswers(conversation.desk.state) && !isRepeat

@@ -1,5 +1,5 @@
-// A turn on its way to the disk and to its model at once; where another node answers in the
-// conversation, it waits for that as for this node's own line. Used by conversations.ts.
+// Stores a turn and asks its model concurrently. While another node answers in the conversation,
+// the turn waits for it as it would in this node's own queue. Used by conversations.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { utcDay, type Instant } from "#core/system.ts";
 import type { AttachmentBody } from "#events/events.ts";
@@ -15,7 +15,7 @@ export interface NewTurn {
   idempotencyKey: string | null;
   requestHash: string;
   given: Given | null;
-  /** Answers in place of the stored assistant: its owner tries what is not saved. */
+  /** An unsaved assistant that answers in place of the stored one, for its owner's test. */
   draft: Assistant | null;
 }
 
@@ -31,7 +31,7 @@ interface Turns {
 
 type Asked = { asking: Asking; outcome: BeginOutcome };
 
-/** Waits while another node answers in the conversation, as in this node's own line. */
+/** Waits while another node answers in the conversation, as in this node's own queue. */
 export async function askWhenFree(
   options: Options, turns: Turns, asked: Parameters<typeof askAndStore>[2],
 ): Promise<Asked> {
@@ -39,12 +39,12 @@ export async function askWhenFree(
   if (first.outcome.kind !== "busy") return first;
   const { outlook: { conversation: { id, uuid } }, turn: { idempotencyKey } } = asked;
   await turns.elsewhere.free(id);
-  // More was said meanwhile, and spent: the model is asked when the turn has begun.
+  // Messages and money have changed meanwhile: the model is asked only once the turn has begun.
   const outlook = await options.store.outlook(uuid, idempotencyKey) ?? asked.outlook;
   return askAndStore(options, turns, { ...asked, outlook, isCovered: false });
 }
 
-/** The turn is on its way to the disk before its model is asked; refused, nobody is any more. */
+/** Asks the model while the turn is being stored, and drops the answer if it does not begin. */
 async function askAndStore(
   { store, limits }: Options,
   turns: Turns,
@@ -60,7 +60,7 @@ async function askAndStore(
     messagesMax: limits.messagesMax,
   };
   const asks = askedByWords(assistant, turn.text, now);
-  // First of the two: it reads the history before the question can be in it.
+  // Called before `beginTurn`, so that it reads the history without the new message.
   const asking = turns.ask({
     ...terms, outlook: asks ? waiting(outlook) : outlook, isCovered, assistant, given,
     text: turn.text, attachments: turn.attachments, at: now,
@@ -76,7 +76,7 @@ async function askAndStore(
   }
 }
 
-/** As it will be once the message that asks for a person is stored. */
+/** The outlook as it will be once the message that requests a person is stored. */
 function waiting({ conversation, ...rest }: Outlook): Outlook {
   const { desk } = conversation;
   const state = desk.state === "assistant" ? "waiting" : desk.state;

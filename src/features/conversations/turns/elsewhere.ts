@@ -1,5 +1,5 @@
-// Turns that another node answers: this one waits for their end and reads it from the store.
-// Called by conversations.ts.
+// Turns that another node answers: this node waits until they end and reads the result from the
+// store. Called by conversations.ts.
 import { LIMITS } from "#core/limits.ts";
 import { wait, type System } from "#core/system.ts";
 import type { ConversationStore, TurnResult } from "#features/conversations/records.ts";
@@ -10,7 +10,7 @@ interface ElsewhereOptions {
   system: System;
 }
 
-/** What whoever waits is told where another node has the turn, or nobody. */
+/** The result for a waiting client when another node, or none, has the turn. */
 export const LOST: TurnResult = {
   kind: "failed", reason: "interrupted", cause: null,
   error: "The server was restarted before the reply was complete.",
@@ -26,10 +26,10 @@ export function createElsewhere({ store, limits, system }: ElsewhereOptions) {
     return false;
   };
   return {
-    /** Resolves when no living node answers in the conversation; false: that took too long. */
+    /** Resolves when no living node answers in the conversation any more; false: timed out. */
     free: (conversationId: number): Promise<boolean> =>
       looks(LIMITS.turnWaitMs, async () => !await store.isAnsweredElsewhere(conversationId)),
-    /** How a turn ends; one whose node dies is ended by whoever gives that node up. */
+    /** How the turn ends; if its node dies, the node that declares it dead ends the turn. */
     resultOf: async (turnId: number): Promise<TurnResult> => {
       let end: TurnResult | null = null;
       await looks(limits.turnTotalMs + 2 * LIMITS.nodeLeaseMs, async () => {

@@ -1,5 +1,5 @@
-// What a model may do with the conversation itself: end it, or ask for a person. answering.ts joins
-// it with the assistant's functions.
+// What a model may do with the conversation itself: end it, or request a person. answering.ts adds
+// these to the assistant's functions.
 import { LIMITS } from "#core/limits.ts";
 import { wholeStart } from "#core/values.ts";
 import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
@@ -29,7 +29,7 @@ export function endFunction({ assistant, endConversation }: TurnContext): Functi
 const text = (description: string) => ({ type: "string", description });
 const read = (value: unknown): string => (typeof value === "string" ? value.trim() : "");
 
-/** Asks for a person once the reply is stored; offered while the assistant alone has it. */
+/** Requests a person once the reply is stored; offered only while the assistant has it. */
 export function requestFunction(
   { assistant }: Pick<TurnContext, "assistant">,
   { desk, away }: { desk: DeskState; away: Away | null }, ask: (note: string) => void,

@@ -1,5 +1,5 @@
-// A reply while it is being written: its text so far, who may see how much of it, and the stop
-// button. Watchers pull from here by position, so a slow one holds nothing up and misses nothing.
+// A reply while it is being written: its text so far, how much of it is shown, and the means to
+// stop it. Watchers pull from here by position, so a slow one delays nothing and misses nothing.
 import { LIMITS } from "#core/limits.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -18,13 +18,13 @@ export class LiveReply implements LiveReplyView {
   /** Aborted by `stop`, by the turn's deadline or by the end of the process. */
   readonly abort: AbortController;
   stopped = false;
-  /** The reply ended at its bound. */
+  /** The reply was cut off at its token limit. */
   truncated = false;
-  /** What the models have counted so far; null: nothing. */
+  /** The usage that models have reported so far; null: none. */
   usage: ModelUsage | null = null;
-  /** Set by the assistant's own wish; takes effect when the reply is stored. */
+  /** Set when the assistant ends the conversation; takes effect when the reply is stored. */
   endsConversation = false;
-  /** Likewise; what whoever comes should know. */
+  /** Set when the assistant requests a person; takes effect when the reply is stored. */
   asksForPerson: AsksForPerson | null = null;
   #text = "";
   #closed = false;
@@ -97,7 +97,7 @@ export class LiveReply implements LiveReplyView {
     this.#cancelFlush();
   }
 
-  /** The failure could not be stored either; watchers are notified, though nothing is committed. */
+  /** Notifies watchers of a failure that could not be stored, though nothing is committed. */
   failUnstored(error: string): void {
     this.failure = { reason: "failed", error };
     this.#bus.publish(this.#topic, { kind: "live" });

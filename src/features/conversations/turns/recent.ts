@@ -1,31 +1,30 @@
-// The newest messages of conversations, as their models read them. Those of one that was just
-// answered in are kept for its next turn: reading them is what costs most before a model is asked.
-// Whether anybody has written meanwhile, at whichever node, the number of messages tells, which
-// only grows.
+// The newest messages of conversations, as their models read them. They are cached after each reply
+// for the next turn, because reading them is the largest cost before a model is asked. The number
+// of messages, which only grows, shows whether anybody has written meanwhile at any node.
 import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
 import type { ConversationStore, Message, TurnResult } from "#features/conversations/records.ts";
 
 export interface Said {
   newestFirst: Message[];
-  /** How many messages the conversation has had by then. */
+  /** How many messages the conversation had at that point. */
   messageCount: number;
-  /** How long they are. */
+  /** Their total length in characters. */
   chars: number;
 }
 
 export interface Recent {
   /**
-   * Newest first, as many as a model may read. `messageCount`: how many the conversation was just
-   * seen to have; null: they are read, whatever is known of them.
+   * Newest first, as many as a model may read. `messageCount`: the conversation's current number of
+   * messages, which validates the cache; null: the cache is not used.
    */
   read(conversationId: number, messageCount: number | null): Promise<Message[]>;
-  /** To be told once the reply is stored; `said` null: nothing is known of the conversation. */
+  /** Called once the reply is stored; `said` null: removes the conversation from the cache. */
   keep(
     conversationId: number, said: Said | null, reply: TurnResult & { kind: "completed" },
     at: Instant,
   ): void;
-  /** For a timer: nothing that was said stays long after its conversation has gone quiet. */
+  /** Drops messages of conversations that have gone quiet; called by a timer. */
   forgetQuiet(now: Instant): void;
 }
 
@@ -39,7 +38,7 @@ export function saidOf(newestFirst: Message[], messageCount: number): Said | nul
 }
 
 export function createRecent(store: Pick<ConversationStore, "recent">): Recent {
-  // Those answered in last are at the end.
+  // Least recently answered first.
   const kept = new Map<number, Said>();
   return {
     read: async (conversationId, messageCount) => {

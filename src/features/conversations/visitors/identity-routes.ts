@@ -1,4 +1,4 @@
-// Where an owner has the secret made that a site signs its visitors' ids with.
+// Where an owner creates and rotates the secret with which a site signs its visitors' ids.
 import { Type } from "@sinclair/typebox";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import { about, named, Nullable } from "#core/schema.ts";

@@ -1,15 +1,16 @@
-// Who a visitor is at the site the widget stands on: an id the site has signed with the assistant's
-// secret. Without the signature the id is nobody's. Called by routes.ts and identity-routes.ts.
+// Who a visitor is at the site that embeds the widget: an id that the site signed with the
+// assistant's secret. An id without the signature is refused. Called by routes.ts and
+// identity-routes.ts.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { assistantNotFound, type Assistant } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import type { Instant, System } from "#core/system.ts";
 
-/** A new secret is in a site's settings sooner than in all its running programs. */
+/** The previous secret stays valid this long, until all of a site's programs use the new one. */
 const OVERLAP_MS = 86_400_000;
 
 export interface IdentityState {
-  /** How many secrets there were; 0: none yet. */
+  /** Number of the current secret; 0: none yet. */
   number: number;
   changedAt: Instant | null;
 }
@@ -17,13 +18,13 @@ export interface IdentityState {
 export interface IdentityStore {
   /** Null: there is no such assistant. */
   state(assistantId: number): Promise<IdentityState | null>;
-  /** The next number; null: the account has no such assistant. */
+  /** Advances to the next secret; null: the account has no such assistant. */
   rotate(args: {
     accountId: number; assistantId: number; now: Instant;
   }): Promise<IdentityState | null>;
 }
 
-/** As the page says it. */
+/** The visitor as the page sends it. */
 interface SignedVisitor {
   id: string;
   hash?: string | undefined;
@@ -31,7 +32,7 @@ interface SignedVisitor {
   email?: string | undefined;
 }
 
-/** What the visitor is called at the desk, unsigned: a page may name its visitor as it likes. */
+/** The name shown at the desk, which is not signed: a page may name its visitor freely. */
 interface Visitor {
   id: string;
   variables: Record<string, string>;
@@ -62,7 +63,7 @@ export function createIdentity({ store, secret, system }: {
       if (!state) throw assistantNotFound();
       return { ...state, secret: secretOf(uuid, state.number) };
     },
-    /** Throws Fault 403 where the id is not signed by the assistant's secret, 422 without one. */
+    /** Throws Fault 422 without a signature, 403 for a wrong one or without a secret. */
     verify: async ({ id, uuid }: Signed, visitor: SignedVisitor): Promise<Visitor> => {
       const { hash = "" } = visitor;
       if (hash === "") {

@@ -1,5 +1,5 @@
-// Where a visitor says what a reply was worth, and how the conversation was. Whoever has the
-// conversation's secret may, as for everything else in it.
+// Where a visitor rates a reply and the whole conversation. The conversation's secret authorises
+// it, as it does everything else in it.
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import { about, Nullable, OneOf } from "#core/schema.ts";

@@ -1,5 +1,5 @@
-// What visitors thought: of a reply, by a thumb, and of the whole conversation, from one to five.
-// Both may be changed; neither costs anything. Called by rating-routes.ts.
+// Visitors' ratings: of a reply, by thumb up or down, and of the whole conversation, from one to
+// five. Both may be changed; neither costs anything. Called by rating-routes.ts.
 import { Fault } from "#core/faults.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -12,7 +12,7 @@ export interface RateReply {
   uuid: string;
   /** The turn whose reply is meant. */
   turnId: number;
-  /** Null: taken back. */
+  /** Null: withdrawn. */
   rating: Rating | null;
   now: Instant;
 }
@@ -27,7 +27,7 @@ export interface RateConversation {
 
 /** Null: there is no such conversation, or no such reply in it. Each is one transaction. */
 export interface RatingStore {
-  /** No events: it was rated so already. */
+  /** No events: it already had this rating. */
   rateReply(args: RateReply): Promise<CommittedEvent[] | null>;
   rateConversation(args: RateConversation): Promise<CommittedEvent[] | null>;
 }

@@ -1,4 +1,4 @@
-// Where a visitor asks for the conversation by e-mail.
+// Where a visitor requests the conversation by e-mail.
 import { Type } from "@sinclair/typebox";
 import type { Assistants } from "#features/assistants/assistants.ts";
 import { addressKey } from "#core/networks.ts";

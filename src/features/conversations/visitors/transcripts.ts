@@ -1,6 +1,6 @@
-// Sends a visitor what was said in the conversation, by e-mail, where the assistant's owner allows
-// it. Strangers name the address: few mails go out for a conversation, an address of the network,
-// and an assistant. Called by transcript-routes.ts.
+// Sends a visitor the conversation's transcript by e-mail, where the assistant's owner allows it.
+// Because strangers choose the recipient, mails are limited per conversation, per network address
+// and per assistant. Called by transcript-routes.ts.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";

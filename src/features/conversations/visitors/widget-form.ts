@@ -1,5 +1,5 @@
-// The questions an assistant asks before a chat of its widget begins: what its answers must be.
-// Asked by routes.ts when a conversation is created.
+// The form that an assistant's widget shows before a chat begins: what its answers must be. Called
+// by routes.ts when a conversation is created.
 import { fieldFault } from "#core/faults.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 
@@ -7,7 +7,7 @@ const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 const TELEPHONE = /^\+?[\d\s().\/-]{5,30}$/;
 const ANSWER_CHARS_MAX = 500;
 
-/** Throws Fault 422 for the first answer that is missing or cannot be one. */
+/** Throws Fault 422 for the first answer that is missing or invalid. */
 export function assertAnswered(
   { settings }: Pick<Assistant, "settings">, variables: Record<string, string>,
 ): void {

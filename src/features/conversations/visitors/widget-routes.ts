@@ -1,5 +1,5 @@
-// What the chat widget has to know of an assistant before anybody has said a word. Public like the
-// conversations themselves, and like them only for the origins the assistant allows.
+// What the chat widget needs to know about an assistant before a conversation begins. Public like
+// the conversations themselves, and like them restricted to the origins that the assistant allows.
 import { Type, type Static } from "@sinclair/typebox";
 import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import { AvatarImage, WidgetBeginning } from "#features/assistants/widget-settings.ts";
@@ -23,7 +23,7 @@ import type { WidgetTexts } from "./widget-texts.ts";
 interface WidgetRouteOptions {
   access: Access;
   assistants: Pick<Assistants, "draft" | "getByUuid">;
-  /** A sentence when nothing can speak the assistant's language, or hear it but the words. */
+  /** Why calls are impossible: no engine speaks the language, or hears it (nor does `words`). */
   whyCannotTalk(assistant: Assistant, words: "browser" | null): string | null;
   /** ISO 639-1. */
   languageOf(assistant: Assistant): string;

@@ -1,13 +1,13 @@
-// The words of the chat widget by language: the shipped files of data/widget-texts, each beside it
-// or in place of it from a folder of the server's own, and what an assistant puts in place of
-// single ones. Asked by widget-routes.ts.
+// The chat widget's texts by language: the shipped files of data/widget-texts, those of a folder of
+// the server's own that add to them or override them, and an assistant's own wording of single
+// texts. Used by widget-routes.ts.
 import { Type } from "@sinclair/typebox";
 import { readLanguages, spellingsOf } from "#core/language-files.ts";
 
 type Texts = Record<string, string>;
 
 export interface WidgetTexts {
-  /** The first wish there are words for; English where there are for none. */
+  /** The first requested language that has texts, or else English. */
   choose(wishes: (string | undefined)[], own: Record<string, Texts>): {
     language: string; texts: Texts;
   };
@@ -16,7 +16,7 @@ export interface WidgetTexts {
 const DEFAULT = "en";
 const Words = Type.Record(Type.String(), Type.String());
 
-/** `folders`: what is shipped, then those that add to it, text by text. */
+/** `folders`: the shipped one first; later folders override it text by text. */
 export function loadWidgetTexts(folders: string[]): WidgetTexts {
   const { names, textsOf } = readLanguages(folders, Words);
   return {
