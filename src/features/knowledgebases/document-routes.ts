@@ -1,4 +1,4 @@
-// The wire of documents: bringing them, reading and changing them, and what was read of them.
+// The wire of documents: adding, reading and changing them, and the text extracted from them.
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -86,7 +86,7 @@ const ofDocument = { ...ofBase, document_id: IdOf("document", `GET ${DOCUMENTS}`
 
 interface DocumentRoutesOptions {
   knowledgebases: Knowledgebases;
-  /** Where uploads are put while they arrive. */
+  /** The folder for uploads in progress. */
   uploadsDir: string;
 }
 
@@ -170,7 +170,7 @@ function websiteSource(body: Body): WebsiteSource {
   }
   const { relative_links_limit: follow = LINKS_FOLLOWED_DEFAULT } = body;
   return {
-    // What is named one by one is read as it is; only a main address is followed.
+    // Pages listed in `links` are read without following links; only a main address is followed.
     urls: url ? [url, ...named] : named,
     follow: url ? follow : 0,
     ...(sitemap ? {
@@ -180,7 +180,7 @@ function websiteSource(body: Body): WebsiteSource {
   };
 }
 
-/** A timetable, and a robots.txt, are a website's alone. */
+/** The rereading interval; refuses it and `ignore_robots` for anything but a website. */
 function rereadHoursOf(
   { type, read_again_every_hours: hours = null, ignore_robots: robots }: Body,
 ): number | null {
@@ -200,7 +200,7 @@ function fileSource({ form }: HttpRequest): { upload: string } {
 
 type WrittenBody = { text?: string | null; questions?: Static<typeof Questions> | null };
 
-/** Null: nothing of it is written by hand. */
+/** Null: the body contains no hand-written content. */
 function writtenIn({ text, questions }: WrittenBody): Written | null {
   if (typeof text === "string") return { type: "text", text };
   return questions ? { type: "faq", questions } : null;
@@ -225,7 +225,7 @@ function sourceOf(body: Body, http: HttpRequest) {
   }
 }
 
-/** In the contract's words, with the reason beside them where it is the server's disk. */
+/** In the contract's words, with the reason added when it is the server's disk. */
 function notCreated(cause: unknown): Fault {
   const reason = storageTrouble(cause);
   return new Fault(500, "Failed to create document. Please try again.", {

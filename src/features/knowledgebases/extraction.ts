@@ -1,7 +1,7 @@
-// Runs the extractor processes (workers/extractor.ts), which read documents no one vouches for, and
-// workbooks of an import (features/leads/import-file.ts).
-// They are capped by the system, started when first needed, let go when idle, and replaced when
-// they die: a bomb costs one document, never the server nor another document.
+// Runs the extractor processes (workers/extractor.ts), which read untrusted documents, and
+// workbooks of an import (features/leads/import-file.ts). Their memory is capped by the operating
+// system; they start on demand, stop when idle, and are replaced when they die: a zip bomb costs
+// one document, never the server or another document.
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { outboundEnvironment } from "#config/proxy.ts";
@@ -12,9 +12,9 @@ import { workerFile } from "#core/program.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { FileType, WebsiteSource, Written } from "./knowledgebases.ts";
 
-/** A piece of a document, of a size that can be found and quoted. */
+/** A piece of a document, of a size that suits search and quotation. */
 export interface Chunk {
-  /** Outermost first. */
+  /** The headings above it, outermost first. */
   headings: string[];
   text: string;
   /** From 1; PDF only. */
@@ -23,38 +23,38 @@ export interface Chunk {
   url: string | null;
 }
 
-/** A page of a website as it was read, so that only what has changed since is read again. */
+/** The state of a website's page as last read, so that only changed pages are read again. */
 export interface KnownPage {
-  /** Where it was in the end. */
+  /** Its URL after redirects. */
   url: string;
-  /** As the site named this state of it; null: it did not. */
+  /** The validators that the site sent; null: it sent none. */
   etag: string | null;
   lastModified: string | null;
-  /** Fingerprint of what was read, for sites that name no state. */
+  /** Fingerprint of the content, for sites that send no validators. */
   hash: string;
   characters: number;
-  /** Addresses of the same site it leads to, where links are followed. */
+  /** Links to pages of the same site, where links are followed. */
   links: string[];
 }
 
-/** `isKept`: as it was; its chunks are those of the last reading, and do not come again. */
+/** `isKept`: unchanged; its chunks are those of the last reading and are not returned again. */
 export interface SitePage extends KnownPage {
   isKept: boolean;
 }
 
-/** A workbook whose first sheet is written out, and not cut into chunks. */
+/** A workbook whose first sheet is written to a file instead of being cut into chunks. */
 export interface SheetSource {
   type: "sheet";
   path: string;
-  /** A file that is not there yet; it may be half there after a failure. */
+  /** The file to create; a failure may leave part of it. */
   to: string;
-  /** Rows after these are not needed. */
+  /** Further rows are not needed. */
   rowsMax?: number;
 }
 
-/** Each row that has anything in it is a line: `{"row", "cells"}`, the first row being 1. */
+/** Each row that is not empty is one line, `{"row", "cells"}`; rows count from 1. */
 export interface WrittenSheet {
-  /** As the workbook calls it. */
+  /** The sheet's name in the workbook. */
   name: string;
   rows: number;
 }
@@ -74,13 +74,13 @@ type SheetResult = WrittenSheet & { kind: "sheet" } | Extract<ExtractionResult, 
 export type ExtractorResult = ExtractionResult | SheetResult;
 
 export interface Extractor {
-  /** Never rejects, but for an aborted signal; every document ends with a result. */
+  /** Resolves to a result for every document; rejects on abort, or when no process can start. */
   extract(source: ExtractionSource, signal?: AbortSignal): Promise<ExtractionResult>;
-  /** Never rejects. */
+  /** Rejects only when no process can be started. */
   writeSheet(source: SheetSource): Promise<SheetResult>;
   /** The id of a process while there is one, for tests. */
   pid(): number | null;
-  /** Ends the processes; what is being read fails. Idempotent. */
+  /** Kills the processes; documents being read fail. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -92,14 +92,14 @@ interface ExtractorOptions {
   allowPrivateNetworks: readonly string[];
 }
 
-/** What a process is given. `limitMs`: when the document's thread is stopped. */
+/** A process's job. `limitMs`: after this long, the document's thread is stopped. */
 export interface ExtractorJob {
   id: number;
   source: ExtractionSource | SheetSource;
   limitMs: number;
 }
 
-/** Results travel in pieces, so that the server reads no long message at once. */
+/** Results are sent in pieces, so that the server never parses a long message at once. */
 export type ExtractorMessage =
   | { id: number; chunks: Chunk[] }
   | { id: number; done: Omit<Extract<ExtractionResult, { kind: "extracted" }>, "chunks"> }
@@ -108,11 +108,11 @@ export type ExtractorMessage =
 interface Job extends ExtractorJob {
   chunks: Chunk[];
   resolve(result: ExtractorResult): void;
-  /** It could not be begun, which is no fault of the document's. */
+  /** Called when it could not be started, which is not the document's fault. */
   reject(error: Fault): void;
 }
 
-/** How long pages are fetched. */
+/** How long a website's pages may be fetched. */
 const siteReadMs = ({ sitemap }: WebsiteSource): number =>
   (sitemap === undefined ? LIMITS.websiteReadMs : LIMITS.sitemapReadMs);
 
@@ -127,7 +127,7 @@ export function createExtractor(options: ExtractorOptions): Extractor {
   return new Supervisor(options);
 }
 
-/** As many processes as documents at a time: one that kills its process takes no other along. */
+/** One process per concurrent document: a document that kills its process affects no other. */
 class Supervisor implements Extractor {
   readonly #waiting: Job[] = [];
   readonly #readers: Reader[];
@@ -189,7 +189,7 @@ class Supervisor implements Extractor {
   }
 
   #next(): void {
-    // One that has its process already is quicker.
+    // Readers whose process is already running are quicker.
     const free = this.#readers.filter((reader) => reader.jobId === null)
       .sort((one, other) => Number(one.pid === null) - Number(other.pid === null));
     for (const reader of free) {
@@ -236,7 +236,7 @@ class Reader {
       return job.reject(
         new Fault(503, "No process to read documents can be started at the moment."));
     }
-    // The thread is stopped first; a process that does not even answer then is killed.
+    // The process stops its thread first; it is killed if even that does not answer.
     this.#deadline = system.after(job.limitMs + LIMITS.extractorGraceMs, () => {
       log.warn({ id: job.id }, "the extractor process does not answer");
       this.#isLate = true;
@@ -259,7 +259,7 @@ class Reader {
     await gone;
   }
 
-  /** Null: none can be, as where memory is short, or too many files or processes are open. */
+  /** Null: none can start, as when memory is short or too many files or processes are open. */
   #started(): ChildProcess | null {
     if (this.#child) return this.#child;
     const refused = (err: unknown): void =>
@@ -272,7 +272,7 @@ class Reader {
         (born.pid === undefined ? refused(error) : this.#died(born, error.message)));
       this.#child = born.pid === undefined ? null : born;
     } catch (error) {
-      // Node tells of a fork without memory so.
+      // Node throws when it has no memory to fork.
       refused(error);
     }
     return this.#child;
@@ -287,7 +287,7 @@ class Reader {
     }
     const { done } = message;
     this.#jobsDone += 1;
-    // Libraries never give back all they took: a new process now and then.
+    // Libraries leak memory, so a process is replaced after a number of jobs.
     if (this.#jobsDone >= LIMITS.extractorJobsMax) this.#retire();
     else this.#keepIdle(from);
     this.#settle(done.kind === "extracted" ? { ...done, chunks: job.chunks } : done);
@@ -316,7 +316,7 @@ class Reader {
     if (!this.#isClosed) this.#options.log.warn({ how }, "an extractor process died");
     if (!this.#job) return;
     const reason = this.#isClosed ? STOPPING : this.#isLate ? TOO_LONG : TOO_MUCH;
-    // The next document finds a process that is ready.
+    // The replacement starts now, so that the next document need not wait for it.
     const next = this.#isClosed ? null : this.#started();
     if (next) this.#keepIdle(next);
     this.#settle({ kind: "failed", reason });
@@ -339,7 +339,7 @@ function startProcess(allowPrivateNetworks: readonly string[]): ChildProcess {
   const capped = prlimit === undefined
     ? program
     : [prlimit, `--data=${LIMITS.extractorBytesMax}`, "--core=0", "--", ...program];
-  // Before anything is started in it, so that every thread of it stands back behind the server's.
+  // Set before the process starts, so that all its threads have a lower priority than the server's.
   const nice = NICE.find((path) => existsSync(path));
   const [command = "", ...args] = nice === undefined ? capped : [nice, "-n", "10", ...capped];
   return spawn(command, args, {

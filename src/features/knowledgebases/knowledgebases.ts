@@ -1,5 +1,5 @@
-// Knowledgebases and their documents: records, store port, what can be done with them. Reading a
-// document is in processing.ts, finding something again in retrieval.ts.
+// Knowledgebases and their documents: records, store port, use cases. Reading documents is in
+// processing.ts, searching them in retrieval.ts.
 import type { Files } from "#files/files.ts";
 import type { Removals } from "#files/removals.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
@@ -9,9 +9,9 @@ import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent, DocumentStatus } from "#events/events.ts";
 import type { Chunk, KnownPage } from "./extraction.ts";
 
-/** Brought as a file. */
+/** Uploaded as a file. */
 const FILE_TYPES = ["pdf", "txt", "docx", "md", "html", "csv", "xlsx", "pptx"] as const;
-/** Written by hand, and changed by hand: a text, or questions with their answers. */
+/** Written and edited by hand: a text, or questions with answers. */
 const WRITTEN_TYPES = ["text", "faq"] as const;
 export const DOCUMENT_TYPES = ["website", ...FILE_TYPES, ...WRITTEN_TYPES] as const;
 export type FileType = (typeof FILE_TYPES)[number];
@@ -24,30 +24,30 @@ export interface Knowledgebase {
   accountId: number;
   name: string;
   description: string | null;
-  /** Processing until no document is, then failed when none could be read. */
+  /** `processing` while any document is, then `failed` if none could be read. */
   status: KnowledgebaseStatus;
   documentsCount: number;
   assistantsCount: number;
-  /** Grows whenever what can be found changes. */
+  /** Grows with every change of what a search can find. */
   version: number;
   createdAt: Instant;
   updatedAt: Instant;
 }
 
-/** Pages named one by one, links of theirs to follow, pages a sitemap names. */
+/** Listed pages, how many links of theirs to follow, and the pages of a sitemap. */
 export interface WebsiteSource {
   urls: string[];
   follow: number;
   sitemap?: string;
-  /** How many pages of the sitemap are read. */
+  /** Most pages of the sitemap to read. */
   pagesMax?: number;
-  /** The owner says that the site is theirs, and robots.txt not meant for them. */
+  /** The owner declares that the site is theirs, so robots.txt need not be obeyed. */
   ignoreRobots?: boolean;
 }
 
 /**
- * `file`: named by it among the files, until it is read. `written`: its text is kept beside it, a
- * list of questions as JSON.
+ * `file`: its name in the file store, which has it until it is read. `written`: its text is stored
+ * with the document, a list of questions as JSON.
  */
 export type DocumentSource =
   | { file: string } | WebsiteSource | { written: WrittenType };
@@ -57,7 +57,7 @@ interface QuestionAndAnswer {
   answer: string;
 }
 
-/** Written by hand. */
+/** Hand-written content. */
 export type Written =
   | { type: "text"; text: string } | { type: "faq"; questions: QuestionAndAnswer[] };
 
@@ -69,7 +69,7 @@ export const writtenFrom = (type: WrittenType, text: string): Written => (type =
   : { type, questions: JSON.parse(text) as QuestionAndAnswer[] });
 
 export const fileNameOf = (file: string): string => `documents/${file}`;
-/** Names of what lies outside the database: one or none. */
+/** Names of files in the file store: one or none. */
 export const filesOf = (source: DocumentSource): string[] =>
   ("file" in source ? [fileNameOf(source.file)] : []);
 
@@ -82,11 +82,11 @@ export interface Document {
   type: DocumentType;
   source: DocumentSource;
   status: DocumentStatus;
-  /** Why it failed, for its owner; of an active one: why it could not be read again. */
+  /** Why it failed, for its owner; if it is active, why the last rereading failed. */
   reason: string | null;
   pages: number;
   characters: number;
-  /** A website is read again after so many hours; null: by hand alone. */
+  /** Hours after which a website is read again; null: only on request. */
   rereadHours: number | null;
   /** When it was read last, with whatever outcome; null: never. */
   readAt: Instant | null;
@@ -107,22 +107,22 @@ export interface Passage {
   text: string;
 }
 
-/** Its place in one ranking, from 1, and what that ranking made of it. */
+/** Its place in one ranking, from 1, and its score there. */
 interface Ranking {
   place: number;
   score: number;
 }
 
 export interface FoundPassage extends Passage {
-  /** From 0 to 1: how near it is to being the first of every ranking. */
+  /** From 0 to 1; 1: first in every ranking. */
   score: number;
   /** Ranked by BM25; null: it has no word of the query. */
   words: Ranking | null;
-  /** Ranked by the cosine; null: the query has no vector, or it is not among the nearest. */
+  /** Ranked by cosine; null: the query has no vector, or the passage is not among the nearest. */
   meaning: Ranking | null;
 }
 
-/** The query as a vector of the model. */
+/** The query's embedding, and the model that made it. */
 export interface Meaning {
   model: string;
   vector: Float32Array;
@@ -139,7 +139,7 @@ export interface NewDocument extends Naming {
   type: DocumentType;
   source: DocumentSource;
   documentsMax: number;
-  /** Where it is written by hand. */
+  /** Only for hand-written documents. */
   text?: string;
   rereadHours: number | null;
   now: Instant;
@@ -151,7 +151,7 @@ interface SiteChanges {
   ignoreRobots?: boolean;
 }
 
-/** `text`: what is written by hand from now on, to be read again. */
+/** `text`: the new hand-written content, which is then read again. */
 export interface ChangedDocument extends Partial<Naming>, SiteChanges {
   accountId: number;
   documentId: number;
@@ -159,13 +159,13 @@ export interface ChangedDocument extends Partial<Naming>, SiteChanges {
   now: Instant;
 }
 
-/** `busy`: it is being read just now, and nothing was changed. */
+/** `busy`: it is being read, so nothing was changed. */
 type ChangeOutcome =
   | { kind: "saved"; document: Document; events: CommittedEvent[] }
   | { kind: "not_found" }
   | { kind: "busy" };
 
-/** `site`: its pages, for the next reading. `unchanged`: what was found before is found on. */
+/** `site`: its pages, for the next reading. `unchanged`: the earlier chunks stay. */
 export type ReadOutcome =
   | { kind: "active"; pages: number; characters: number; site?: KnownPage[] }
   | { kind: "unchanged"; site: KnownPage[] }
@@ -176,9 +176,9 @@ interface DocumentRef {
   documentId: number;
 }
 
-/** Removes so many chunks; what they are of goes with the last of them. */
+/** Removes up to `rows` chunks; their owner is removed with the last of them. */
 interface Step { accountId: number; rows: number; now: Instant }
-/** Documents that are gone by this step; `isGone`: so is all of it, else it has chunks left. */
+/** `gone`: documents removed by this step. `isGone`: nothing is left to remove. */
 export interface RemoveOutcome { isGone: boolean; gone: Document[] }
 
 export interface KnowledgebaseStore {
@@ -186,7 +186,7 @@ export interface KnowledgebaseStore {
   update(
     args: Partial<Naming> & { accountId: number; knowledgebaseId: number; now: Instant },
   ): Promise<Knowledgebase | null>;
-  /** Also its documents, and the reference of every assistant. Null: no such knowledgebase. */
+  /** Also removes its documents and all assistants' references to it. Null: it does not exist. */
   remove(args: Step & { knowledgebaseId: number }): Promise<RemoveOutcome | null>;
   find(accountId: number, knowledgebaseId: number): Promise<Knowledgebase | null>;
   list(accountId: number): Promise<Knowledgebase[]>;
@@ -198,11 +198,11 @@ export interface KnowledgebaseStore {
   >;
   updateDocument(args: ChangedDocument): Promise<ChangeOutcome>;
   /**
-   * It is to be read again; what was read before is found until then. `isDue`: by its timetable,
-   * where its time has come, and only what has changed; else all of it.
+   * Marks it to be read again; until then, searches find the earlier content. `isDue`: only if its
+   * scheduled time has come, and only changed pages; otherwise it is read in full.
    */
   readAgain(args: DocumentRef & { isDue: boolean; now: Instant }): Promise<ChangeOutcome>;
-  /** Websites whose time to be read again has come, of all accounts. */
+  /** Websites of all accounts that are due to be read again. */
   due(now: Instant, rows: number): Promise<Document[]>;
   removeDocument(args: Step & { documentId: number }): Promise<RemoveOutcome | null>;
   findDocument(
@@ -213,19 +213,19 @@ export interface KnowledgebaseStore {
   /** Documents still to be read, oldest first, of all accounts. */
   unread(): Promise<Document[]>;
   /**
-   * Removes what was stored by a server that ended while it read; false when the document is gone.
-   * How often that happened does not count: a document can end an extractor, never the server.
+   * Removes what a server stored before it died while reading; false when the document is gone.
+   * Such attempts are not counted: a document can kill an extractor, but never the server.
    */
   beginReading(args: DocumentRef): Promise<boolean>;
-  /** A part of what was read, from position 0 on; found by searches once reading is finished. */
+  /** Stores some chunks, from position 0 on; searches find them once reading is finished. */
   addChunks(args: DocumentRef & { position: number; chunks: Chunk[] }): Promise<void>;
   /** Pages of a website as they were read last. */
   knownPages(documentId: number): Promise<KnownPage[]>;
-  /** Chunks of pages that have not changed stand in what is read from `position` on, too. */
+  /** Carries chunks of unchanged pages over into the new reading, from `position` on. */
   keepChunks(args: DocumentRef & { position: number; urls: string[] }): Promise<number>;
   /**
-   * Stores how reading ended; nothing happens to a document that is gone or was read before. What
-   * was read takes the place of what an earlier reading left; a failure leaves that as it is.
+   * Stores how reading ended; does nothing if the document is gone or was read already. A success
+   * replaces the content of the earlier reading; a failure keeps it.
    */
   finishReading(
     args: DocumentRef & { outcome: ReadOutcome; now: Instant },
@@ -237,17 +237,17 @@ export interface KnowledgebaseStore {
   ): Promise<void>;
 
   /**
-   * Best passages first, by words and, with a vector of the query, by meaning too. Takes any text;
-   * one without words finds nothing by words.
+   * Best passages first, ranked by words and, given a vector of the query, by meaning too. Accepts
+   * any text; one without words finds nothing by words.
    */
   search(
     knowledgebaseId: number, query: string, rows: number, meaning: Meaning | null,
   ): Promise<FoundPassage[]>;
-  /** What was read of one document, in its order. */
+  /** The chunks of one document, in order. */
   chunks(
     documentId: number, offset: number, rows: number,
   ): Promise<{ items: Passage[]; total: number }>;
-  /** What was written by hand; null: the document has none. */
+  /** The hand-written content; null: the document has none. */
   textOf(documentId: number): Promise<string | null>;
   /** Every passage in order, at most `rows`. */
   passages(knowledgebaseId: number, rows: number): Promise<Passage[]>;
@@ -255,12 +255,12 @@ export interface KnowledgebaseStore {
 
 export interface Knowledgebases {
   create(accountId: number, naming: Naming): Promise<Knowledgebase>;
-  /** The rest throw Fault 404 when the account has no such knowledgebase or document. */
+  /** From here on, Fault 404 when the account has no such knowledgebase or document. */
   update(accountId: number, id: number, changes: Partial<Naming>): Promise<Knowledgebase>;
   remove(accountId: number, id: number): Promise<void>;
   get(accountId: number, id: number): Promise<Knowledgebase>;
   list(accountId: number): Promise<Knowledgebase[]>;
-  /** `upload`: where the file was put; it is moved away from there, or Fault 503 thrown. */
+  /** `upload`: path of the uploaded file, which is moved from there, or Fault 503 is thrown. */
   createDocument(args: Naming & {
     accountId: number;
     knowledgebaseId: number;
@@ -269,21 +269,21 @@ export interface Knowledgebases {
     rereadHours?: number | null;
   }): Promise<Document>;
   /**
-   * `written`: Fault 422 where the document is not of that type, 409 while it is being read. How a
-   * website is read: Fault 422 where it is none.
+   * `written`: Fault 422 when the document is of another type, 409 while it is being read. Settings
+   * of a website: Fault 422 when the document is not a website.
    */
   updateDocument(
     accountId: number, knowledgebaseId: number, id: number,
     changes: Partial<Naming> & SiteChanges & { written?: Written },
   ): Promise<Document>;
-  /** One that failed, or a website; else Fault 422, and 409 while it is being read. */
+  /** For a failed document or a website; others throw Fault 422, one being read 409. */
   readAgain(accountId: number, knowledgebaseId: number, id: number): Promise<Document>;
-  /** What was written by hand; null: it is of another type. */
+  /** The hand-written content; null: the document is of another type. */
   written(document: Document): Promise<Written | null>;
   chunks(
     document: Document, offset: number, rows: number,
   ): Promise<{ items: Passage[]; total: number }>;
-  /** Begins anew with websites whose time has come, and removes nothing. */
+  /** Queues websites that are due; what was read before stays until it is replaced. */
   readDue(): Promise<void>;
   removeDocument(accountId: number, knowledgebaseId: number, id: number): Promise<void>;
   getDocument(accountId: number, knowledgebaseId: number, id: number): Promise<Document>;
@@ -307,14 +307,14 @@ export const documentNotFound = (): Fault => new Fault(404, "Document not found.
 
 interface KnowledgebasesOptions {
   store: KnowledgebaseStore;
-  /** Where files wait to be read. */
+  /** The file store, in which files wait to be read. */
   files: Pick<Files, "put">;
   removals: Pick<Removals, "expect" | "remove">;
   bus: EventBus;
   system: System;
-  /** A document waits to be read. */
+  /** Queues a document to be read. */
   enqueue(document: Document): void;
-  /** The document is gone: stop reading it, remove its file. */
+  /** The document was deleted: stops reading it and removes its file. */
   forget(document: Document): void;
 }
 
@@ -333,7 +333,7 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
     if (!found) throw documentNotFound();
     return found;
   };
-  /** A document that is to be read anew is put where the others wait. */
+  /** Publishes a change, and queues the document if it is to be read again. */
   const changed = (outcome: ChangeOutcome): Document => {
     if (outcome.kind === "not_found") throw documentNotFound();
     if (outcome.kind === "busy") throw beingRead();
@@ -388,7 +388,7 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
   };
 }
 
-/** So that no charge waits behind a large text; false: there was nothing from the beginning. */
+/** Removes in steps, so that no charge waits behind a large text; false: it did not exist. */
 async function removeAll(
   { system, forget }: KnowledgebasesOptions, some: (now: Instant) => Promise<RemoveOutcome | null>,
 ): Promise<boolean> {
@@ -398,7 +398,7 @@ async function removeAll(
   return true;
 }
 
-/** Fault 422 where it is not of the type that can be changed so. */
+/** Throws Fault 422 for changes that the document's type does not allow. */
 function checkChanges(
   type: DocumentType, { written, rereadHours, ignoreRobots }: SiteChanges & { written?: Written },
 ): void {
@@ -415,7 +415,7 @@ async function readDue(
     const outcome = await store.readAgain({
       accountId, documentId: id, isDue: true, now: system.now(),
     });
-    // Gone, changed or begun meanwhile: the next look finds what is still due.
+    // It was deleted, changed or begun meanwhile; the next poll finds what is still due.
     if (outcome.kind === "saved") changed(outcome);
   }
 }

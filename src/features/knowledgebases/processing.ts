@@ -1,6 +1,6 @@
-// Reads documents one after another in the background, each at the node it was brought to; whoever
-// recovers what a node has left reads its documents too.
-// Every document ends active or failed with a reason, whatever dies in between.
+// Reads documents in the background, a few at a time, each at the node it was added at; the node
+// that takes over from a dead one reads its documents too. Every document ends active or failed
+// with a reason, whatever dies in between.
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Files } from "#files/files.ts";
@@ -19,25 +19,25 @@ import {
 } from "./knowledgebases.ts";
 
 interface DocumentProcessor {
-  /** Takes up what processes that are gone have left unread; may run again. */
+  /** Queues documents that dead processes left unread; may run again. */
   start(): Promise<void>;
   enqueue(document: Document): void;
   /** Gives up reading it and removes its file. */
   forget(document: Document): void;
   /** Documents waiting or being read. */
   unread(): number;
-  /** Stops; what is unread is taken up at the next start. Idempotent. */
+  /** Stops; unread documents are resumed at the next start. Idempotent. */
   close(): Promise<void>;
 }
 
 interface DocumentProcessorOptions {
   store: KnowledgebaseStore;
   extractor: Extractor;
-  /** Null: documents are found by their words alone. */
+  /** Null: documents are found by words only. */
   embedder: Embedder | null;
   files: Pick<Files, "fetch">;
   removals: Pick<Removals, "remove">;
-  /** Where a file is put while it is read. */
+  /** The folder that a file is copied to while it is read. */
   folder: string;
   /** Documents read at a time. */
   documentsMax: number;
@@ -63,7 +63,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
         ...named(document), outcome, now: system.now(),
       });
       bus.publishCommitted(events);
-      // One that failed can be read again.
+      // The file of a failed document is kept, so that it can be read again.
       if (outcome.kind !== "failed") await removals.remove(...filesOf(document.source));
     } catch (error) {
       if (signal.aborted) return;
@@ -96,7 +96,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
   return {
     start: async () => {
       for (const document of await store.unread()) {
-        // One may have come while the others were looked up.
+        // The document may have been queued while `unread` ran.
         const isKnown = reading.has(document.id) || waiting.some(({ id }) => id === document.id);
         if (!isKnown) enqueue(document);
       }
@@ -118,19 +118,19 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
   };
 }
 
-/** Its file cannot be reached now, or there is no room for what is read of it. */
+/** The failure may be temporary: the file is unreachable, or there is no room for the content. */
 const mayPass = (error: unknown): boolean =>
   error instanceof Fault || error instanceof StorageFailure || hasNoRoom(error);
 
 const isSite = ({ source }: Document): boolean => "urls" in source;
 
 /**
- * Which of the waiting is read next: the oldest of the account whose turn is longest ago, so that
- * nobody waits for another's pile. Websites have some of the places, and those of one account one:
- * slow ones hold up nobody else.
+ * Chooses the next document: the oldest of the account whose last turn is longest ago, so that no
+ * account waits for another's backlog. Websites get only some of the places, and one per account,
+ * so that slow ones delay nobody else.
  */
 function createTurns(placesMax: number) {
-  // Sites mostly wait for somebody else: the rest of the places is for files.
+  // Reading a site is mostly waiting for the network, so one place is kept for files.
   const sitesMax = Math.max(1, placesMax - 1);
   const turns = new Map<number, number>();
   let turn = 0;
@@ -205,7 +205,7 @@ async function readDocument(
     : { kind: "active", pages, characters, ...(site ? { site } : {}) };
 }
 
-/** What was read, in its order: chunks that are new, and pages whose chunks are there already. */
+/** A part of the content, in order: new chunks, or a page whose chunks are stored already. */
 type Part = { chunks: Chunk[] } | { kept: SitePage };
 
 function partsOf({ chunks, site }: Extract<ExtractionResult, { kind: "extracted" }>): Part[] {
@@ -215,7 +215,7 @@ function partsOf({ chunks, site }: Extract<ExtractionResult, { kind: "extracted"
     (page.isKept ? { kept: page } : { chunks: byPage.get(page.url) ?? [] }));
 }
 
-/** The same pages with the same texts: nothing of it need be written. */
+/** The same pages with the same texts, so that nothing need be written. */
 async function isUnchanged(
   store: KnowledgebaseStore, documentId: number, site: SitePage[],
 ): Promise<boolean> {
@@ -237,7 +237,7 @@ async function addChunks(
   await addVectors(options, document, chunks, first, signal);
 }
 
-/** A document without vectors is still found by its words, so that a failure here is no failure. */
+/** Errors are only logged: a document without vectors is still found by its words. */
 async function addVectors(
   { store, embedder, log }: DocumentProcessorOptions,
   document: Document,

@@ -1,5 +1,5 @@
-// How a turn gets at what its assistant's knowledgebase knows: as a function the model may call,
-// or as reference text beside the question. Each passage names where it is from.
+// How a turn uses its assistant's knowledgebase: as a function that the model may call, or as
+// reference text added to the prompt. Each passage names its source.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { timeLimit } from "#core/system.ts";
@@ -22,7 +22,7 @@ const SEARCH: ModelFunction = {
   },
 };
 
-/** Whoever may have a knowledgebase. */
+/** An assistant, which may have a knowledgebase. */
 interface Reader {
   accountId: number;
   settings: {
@@ -32,27 +32,27 @@ interface Reader {
 }
 
 interface Tried {
-  /** The first `passagesPerSearchMax` are what an assistant gets. */
+  /** An assistant receives the first `passagesPerSearchMax` of them. */
   found: FoundPassage[];
   /** False: by words alone. */
   isByMeaning: boolean;
 }
 
 export interface Retrieval {
-  /** What `search_knowledgebase` answers. */
+  /** The result of the function `search_knowledgebase`. */
   search(
     accountId: number, knowledgebaseId: number, query: string,
   ): Promise<Record<string, unknown>>;
-  /** What the owner gets to see of the same search: more of it, with scores. Null: no such base. */
+  /** The same search for the owner: more passages, with scores. Null: no such knowledgebase. */
   trySearch(accountId: number, knowledgebaseId: number, query: string): Promise<Tried | null>;
-  /** The search, for a reader whose model is to ask for it. */
+  /** The search function, for a reader in the mode `function_call`. */
   functionsOf(turn: { assistant: Reader }): FunctionSource;
   /**
-   * For a reader whose model gets it with the prompt: the whole knowledgebase while it fits, else
-   * what a search for the question finds; null: nothing.
+   * For a reader in the mode `prompt`: the whole knowledgebase if it fits, or else what a search
+   * for the question finds; null: nothing.
    */
   referenceFor(reader: Reader, question: string): Promise<string | null>;
-  /** Names of documents a reader has: what people who talk with it may say. */
+  /** Names of a reader's documents, which people who talk with it may mention. */
   titlesOf(reader: Reader): Promise<string[]>;
 }
 
@@ -79,12 +79,12 @@ interface RetrievalOptions {
   store: Pick<KnowledgebaseStore, "find" | "search" | "passages" | "documents">;
   embedder: Embedder | null;
   log: Logger;
-  /** A search of the account found something, best in this document. */
+  /** Called when a search of the account succeeds, with the document of the best passage. */
   onFound?(accountId: number, document: string): void;
 }
 
 export function createRetrieval({ store, embedder, log, onFound }: RetrievalOptions): Retrieval {
-  /** Null when there is no embeddings server, or it is too slow for a person who waits. */
+  /** Null when there is no embeddings server, or it fails or is too slow for a live reply. */
   const meaningOf = async (query: string): Promise<Meaning | null> => {
     if (!embedder || query.trim() === "") return null;
     try {

@@ -1,4 +1,4 @@
-// The wire of knowledgebases; that of their documents is in document-routes.ts. Records travel
+// The wire of knowledgebases; that of their documents is in document-routes.ts. Records are sent
 // under `data`.
 import { Type } from "@sinclair/typebox";
 import { dataOf, IdOf, listOf, MessageSchema, savedOf } from "#http/answers.ts";

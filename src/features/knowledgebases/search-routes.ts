@@ -1,5 +1,5 @@
-// The wire of trying a knowledgebase's search: what an assistant would find for a question, and how
-// good it is.
+// The wire of trying a knowledgebase's search: what an assistant would find for a question, with
+// scores.
 import { Type, type Static } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import { about, named, Nullable } from "#core/schema.ts";

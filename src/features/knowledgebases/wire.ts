@@ -1,4 +1,4 @@
-// Wire shapes of knowledgebases, documents and what was read of them.
+// Wire shapes of knowledgebases, documents and their chunks.
 import { Type, type Static } from "@sinclair/typebox";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros, isoOrNull } from "#core/system.ts";
