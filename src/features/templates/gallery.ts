@@ -9,16 +9,16 @@ export type TemplateName = (typeof TEMPLATE_NAMES)[number];
 
 export interface Template {
   title: string;
-  /** For whoever chooses. */
+  /** Shown to the person who chooses a template. */
   description: string;
   settings: Given;
-  /** Written into a knowledgebase; none: it has none. */
+  /** Questions and answers that its knowledgebase begins with; may be empty. */
   questions: readonly { question: string; answer: string }[];
-  /** Without its endpoint. */
+  /** The tool without its endpoint; null: it has no tool. */
   tool: Pick<ToolFields, "name" | "description" | "method" | "timeoutS" | "schema"> | null;
   /** It answers from the pages of a website. */
   needsWebsite: boolean;
-  /** What the server's own caller says in the test call. */
+  /** The lines of the test call, which the server's built-in caller speaks. */
   lines: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-// The wire of templates: the gallery, making everything of one, and taking it away again.
+// The wire of templates: the gallery, creating everything from one, and removing it again.
 import { Type } from "@sinclair/typebox";
 import { about, HttpUrl, named, Nullable, OneOf, TimeZone } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";

@@ -1,5 +1,5 @@
-// Templates: what a newcomer begins with. One makes an assistant with the knowledge, the tool and
-// the test call that belong to it, and takes them away together. Records → store port → factory.
+// Templates: a start for newcomers. One creates an assistant with the knowledge, the tool and the
+// test call that belong to it, and removes them together. Records → store port → factory.
 import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import type { Knowledgebases } from "#features/knowledgebases/knowledgebases.ts";
 import type { Tools } from "#features/tools/tools.ts";
@@ -7,7 +7,7 @@ import { Fault, fieldFault } from "#core/faults.ts";
 import type { Instant, System } from "#core/system.ts";
 import { TEMPLATES, type Template, type TemplateName } from "./gallery.ts";
 
-/** What was made from a template. */
+/** Everything that was created from one template. */
 export interface TemplateSet {
   id: number;
   template: TemplateName;
@@ -28,17 +28,17 @@ export interface TemplateStore {
   remove(args: { accountId: number; id: number }): Promise<void>;
 }
 
-/** What a template is filled in with. */
+/** The user's choices for a template. */
 interface Wanted {
   template: TemplateName;
   company: string;
   /** The website whose pages are read; null: none. */
   website: string | null;
-  /** The tool's endpoint; null: an example one, to be changed. */
+  /** The tool's endpoint; null: a placeholder to be changed. */
   endpoint: string | null;
   languageId: number | null;
   timezone: string | null;
-  /** The server's own caller rings the assistant at once. */
+  /** True: the server's built-in caller calls the assistant at once. */
   withCall: boolean;
 }
 
@@ -52,7 +52,7 @@ interface TemplateOptions {
   assistants: Pick<Assistants, "create" | "remove">;
   knowledgebases: Pick<Knowledgebases, "create" | "createDocument" | "remove">;
   tools: Pick<Tools, "create" | "remove">;
-  /** The server's own caller says the lines; throws the Fault that says why it cannot. */
+  /** The server's built-in caller speaks the lines; throws a Fault with the reason if it cannot. */
   tryCall(assistant: Assistant, lines: readonly string[]): Promise<{ id: number }>;
   removeCall(accountId: number, callId: number): Promise<void>;
   system: System;
@@ -82,7 +82,7 @@ export function createTemplates(options: TemplateOptions) {
       return { ...set, callProblem: problem };
     },
     list: store.list,
-    /** All of it that is there still. Fault 409 while its test call lasts. */
+    /** Removes what still exists. Throws Fault 409 while its test call is live. */
     remove: async (accountId: number, id: number): Promise<void> => {
       const set = await store.find(accountId, id);
       if (!set) throw new Fault(404, "Template set not found");
@@ -94,7 +94,7 @@ export function createTemplates(options: TemplateOptions) {
   };
 }
 
-/** What is gone already need not be removed. */
+/** Ignores that something to be removed is gone already. */
 async function unlessGone(removing: Promise<unknown>): Promise<void> {
   await removing.catch((error: unknown) => {
     if (!(error instanceof Fault && error.status === 404)) throw error;
@@ -109,7 +109,7 @@ async function removeParts(
   if (knowledgebaseId !== null) await unlessGone(knowledgebases.remove(accountId, knowledgebaseId));
 }
 
-/** All parts, or none of them. */
+/** Creates all parts or none. */
 async function makeParts(
   options: TemplateOptions, accountId: number, template: Template, wanted: Wanted,
 ): Promise<{ assistant: Assistant; knowledgebaseId: number | null; toolId: number | null }> {
@@ -165,7 +165,7 @@ async function makeKnowledge(
   return id;
 }
 
-/** Everything else is there, whether somebody can call or not. */
+/** Reports a refused call as `problem`: the other parts exist all the same. */
 async function tryCall(
   { tryCall: ring }: TemplateOptions, assistant: Assistant, lines: readonly string[],
 ): Promise<{ id: number | null; problem: string | null }> {
