@@ -1,4 +1,4 @@
-// The wire of the do-not-call list: numbers no campaign and no make_call of the account rings.
+// The wire of the do-not-call list: numbers that no campaign and no make_call of the account calls.
 import { Type } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { about, Nullable } from "#core/schema.ts";

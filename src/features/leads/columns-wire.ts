@@ -1,5 +1,5 @@
-// Which column of an import's file is what: as its request says, else by the names in its header;
-// and one row of it as a lead. Called by import-route.ts and preview-route.ts.
+// Maps the columns of an import's file, by the request's mapping or else by the names in the
+// header, and its rows to leads. Called by import-route.ts and preview-route.ts.
 import { Type, type Static } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -11,7 +11,7 @@ import { numberFault, readPhoneNumber } from "./phone.ts";
 import { readVariables } from "./wire.ts";
 
 const NUMBER_COLUMNS = ["phone_number", "phone", "number"];
-/** What files of other programs call it, as a part of the name. */
+/** Parts of the names that other programs give to the number's column. */
 const NUMBER_WORDS =
   /phone|mobile|handy|rufnummer|^(?:tel|cell|msisdn|nummer)\b|telefon|teléfono|téléphone|móvil/i;
 
@@ -27,7 +27,7 @@ const VariableColumns = Type.Array(
     ...about("The columns that become variables; the others are left out."),
   });
 
-/** Forms send it as JSON text. */
+/** Multipart forms send the mapping as JSON text. */
 const fromText = prepared((value) => {
   const read = typeof value === "string" ? jsonOf(value) : undefined;
   return read === undefined ? value : read;
@@ -49,16 +49,16 @@ export const GuessSchema = Type.Object({
 }, named("ImportMapping", "What the file's columns seem to be, as the import takes it."));
 
 export interface Columns {
-  /** How many the header has. */
+  /** How many columns the header has. */
   width: number;
-  /** Which of them is the number; the first is 0. */
+  /** Index of the number's column, from 0. */
   number: number;
   variables: { at: number; name: string }[];
 }
 
 const refused = (message: string) => fieldFault("mapping", message);
 
-/** Fault 422 for what no file could be read by. */
+/** Throws Fault 422 for a mapping that cannot fit any file. */
 export function assertMapping(mapping: Mapping | undefined): void {
   if (!mapping) return;
   const { phone_number: number, variables = [] } = mapping;
@@ -78,7 +78,7 @@ export const namesOf = (header: CsvRow): string[] => (header.kind === "cells" ? 
 
 const isNumberName = (name: string): boolean => NUMBER_COLUMNS.includes(name.toLowerCase());
 
-/** Fault 422 for a file that lacks them. */
+/** Throws Fault 422 when the file lacks the columns. */
 export function columnsOf(header: CsvRow, mapping: Mapping | undefined): Columns {
   const names = namesOf(header);
   const width = names.length;
@@ -98,7 +98,7 @@ export function columnsOf(header: CsvRow, mapping: Mapping | undefined): Columns
   };
 }
 
-/** A text: what is wrong with the row. */
+/** The lead, or as text what is wrong with the row. */
 export function leadOf(columns: Columns, cells: string[]): NewLead | string {
   const { width, number: at, variables } = columns;
   if (cells.slice(width).some((cell) => cell !== "")) {
@@ -107,7 +107,7 @@ export function leadOf(columns: Columns, cells: string[]): NewLead | string {
   const cell = cells[at] ?? "";
   const number = readPhoneNumber(cell);
   if (!number) return numberFault(cell);
-  // What is empty is left to the assistant's default.
+  // Empty cells are left out, so that the assistant's defaults apply.
   const read = readVariables(Object.fromEntries(variables
     .map(({ at: place, name }) => [name, cells[place] ?? ""] as const)
     .filter(([, text]) => text !== "")));
@@ -118,7 +118,7 @@ export function leadOf(columns: Columns, cells: string[]): NewLead | string {
 export const numbersIn = (rows: string[][], at: number): number =>
   rows.filter((cells) => readPhoneNumber(cells[at] ?? "") !== null).length;
 
-/** The names the import knows come first, then cells that are numbers, then what names suggest. */
+/** A name that the import knows wins, then the most cells that are numbers, then similar names. */
 function guessNumber(names: string[], rows: string[][]): number | null {
   const known = names.findIndex(isNumberName);
   if (known >= 0) return known;
@@ -128,7 +128,7 @@ function guessNumber(names: string[], rows: string[][]): number | null {
   return most === 0 ? null : points.indexOf(most);
 }
 
-/** Without names no variable can have, and those the file has before. */
+/** Leaves out names that no variable can have, and repeated names. */
 export function guessMapping(names: string[], rows: string[][]): Static<typeof GuessSchema> {
   const number = guessNumber(names, rows);
   const variables = names.map((name, at) => ({ column: at + 1, name }))

@@ -1,5 +1,5 @@
-// Reads the CSV file of an import, row by row: a bad row costs that row, never those behind it.
-// Called by import-file.ts.
+// Reads the CSV file of an import, row by row: a broken row never affects the rows after it. Called
+// by import-file.ts.
 import { CsvError } from "csv-parse";
 import { parse } from "csv-parse/sync";
 import { createReadStream } from "node:fs";
@@ -9,7 +9,7 @@ import { Readable } from "node:stream";
 import { unguarded } from "#core/csv.ts";
 import { LIMITS } from "#core/limits.ts";
 
-/** `row` counts as spreadsheets do: the header is 1. Blank rows are counted and left out. */
+/** `row` counts as spreadsheets do: the header is 1. Blank rows count, but are left out. */
 export type CsvRow =
   | { kind: "cells"; row: number; cells: string[] }
   | { kind: "broken"; row: number; text: string };
@@ -24,10 +24,10 @@ export interface CsvFormat {
 
 const countOf = (text: string, wanted: string): number => text.split(wanted).length - 1;
 
-/** Written by hand, `name, phone`; within a name, `Name, Vorname`. */
+/** Separators before a space: hand-written ones (`name, phone`), or part of a name (`Doe, Ann`). */
 const SPACED = /[,;\t|] /g;
 
-/** The character that parts the header most often; one before a space, where no other does. */
+/** The most frequent separator in the header; ones before a space count only if no other does. */
 function delimiterOf(header: string): Delimiter {
   const bare = header.replaceAll(/"[^"]*"/g, "");
   const [close, any] = [bare.replaceAll(SPACED, ""), bare].map((text) =>
@@ -36,7 +36,7 @@ function delimiterOf(header: string): Delimiter {
   return (close?.count ? close : any)?.delimiter ?? ",";
 }
 
-/** What Excel is told the delimiter by, in a line before the header. */
+/** A line before the header that tells Excel the delimiter. */
 const TOLD = /^"?sep=([,;\t|])"?$/i;
 
 function cellsOf(text: string, delimiter: string, relaxed: boolean): string[] | null {
@@ -52,7 +52,7 @@ function cellsOf(text: string, delimiter: string, relaxed: boolean): string[] | 
   }
 }
 
-/** Lines of the file, with those given back first. */
+/** The lines of the file; lines that were given back come first. */
 class Lines {
   readonly #source: AsyncIterator<string>;
   readonly #back: string[] = [];
@@ -77,8 +77,8 @@ const isWhole = (text: string): boolean => countOf(text, "\"") % 2 === 0;
 const isTooLong = (text: string): boolean => text.length > LIMITS.csvRowCharsMax;
 
 /**
- * A quoted cell that goes on in the next lines. A quote nobody closes would swallow the rows behind
- * it, so only what is exactly CSV may span lines; else they are given back.
+ * Reads a quoted cell that spans lines. An unclosed quote would swallow the rows after it, so only
+ * strictly valid CSV may span lines; otherwise the lines are given back.
  */
 async function continued(first: string, lines: Lines, delimiter: string): Promise<string[] | null> {
   const taken: string[] = [];
@@ -109,7 +109,7 @@ async function isUtf8(path: string, isCut: boolean): Promise<boolean> {
   }
 }
 
-/** Spreadsheets mark UTF-16 at its beginning; what is not UTF-8 is what Windows wrote before. */
+/** UTF-16 has a byte order mark; anything that is not valid UTF-8 is taken for Windows-1252. */
 async function encodingOf(path: string, isCut: boolean): Promise<CsvFormat["encoding"]> {
   const file = await open(path);
   const mark = Buffer.alloc(2);
@@ -130,15 +130,15 @@ async function* decoded(stream: AsyncIterable<Buffer>, encoding: string): AsyncG
 }
 
 interface CsvOptions {
-  /** The file is the beginning of one. */
+  /** The file is truncated: only the beginning of one. */
   isCut?: boolean;
   /** Called before the first row is returned. */
   onFormat?(format: CsvFormat): void;
-  /** Cells are not wanted where the end of a row is plain without them. */
+  /** Only rows are counted: cells are not parsed where a row's end is clear without them. */
   isForCount?: boolean;
 }
 
-/** The first row is the header. The file is read as it is asked for. */
+/** The first row is the header. The file is read lazily. */
 export async function* readCsv(
   path: string, { isCut = false, onFormat, isForCount = false }: CsvOptions = {},
 ): AsyncGenerator<CsvRow> {
@@ -155,7 +155,7 @@ export async function* readCsv(
       if (row === 1) {
         line = line.replace(/^\ufeff/, "");
         told = TOLD.exec(line)?.[1] as Delimiter | undefined;
-        // No row of a spreadsheet.
+        // Spreadsheets do not count this line as a row.
         if (told !== undefined) line = await lines.next() ?? "";
       }
       if (line.trim() === "") continue;

@@ -1,5 +1,5 @@
-// The file of an import, whichever program wrote it: CSV is read as it is, the first sheet of a
-// workbook once the extractor process has written it out, so that what a hostile file does it does
+// The file of an import, whichever program wrote it: CSV is read directly, the first sheet of a
+// workbook after the extractor process has converted it, so that a hostile file is parsed only
 // there. Called by import-route.ts and preview-route.ts.
 import { createReadStream } from "node:fs";
 import { open, rm } from "node:fs/promises";
@@ -22,7 +22,7 @@ export interface ImportFile {
 interface OpenOptions {
   /** Rows after these are not wanted. */
   rowsMax?: number;
-  /** Faults for CSV that is larger; at exactly this size it is taken for the beginning of one. */
+  /** Larger CSV throws Fault 422; of exactly this size, it is taken for a truncated file. */
   csvBytesMax?: number;
 }
 
@@ -86,7 +86,7 @@ export function createImportFiles(extractor: Pick<Extractor, "writeSheet">) {
     }
   };
   return {
-    /** Fault 422 for a file that is none. What `use` is given is not to be kept. */
+    /** Throws Fault 422 for an unreadable file. The file is only valid until `use` resolves. */
     with: async <T>(
       { path, bytes }: { path: string; bytes: number },
       { rowsMax, csvBytesMax = Infinity }: OpenOptions,

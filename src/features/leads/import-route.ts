@@ -1,5 +1,5 @@
-// The import of leads from a file: read while it is written in batches, every row counted. Who
-// watches the account is told how far it is.
+// The import of leads from a file: rows are read and stored in batches, and each is counted. The
+// account's watchers receive its progress.
 import { Type } from "@sinclair/typebox";
 import { fieldFault, restarting } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -100,7 +100,7 @@ export function uploadOf(form: MultipartForm | undefined, bytesMax: number): For
   return form.file;
 }
 
-/** Counts what becomes of the rows. */
+/** Counts the rows by outcome. */
 function createReport() {
   const report: Report = {
     imported: 0, duplicates: 0, updated: 0, failed: 0, errors: [], errors_truncated: false,
@@ -131,7 +131,7 @@ interface ImportDeeds {
   columnsIn(header: CsvRow): Columns;
   add(batch: NewLead[]): ReturnType<Leads["addAll"]>;
   draining(): boolean;
-  /** Null: nobody wants to know. */
+  /** Null: nobody wants the progress. */
   tell: ((progress: ImportProgress) => void) | null;
 }
 
@@ -161,7 +161,8 @@ async function importFile(
     if (typeof lead === "string") fail(row.row, row.cells[columns.number] ?? "", lead);
     else batch.push(lead);
     if (batch.length < LIMITS.leadImportBatchRows) continue;
-    // Told now, who sent the file knows why; a stop waits for answers only a moment.
+    // Answered now, so that the client learns why: a stopping server waits only briefly for
+    // answers.
     if (draining()) throw restarting();
     await write();
   }

@@ -1,5 +1,5 @@
-// Leads: the people a campaign calls, and the numbers nobody may call. Records, store port, rules.
-// Who is called when is decided by features/campaigns.
+// Leads: the people a campaign calls, and the numbers that must not be called. Records, store port,
+// rules. features/campaigns decides who is called when.
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { pageOf } from "#core/paging.ts";
@@ -21,12 +21,12 @@ export const LEAD_OUTCOMES = [
 ] as const;
 export type LeadOutcome = (typeof LEAD_OUTCOMES)[number];
 
-/** Those after which nobody was spoken to as the campaign wants it. */
+/** Outcomes that fall short: nobody was reached, or the campaign's goal was missed. */
 export const FAILED_OUTCOMES = [
   "goal_missed", "voicemail", "busy", "no_answer", "carrier_failed", "failed", "interrupted",
 ] as const satisfies readonly LeadOutcome[];
 
-/** Those a client may set; the others come about by themselves. */
+/** Statuses that a client may set; the server sets the others. */
 export const SETTABLE_STATUSES = ["created", "completed", "reached-max-retries"] as const;
 export type SettableStatus = (typeof SETTABLE_STATUSES)[number];
 
@@ -36,19 +36,19 @@ export interface Lead {
   id: number;
   accountId: number;
   campaignId: number;
-  /** The lead of a secondary contact; null: this is a lead itself. */
+  /** The lead that this is a secondary contact of; null: it is a lead itself. */
   mainId: number | null;
   phoneNumber: string;
-  /** Empty: the campaign's. */
+  /** Empty: the campaign's time zone applies. */
   timeZone: string;
   variables: Variables;
   status: LeadStatus;
   callTries: number;
-  /** In the queue, not to be called before; null: not in the queue. */
+  /** In the queue, and not to be called before this; null: not in the queue. */
   nextTryAt: Instant | null;
-  /** The call under way while `processing`, afterwards the last one. */
+  /** The current call while `processing`, otherwise the last one. */
   callId: number | null;
-  /** Null: no call of it is over. */
+  /** Null: no call has ended yet. */
   outcome: LeadOutcome | null;
   createdAt: Instant;
   updatedAt: Instant;
@@ -68,16 +68,16 @@ export interface NewLead extends NewContact {
 }
 
 /**
- * What becomes of a number the campaign has: left out, added once more, or the lead it has is given
- * the variables beside its own.
+ * How to treat a number that the campaign already has: skip it, add it again, or merge the
+ * variables into those of the existing lead.
  */
 export const DUPLICATES = ["skip", "add", "update"] as const;
 type Duplicates = (typeof DUPLICATES)[number];
 
 export type AddOutcome =
   /**
-   * At each position the new lead's id, or null for a number the campaign has already; `updated` of
-   * those have got the variables.
+   * At each position the new lead's id, or null for a number that the campaign already had;
+   * `updated`: how many of those had their variables merged.
    */
   | { kind: "added"; ids: (number | null)[]; updated: number }
   | { kind: "no_campaign" };
@@ -96,7 +96,7 @@ export interface LeadChanges {
   campaignId?: number;
   number?: ReadNumber;
   status?: SettableStatus;
-  /** Merged into those it has. */
+  /** Merged into the existing ones. */
   variables?: Variables;
 }
 
@@ -109,13 +109,13 @@ export interface LeadFilter {
   from?: Instant;
   to?: Instant;
   outcome?: LeadOutcome;
-  /** In the queue, and its time has come. */
+  /** In the queue and due at this instant. */
   isDueAt?: Instant;
   /** With a campaign: those being called first, then by state, the newest change first. */
   isByActivity?: boolean;
 }
 
-/** So many leads of a campaign are in this state. */
+/** How many leads of a campaign are in one state. */
 export interface StateCount {
   status: LeadStatus;
   outcome: LeadOutcome | null;
@@ -128,18 +128,18 @@ export interface BlockedNumber {
   createdAt: Instant;
 }
 
-/** What blocking a number came to. */
+/** The result of blocking a number. */
 interface Blocking {
   blocked: BlockedNumber;
-  /** Before, too. */
+  /** The number had been blocked before. */
   wasBlocked: boolean;
   /** How many leads became blacklisted by it. */
   leads: number;
 }
 
-/** How far an import is; the names are those of its event. */
+/** Progress of an import; the names are those of its event. */
 export interface ImportProgress {
-  /** Those below, together. */
+  /** The sum of those below. */
   rows: number;
   rows_total: number;
   imported: number;
@@ -154,10 +154,10 @@ export interface LeadStore {
     accountId: number; campaignId: number; leads: NewLead[]; duplicates: Duplicates;
     now: Instant;
   }): Promise<AddOutcome>;
-  /** `created` begins anew, with its contacts; moving takes them along. */
+  /** Status `created` resets the lead and its contacts; moving a lead moves its contacts too. */
   update(args: { accountId: number; leadId: number; changes: LeadChanges; now: Instant }):
     Promise<UpdateLeadOutcome>;
-  /** Its contacts go too. */
+  /** Also removes its contacts. */
   remove(args: { accountId: number; leadId: number; now: Instant }): Promise<RemoveLeadOutcome>;
   find(accountId: number, leadId: number): Promise<WholeLead | null>;
   /** Newest first; secondary contacts are inside their leads. */
@@ -169,7 +169,7 @@ export interface LeadStore {
     accountId: number; phoneNumber: string; reason: string | null; blockedMax: number;
     now: Instant;
   }): Promise<Blocking & { events: CommittedEvent[] } | null>;
-  /** Leads stay blacklisted until somebody sets them anew. */
+  /** Leads stay blacklisted until somebody sets their status. */
   unblock(args: { accountId: number; phoneNumber: string }): Promise<boolean>;
   /** Newest first. */
   blocked(accountId: number, offset: number, rows: number): Promise<BlockedNumber[]>;
@@ -180,7 +180,7 @@ interface LeadsOptions {
   store: LeadStore;
   bus: EventBus;
   system: System;
-  /** Called after every change of who waits to be called. */
+  /** Called after every change of the queue of leads to call. */
   onQueueChange(): void;
 }
 
@@ -210,7 +210,7 @@ function refusalOf(kind: Exclude<UpdateLeadOutcome["kind"], "updated">): Fault {
   }
 }
 
-/** Publishes how far an import is: now and then, and its last row in any case. */
+/** Publishes an import's progress: throttled, but always after its last row. */
 const createProgressTeller = (bus: EventBus, system: System) =>
   (accountId: number, names: { import_id: string; campaign_id: number }) => {
     let told = -Infinity;
@@ -232,7 +232,7 @@ export function createLeads({ store, bus, system, onQueueChange }: LeadsOptions)
     if (!lead) throw notFound();
     return lead;
   };
-  /** Null at the place of a number the campaign has already. Fault 404 without the campaign. */
+  /** Null at the position of a number the campaign already had. Fault 404 without the campaign. */
   const addAll = async (
     args: Omit<Parameters<LeadStore["add"]>[0], "now">,
   ): Promise<Extract<AddOutcome, { kind: "added" }>> => {

@@ -1,4 +1,4 @@
-// Telephone numbers as leads have them: read into E.164, and the time zone their country lives by.
+// Telephone numbers of leads: parsed into E.164, with the time zone of their country.
 import { readFileSync } from "node:fs";
 import { readNumber } from "#core/numbering-plans.ts";
 import { programFile } from "#core/program.ts";
@@ -7,23 +7,23 @@ import { isE164 } from "#core/values.ts";
 export interface ReadNumber {
   /** E.164. */
   phoneNumber: string;
-  /** IANA; empty where the number does not say. */
+  /** IANA; empty where the number does not determine it. */
   timeZone: string;
 }
 
-/** IANA zones by calling code, of countries that have one alone. */
+/** IANA zones by calling code, for countries with only one. */
 const ZONES = new Map(Object.entries(JSON.parse(
   readFileSync(programFile("data/number-timezones.json"), "utf8"),
 ) as Record<string, string>));
 
-/** Address books and messengers put marks of the direction of writing around what is copied. */
+/** Address books and messengers put bidirectional control characters around copied text. */
 const UNSEEN = /\p{Cf}/gu;
 const seen = (text: string): string => text.replaceAll(UNSEEN, "").trim();
 const SPELLING = /^\+[\d\s().\-/\u00a0]{4,40}$/;
 
 /**
- * Null for what is no number. It must be possible, not assigned: numbering plans change faster
- * than tables of them do.
+ * Null for anything but a number. The number must be possible, but need not be assigned: numbering
+ * plans change faster than tables of them do.
  */
 export function readPhoneNumber(text: string): ReadNumber | null {
   const spelt = seen(text);
@@ -38,7 +38,7 @@ export function readPhoneNumber(text: string): ReadNumber | null {
 /** As spreadsheets show numbers that are wider than their column. */
 const SHORTENED = /^\d(?:[.,]\d+)?e\+?\d+$/i;
 
-/** What is wrong with a text that is no number, so that whoever has a file of them can mend it. */
+/** Why a text is not a number, in words that help to correct the file. */
 export function numberFault(text: string): string {
   const spelt = seen(text);
   if (SHORTENED.test(spelt)) {

@@ -1,5 +1,5 @@
-// The preview of an import: the beginning of a file as the import would read it, and what its
-// columns seem to be. Nothing is stored.
+// The preview of an import: the beginning of a file as the import would read it, and a guess at its
+// columns. Nothing is stored.
 import { Type, type Static } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";

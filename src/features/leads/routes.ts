@@ -72,9 +72,9 @@ const busy = { 409: { description: "It is being called" } };
 interface LeadRoutesOptions {
   leads: Leads;
   files: ImportFiles;
-  /** Where uploads are put while they arrive. */
+  /** The folder for uploads in progress. */
   uploadsDir: string;
-  /** The server is stopping: an import that is not at its end says so. */
+  /** True: the server is stopping, so an unfinished import is refused. */
   draining(): boolean;
 }
 
@@ -156,7 +156,7 @@ function listRoute(leads: Leads): Route {
   });
 }
 
-/** Throws Fault 422 as the contract words each of them. */
+/** Throws Fault 422 with the contract's wording for each field. */
 function changesFrom(body: object & {
   campaign_id?: number; phone_number?: string; status?: LeadChanges["status"]; variables?: unknown;
 }): LeadChanges {

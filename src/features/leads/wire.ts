@@ -1,4 +1,4 @@
-// The wire of leads: records as the contract shows them, and what of a body its schema cannot say.
+// The wire of leads: records in the contract's JSON, and checks of bodies beyond their schema.
 import { Type, type Static } from "@sinclair/typebox";
 import { about, named, Nullable, prepared } from "#core/schema.ts";
 import { isoMicros, plainSeconds } from "#core/system.ts";
@@ -8,7 +8,7 @@ import {
   LEAD_OUTCOMES, type BlockedNumber, type Lead, type Variables, type WholeLead,
 } from "./leads.ts";
 
-/** Some clients send numbers of telephones as numbers. */
+/** Some clients send telephone numbers as JSON numbers. */
 export const PhoneText = Type.String({
   maxLength: 64,
   ...about("The telephone number, with country code.", "+4915112345678"),
@@ -74,7 +74,7 @@ export const wireBlocked = (blocked: BlockedNumber): Static<typeof BlockedSchema
   created_at: isoMicros(blocked.createdAt),
 });
 
-/** A text: what is wrong, of what is no map in the contract's words. */
+/** The variables, or as text what is wrong; anything but a map gets the contract's words. */
 export function readVariables(value: unknown): Variables | string {
   const read = readAny(value);
   if (read.kind === "read") return read.variables;
