@@ -1,5 +1,5 @@
-// The rules of a number's subscription that need no database: months on the calendar, and what
-// becomes of a number whose month is over. Used by the store inside its transactions.
+// The rules of a number's subscription that need no database: calendar months, and what happens to
+// a number whose month is over. Used by the store inside its transactions.
 import type { Instant } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 
@@ -8,9 +8,9 @@ const NUMBER_STATUSES = ["active", "grace", "suspended"] as const;
 export type NumberStatus = (typeof NUMBER_STATUSES)[number];
 
 /**
- * The end of the month that begins at `start`, UTC, of a subscription that began at `anchor`: the
- * anchor's day and time in the next month, or that month's last day. From the anchor and not from
- * the start, so that 31 January goes by 28 February to 31 March.
+ * The end of the month that begins at `start`, in UTC, of a subscription that began at `anchor`:
+ * the anchor's day and time in the next month, or that month's last day. Derived from the anchor
+ * and not from the start, so that 31 January is followed by 28 February and 31 March.
  */
 export function monthAfter(start: Instant, anchor: Instant): Instant {
   const startDate = new Date(Math.floor(start / 1000));
@@ -28,13 +28,13 @@ interface Unpaid {
 }
 
 /**
- * What becomes of a number that its account could not pay for just now. Each period of grace counts
- * from when it was found unpaid, so that a server that was off takes nobody's number in one go.
+ * What happens to a number that its account cannot pay for now. Each grace period counts from when
+ * it was found unpaid, so that a server that was off does not release a number at once.
  */
 export type Consequence =
   | { kind: "grace" | "suspended"; graceUntil: Instant; dueAt: Instant }
   | { kind: "removed" }
-  /** As it was; it is tried again a day later. */
+  /** The status is unchanged; payment is retried within a day. */
   | { kind: "waiting"; dueAt: Instant };
 
 export function consequenceOf(

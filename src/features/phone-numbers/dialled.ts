@@ -1,5 +1,5 @@
-// Telephone numbers as telephone systems spell them: which of ours a dialled one means, and how a
-// trunk wants to have one dialled. Pure.
+// Telephone numbers as telephone systems write them: which of our numbers a dialled one means, and
+// the format in which a trunk expects a number to be dialled. Pure.
 import type { CountryCode } from "libphonenumber-js/core";
 import { callingCodeOf, readNumber } from "#core/numbering-plans.ts";
 
@@ -16,13 +16,13 @@ const CALLED_CHARS_MAX = 64;
 /** What people and RFC 3966 put between digits. */
 const SEPARATORS = /[-.()\s]/g;
 const DIGITS = /^\+?\d{2,20}$/;
-/** Two numbers whose last digits differ are never one number in two spellings. */
+/** Numbers that differ in this many last digits are never the same number. */
 const SAME_DIGITS = 4;
 
 /**
- * How surely `called` means the number, 0 the surest; null: it does not. Literally or with a plus
- * sign; then E.164 that lost its plus; then as the number's country dials it (national, or with the
- * prefix for calls abroad).
+ * How likely `called` means the number; null: it does not. 0: literally, or with separators; 1: as
+ * E.164 without its plus; 2: as the number's country dials it (national, or with the international
+ * prefix).
  */
 export function likenessOf(called: string, { phoneNumber, countryCode }: OwnNumber): number | null {
   if (called === phoneNumber) return 0;
@@ -36,7 +36,7 @@ export function likenessOf(called: string, { phoneNumber, countryCode }: OwnNumb
   return read?.number === phoneNumber ? 2 : null;
 }
 
-/** The number that is meant most surely; the first of equals. */
+/** The number that `called` most likely means; the first one on a tie. */
 export function likeliest<T extends OwnNumber>(called: string, numbers: readonly T[]): T | null {
   let best: { number: T; likeness: number } | null = null;
   for (const number of numbers) {
@@ -46,7 +46,7 @@ export function likeliest<T extends OwnNumber>(called: string, numbers: readonly
   return best?.number ?? null;
 }
 
-/** E.164 as the trunk wants it; what is no such number (an extension) stays as it is. */
+/** E.164 in the trunk's format; anything else (an extension) is left unchanged. */
 export function formatForTrunk(
   { callingFormat, countryCode }: { callingFormat: CallingFormat; countryCode: string },
   phoneNumber: string,
@@ -56,7 +56,7 @@ export function formatForTrunk(
   const parsed = readNumber(phoneNumber);
   if (!parsed) return phoneNumber;
   const home = countryCode as CountryCode;
-  // A number that no plan knows yet is of the country when it has its code.
+  // A number that no numbering plan knows yet belongs to the country if it has its calling code.
   const isHome = parsed.country === home
     || (!parsed.country && parsed.countryCallingCode === callingCodeOf(home));
   const spelt = isHome ? parsed.formatNational() : parsed.format("IDD", { fromCountry: home });

@@ -1,5 +1,5 @@
-// Routes calls that come in: which of our numbers was dialled, whether whoever sends the call may
-// ring it, and which assistant answers there. Every carrier asks here before it answers.
+// Routes inbound calls: which of our numbers was dialled, whether the sender may call it, and which
+// assistant answers. Every carrier calls this before it answers.
 import { isInside, parseNetworks } from "#core/networks.ts";
 import { likeliest, likenessOf } from "./dialled.ts";
 import type { HostedAccount } from "#core/hosted-accounts.ts";
@@ -7,17 +7,17 @@ import type { PhoneNumber } from "./phone-numbers.ts";
 import type { SipTrunkRecord, SipTrunks } from "./sip-trunks.ts";
 
 interface InboundCall {
-  /** As it was dialled, in any spelling. */
+  /** The number as dialled, in any format. */
   calledNumber: string;
-  /** Null: a hosted carrier, its signature checked, brings a call for a number bought there. */
+  /** Null: a hosted carrier whose signature was verified, for a number bought there. */
   sourceAddress: string | null;
-  /** Id of the trunk whose name and password the sender has shown; null: it has shown none. */
+  /** Id of the trunk whose credentials the sender presented; null: none. */
   trunkId: number | null;
 }
 
 type InboundRoute =
   | { kind: "assistant"; assistantId: number; accountId: number; number: string }
-  /** A SIP carrier answers the first and the last alike: scanners learn no numbers. */
+  /** A SIP carrier answers unknown, not allowed and tied alike, so that scanners learn nothing. */
   | {
       kind: "refused";
       cause: "unknown_number" | "inactive_assistant" | "no_assistant" | "not_allowed" | "tied";
@@ -26,7 +26,7 @@ type InboundRoute =
 export interface InboundStore {
   /** The number in E.164, bought here and not suspended; null: nobody has it. */
   findProvided(phoneNumber: string): Promise<PhoneNumber | null>;
-  /** The account that has it and the hosted carrier it is at; null: nobody's, or at none. */
+  /** The number's account and hosted carrier; null: nobody has it, or it is at no such carrier. */
   findHosted(phoneNumber: string): Promise<{ accountId: number; carrier: HostedAccount } | null>;
   /** The inbound assistant the number rings at. */
   assistantOn(phoneNumberId: number): Promise<{ id: number; isActive: boolean } | null>;
@@ -36,8 +36,8 @@ const refused = (cause: Extract<InboundRoute, { kind: "refused" }>["cause"]): In
   ({ kind: "refused", cause });
 
 /**
- * Whether the sender may ring the trunk's number. A telephone system with several numbers here may
- * log in with the same name for each of them.
+ * Whether the sender may call the trunk's number. A telephone system with several numbers here may
+ * authenticate with the same username for each of them.
  */
 function admits(
   trunk: SipTrunkRecord, shown: SipTrunkRecord | null, sourceAddress: string,
@@ -63,7 +63,7 @@ export function createInboundRouting(
     if (!assistant.isActive) return refused("inactive_assistant");
     return { kind: "assistant", assistantId: assistant.id, accountId, number };
   };
-  /** Where the operator has said whose a number is, its claims alone. */
+  /** The competing claims that the operator has approved; all of them if none is approved. */
   const entitledAmong = async (claims: SipTrunkRecord[]): Promise<SipTrunkRecord[]> => {
     if (new Set(claims.map(({ accountId }) => accountId)).size < 2) return claims;
     const owners = await Promise.all(
@@ -82,12 +82,12 @@ export function createInboundRouting(
     }
     const all = await trunks.all();
     const shown = all.find(({ id }) => id === trunkId) ?? null;
-    // Who has logged in is an account's own telephone system and means that account's numbers.
+    // An authenticated sender is an account's telephone system and means that account's numbers.
     const inView = shown ? all.filter(({ accountId }) => accountId === shown.accountId) : all;
     const meant = inView.filter((trunk) => likenessOf(called, trunk) !== null);
     const admitted = meant.filter((one) => admits(one, shown, sourceAddress));
     const entitled = await entitledAmong(admitted);
-    // Nobody hears what may be meant for somebody else.
+    // A call that may be meant for another account is refused.
     if (new Set(entitled.map(({ accountId }) => accountId)).size > 1) return refused("tied");
     const trunk = likeliest(called, entitled);
     if (trunk) return answer(trunk);

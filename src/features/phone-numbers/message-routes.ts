@@ -1,6 +1,5 @@
-// SMS and WhatsApp: this server has nobody who sends them. The operations are there, so that
-// clients of this API family read a sentence instead of a 404; the document leaves out what
-// cannot be.
+// SMS and WhatsApp: this server cannot send them. The operations exist, so that clients of this API
+// family receive an explanation instead of a 404, but they are not documented.
 import { Fault } from "#core/faults.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 

@@ -1,5 +1,5 @@
-// Phone numbers of an account: records, store ports, what their owner does with them. Buying one is
-// in purchases.ts, what it costs month by month in billing.ts and renewals.ts.
+// Phone numbers of an account: records, store ports, use cases of their owner. Buying is in
+// purchases.ts, monthly billing in billing.ts and renewals.ts.
 import { Fault } from "#core/faults.ts";
 import type { Micros } from "#core/money.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -13,12 +13,12 @@ export type PhoneNumberType = (typeof PHONE_NUMBER_TYPES)[number];
 export interface PhoneNumber {
   id: number;
   accountId: number;
-  /** E.164, or what a SIP trunk calls itself. */
+  /** E.164, or the extension of a SIP trunk. */
   phoneNumber: string;
   /** Two letters. */
   countryCode: string;
   type: PhoneNumberType;
-  /** Whom it was bought from; null: nobody, it is a trunk's or only shown. */
+  /** The provider it was bought from; null: it is a trunk's number or a caller id. */
   provider: string | null;
   nickname: string | null;
   smsCapable: boolean;
@@ -30,12 +30,12 @@ export interface PhoneNumber {
   paidUntil: Instant | null;
   /** While unpaid: when the next, worse state begins. */
   graceUntil: Instant | null;
-  /** When its owner gave it up; it stays until `paidUntil`. */
+  /** When its owner released it; it stays until `paidUntil`. */
   releasedAt: Instant | null;
   createdAt: Instant;
 }
 
-/** What other features see: numbers that can be given to assistants and called from. */
+/** The view for other features: numbers that can be assigned and called from. */
 export interface PhoneNumberStore {
   /** Null when the account has no such number, or it is suspended. */
   find(accountId: number, phoneNumberId: number): Promise<PhoneNumber | null>;
@@ -48,7 +48,7 @@ export type ReleaseOutcome =
   | { kind: "repeated" }
   | { kind: "not_found" };
 
-/** What the owner sees: suspended numbers too. Writes are one transaction each. */
+/** The owner's view, including suspended numbers. Each write is one transaction. */
 export interface OwnedNumberStore extends PhoneNumberStore {
   findOwned(accountId: number, phoneNumberId: number): Promise<PhoneNumber | null>;
   /** Oldest first. */
@@ -57,20 +57,20 @@ export interface OwnedNumberStore extends PhoneNumberStore {
   rename(args: {
     accountId: number; phoneNumberId: number; nickname: string | null;
   }): Promise<boolean>;
-  /** What is paid for stays until then; all else goes at once, also from those that use it. */
+  /** A paid number stays until `paidUntil`; any other is removed at once, from its users too. */
   release(args: {
     accountId: number; phoneNumberId: number; now: Instant;
   }): Promise<ReleaseOutcome>;
 }
 
-/** What the list of assignable numbers calls the types; the list of all numbers has other words. */
+/** Names of the types in the list of assignable numbers; the list of all numbers has others. */
 export const ASSIGNABLE_TYPE_LABELS: Record<PhoneNumberType, string> = {
   normal: "Normal",
   sip: "SIP",
   caller_id: "Caller ID",
 };
 
-/** A caller id number can only be shown to the called; nobody can ring it here. */
+/** A caller id number is only shown to callees; it cannot receive calls here. */
 export function takesInboundCalls(type: PhoneNumberType): boolean {
   return type !== "caller_id";
 }
@@ -83,9 +83,9 @@ export interface OwnedNumbers {
   list(accountId: number): Promise<PhoneNumber[]>;
   /** Fault 404. */
   rename(accountId: number, phoneNumberId: number, nickname: string | null): Promise<PhoneNumber>;
-  /** Fault 404; Fault 400 when it is given up already. Resolves to its type. */
+  /** Throws Fault 404, or 400 when it is released already. Resolves to its type. */
   release(accountId: number, phoneNumberId: number): Promise<PhoneNumberType>;
-  /** The handler receives each number that went at once because its owner gave it up. */
+  /** The handler receives each number that was removed at once when its owner released it. */
   onRemoved(handler: (phoneNumberId: number) => Promise<void>): void;
 }
 

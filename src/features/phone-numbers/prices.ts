@@ -1,4 +1,4 @@
-// What a number's digits say of the country it is from, and the countries it can be sold as.
+// The country that a number's digits indicate, and the countries it can be sold as.
 import { callingCodeOf, readNumber } from "#core/numbering-plans.ts";
 import type { NumberPrices } from "#core/price-lists.ts";
 
@@ -11,7 +11,7 @@ export interface ParsedNumber {
   callingCode: string;
 }
 
-/** Null for anything but a number with its country's code that could exist. */
+/** Null for anything but a possible number with its country code. */
 export function parseNumber(text: string): ParsedNumber | null {
   if (!text.trim().startsWith("+")) return null;
   const parsed = readNumber(text);
@@ -28,7 +28,7 @@ export function parseNumber(text: string): ParsedNumber | null {
 export const formatNumber = (phoneNumber: string): string =>
   readNumber(phoneNumber)?.formatInternational() ?? phoneNumber;
 
-/** The countries sold here that the number can be of, the likeliest first. */
+/** The countries sold here that the number may belong to, likeliest first. */
 export function countriesOf(number: ParsedNumber, prices: NumberPrices): string[] {
   const sharing = prices.countries().filter((code) =>
     callingCodeOf(code) === number.callingCode);

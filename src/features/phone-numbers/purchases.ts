@@ -1,7 +1,7 @@
-// Buying a number, as steps that a crash may fall between: the price is reserved and the order
-// written (one transaction), the provider provisions under the order's name, the charge, the number
-// and its event are written (one transaction). Whatever fails gives the money back, and a number
-// that came too late goes back to its provider.
+// Buying a number, in steps that a crash may separate: the price is reserved and the order written
+// (one transaction), the provider provisions under the order's id, the charge, the number and its
+// event are written (one transaction). Every failure refunds the money, and a number that is
+// delivered too late is returned to its provider.
 import { Fault, fieldFault, ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Cluster } from "#cluster/cluster.ts";
@@ -14,7 +14,7 @@ import type { NumberProvider, OfferedNumber } from "#providers/numbers/port.ts";
 import type { NumberPrices } from "#core/price-lists.ts";
 import { countriesOf, parseNumber, type ParsedNumber } from "./prices.ts";
 
-/** `lost`: refused and nothing charged, but the provider may still deliver. */
+/** `lost`: answered as failed and not charged, but the provider may still deliver. */
 export type PurchaseState = "ordered" | "completed" | "lost" | "failed";
 
 interface NewPurchase {
@@ -33,7 +33,7 @@ interface NewPurchase {
 export interface Purchase extends Omit<NewPurchase, "now"> {
   id: number;
   state: PurchaseState;
-  /** What the client was answered; null while it has no answer. */
+  /** The status of the client's answer; null while there is none. */
   status: number | null;
   error: string | null;
   phoneNumberId: number | null;
@@ -55,30 +55,30 @@ interface NumberReturn {
   sid: string;
 }
 
-/** Writes are one transaction each. */
+/** Each write is one transaction. */
 export interface PurchaseStore {
   /** Whether the account was ever credited. */
   hasPaymentMethod(accountId: number): Promise<boolean>;
-  /** Bought by somebody, or being bought. */
+  /** True: somebody has bought the number or is buying it. */
   isInUse(phoneNumber: string): Promise<boolean>;
   findPurchase(uuid: string): Promise<Purchase | null>;
   findPurchaseByKey(accountId: number, idempotencyKey: string): Promise<Purchase | null>;
-  /** Orders whose end is open: state `ordered` or `lost`, oldest first. */
+  /** Unsettled orders: state `ordered` or `lost`, oldest first. */
   openPurchases(rows: number): Promise<Purchase[]>;
   /** Reserves the price and writes the order, or writes nothing. */
   order(purchase: NewPurchase): Promise<OrderOutcome>;
-  /** Takes an order up; false: another node is at it, or it has ended. */
+  /** Claims an order for this node; false: another node has it, or it is settled. */
   attend(args: { accountId: number; uuid: string }): Promise<boolean>;
-  /** Posts the charge and writes number and event; the number goes back unless it was `ordered`. */
+  /** Charges and writes number and event; the number is returned unless it was `ordered`. */
   complete(args: {
     accountId: number; uuid: string; sid: string; now: Instant;
   }): Promise<CommittedEvent[]>;
-  /** Gives the money back. `mayArrive`: the provider may still deliver. */
+  /** Refunds the money. `mayArrive`: the provider may still deliver. */
   fail(args: {
     accountId: number; uuid: string; status: number; error: string; mayArrive: boolean;
     now: Instant;
   }): Promise<void>;
-  /** What is to go back to its provider, oldest first. */
+  /** Numbers to return to their providers, oldest first. */
   returns(rows: number): Promise<NumberReturn[]>;
   finishReturn(id: number): Promise<void>;
 }
@@ -93,7 +93,7 @@ export interface Bought {
 interface PurchaseOptions {
   holds: Cluster["holds"];
   store: PurchaseStore;
-  /** In the order they are asked. */
+  /** In the order in which they are queried. */
   providers: NumberProvider[];
   prices: NumberPrices;
   bus: EventBus;
@@ -108,13 +108,13 @@ export interface OfferWithPrice extends OfferedNumber {
 export interface Purchases {
   /** Fault 500 when nothing was found and a provider did not answer. */
   search(countryCode: string, contains: string): Promise<OfferWithPrice[]>;
-  /** Faults as the contract words them. */
+  /** Throws Faults with the contract's wording. */
   purchase(
     accountId: number, phoneNumber: string, idempotencyKey: string | null,
   ): Promise<Bought>;
-  /** Brings orders that nobody is at to their end, and numbers back to their providers. */
+  /** Settles orders that nobody works on, and returns numbers to their providers. */
   sweep(): Promise<void>;
-  /** Waits for the orders under way; a sweep takes up no more. */
+  /** Waits for orders in progress; a sweep begins no more. */
   close(): Promise<void>;
 }
 
@@ -137,7 +137,7 @@ const refusals = {
     + "Please try again with the same Idempotency-Key.", { retryAfterS: 60 }),
 };
 
-/** A purchase that has ended, whichever way: what the client hears, now or when it asks again. */
+/** The client's answer to a settled purchase, now or on a retry with the same key. */
 function endOf(purchase: Purchase | null, replayed: boolean): Bought {
   if (!purchase || purchase.state === "ordered") throw refusals.unsettled();
   return { purchase, replayed };
@@ -183,7 +183,7 @@ function createOffers({ providers, prices, log }: PurchaseOptions) {
 
 type OrderRef = Pick<Purchase, "accountId" | "uuid">;
 
-/** Brings one order to its end. */
+/** Settles single orders. */
 function createSettling(options: PurchaseOptions) {
   const { store, providers, bus, system, log, holds } = options;
   const providerOf = (name: string) => providers.find((provider) => provider.name === name);
@@ -198,10 +198,10 @@ function createSettling(options: PurchaseOptions) {
   };
 
   return {
-    /** The order is written and nobody was asked yet. */
+    /** For an order that is written, but not sent to its provider yet. */
     fulfil: async (provider: NumberProvider, order: NewPurchase) => {
       const { uuid, phoneNumber } = order;
-      // Whoever took this node's work over gives the money back.
+      // The node that has taken over this node's work refunds the money.
       if (!holds()) return;
       const result = await provider.provision({ phoneNumber, purchaseId: uuid });
       if (result.kind === "provisioned") return complete(order, result.sid);
@@ -212,7 +212,7 @@ function createSettling(options: PurchaseOptions) {
       const sid = await provider.lookUp({ phoneNumber, purchaseId: uuid }).catch(() => null);
       return sid === null ? fail(order, 500, true) : complete(order, sid);
     },
-    /** An order that nobody is at: found at its provider it is completed, else given back. */
+    /** For an order that nobody works on: completes it if its provider has it, else refunds it. */
     resume: async (purchase: Purchase): Promise<void> => {
       const { accountId, uuid, phoneNumber, state, finishedAt } = purchase;
       if (!await store.attend({ accountId, uuid })) return;
@@ -235,7 +235,7 @@ function createSettling(options: PurchaseOptions) {
   };
 }
 
-/** Who is at which order, so that nobody else takes it up. */
+/** Tracks the orders that this process works on, so that none is worked on twice. */
 function createDesk() {
   const underWay = new Map<string, Promise<unknown>>();
   let closed = false;
@@ -247,7 +247,7 @@ function createDesk() {
     },
     workOn: (uuid: string) => underWay.get(uuid),
     isClosed: () => closed,
-    /** Waits for what is under way. */
+    /** Waits for orders in progress. */
     close: async (): Promise<void> => {
       closed = true;
       await Promise.allSettled(underWay.values());
@@ -261,7 +261,7 @@ function createSweep(
   desk: ReturnType<typeof createDesk>,
 ): Purchases["sweep"] {
   return async () => {
-    /** Providers that did not answer: asked again in the next round, not row after row. */
+    /** Providers that did not answer: skipped until the next sweep. */
     const silent = new Set<string>();
     const trying = async (provider: string, work: () => Promise<void>): Promise<void> => {
       if (silent.has(provider) || desk.isClosed()) return;
@@ -290,7 +290,7 @@ export function createPurchases(options: PurchaseOptions): Purchases {
   const settling = createSettling(options);
   const desk = createDesk();
   const replay = async (uuid: string, phoneNumber: string): Promise<Bought> => {
-    // Asked for first: who is at it now may be done once the order is read.
+    // Looked up first: the work may have ended by the time the order is read.
     const underWay = desk.workOn(uuid);
     const known = await store.findPurchase(uuid);
     if (known?.phoneNumber !== phoneNumber) throw refusals.keyOfAnother();
@@ -312,7 +312,7 @@ export function createPurchases(options: PurchaseOptions): Purchases {
     }
   };
   const order = async (purchase: NewPurchase, provider: NumberProvider): Promise<Bought> => {
-    // Attended before it is written, so that no sweep finds it alone.
+    // Registered before it is written, so that no sweep takes it for abandoned.
     const ordered = await desk.attend(purchase.uuid, async () => {
       const outcome = await store.order(purchase);
       if (outcome.kind === "ordered") await settling.fulfil(provider, purchase);
@@ -338,7 +338,7 @@ export function createPurchases(options: PurchaseOptions): Purchases {
       if (await store.isInUse(phoneNumber)) throw refusals.inUse();
       const found = await findOffer(number);
       if (!found) {
-        // Sold while it was looked for: perhaps to the same request, which had come before.
+        // It was sold during the search, perhaps to an earlier request with the same key.
         const meanwhile = await findKnown();
         if (meanwhile) return replay(meanwhile.uuid, phoneNumber);
         throw refusals.notAvailable();

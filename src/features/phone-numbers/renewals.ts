@@ -1,5 +1,5 @@
-// The clockwork of subscriptions: charges the months that have come due, and lets go what was given
-// up or not paid for. Each step is one transaction of the store and charges one month at most.
+// Renews subscriptions: charges the months that are due, and releases numbers that were given up or
+// not paid for. Each step is one transaction of the store and charges one month at most.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -8,9 +8,9 @@ import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent } from "#events/events.ts";
 
 export interface RenewalStore {
-  /** Numbers whose time has come, the longest overdue first. */
+  /** Numbers that are due, the longest overdue first. */
   due(now: Instant, rows: number): Promise<{ accountId: number; phoneNumberId: number }[]>;
-  /** One step of one number; nothing when its time has not come. */
+  /** Makes one step for one number; does nothing when it is not due. */
   renew(args: {
     accountId: number; phoneNumberId: number; now: Instant; graceMicros: number;
   }): Promise<CommittedEvent[]>;
@@ -24,7 +24,7 @@ interface RenewalOptions {
   graceDays: number;
 }
 
-/** Every step puts the number's time forward, so that this ends. */
+/** Every step postpones the number's due time, so the loop ends. */
 export function createRenewals({ store, bus, system, log, graceDays }: RenewalOptions) {
   return {
     sweep: async (): Promise<void> => {
@@ -40,7 +40,7 @@ export function createRenewals({ store, bus, system, log, graceDays }: RenewalOp
             bus.publishCommitted(
               await store.renew({ accountId, phoneNumberId, now, graceMicros }));
           } catch (error) {
-            // One number's defect keeps no other from its renewal.
+            // A failing number must not keep the others from being renewed.
             failed.add(phoneNumberId);
             log.error({ err: error, phone_number_id: phoneNumberId }, "a renewal failed");
           }

@@ -1,4 +1,4 @@
-// The wire of phone numbers: search, buy, list, name, give up. Assignable numbers are among the
+// The wire of phone numbers: search, buy, list, name, release. Assignable numbers are among the
 // assistants' lookups, SIP trunks in sip-trunk-routes.ts.
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
@@ -88,7 +88,7 @@ export const UpdateBody = Type.Object({
   }))),
 });
 
-/** Whatever the carrier could do with a number: this server sends no SMS. */
+/** False whatever the carrier supports, because this server sends no SMS. */
 const CAN_SEND_SMS: boolean = false;
 
 const hasSubscription = ({ paidUntil, status }: PhoneNumber): boolean =>

@@ -1,5 +1,5 @@
-// The rules of a SIP trunk's fields that no schema can state: addresses, networks, and what one
-// field asks of another. Pure.
+// The rules of a SIP trunk's fields that no schema can express: addresses, networks, and
+// dependencies between fields. Pure.
 import ipaddr from "ipaddr.js";
 import type { FieldErrors } from "#core/faults.ts";
 import { mayBeTelephoneSystem, parseNetwork } from "#core/networks.ts";
@@ -14,7 +14,7 @@ export const INBOUND_AUTHS = ["auth", "ip"] as const;
 export type InboundAuth = (typeof INBOUND_AUTHS)[number];
 
 const LABEL = /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/;
-/** Resolvers take 127.1, 0x7f.1 and 2130706433 for addresses: no name ends like that. */
+/** No host name ends like this: resolvers read 127.1, 0x7f.1 and 2130706433 as addresses. */
 const NUMERIC_LABEL = /^(\d+|0x[0-9a-f]*)$/;
 const NAME_CHARS_MAX = 253;
 const EXTENSION = /^[0-9A-Za-z*#+._-]{1,15}$/;
@@ -23,7 +23,7 @@ export const isIpAddress = (text: string): boolean => text.includes(":")
   ? ipaddr.IPv6.isValid(text) && !text.includes("%")
   : ipaddr.IPv4.isValidFourPartDecimal(text);
 
-/** The host as it is stored: a name in lower case or an address; null: neither, or with a port. */
+/** The host as stored: a lower-case name or an address; null: neither, or it has a port. */
 export function readSipAddress(text: string): string | null {
   const host = text.trim().toLowerCase();
   const bare = host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
@@ -37,7 +37,7 @@ export function readSipAddress(text: string): string | null {
   return isName ? name : null;
 }
 
-/** Nobody's telephone system is in so wide a network; it would let in half of the Internet. */
+/** Wider networks are refused: they would admit much of the Internet. */
 const PREFIX_MIN = { ipv4: 8, ipv6: 16 };
 
 export function isAllowableNetwork(text: string): boolean {
@@ -45,7 +45,7 @@ export function isAllowableNetwork(text: string): boolean {
   return network !== null && network[1] >= PREFIX_MIN[network[0].kind()];
 }
 
-/** What the schema found comes first: of a field it names, what the rules say is noise. */
+/** Schema errors take precedence: a field that has one gets none of the rules' errors. */
 export function findErrors(
   next: Partial<SipTrunkFields>,
   sent: Partial<SipTrunkFields>,
@@ -58,7 +58,7 @@ export function findErrors(
   return { ...schemaErrors, ...Object.fromEntries(found) };
 }
 
-/** Keyed by the wire's names. `next` is what the trunk will be, `sent` the fields asked for. */
+/** Keyed by the wire's names. `next`: the trunk after the change; `sent`: the fields sent. */
 function ruleErrors(
   next: Partial<SipTrunkFields>,
   sent: Partial<SipTrunkFields>,
@@ -86,7 +86,7 @@ function ruleErrors(
   return errors;
 }
 
-/** Fields that nothing is wrong with, as they are stored. */
+/** Valid fields in their stored form. */
 export function settled<T extends Omit<SipTrunkFields, "password">>(fields: T): T {
   const { trunkType, phoneNumber, inboundAuth, allowedNetworks } = fields;
   const number = trunkType === "number" ? parseNumber(phoneNumber)?.phoneNumber : undefined;

@@ -1,6 +1,6 @@
-// The wire of SIP trunks: list, read, create, change. They are deleted as the numbers they are, in
-// routes.ts. What the contract does not have is `sip_trunk_type`, `sip_port` and `sip_transport` in
-// answers, and the last two in requests; all three are always there, so that clients see one shape.
+// The wire of SIP trunks: list, read, create, change. They are deleted as numbers, in routes.ts.
+// The contract lacks `sip_trunk_type`, `sip_port` and `sip_transport` in answers, and the last two
+// in requests; answers always have all three, so that clients see one shape.
 import { Type, type Static } from "@sinclair/typebox";
 import type { FieldErrors } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -26,9 +26,9 @@ const FORMATS_MESSAGE = "SIP calling format must be one of: +e164, e164, nationa
 const Choice = <T extends string>(values: readonly T[], message: string, description: string) =>
   OneOf(values, { ...about(description), ...withMessage(message) });
 const trimmed = (value: unknown): unknown => (typeof value === "string" ? value.trim() : value);
-/** Some clients send extensions as numbers. */
+/** Some clients send extensions as JSON numbers. */
 const asText = prepared((value) => trimmed(typeof value === "number" ? String(value) : value));
-/** What is no address stays as it is and fails the pattern of no address. */
+/** Anything but an address gets a leading slash, so that it fails the schema's pattern. */
 const asAddress = prepared((value) =>
   typeof value === "string" ? readSipAddress(value) ?? `/${value}` : value);
 const asCountry = prepared((value) => {
@@ -197,7 +197,7 @@ function schemaErrors(body: object): FieldErrors {
   }));
 }
 
-/** What was sent; absent members are absent. */
+/** The fields that were sent; absent members stay absent. */
 function fieldsFrom(body: Body): Partial<SipTrunkFields> {
   const fields: { [Name in keyof SipTrunkFields]: SipTrunkFields[Name] | undefined } = {
     trunkType: body.sip_trunk_type,

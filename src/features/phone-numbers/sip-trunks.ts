@@ -1,6 +1,6 @@
-// SIP trunks: numbers of the account's own telephone system. Records, store port, what their owner
-// does with them, and what the SIP carrier asks. A trunk is one with its number: it has its id, and
-// giving the number up (phone-numbers.ts) is deleting the trunk.
+// SIP trunks: numbers of the account's own telephone system. Records, store port, use cases of
+// their owner, and the port for the SIP carrier. A trunk and its number are one: they share an id,
+// and releasing the number (phone-numbers.ts) deletes the trunk.
 import { changing } from "#core/changing.ts";
 import { Fault, StorageFailure, type FieldErrors } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
@@ -15,13 +15,13 @@ import { createTrunkOwners, type TrunkNodes } from "./trunk-owners.ts";
 
 export interface SipTrunkFields {
   trunkType: TrunkType;
-  /** E.164, or of an extension what the telephone system calls it. */
+  /** E.164, or the telephone system's name of an extension. */
   phoneNumber: string;
   nickname: string | null;
   /** Two letters. */
   countryCode: string;
   username: string;
-  /** Sealed at rest, opened for the carrier alone. */
+  /** Sealed at rest, opened only for the carrier. */
   password: string;
   /** Host name in lower case, or IP address without brackets. */
   address: string;
@@ -29,23 +29,23 @@ export interface SipTrunkFields {
   port: number | null;
   transport: Transport;
   callingFormat: CallingFormat;
-  /** `auth`: who calls in has to know name and password; `ip`: has to be at an allowed address. */
+  /** `auth`: callers need username and password; `ip`: they must come from an allowed address. */
   inboundAuth: InboundAuth;
   /** Addresses and networks (CIDR); null unless `inboundAuth` is `ip`. */
   allowedNetworks: string[] | null;
-  /** Calls whose sound is not encrypted are refused, and none is placed. */
+  /** Inbound calls without encrypted media are refused, and outbound ones are not placed. */
   requireSrtp: boolean;
-  /** Best first; the first decides how wide the sound of a call that is placed is. */
+  /** Best first; the first determines the audio bandwidth of an outbound call. */
   codecs: readonly SipCodec[];
   /**
-   * `address` is a proxy in front of the telephone system: requests are sent there with it as their
-   * Route, and their URIs keep the domain of a `username` like user@domain.
+   * `address` is a proxy in front of the telephone system: requests are sent there with it as the
+   * Route header, and their URIs keep the domain of a `username` like user@domain.
    */
   outboundProxy: boolean;
 }
 
 interface SipTrunk extends SipTrunkFields {
-  /** The phone number's. */
+  /** The phone number's id. */
   id: number;
   accountId: number;
   inboundTrunkId: string;
@@ -61,39 +61,39 @@ export type SipTrunkRecord = Omit<SipTrunk, "password">;
 export interface StoredSipTrunk extends SipTrunkRecord {
   uuid: string;
   sealedPassword: string;
-  /** The node that is registered for it; null: none that lives. */
+  /** The living node that is registered for it; null: none. */
   ownerId: number | null;
 }
 
 export type CreateTrunkOutcome =
   | { kind: "created"; trunk: StoredSipTrunk }
-  /** The account has one of the same number, name and address. */
+  /** The account has a trunk with the same number, username and address. */
   | { kind: "exists" }
-  /** Another account has the number at the same carrier, and the operator has not decided. */
+  /** Another account claims the number at the same carrier, and the operator has not decided. */
   | { kind: "claimed" }
   | { kind: "too_many" };
 
 /** Each write is one transaction, of number and trunk together. */
 export interface SipTrunkStore {
   create(trunk: Omit<StoredSipTrunk, "id" | "ownerId">, trunksMax: number): Promise<CreateTrunkOutcome>;
-  /** `changed`: it is not the one that was read any more. */
+  /** `changed`: the row is no longer the one that was read. */
   update(
     trunk: StoredSipTrunk & { expectedUpdatedAt: Instant },
   ): Promise<"updated" | "changed" | "exists" | "claimed" | "not_found">;
-  /** Says whose the number is, in place of whoever's it was; false: there is no such account. */
+  /** Assigns the number to the account, replacing any earlier one; false: no such account. */
   approve(args: { phoneNumber: string; accountId: number; now: Instant }): Promise<boolean>;
-  /** The account the operator has given the number to; null: none. */
+  /** The account that the operator assigned the number to; null: none. */
   approvedAccount(phoneNumber: string): Promise<number | null>;
   find(accountId: number, id: number): Promise<StoredSipTrunk | null>;
   /** Oldest first. */
   list(accountId: number): Promise<StoredSipTrunk[]>;
   /** The trunks of all accounts, oldest first. */
   all(): Promise<StoredSipTrunk[]>;
-  /** This node is registered for those that are free of them; resolves to how many. */
+  /** Makes this node the owner of those that are free; resolves to how many. */
   take(ids: number[]): Promise<number>;
-  /** Those among them on whose number this node has no call, in their order. */
+  /** Those without a call of this node on their number, in the given order. */
   quiet(ids: number[]): Promise<number[]>;
-  /** This node is registered for these no more; null: for none. */
+  /** Ends this node's ownership of these; null: of all. */
   giveBack(ids: number[] | null): Promise<void>;
 }
 
@@ -103,45 +103,45 @@ export interface SipTrunks {
   /** Fault 404. */
   get(accountId: number, id: number): Promise<SipTrunkRecord>;
   /**
-   * `errors`: what the schema found wrong with what is not among the fields. Fault 422 with these
-   * and all that the rules find; Fault 409; Fault 500 when it could not be stored.
+   * `errors`: the schema's errors, whose fields are absent from the input. Throws Fault 422 with
+   * these and the rules' errors; Fault 409; Fault 500 when it cannot be stored.
    */
   create(
     accountId: number, fields: Partial<SipTrunkFields>, errors: FieldErrors,
   ): Promise<SipTrunkRecord>;
-  /** Absent members stay as they are. Faults as `create`, and 404. */
+  /** Absent members stay unchanged. Throws as `create`, and Fault 404. */
   update(
     accountId: number, id: number, changes: Partial<SipTrunkFields>, errors: FieldErrors,
   ): Promise<SipTrunkRecord>;
-  /** The number was given up, and the trunk is gone with it. */
+  /** Called after the number was released and the trunk deleted with it. */
   removed(id: number): Promise<void>;
   /** The trunks of all accounts, oldest first, without secrets; kept in memory. */
   all(): Promise<readonly SipTrunkRecord[]>;
   approvedAccount: SipTrunkStore["approvedAccount"];
   /**
-   * The other node that places the calls of a number: telephone systems take those of an extension
-   * from whoever is registered. Null: whichever has the call.
+   * The other node that must place a number's calls, because a telephone system accepts an
+   * extension's calls only from the registered node. Null: any node may place them.
    */
   placedBy(accountId: number, phoneNumber: string | null): Promise<number | null>;
-  /** Sees what other nodes have changed, and registers this node for what is its share. */
+  /** Polls for other nodes' changes, and takes this node's share of the trunks. */
   look(): Promise<void>;
-  /** The other node has fewer than this one may have: it receives some. */
+  /** Another node owns fewer trunks than this one: gives it some. */
   give(askerId: number): Promise<void>;
-  /** Leaves its registrations to other nodes. Idempotent. */
+  /** Hands its registrations over to other nodes. Idempotent. */
   leave(): Promise<void>;
   carrier: SipTrunkPort;
 }
 
-/** `registerS`: for how long this node asks the registrar to know it; null: another node does. */
+/** `registerS`: the expiry that this node registers with; null: another node registers. */
 type ActiveTrunk = SipTrunk & { registerS: number | null };
 
-/** For the carrier and nobody else: it sees passwords, which it neither logs nor sends on. */
+/** Only for the carrier: it sees passwords, which it must neither log nor pass on. */
 interface SipTrunkPort {
-  /** All accounts' trunks; one whose password cannot be opened is left out and logged. */
+  /** The trunks of all accounts; one whose password cannot be opened is logged and left out. */
   listActive(): Promise<ActiveTrunk[]>;
   /**
-   * The handler receives the ids of trunks after a commit that changed or deleted them; it never
-   * rejects, and whoever made the change waits for it.
+   * The handler receives the ids of trunks after a commit that changed or deleted them; it must
+   * never reject, and the change's caller waits for it.
    */
   onChange(handler: (ids: number[]) => Promise<void>): () => void;
 }
@@ -163,7 +163,7 @@ const exists = (): Fault => new Fault(
   409, "A SIP trunk with the same phone number, username, and address already exists.");
 const claimed = (): Fault => new Fault(
   409, "Another account has this phone number at the same carrier. If it is yours, ask the operator of this server to approve it for your account.");
-/** A failure nobody expected, in the contract's words. */
+/** Reports an unexpected failure in the contract's words. */
 const failing = (log: Logger, what: "create" | "update") => (error: unknown): never => {
   if (error instanceof StorageFailure) throw error;
   log.error({ err: error }, "a SIP trunk could not be stored");
@@ -176,11 +176,11 @@ const withoutSecrets = (
   { uuid: _uuid, sealedPassword: _sealed, ownerId: _owner, ...trunk }: StoredSipTrunk,
 ): SipTrunkRecord => trunk;
 
-/** What a trunk's password is bound to. */
+/** The context that a trunk's sealed password is bound to. */
 export const passwordPlace = (accountId: number, uuid: string): string =>
   `sip_trunks:${accountId}:${uuid}:password`;
 
-/** Passwords of the account's trunk, sealed and opened. */
+/** Seals and opens the passwords of trunks. */
 function createVault(box: SecretBox) {
   const seal = (accountId: number, uuid: string, password: string): string =>
     box.seal(password, passwordPlace(accountId, uuid));
@@ -199,7 +199,7 @@ function createVault(box: SecretBox) {
   };
 }
 
-/** The trunks of all accounts, kept in memory until one changes, and the carrier's view of them. */
+/** The trunks of all accounts, cached until one changes, and the carrier's view of them. */
 function createRoster(
   { store, log, nodes, system }: SipTrunkOptions, vault: ReturnType<typeof createVault>,
 ) {
@@ -234,12 +234,12 @@ function createRoster(
   };
   const tell = async (ids: number[]): Promise<void> =>
     void await Promise.all([...handlers].map((handler) => handler(ids)));
-  /** Resolves once everybody has seen the change; never rejects. */
+  /** Resolves once all handlers of this node have processed the change; never rejects. */
   const changed = async (id: number): Promise<void> => {
-    // What is being read may be from before: who asks from now on has it read anew.
+    // A read in progress may be stale: later callers read again.
     known = null;
     changes += 1;
-    // Read now, so that the look tells of what else has changed, and not of all there is.
+    // Read now, so that the poll reports only further changes, and not every trunk.
     if (nodes) void all().catch(() => undefined);
     await tell([id]);
     nodes?.announce();
@@ -251,7 +251,7 @@ function createRoster(
     const at = changes;
     const found = await owners.look();
     const ids = differing(before, found);
-    // A change made meanwhile has everything read anew.
+    // A concurrent change makes this result stale, and causes a poll of its own.
     if (ids.length === 0 || changes !== at) return;
     known = Promise.resolve(found);
     await tell(ids);
@@ -260,7 +260,7 @@ function createRoster(
     try {
       await owners.give(askerId, tell);
     } finally {
-      // Whoever has them by now, the carrier is told so.
+      // Whichever node owns them now, the carrier has to update its registrations.
       known = null;
       changes += 1;
       await tell((await all()).map(({ id }) => id));
@@ -271,7 +271,7 @@ function createRoster(
   return { all, changed, look, give, leave, carrier };
 }
 
-/** The ids of those that are not the same in both. */
+/** The ids of trunks that differ between the two. */
 function differing(one: StoredSipTrunk[], other: StoredSipTrunk[]): number[] {
   const texts = new Map(one.map((trunk) => [trunk.id, JSON.stringify(trunk)]));
   const changed = other.filter((trunk) => texts.get(trunk.id) !== JSON.stringify(trunk));
@@ -295,7 +295,7 @@ export function createSipTrunks(options: SipTrunkOptions): SipTrunks {
     create: async (accountId, given, errors) => {
       const found = findErrors(given, given, errors, mayReach);
       if (Object.keys(found).length > 0) throw refusal(found);
-      // Nothing was at fault, so nothing is missing.
+      // There were no errors, so no field is missing.
       const { password, ...fields } = settled(given as SipTrunkFields);
       const uuid = system.uuid();
       const now = system.now();

@@ -1,5 +1,5 @@
-// Brings renewals and purchases forward, now and then. Made by app/phone-numbers.ts, run by app.ts
-// at the start and by the clock.
+// Sweeps renewals and purchases periodically. Created by app/phone-numbers.ts, run by app.ts at the
+// start and by the clock.
 import type { createPurchases } from "./purchases.ts";
 import type { createRenewals } from "./renewals.ts";
 
@@ -9,7 +9,7 @@ interface SweepOptions {
 }
 
 interface Sweep {
-  /** One at a time: asked again meanwhile, it is the same. */
+  /** Runs one sweep at a time: a concurrent call joins it. */
   run(): Promise<void>;
   /** Resolves once none runs, however it ended. */
   settled(): Promise<void>;
@@ -18,7 +18,7 @@ interface Sweep {
 export function createSweep({ renewals, purchases }: SweepOptions): Sweep {
   let sweeping: Promise<void> | null = null;
   const once = async (): Promise<void> => {
-    // Renewals first: what they let go is given back in the same round.
+    // Renewals run first, so that numbers they release are returned in the same sweep.
     await renewals.sweep();
     await purchases.sweep();
   };

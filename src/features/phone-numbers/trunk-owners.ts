@@ -1,48 +1,48 @@
-// Which node is registered for which trunk, where several serve the same ones: a trunk nobody is
-// registered for goes to a node that has less than its share, and when that has not taken it after
-// a while, to whichever looks. A node that has fewer than another asks for some of what that has.
-// Used by sip-trunks.ts.
+// Which node owns (is registered for) which trunk, where several nodes serve the same ones. A free
+// trunk goes to a node that has less than its share or, if none has taken it after a while, to
+// whichever polls next. A node that has fewer than another asks it for some. Used by
+// sip-trunks.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import type { SipTrunkStore, StoredSipTrunk } from "./sip-trunks.ts";
 
-/** This node among those that serve the same trunks. */
+/** This node, and the others that serve the same trunks. */
 export interface TrunkNodes {
   nodeId: number;
   alive(): { id: number; draining: boolean }[];
-  /** False: it takes no part in SIP. */
+  /** False: this node does not do SIP. */
   hasSip: boolean;
-  /** Tells the others to look. */
+  /** Tells the other nodes to poll. */
   announce(): void;
-  /** Tells the others that this node has fewer than one of them. */
+  /** Tells the other nodes that this one owns fewer than one of them, and asks for some. */
   ask(): void;
 }
 
 type OwnerStore = Pick<SipTrunkStore, "all" | "take" | "quiet" | "giveBack">;
 
-/** How long a registrar knows us; of several nodes, one that died is to be forgotten sooner. */
+/** Expiry of registrations; shorter with several nodes, so that a dead one expires sooner. */
 const REGISTERED_S = 300;
 const SHARED_REGISTERED_S = 120;
-/** Some nodes may have no part in SIP: what was given waits for those that have. */
+/** How long this node leaves trunks that it gave away to the others before it may retake them. */
 const GIVEN_MS = 60_000;
 
 const ownedBy = (trunks: StoredSipTrunk[], nodeId: number | null): number[] =>
   trunks.filter(({ inboundAuth, ownerId }) => inboundAuth === "auth" && ownerId === nodeId)
     .map(({ id }) => id);
 
-/** How many the node with the most of them has. */
+/** The largest number of trunks that one node owns. */
 const mostOf = (trunks: StoredSipTrunk[], { alive }: TrunkNodes): number =>
   Math.max(0, ...alive().map(({ id }) => ownedBy(trunks, id).length));
 
 export function createTrunkOwners(
   store: OwnerStore, nodes: TrunkNodes | null, system: System,
 ) {
-  /** Since when a trunk has been seen to be free. */
+  /** Since when this node has seen each trunk free. */
   let freeSinceMs = new Map<number, number>();
   let isLeaving = false;
-  /** Those that are on their way to another node. */
+  /** Trunks being given to another node. */
   let giving = new Set<number>();
-  /** Until when what was given is left to the others. */
+  /** Until when this node must not retake trunks that it gave away. */
   const givenUntilMs = new Map<number, number>();
   const wanted = (trunks: StoredSipTrunk[], { nodeId, alive }: TrunkNodes): number[] => {
     const registered = trunks.filter(({ inboundAuth }) => inboundAuth === "auth");
@@ -58,27 +58,27 @@ export function createTrunkOwners(
       index < share || nowMs - (freeSinceMs.get(id) ?? nowMs) >= LIMITS.trunkLookMs);
   };
   return {
-    /** Seconds for which this node asks a registrar to know it; null: another node does. */
+    /** The expiry in seconds that this node registers with; null: another node registers. */
     registerS: ({ id, ownerId }: StoredSipTrunk): number | null => {
       if (!nodes) return REGISTERED_S;
       const isOurs = ownerId === nodes.nodeId && !isLeaving && !giving.has(id);
       return isOurs ? SHARED_REGISTERED_S : null;
     },
-    /** All as they are, after this node has taken what is its share. */
+    /** All trunks, after this node has taken its share. */
     look: async (): Promise<StoredSipTrunk[]> => {
       const trunks = await store.all();
       if (!nodes?.hasSip || isLeaving) return trunks;
       const ids = wanted(trunks, nodes);
       const taken = ids.length > 0 ? await store.take(ids) : 0;
-      // What another node took first is its own by now; what this one took, the others are told.
+      // Read again, as another node may have taken some first; the others learn what this one took.
       const seen = ids.length > 0 ? await store.all() : trunks;
       if (taken > 0) nodes.announce();
       if (mostOf(seen, nodes) - ownedBy(seen, nodes.nodeId).length > 1) nodes.ask();
       return seen;
     },
     /**
-     * Half of what this node has more than the one that asked, so that nothing goes back and forth.
-     * A trunk with a call of ours on it stays. `tell` has this node registered as `registerS` says.
+     * Gives away half of this node's surplus over the asking node, so that nothing goes back and
+     * forth, but no trunk with a call of ours. `tell` updates registrations by `registerS`.
      */
     give: async (askerId: number, tell: (ids: number[]) => Promise<void>): Promise<void> => {
       if (!nodes || isLeaving || giving.size > 0 || askerId === nodes.nodeId) return;
@@ -90,7 +90,8 @@ export function createTrunkOwners(
       if (ids.length === 0 || giving.size > 0) return;
       giving = new Set(ids);
       try {
-        // The registrar is left before another node is there: leaving might undo what that did.
+        // Unregisters before another node registers, because doing so later could undo its
+        // registration.
         await tell(ids);
         await store.giveBack(ids);
         const untilMs = system.monotonicMs() + GIVEN_MS;
@@ -100,7 +101,7 @@ export function createTrunkOwners(
       }
       nodes.announce();
     },
-    /** This node is registered nowhere from now on; others are once they have looked. */
+    /** Ends all registrations of this node; others register once they have polled. */
     leave: async (unregister: () => Promise<void>): Promise<void> => {
       if (!nodes || isLeaving) return;
       isLeaving = true;

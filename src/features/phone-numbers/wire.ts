@@ -1,2 +1,2 @@
-// What the routes of numbers and of SIP trunks have in common on the wire.
+// Shared by the routes of numbers and of SIP trunks.
 export const NICKNAME_CHARS_MAX = 50;
