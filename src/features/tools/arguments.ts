@@ -1,4 +1,4 @@
-// A tool's parameters as a model receives them, and how what it fills in is read.
+// A tool's parameters as a model receives them, and the parsing of the arguments it fills in.
 import { LIMITS } from "#core/limits.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import type { ItemType, ToolDescription, ToolParameter } from "./tools.ts";
@@ -6,7 +6,7 @@ import type { ItemType, ToolDescription, ToolParameter } from "./tools.ts";
 type Item = string | number | boolean;
 export type Value = Item | Item[];
 
-/** `argument`: which one is at fault. */
+/** `argument`: the name of the invalid one. */
 export interface Misfit {
   error: string;
   argument: string;
@@ -16,7 +16,7 @@ const isRequired = ({ required = true }: ToolParameter): boolean => required;
 export const itemTypeOf = ({ type, items }: ToolParameter): ItemType =>
   type === "array" ? (items?.type ?? "string") : type;
 
-/** As JSON Schema says it. */
+/** The parameter as JSON Schema. */
 function schemaOf(parameter: ToolParameter): Record<string, unknown> {
   const { type, description, enum: choices } = parameter;
   const item = { type: itemTypeOf(parameter), ...(choices ? { enum: choices } : {}) };
@@ -41,7 +41,7 @@ export function modelFunctionOf(
   };
 }
 
-/** One value as its type, read generously; null when it cannot be. */
+/** One value converted leniently to its type; null when that is impossible. */
 function itemOf(type: ItemType, value: unknown): Item | null {
   switch (type) {
     case "string":
@@ -58,12 +58,12 @@ function itemOf(type: ItemType, value: unknown): Item | null {
   }
 }
 
-/** The argument as its parameter's type, or what is wrong with it. */
+/** The argument converted to its parameter's type, or what is wrong with it. */
 function valueOf(parameter: ToolParameter, given: unknown): { value: Value } | { error: string } {
   const { name, type, enum: choices } = parameter;
   const isList = type === "array";
   const item = itemTypeOf(parameter);
-  // One value stands for a list of one.
+  // A single value stands for a list of one.
   const values = isList && Array.isArray(given) ? given : [given];
   const most = LIMITS.toolArgumentItemsMax;
   if (values.length > most) {
@@ -82,7 +82,7 @@ function valueOf(parameter: ToolParameter, given: unknown): { value: Value } | {
   return { value: isList ? items : items[0] as Item };
 }
 
-/** Unknown arguments are dropped; a missing or misfit one is an answer the model can act on. */
+/** Drops unknown arguments; a missing or invalid one gives an error that the model can act on. */
 export function checkArguments(
   schema: ToolParameter[], args: Record<string, unknown>,
 ): { values: Map<string, Value> } | Misfit {

@@ -1,5 +1,5 @@
-// The HTTP request that one call of a tool is: address, headers and body, with what the model
-// filled in, what is always sent, and the conversation's variables.
+// Builds the HTTP request of one tool call: URL, headers and body, from the model's arguments, the
+// static fields and the conversation's variables.
 import { fillNames } from "#engine/template.ts";
 import type { Misfit, Value } from "./arguments.ts";
 import type { Tool } from "./tools.ts";
@@ -8,7 +8,7 @@ export interface BuiltRequest {
   url: string;
   headers: Record<string, string>;
   body?: string;
-  /** The call of an MCP server's tool; the body shows it. */
+  /** A call of an MCP server's tool; `body` is only for showing it. */
   mcp?: {
     tool: string;
     arguments: Record<string, unknown>;
@@ -20,18 +20,18 @@ const PLACEHOLDER = /\{([A-Za-z][A-Za-z_]{0,31})\}/g;
 
 type Pair = [name: string, value: Value];
 
-/** A value as one piece of a URL; null when it would climb out of its place. */
+/** A value as one URL segment; null when it would change the path. */
 function urlPiece(value: Value): string | null {
   const text = String(value);
   return text === "." || text === ".." || text === "" ? null : encodeURIComponent(text);
 }
 
-/** A list is its name once for each item, as forms have it. */
+/** A list repeats its name for each item, as forms do. */
 const asQuery = (pairs: Pair[]): URLSearchParams =>
   new URLSearchParams(pairs.flatMap(([name, value]) =>
     [value].flat().map((item) => [name, String(item)])));
 
-/** The endpoint with its placeholders filled in, and which arguments those took. */
+/** The endpoint with its placeholders filled in, and the arguments they consumed. */
 function fillEndpoint(
   { endpoint, schema }: Tool, values: Map<string, Value>, variable: (name: string) => string,
 ): { url: string; taken: Set<string> } | Misfit {
@@ -41,7 +41,7 @@ function fillEndpoint(
   const withVariables = fillNames(endpoint, (name) => encodeURIComponent(variable(name)));
   const url = withVariables.replace(PLACEHOLDER, (whole, name: string) => {
     const value = values.get(name);
-    // A parameter that was left out leaves its place empty; other braces are the endpoint's own.
+    // An omitted parameter leaves its placeholder empty; other braces are part of the endpoint.
     if (value === undefined) return known.has(name) ? "" : whole;
     taken.add(name);
     const piece = urlPiece(value);
@@ -57,7 +57,7 @@ const headersOf = ({ headers }: Tool, withVariables: (text: string) => string) =
   Object.fromEntries(headers.map(({ name, value }) =>
     [name.toLowerCase(), withVariables(value).replace(/[\r\n\0]/g, " ")]));
 
-/** The server checks the arguments against its own schema. */
+/** Arguments are not checked here: the server checks them against its own schema. */
 export function buildMcpRequest(
   tool: Tool, mcp: Omit<NonNullable<BuiltRequest["mcp"]>, "owner">, variables: Record<string, string>,
 ): BuiltRequest {
@@ -85,14 +85,14 @@ export function buildRequest(
   const withVariables = (text: string): string => fillNames(text, variable);
   const filled = fillEndpoint(tool, values, variable);
   if ("error" in filled) return filled;
-  // What is always sent comes last: nothing a model fills in takes its place.
+  // Static fields come last, so that no argument of a model can override them.
   const pairs = [...new Map<string, Value>([
     ...[...values].filter(([name]) => !filled.taken.has(name)),
     ...tool.staticFields.map(({ key, value }): Pair => [key, withVariables(value)]),
   ])];
   const headers: Record<string, string> = headersOf(tool, withVariables);
   if (tool.method === "GET" || tool.method === "DELETE") {
-    // The thread refuses what is no URL.
+    // The tool thread refuses an invalid URL.
     if (!URL.canParse(filled.url)) return { url: filled.url, headers };
     const url = new URL(filled.url);
     for (const [name, value] of asQuery(pairs)) url.searchParams.append(name, value);

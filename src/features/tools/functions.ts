@@ -1,11 +1,11 @@
-// An assistant's tools as functions of a turn. A tool is looked up again when it is called: its
-// secrets are opened then, and only then.
+// An assistant's tools as functions of a turn. A tool is looked up again when it is called, and
+// only then are its secrets opened.
 import type { FunctionSource } from "#engine/functions.ts";
 import { modelFunctionOf } from "./arguments.ts";
 import type { InvocationContext, InvokeTool } from "./invocation.ts";
 import type { Tools } from "./tools.ts";
 
-/** A turn of whoever has tools. */
+/** A turn, and the tools of its assistant. */
 interface Turn extends InvocationContext {
   assistant: { accountId: number; settings: { tool_ids: number[] } };
 }

@@ -1,6 +1,6 @@
-// Calls a tool's endpoint for a turn. The call is journaled before it leaves and after it is
-// answered: one identical call has one effect within its turn, and one whose outcome a crash took
-// away is reported as unknown, never sent again in silence. Trials, which no turn asked for, are in
+// Calls a tool's endpoint for a turn. The call is journaled before it is sent and after it is
+// answered: identical calls have one effect within their turn, and one whose outcome was lost in a
+// crash is reported as unknown, never silently sent again. Trials, which belong to no turn, are in
 // trials.ts.
 import { createHash } from "node:crypto";
 import type { Logger } from "#core/logger.ts";
@@ -15,14 +15,14 @@ export type JournalOutcome =
   | { kind: "started"; id: number }
   /** The same call was answered before. */
   | { kind: "repeated"; result: Record<string, unknown> }
-  /** The same call was sent before and nobody knows what came of it. */
+  /** The same call was sent before, and its outcome is not known. */
   | { kind: "unknown" };
 
 export interface ToolJournal {
   begin(args: {
     scope: string; callKey: string; accountId: number; toolId: number; now: Instant;
   }): Promise<JournalOutcome>;
-  /** `sent` false: the endpoint has certainly not seen it, so the same call may be tried again. */
+  /** `sent` false: the endpoint has certainly not received it, so the call may be retried. */
   finish(args: {
     accountId: number; id: number; result: Record<string, unknown>; sent: boolean; now: Instant;
   }): Promise<void>;
@@ -38,56 +38,56 @@ export interface EndpointRequest {
   bytesMax: number;
   /** Longest result as JSON text. */
   resultCharsMax: number;
-  /** Also hand over what was really answered: somebody looks at it. */
+  /** Also return the raw answer, for a person to look at. */
   isTrial?: boolean;
   mcp?: McpQuestion;
 }
 
-/** Asks the MCP server at the address to call its tool, or, without one, for its list. */
+/** Asks the MCP server at the URL to call its tool or, when `tool` is null, for its list. */
 interface McpQuestion {
   tool: string | null;
   arguments: Record<string, unknown>;
-  /** Names the session it goes in; absent: one of its own, which ends with it. */
+  /** The tool whose session to use; absent: one of its own, which ends with the request. */
   owner?: { accountId: number; toolId: number };
-  /** What follows is filled in by mcp-sessions.ts. */
+  /** This and the following are filled in by mcp-sessions.ts. */
   session?: McpSession;
-  /** The first of the ids that this question may use in the session. */
+  /** The first JSON-RPC id that this request may use in the session. */
   firstId?: number;
-  /** The session goes on after this. */
+  /** The session is kept open after this request. */
   isKept?: boolean;
 }
 
-/** What a server said hello with. */
+/** What the server's `initialize` response established. */
 export interface McpSession {
-  /** Null: it wants none named. */
+  /** Null: the server uses no session id. */
   id: string | null;
   version: string;
 }
 
 export interface McpState {
   session: McpSession;
-  /** Hello was said for this question. */
+  /** The session was initialized for this request. */
   isNew: boolean;
-  /** The server said that its list of tools is another now. */
+  /** The server notified that its list of tools has changed. */
   hasNewTools: boolean;
 }
 
-/** What the endpoint answered, its text clean and no longer than a result. */
+/** The endpoint's answer, its text cleaned and no longer than a result. */
 export interface Answered {
   status: number;
   headers: Record<string, string>;
   body: string;
 }
 
-/** `answered` comes with trials alone. */
+/** Only trials have `answered`. */
 export type EndpointReply =
   | { kind: "result"; result: Record<string, unknown>; answered?: Answered; mcp?: McpState }
-  /** `sent` false: whatever answered so, the call itself had not been sent. */
+  /** `sent` false: the status answered an earlier request; the call itself was not sent. */
   | { kind: "status"; status: number; sent?: boolean; answered?: Answered }
   | { kind: "refused"; reason: "url" | "address" }
   | { kind: "failed"; reason: string; sent: boolean; why?: string };
 
-/** Sends one request in another thread; rejects when that thread could not do it. */
+/** Sends one request from another thread; rejects when that thread fails. */
 export type SendToEndpoint = (request: EndpointRequest) => Promise<EndpointReply>;
 
 export interface SendingOptions {
@@ -101,7 +101,7 @@ interface InvocationOptions extends SendingOptions {
 }
 
 export interface InvocationContext {
-  /** What the call happens in: stable across a retry of the same turn, e.g. `turn:17`. */
+  /** The scope of deduplication: stable across retries of the same turn, e.g. `turn:17`. */
   scope: string;
   /** Variables of the conversation, for `{{name}}` in the endpoint and in header values. */
   variables: Record<string, string>;
@@ -113,7 +113,7 @@ export type InvokeTool = (
   context: InvocationContext,
 ) => Promise<Record<string, unknown>>;
 
-/** Fixed words, for model and owner. */
+/** A fixed text for the model and the owner. */
 function failureText(reply: Exclude<EndpointReply, { kind: "result" }>): string {
   if (reply.kind === "refused") return `${mayNotBeCalled("The tool's endpoint", reply.reason)}.`;
   if (reply.kind === "status") {
@@ -143,14 +143,14 @@ const LOCKED = { error: "The tool cannot be called: its headers have to be writt
 
 interface PreparedRequest {
   built: BuiltRequest;
-  /** Tells one call of the tool from another. */
+  /** Identifies a call by its tool and arguments. */
   digest: string;
 }
 
 const digestOf = (call: unknown[]): string =>
   createHash("sha256").update(JSON.stringify(call)).digest("hex");
 
-/** The request a call is, or what is wrong with its arguments. */
+/** The request of a call, or what is wrong with its arguments. */
 export function prepareRequest(
   tool: Tool, args: Record<string, unknown>, variables: Record<string, string>,
 ): PreparedRequest | Misfit {
@@ -173,16 +173,16 @@ export const idempotencyKey = (scope: string, digest: string): string =>
 interface Sent {
   /** What the model receives. */
   result: Record<string, unknown>;
-  /** Whether the result is the endpoint's. */
+  /** True: the result came from the endpoint. */
   ok: boolean;
-  /** False: the endpoint has certainly not seen it. */
+  /** False: the endpoint has certainly not received the call. */
   sent: boolean;
   seconds: number;
   /** Null unless it was a trial, and answered. */
   answered: Answered | null;
 }
 
-/** Sends one prepared request within the tool's time, and returns what came of it. */
+/** Sends one prepared request within the tool's timeout, and returns its outcome. */
 export function createSender(options: SendingOptions) {
   const { send, system, log } = options;
   return async (tool: Tool, built: BuiltRequest, key: string, isTrial = false): Promise<Sent> => {

@@ -1,4 +1,4 @@
-// The wire of tools that MCP servers have: a server's list, and a tool described anew.
+// The wire of MCP servers' tools: listing a server's tools, and refreshing a tool's description.
 import { Type } from "@sinclair/typebox";
 import { LOST_TOO_OFTEN } from "#core/changing.ts";
 import { about, HttpUrl, named } from "#core/schema.ts";

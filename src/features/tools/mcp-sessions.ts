@@ -1,6 +1,6 @@
-// Sessions at MCP servers: hello is said once, and what one account asks one server with the same
-// headers goes in the session that came of it, until the server knows it no more. Also decides when
-// a server's list is due to be read again. Wraps the threads' `send`; made by app/tools.ts.
+// Sessions at MCP servers: one is initialized per account, server and headers, and reused for their
+// requests until the server no longer knows it. Also decides when a server's list is due to be read
+// again. Wraps the threads' `send`; created by app/tools.ts.
 import { createHash } from "node:crypto";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -9,25 +9,25 @@ import type { EndpointRequest, McpSession, McpState, SendToEndpoint } from "./in
 
 /** A list is not read again sooner, unless its server says that it is another now. */
 const LIST_EVERY_MS = 15 * 60_000;
-/** Questions of one request are fewer: a list is read page by page. */
+/** More JSON-RPC ids than one request uses; listing takes one per page. */
 const IDS_PER_REQUEST = 100;
 const GOODBYE_MS = 1000;
 
-/** One account's dealings with one server. */
+/** The state of one account's connection to one server. */
 interface Dealings {
   url: string;
   headers: Record<string, string>;
-  /** Null: hello has to be said. */
+  /** Null: a session has to be initialized. */
   session: McpSession | null;
   nextId: number;
-  /** When the list was read, or first could have been. */
+  /** When the list was last read, or else when this record was created. */
   listedMs: number;
   isListing: boolean;
 }
 
 interface McpSessions {
   send: SendToEndpoint;
-  /** Lets the servers forget their sessions, within a second. Idempotent. */
+  /** Ends the sessions at their servers, within a second. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ interface McpSessionsOptions {
 }
 
 export function createMcpSessions({ send, follow, system, log }: McpSessionsOptions): McpSessions {
-  /** Used last comes last. */
+  /** Least recently used first. */
   const known = new Map<string, Dealings>();
 
   const forget = async ({ url, headers, session }: Dealings): Promise<void> => {
@@ -55,7 +55,7 @@ export function createMcpSessions({ send, follow, system, log }: McpSessionsOpti
   };
 
   const dealingsOf = (accountId: number, { url, headers: given }: EndpointRequest): Dealings => {
-    // Each call has an idempotency key of its own; all else is who asks.
+    // The idempotency key differs per call; the other headers identify the client.
     const { "idempotency-key": _, ...headers } = given;
     const key = createHash("sha256").update(JSON.stringify([accountId, url, headers])).digest("hex");
     const dealings = known.get(key) ?? {
@@ -79,7 +79,7 @@ export function createMcpSessions({ send, follow, system, log }: McpSessionsOpti
       .finally(() => (dealings.isListing = false));
   };
 
-  /** A server that says hello anew in mid-session was started anew, perhaps with other tools. */
+  /** A server that lost its session was restarted, perhaps with other tools. */
   const isListDue = (dealings: Dealings, { isNew, hasNewTools }: McpState, hadSession: boolean) =>
     !dealings.isListing && (hasNewTools || (isNew && hadSession)
       || system.monotonicMs() - dealings.listedMs >= LIST_EVERY_MS);
@@ -96,13 +96,14 @@ export function createMcpSessions({ send, follow, system, log }: McpSessionsOpti
         mcp: { ...mcp, ...session && { session }, firstId, isKept: true },
       });
       if (reply.kind !== "result" || !reply.mcp) {
-        // Not let go: another call may be under way in it. The next one says hello.
+        // The session is not ended, as another call may use it; the next call initializes a new
+        // one.
         if (dealings.session === session) dealings.session = null;
         return reply;
       }
       const { mcp: state, ...answer } = reply;
       const isSecond = state.isNew && dealings.session !== session && dealings.session !== null;
-      // Two said hello at the same time: one session is enough.
+      // Two calls initialized sessions concurrently: one is enough.
       if (isSecond) void forget({ ...dealings, session: state.session });
       else dealings.session = state.session;
       if (mcp.tool !== null && isListDue(dealings, state, session !== null)) {

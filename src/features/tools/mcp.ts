@@ -1,6 +1,6 @@
-// Tools of MCP servers: what a tool of an account keeps of one, and the list a server has. The
-// conversation with the server is in workers/tools/mcp.ts, its sessions in mcp-sessions.ts; calls
-// go through invocation.ts.
+// Tools of MCP servers: what an account's tool stores of one, and a server's list of tools. The
+// protocol is in workers/tools/mcp.ts, its sessions in mcp-sessions.ts; calls go through
+// invocation.ts.
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { couldNotBeReached, mayNotBeCalled } from "#outbound/unreachable.ts";
@@ -9,10 +9,10 @@ import { LOCKED_PROBLEM, toolNotFound, type Tool, type ToolFields, type Tools } 
 
 const MCP_LIST_S = 15;
 export const DESCRIPTION_CHARS_MAX = 255;
-/** Longest schema as JSON text: it stands in every question to the model. */
+/** Longest schema as JSON text, because every request to the model includes it. */
 const SCHEMA_CHARS_MAX = 16 * 1024;
 
-/** A tool as its server lists it. */
+/** A tool from a server's list. */
 export interface McpTool {
   name: string;
   description: string;
@@ -21,14 +21,14 @@ export interface McpTool {
 }
 
 export interface McpServers {
-  /** Fault 422 where the server does not answer, or is none. */
+  /** Throws Fault 422 when the server does not answer, or is not an MCP server. */
   list(server: Pick<ToolFields, "endpoint" | "headers">): Promise<McpTool[]>;
-  /** The tool as its server describes it now; Fault 404, or 422 where the server has it no more. */
+  /** Updates the tool to its server's description; Fault 404, or 422 if the server lacks it now. */
   refresh(accountId: number, toolId: number): Promise<Tool>;
   /**
-   * Takes over what the server of the call says now that its tools take: for this tool and the
-   * account's others with the same address and headers. Descriptions stay as their owner has them
-   * until somebody asks for `refresh`: they are instructions to a model, and no server's to change.
+   * Adopts the current input schemas of the call's server, for this tool and the account's others
+   * with the same URL and headers. Descriptions change only by `refresh`: they are instructions to
+   * a model, which a server must not change by itself.
    */
   follow(call: EndpointRequest): Promise<void>;
 }

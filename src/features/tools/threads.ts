@@ -1,5 +1,5 @@
-// Threads that talk to tools' endpoints: a slow or hostile one never occupies the main loop. Made
-// by app/tools.ts for calls of tools, trials and Cal.com.
+// Threads that send requests to tools' endpoints, so that a slow or hostile one never blocks the
+// main loop. Created by app/tools.ts for tool calls, trials and Cal.com.
 import type { Piscina } from "piscina";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -29,8 +29,8 @@ export function createToolThreads(
       maxThreads: threadsMax,
       concurrentTasksPerWorker: LIMITS.toolCallsPerThreadMax,
       maxQueue: LIMITS.toolCallsQueueMax,
-      // An idle thread that waits by atomics stands still, and never hears that an endpoint closed
-      // the connection its next request is written to.
+      // An idle thread that waits by atomics blocks its event loop, and does not notice that an
+      // endpoint closed the connection that its next request is written to.
       atomics: "disabled",
     });
     threads.on("error", (error) => log.error({ err: error }, "a tool thread failed"));

@@ -1,5 +1,5 @@
 // Mid-call tools: HTTP endpoints of an account that its assistants may call while they answer.
-// Records, store port, rules. What happens when one is called is in invocation.ts.
+// Records, store port, rules. Calling them is in invocation.ts.
 import { changing } from "#core/changing.ts";
 import { Fault } from "#core/faults.ts";
 import { MASK, type SecretBox } from "#core/secrets.ts";
@@ -16,7 +16,7 @@ type BodyFormat = (typeof BODY_FORMATS)[number];
 
 interface ToolHeader {
   name: string;
-  /** A secret more often than not: sealed at rest, shown to its owner and nobody else. */
+  /** Usually a secret: sealed at rest, shown only to its owner. */
   value: string;
 }
 
@@ -27,23 +27,23 @@ export interface ToolParameter {
   description: string;
   /** Absent: true. */
   required?: boolean;
-  /** All that may be filled in, for an array in each of its items; absent: anything. */
+  /** The allowed values, for an array those of each item; absent: any value. */
   enum?: (string | number)[];
-  /** What an array is a list of; absent: strings. */
+  /** The type of an array's items; absent: strings. */
   items?: { type: ItemType };
 }
 
 /** Sent with every call, whatever the model fills in. */
 interface StaticField {
   key: string;
-  /** May hold a token, and is kept as a header's value is. */
+  /** May be a token, so it is sealed like a header's value. */
   value: string;
 }
 
 /** The tool is one of the MCP server at the endpoint; `tool` is its name there. */
 interface McpBinding {
   tool: string;
-  /** What the model fills in, as the server says it. */
+  /** The parameters as the server describes them. */
   inputSchema: Record<string, unknown>;
 }
 
@@ -67,11 +67,11 @@ export interface Tool extends ToolFields {
   accountId: number;
   createdAt: Instant;
   updatedAt: Instant;
-  /** Its secrets were sealed under another key: headers and static fields are not there. */
+  /** Its secrets were sealed under another key: headers and static fields are empty. */
   isLocked: boolean;
 }
 
-/** Why a locked tool cannot be called, for its owner. */
+/** Tells the owner why a locked tool cannot be called. */
 export const LOCKED_PROBLEM = "The headers and static fields of this tool were sealed under another "
   + "PARLEY_SECRET and cannot be opened. Write them again, or start the server with that secret.";
 
@@ -84,7 +84,7 @@ export interface StoredTool extends Omit<Tool, "headers" | "staticFields" | "isL
 }
 
 export const CALL_STATES = ["answered", "failed", "unknown"] as const;
-/** How many of its last calls are shown of a tool. */
+/** How many of a tool's last calls are shown. */
 export const TOOL_CALLS_SHOWN = 20;
 
 /** A call that an assistant made. */
@@ -100,11 +100,11 @@ export interface ToolCall {
 export interface ToolStore {
   /** Null when the account has `toolsMax` already. */
   create(tool: Omit<StoredTool, "id">, toolsMax: number): Promise<StoredTool | null>;
-  /** `changed`: it is not the one that was read any more. */
+  /** `changed`: the row is no longer the one that was read. */
   update(
     tool: StoredTool & { expectedUpdatedAt: Instant },
   ): Promise<"updated" | "changed" | "not_found">;
-  /** Also takes it from every assistant. False when the account has no such tool. */
+  /** Also removes it from every assistant. False when the account has no such tool. */
   remove(args: { accountId: number; toolId: number; now: Instant }): Promise<boolean>;
   find(accountId: number, toolId: number): Promise<StoredTool | null>;
   /** Oldest first. */
@@ -117,14 +117,14 @@ export interface Tools {
   /** Fault 422 when the plan allows no more. */
   create(accountId: number, fields: ToolFields): Promise<Tool>;
   /**
-   * Absent members stay as they are, and secrets that are masked. Fault 404 when the account has no
-   * such tool.
+   * Absent members and masked secrets stay unchanged. Throws Fault 404 when the account has no such
+   * tool.
    */
   update(accountId: number, toolId: number, changes: Partial<ToolFields>): Promise<Tool>;
   /** Fault 404 when the account has no such tool. */
   remove(accountId: number, toolId: number): Promise<void>;
   find(accountId: number, toolId: number): Promise<Tool | null>;
-  /** What a model receives of the tool; opens no secret. */
+  /** The tool as a model sees it; does not open any secret. */
   describe(accountId: number, toolId: number): Promise<ToolDescription | null>;
   list(accountId: number): Promise<Tool[]>;
   /** The last of its calls, newest first. Fault 404 when the account has no such tool. */
@@ -134,7 +134,7 @@ export interface Tools {
 export type ToolDescription = Pick<Tool, "id" | "name" | "description" | "schema">
   & Partial<Pick<Tool, "mcp">>;
 
-/** The tool of the fields, for a trial: it is in no database. */
+/** A tool made of the fields for a trial; it is not stored. */
 export const unsavedTool = (accountId: number, fields: ToolFields): Tool =>
   ({ ...fields, id: 0, accountId, createdAt: 0, updatedAt: 0, isLocked: false });
 
@@ -196,7 +196,7 @@ function changedTool(
 ): StoredTool {
   const before = secrets.opened(stored);
   const tool: StoredTool = { ...stored, ...changes };
-  // What is not sent stays sealed as it is, also where it cannot be opened now.
+  // Lists that are not sent keep their sealed text, even if it cannot be opened now.
   if (headers) {
     const kept = headers.map((header) => unmasked(header, "name", before.headers));
     tool.sealedHeaders = secrets.seal(stored, "headers", kept);
@@ -208,7 +208,7 @@ function changedTool(
   return tool;
 }
 
-/** A secret that came back as its mask is the one that was there. */
+/** Replaces a masked secret by the stored one of the same name. */
 function unmasked<K extends string, T extends Record<K, string> & { value: string }>(
   given: T, name: K, before: T[],
 ): T {

@@ -1,5 +1,5 @@
-// A tool tried by its owner: the request a turn would make is really made, and shown beside what
-// came back. Nothing is journaled: every trial is a call of its own.
+// Trials of a tool by its owner: the request that a turn would send is really sent, and shown with
+// the answer. Nothing is journaled, because every trial is a separate call.
 import { Fault } from "#core/faults.ts";
 import { MASK } from "#core/secrets.ts";
 import {
@@ -13,7 +13,7 @@ export interface Trial {
   request: {
     method: string;
     url: string;
-    /** Values of configured headers are hidden: they are secrets more often than not. */
+    /** Values of configured headers are masked, because they are usually secrets. */
     headers: Record<string, string>;
     body: string | null;
   };
@@ -23,12 +23,12 @@ export interface Trial {
   result: Record<string, unknown>;
 }
 
-/** Fault 422 when the arguments do not fit, or secrets do not open; then nothing is sent. */
+/** Throws Fault 422 for invalid arguments or locked secrets; then nothing is sent. */
 export type TryTool = (
   tool: Tool, args: Record<string, unknown>, variables: Record<string, string>,
 ) => Promise<Trial>;
 
-/** Say how to read the body, and nothing else. */
+/** Shown in full, as they only describe the body's format. */
 const SHOWN = new Set(["accept", "content-type"]);
 
 export function createTryTool(options: SendingOptions): TryTool {

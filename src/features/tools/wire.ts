@@ -1,5 +1,5 @@
-// The wire of mid-call tools: schemas of what is sent and shown, what JSON Schema cannot say of
-// them, and the mapping between records and what clients read. Secrets are masked for keys that
+// The wire of mid-call tools: schemas of requests and answers, rules that JSON Schema cannot
+// express, and the mapping between records and answers. Secrets are masked for callers that may
 // only read.
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
@@ -236,7 +236,7 @@ function checkParameters(schema: ToolParameter[], report: Report): void {
   });
 }
 
-/** Everything at fault at once; `message` words the refusal from the first of it. */
+/** Reports all errors at once; `message` words the refusal from the first of them. */
 export function assertValid(
   given: Given, before: ToolFields | null, message: (first: string) => string,
 ): void {
