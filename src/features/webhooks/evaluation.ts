@@ -1,5 +1,5 @@
-// Evaluates a chat that has ended, for the webhooks about it: the model that fills in what
-// was said on a call reads the messages in place of a transcript.
+// Evaluates an ended chat, for the webhooks about it: the model that extracts values from a call's
+// transcript reads the chat's messages instead.
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Evaluate } from "#features/calls/evaluation.ts";
 import type { EvaluationOptions } from "#features/conversations/evaluations.ts";

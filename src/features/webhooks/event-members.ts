@@ -1,5 +1,5 @@
-// The events of an account with what each has beside `type`, for the reference and for endpoints
-// that ask for some. Complete: the compiler minds an event or a member that is missing.
+// The events of an account with their members besides `type`, for the reference and for endpoints
+// that subscribe to some. The compiler ensures that no event or member is missing.
 import type { CommittedData } from "#events/events.ts";
 import { fieldFault } from "#core/faults.ts";
 
@@ -14,7 +14,7 @@ const NUMBER = { phone_number_id: "", phone_number: "" };
 const CALLBACK = { ...CONVERSATION, callback: "how to reach somebody" };
 const TURN = { ...CONVERSATION, turn_id: "" };
 
-/** What a member is, where its name does not say it. */
+/** Explains a member where its name does not. */
 const EVENTS: { [T in Type]: Record<Members<Named<T>>, string> } = {
   conversation_created: { ...CONVERSATION, assistant_id: "its uuid", conversation_type: "" },
   message_added: { ...TURN, message: "`role`, `content`, `created_at` and more, as in the history" },
@@ -81,7 +81,7 @@ const rowOf = ([type, members]: [string, Record<string, string>]): string => {
 export const EVENTS_TABLE = ["| Event | Has |", "|---|---|", ...Object.entries(EVENTS).map(rowOf)]
   .join("\n");
 
-/** Fault 422: an endpoint would wait for it for ever. */
+/** Throws Fault 422 for an unknown event: the endpoint would wait for it for ever. */
 export function assertEvents(asked: readonly string[]): void {
   const unknown = asked.find((type) => type !== "*" && !Object.hasOwn(EVENTS, type));
   if (unknown === undefined) return;

@@ -1,5 +1,5 @@
-// Asks an assistant's inbound webhook who is calling, before the first word: what it answers in
-// time becomes variables of the call. Whatever goes wrong, the call goes on without.
+// Asks an assistant's inbound webhook who is calling, before the assistant speaks: an answer in
+// time becomes variables of the call. On any failure, the call goes on without them.
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isoMicros, type System } from "#core/system.ts";
@@ -70,7 +70,7 @@ export function createInboundAsk(options: InboundAskOptions) {
     });
 }
 
-/** Members of the answer, or of its `variables`; anything else counts as none. */
+/** Members of the answer, or of its `variables`; any other answer gives none. */
 export function variablesOf(text: string): Record<string, string> {
   const value = recordOf(jsonOf(text)) ?? {};
   const { variables } = value;

@@ -1,4 +1,5 @@
-// What webhooks carry, in the contract's words. Pure; called inside the transaction of the fact.
+// Webhook payloads, as in the contract. Pure; called inside the transaction of the fact they
+// report.
 import { wireQuality } from "#features/calls/records/quality.ts";
 import { senderOf, transcriptText } from "#features/calls/records/transcript.ts";
 import { legFile, wireTransfers, type Transfer, type TransferLine } from "#features/calls/records/transfers.ts";
@@ -121,7 +122,7 @@ export const completed = (
   late: { extracted_variables: Record<string, unknown> },
 ): string => JSON.stringify({ ...JSON.parse(body) as Record<string, unknown>, ...late });
 
-/** With links to what was recorded of the call and of its legs; they are good for a while. */
+/** Adds links to the recordings of the call and its legs; the links expire. */
 export function withRecordings(
   body: string, file: string, linkOf: (file: string) => string,
 ): string {
@@ -145,7 +146,7 @@ export const eventBody = (
 
 const zones = new Map<string, Intl.DateTimeFormat>();
 
-/** To the second, with the zone's offset: `2026-01-05T10:00:00+01:00`. */
+/** Precise to the second, with the zone's offset: `2026-01-05T10:00:00+01:00`. */
 function isoLocal(instant: Instant, timeZone: string): string {
   const format = zones.get(timeZone) ?? new Intl.DateTimeFormat("en-GB", {
     timeZone, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit",

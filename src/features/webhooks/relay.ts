@@ -1,7 +1,7 @@
-// Sends what the outbox holds: one message at a time and in order to each endpoint, many endpoints
-// at a time. A message that is not taken waits and is tried again, and what is behind it waits with
-// it, until it is taken or given up; then the next goes. The result of an attempt is on disk before
-// the next begins, so a crash repeats one message of an endpoint at most.
+// Sends the outbox's messages: one at a time and in order to each endpoint, to many endpoints
+// concurrently. A message that is not accepted is retried, and those behind it wait, until it is
+// accepted or dead. The result of an attempt is on disk before the next begins, so a crash repeats
+// at most one message per endpoint.
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLooks } from "#core/looks.ts";
@@ -17,22 +17,22 @@ import {
 
 interface RelayOptions {
   store: WebhookStore;
-  /** An endpoint is one node's at a time, so that what goes there keeps its order. */
+  /** One node at a time owns an endpoint, so that its messages keep their order. */
   node: Pick<Cluster, "nodeId" | "holds">;
-  /** Another node has something to send; may be lost. */
+  /** Tells another node that it has something to send; the message may be lost. */
   wakeOther(nodeId: number, endpointId: number): void;
   outbound: Outbound;
   signingSecrets(endpoint: Endpoint): string[];
   recordingUrl(file: string): string;
-  /** What the evaluation of a conversation found; null: the server stops before it is there. */
+  /** The values that a conversation's evaluation found; null: the server stops before that. */
   evaluationOf(conversationUuid: string): Promise<Record<string, unknown> | null>;
   /** Seconds until the second, third … attempt; after the last one a message is given up. */
   retrySeconds: number[];
-  /** Longest an attempt may take. */
+  /** The timeout of an attempt. */
   attemptMs: number;
-  /** False: the clock was set a moment ago, so that nothing is switched off by it. */
+  /** False: the clock was set recently, so no endpoint may be disabled by elapsed time. */
   isClockEven(): boolean;
-  /** Attempts under way, to all endpoints. */
+  /** Most attempts in flight, over all endpoints. */
   atOnceMax: number;
   observe(outcome: Attempt["outcome"], seconds: number): void;
   system: System;
@@ -40,23 +40,23 @@ interface RelayOptions {
 }
 
 interface Relay {
-  /** Takes up what waits from before. */
+  /** Resumes messages that wait from before the start. */
   start(): void;
-  /** Something was written; looked at soon. */
+  /** Something was written for the endpoint; null: for any endpoint. */
   wake(endpointId: number | null): void;
-  /** Finds what was written elsewhere or left by a node that is gone. */
+  /** Finds messages that other nodes wrote, or that dead ones left behind. */
   look(): void;
-  /** No attempt begins any more; resolves once those under way are recorded or broken off. */
+  /** Begins no more attempts; resolves once those in flight are recorded or aborted. */
   close(): Promise<void>;
 }
 
 const MICROS = 1_000_000;
 
 interface Loop {
-  /** Until the message at the head may be tried again. */
+  /** Fires when the message at the head may be retried. */
   timer: Timer | null;
   isRunning: boolean;
-  /** Woken while it ran: what it read may be from before. */
+  /** Woken while it ran, so what it read may be stale. */
   isAsked: boolean;
 }
 
@@ -69,7 +69,7 @@ export function createRelay(options: RelayOptions): Relay {
 
   const isOver = (): boolean => isClosing || !options.node.holds();
   const { isOurs, send } = createSending(options, isOver, leaving.signal);
-  /** Sends what may be sent to an endpoint; false: nothing waits for it here. */
+  /** Sends all that is due at an endpoint; false: nothing waits for it on this node. */
   const drain = async (endpointId: number, loop: Loop): Promise<boolean> => {
     while (!isOver()) {
       const head = await store.head(endpointId);
@@ -98,7 +98,7 @@ export function createRelay(options: RelayOptions): Relay {
     } catch (error) {
       loops.delete(endpointId);
       if (leaving.signal.aborted) return;
-      // The disk has failed: nothing may be sent whose result cannot be kept.
+      // The disk has failed: nothing may be sent whose result cannot be recorded.
       log.error({ err: error, endpoint_id: endpointId }, "webhooks of an endpoint have stopped");
     } finally {
       loop.isRunning = false;
@@ -116,7 +116,7 @@ export function createRelay(options: RelayOptions): Relay {
     if (isClosing) return;
     const { endpointIds, newestId: newest } = await store.waiting(newestId);
     newestId = newest;
-    // Who waits for a time to come has its timer.
+    // An endpoint that waits for a retry has a timer.
     for (const endpointId of endpointIds) if (!loops.get(endpointId)?.timer) begin(endpointId);
   };
   const looks = createLooks(look, (error) => log.error({ err: error }, "the outbox could not be read"));
@@ -135,7 +135,7 @@ export function createRelay(options: RelayOptions): Relay {
   };
 }
 
-/** A receiver that answers later gets its message again, under the same id, from the next start. */
+/** Waits, then aborts late attempts; the next start repeats their messages with the same id. */
 async function ended(
   working: ReadonlySet<Promise<void>>, leaving: AbortController, system: System,
 ): Promise<void> {
@@ -147,7 +147,7 @@ async function ended(
 function createSending(options: RelayOptions, isOver: () => boolean, signal: AbortSignal) {
   const { store, node: { nodeId }, wakeOther, system } = options;
   const turns = createTurns(options.atOnceMax);
-  /** Whether what waits is this node's to send; where it is another's, that one is woken. */
+  /** Whether this node owns the endpoint; otherwise it wakes the node that does. */
   const isOurs = async ({ delivery, endpoint, ownerId }: Head): Promise<boolean> => {
     const { id: endpointId, accountId } = endpoint;
     if (ownerId === nodeId) return true;
@@ -155,7 +155,7 @@ function createSending(options: RelayOptions, isOver: () => boolean, signal: Abo
     if (owner !== nodeId && delivery.nextAt <= system.now()) wakeOther(owner, endpointId);
     return owner === nodeId;
   };
-  /** It may have been removed or its endpoint changed while it waited its turn. */
+  /** Reads the head again: it may have been removed or changed while it waited its turn. */
   const sendHead = async (endpointId: number): Promise<void> => {
     const head = isOver() ? null : await store.head(endpointId);
     if (!head || isUnprepared(head.delivery) || !await isOurs(head) || isOver()) return;
@@ -163,7 +163,7 @@ function createSending(options: RelayOptions, isOver: () => boolean, signal: Abo
   };
   return {
     isOurs,
-    /** Something else may be next after it. False: nothing is before the next start. */
+    /** True: the next message may follow. False: nothing more can be sent before the next start. */
     send: async ({ delivery, endpoint }: Head): Promise<boolean> => {
       if (isUnprepared(delivery)) return prepare(options, delivery);
       await turns.take(() => sendHead(endpoint.id));
@@ -172,7 +172,7 @@ function createSending(options: RelayOptions, isOver: () => boolean, signal: Abo
   };
 }
 
-/** Lets so many work at a time, the others in the order they came. */
+/** Lets at most `max` work concurrently; the others wait in order of arrival. */
 function createTurns(max: number): { take(work: () => Promise<void>): Promise<void> } {
   const waiting: (() => void)[] = [];
   let busy = 0;
@@ -183,7 +183,7 @@ function createTurns(max: number): { take(work: () => Promise<void>): Promise<vo
       try {
         await work();
       } finally {
-        // The place passes on without being free in between.
+        // The place is handed over directly, so that nobody can slip in.
         const next = waiting.shift();
         if (next) next();
         else busy -= 1;
@@ -222,8 +222,8 @@ const isUnprepared = (delivery: Delivery): delivery is Unprepared =>
   delivery.needsEvaluation && delivery.conversationUuid !== null;
 
 /**
- * Puts what the model had to say into the body; kept, so that every attempt says the same. False:
- * not before the next start.
+ * Adds the model's values to the body and stores it, so that every attempt sends the same. False:
+ * it cannot be completed before the next start.
  */
 async function prepare(
   { store, evaluationOf }: RelayOptions,
@@ -246,8 +246,8 @@ function withRecording(
 const asksForPatience = (status: number | null): boolean => status === 429 || status === 503;
 
 /**
- * Until it is to be looked at again; 0: it is due, as is what was put off before the clock was set
- * back.
+ * Milliseconds until the message is checked again; 0: it is due, as is one that was postponed
+ * before the clock was set back.
  */
 function waitMsOf(
   { attempts, nextAt, lastStatus }: Delivery, { retrySeconds, system }: RelayOptions,
@@ -256,15 +256,15 @@ function waitMsOf(
   const askedS = asksForPatience(lastStatus) ? LIMITS.webhookRetryAfterSMax : 0;
   const longestS = Math.max((retrySeconds[attempts - 1] ?? 0) * JITTER_MAX, askedS);
   if (waitMs > longestS * 1000 + 1) return 0;
-  // Looked at again meanwhile: machines sleep, and their clocks are set.
+  // Bounded, so that it is checked again: machines sleep, and their clocks are set.
   return Math.min(waitMs, LIMITS.webhookWaitLookMs);
 }
 
 const GONE = 410;
-/** Up to a tenth more, so that what failed together does not come back together. */
+/** Up to a tenth more, so that messages that failed together are not retried together. */
 const JITTER_MAX = 1.1;
 
-/** The beginning of what it said; packing was not asked for, and nothing is unpacked here. */
+/** The beginning of the answer; compression was not requested, so it is not decoded. */
 function wordsOf({ headers, body }: Extract<OutboundReply, { kind: "reply" }>): string {
   const coding = headers["content-encoding"] ?? "identity";
   return /^identity$/i.test(coding)
@@ -279,7 +279,7 @@ function judge(
   reply: OutboundReply,
 ): Attempt {
   const now = system.now();
-  // Asked each time, so that it sees each time that the clock was set.
+  // Called on every attempt, so that it notices every time the clock was set.
   const isEven = isClockEven();
   const status = reply.kind === "reply" ? reply.status : null;
   const response = reply.kind === "reply" ? wordsOf(reply) : null;
@@ -318,7 +318,7 @@ function errorOf(reply: OutboundReply): string {
   }
 }
 
-/** Only 429 and 503 may ask for a wait; other answers have no say in it. */
+/** Retry-After is respected only with status 429 and 503. */
 function retryAfterS(reply: OutboundReply, now: Instant): number {
   if (reply.kind !== "reply" || !asksForPatience(reply.status)) return 0;
   const seconds = (retryAfterMs(reply.headers["retry-after"] ?? "", now / 1000) ?? 0) / 1000;

@@ -1,5 +1,5 @@
-// The wire of webhooks: endpoints, deliveries with replay, and the account's events to pull for
-// whoever missed some.
+// The wire of webhooks: endpoints, deliveries with replay, and the account's events, from which
+// receivers can fetch what they missed.
 import { Type, type Static } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import { about, HttpUrl, named, Nullable, OneOf } from "#core/schema.ts";
@@ -323,7 +323,7 @@ function eventsRoute({ events }: WebhookRouteOptions): Route {
     },
     handle: async ({ caller, query }) => {
       const { after = 0, limit = 100 } = query;
-      // Before the page: what is committed meanwhile is not passed over.
+      // Read before the page, so that events committed meanwhile are not skipped.
       const newest = await events.newestOfAccount(caller.accountId);
       const found = await events.ofAccount(caller.accountId, after, limit + 1);
       const page = found.slice(0, limit);

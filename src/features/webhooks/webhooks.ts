@@ -1,6 +1,6 @@
 // Webhooks: endpoints, their secrets, and the deliveries to them. Records → store port → factory.
-// The storage writes deliveries with the fact they report (storage/webhooks/outbox.ts);
-// relay.ts sends them.
+// The storage writes deliveries in the transaction of the fact they report
+// (storage/webhooks/outbox.ts); relay.ts sends them.
 import { createHmac } from "node:crypto";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -55,7 +55,7 @@ export interface Delivery {
   body: string;
 }
 
-/** What one attempt came to. */
+/** The outcome of one attempt. */
 export interface Attempt {
   accountId: number;
   deliveryId: number;
@@ -65,18 +65,18 @@ export interface Attempt {
   status: number | null;
   error: string | null;
   response: string | null;
-  /** Disables the endpoint; what waits for it is dead. */
+  /** Why the endpoint is disabled, which makes all its waiting messages dead; null: it is not. */
   disables: string | null;
-  /** As the attempt was made: of another address, or under another secret, it says nothing. */
+  /** As used for the attempt: its outcome means nothing for another URL or secret. */
   endpoint: Pick<Endpoint, "url" | "secretVersion">;
   now: Instant;
 }
 
-/** The first that waits at an endpoint. */
+/** The first waiting delivery of an endpoint. */
 export interface Head {
   delivery: Delivery;
   endpoint: Endpoint;
-  /** The living node that sends to it; null: whoever takes it. */
+  /** The living node that sends to it; null: any node may take it. */
   ownerId: number | null;
 }
 
@@ -95,18 +95,18 @@ export interface WebhookStore {
   createEndpoint(args: {
     accountId: number; url: string; events: string[]; max: number; now: Instant;
   }): Promise<Endpoint | null>;
-  /** One of an assistant's, made when it is first needed. */
+  /** An assistant's endpoint, created when it is first needed. */
   assistantEndpoint(args: {
     accountId: number; assistantId: number; purpose: Purpose; url: string; now: Instant;
   }): Promise<Endpoint>;
-  /** Members left out stay. An endpoint made active again takes up what waits for it at once. */
+  /** Absent members stay unchanged. A reactivated endpoint resumes its waiting messages at once. */
   updateEndpoint(args: {
     accountId: number; endpointId: number; url?: string | undefined; events?: string[] | undefined;
     status?: Endpoint["status"] | undefined; rotates?: boolean; now: Instant;
   }): Promise<Endpoint | null>;
   /**
-   * Disables it and removes so many of its deliveries; it goes with the last. Null: there is none,
-   * or it belongs to an assistant.
+   * Disables it and removes up to `rows` of its deliveries; the endpoint is removed with the last.
+   * Null: there is no such endpoint, or it belongs to an assistant.
    */
   deleteEndpoint(args: { accountId: number; endpointId: number; rows: number }):
     Promise<{ isGone: boolean } | null>;
@@ -115,22 +115,22 @@ export interface WebhookStore {
     accountId: number, filter: DeliveryFilter, offset: number, rows: number,
   ): Promise<Delivery[]>;
   countDeliveries(accountId: number, filter: DeliveryFilter): Promise<number>;
-  /** The same message once more, behind what waits. Null: there is no such delivery. */
+  /** Queues the same message again, behind those that wait. Null: there is no such delivery. */
   replay(args: { accountId: number; deliveryId: number; now: Instant }): Promise<Delivery | null>;
-  /** Queues a message of its own for an endpoint. */
+  /** Queues a message for one endpoint, unrelated to an event. */
   enqueue(args: {
     accountId: number; endpointId: number; type: string; body: Record<string, unknown>;
     now: Instant;
   }): Promise<Delivery | null>;
-  /** Endpoints that deliveries after this id wait for, and the newest id there is. */
+  /** Endpoints with waiting deliveries after this id, and the newest id of all. */
   waiting(afterId: number): Promise<{ endpointIds: number[]; newestId: number }>;
-  /** The delivery that is next at an endpoint. */
+  /** The next delivery of an endpoint. */
   head(endpointId: number): Promise<Head | null>;
-  /** Resolves to the node that sends to the endpoint now: this one, unless another has it. */
+  /** Resolves to the node that now owns the endpoint: this one, unless another had it. */
   take(args: { accountId: number; endpointId: number }): Promise<number>;
-  /** Nothing when the endpoint is another node's by now. */
+  /** Does nothing when another node owns the endpoint by now. */
   record(attempt: Attempt): Promise<void>;
-  /** What the body lacked is there. */
+  /** Stores the completed body. */
   prepared(args: { accountId: number; deliveryId: number; body: string }): Promise<void>;
   /** Removes finished deliveries, oldest first; resolves to how many. */
   trim(args: { deliveredBefore: Instant; deadBefore: Instant; rows: number }): Promise<number>;
@@ -141,9 +141,9 @@ interface WebhooksOptions {
   system: System;
   /** The server's; secrets of endpoints are derived from it. */
   secret: string;
-  /** Most that one account may have. */
+  /** Most endpoints that one account may have. */
   endpointsMax: number;
-  /** Something may be waiting that was not; null: at any endpoint. */
+  /** A new message may be waiting at the endpoint; null: at any endpoint. */
   wake(endpointId: number | null): void;
 }
 
@@ -164,7 +164,7 @@ function createSecrets({ secret, system }: WebhooksOptions) {
   return {
     /** The secret in force. */
     secretOf: (endpoint: Endpoint): string => secretOf(endpoint, endpoint.secretVersion),
-    /** Secrets that sign now: for a day after a rotation the one before as well. */
+    /** Secrets that sign now: for a day after a rotation, the previous one as well. */
     signingSecrets: (endpoint: Endpoint): string[] => {
       const { rotatedAt, secretVersion } = endpoint;
       const isFresh = rotatedAt !== null && system.now() - rotatedAt < DAY_MICROS;
@@ -205,7 +205,7 @@ function createEndpoints({ store, system, wake, endpointsMax }: WebhooksOptions)
       wake(endpointId);
       return endpoint;
     },
-    /** Its deliveries go with it. */
+    /** Also removes its deliveries. */
     remove: async (accountId: number, endpointId: number): Promise<void> => {
       if ((await get(accountId, endpointId)).purpose !== "account") {
         throw new Fault(422, "The webhook of an assistant is switched off at the assistant.");
