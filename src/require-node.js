@@ -27,7 +27,7 @@ if (Number(process.versions.node.split(".")[0]) !== NEEDED_MAJOR) {
   process.exit(78);
 }
 
-// Its handles of files have no `sync`, and processes that read documents do not see its packages.
+// Its file handles have no `sync`, and the processes that read documents cannot see its packages.
 if (process.versions.pnp) {
   process.stderr.write("parley: it does not run under Yarn's Plug'n'Play: "
     + "put `nodeLinker: node-modules` into .yarnrc.yml and run `yarn install`\n");

@@ -108,9 +108,9 @@ export class Exchange {
   }
 
   /**
-   * Not by `end`, which copies what the client does not take and calls the answer complete: then
-   * the next request is read, and one connection that only asks fills the memory. Behind an answer
-   * that still waits uWebSockets.js reads none and closes.
+   * Does not use `end`, which copies what the client has not accepted and counts the answer as
+   * complete: the next request is then read, and one connection that only sends requests fills the
+   * memory. While an answer is pending, uWebSockets.js closes a connection that sends another.
    */
   #writeWhole(raw: RawResponse, body: string | Uint8Array): void {
     const given = typeof body === "string" ? Buffer.from(body) : body;
@@ -121,9 +121,9 @@ export class Exchange {
   }
 
   /**
-   * uWebSockets.js takes what trails a chunked body for the next request and answers it. A proxy
-   * that passes trailers on would have one answer too many and give it to its next visitor, and
-   * that one's to another: it must not use the connection again.
+   * uWebSockets.js parses the trailers of a chunked body as the next request and answers it. A
+   * proxy that forwards trailers would then pass each answer on to the wrong visitor, so it must
+   * not reuse the connection.
    */
   #writeHead(
     raw: RawResponse, status: number, type: string, headers?: HeaderMap, isClosing = false,

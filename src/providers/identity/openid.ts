@@ -24,7 +24,7 @@ interface Loaded {
   config: OpenIdClient.Configuration;
 }
 
-/** In the form where the provider says that it reads it there, else as every provider must. */
+/** In the form if the provider announces that, else in the header, which all must support. */
 function secretSender(client: typeof OpenIdClient, secret: string): OpenIdClient.ClientAuth {
   const [inForm, asHeader] = [client.ClientSecretPost(secret), client.ClientSecretBasic(secret)];
   return (server, ...rest) => {
@@ -33,7 +33,7 @@ function secretSender(client: typeof OpenIdClient, secret: string): OpenIdClient
   };
 }
 
-/** Node's own `fetch` knows nothing of the proxy of the environment. */
+/** Node's own `fetch` ignores the proxy set in the environment. */
 function createFetch(): OpenIdClient.CustomFetch {
   const dispatcher = new Agent({ connect: connecting(), maxResponseSize: ANSWER_BYTES_MAX });
   return async (address, { method, headers, body: sent, signal }) => {
@@ -105,7 +105,7 @@ export function createOpenId(options: OpenIdOptions): AsksProvider {
   };
 }
 
-/** Microsoft's has a claim of its own in the other's place, as a number or text at times. */
+/** Microsoft's own claim in place of `email_verified`; sometimes a number or a string. */
 const isVerified = ({ email_verified: verified, xms_edov: ofMicrosoft }: OpenIdClient.JsonObject) =>
   verified === undefined ? /^(?:true|1)$/.test(String(ofMicrosoft)) : verified === true;
 

@@ -14,7 +14,7 @@ interface SmtpOptions {
 }
 
 const CONNECT_MS = 10_000;
-/** Servers look a mail through before they answer that they have it. */
+/** Servers scan a mail before they confirm it. */
 const SILENCE_MS = 90_000;
 const CONNECTIONS_MAX = 2;
 /** Mails that are sent or wait to be tried again; one more is refused. */
@@ -24,8 +24,8 @@ const RETRY_MS = [5000, 30_000, 120_000];
 const isHere = (host: string): boolean => /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(host);
 
 /**
- * A password crosses a network encrypted or not at all. On this machine nobody stands between, and
- * mail servers come with a certificate that they have made themselves.
+ * A password crosses a network encrypted or not at all. On the loopback interface nobody can listen
+ * in, and mail servers there come with self-signed certificates.
  */
 function optionsOf(text: string): SMTPPoolOptions & { pool: true } {
   const url = new URL(text);
@@ -44,7 +44,7 @@ function optionsOf(text: string): SMTPPoolOptions & { pool: true } {
   };
 }
 
-/** One address, its name before it: a text would be read as a list, of two where it has a comma. */
+/** A single address with its name; nodemailer would parse a string as a list, split at commas. */
 function addressOf(text: string): { name: string; address: string } {
   const [, name = "", address = text] = /^\s*"?(.*?)"?\s*<([^<>]+)>$/.exec(text) ?? [];
   return { name, address };
@@ -58,7 +58,7 @@ interface SmtpError extends Error {
 /** Errors of the connection, worth a retry unless the mail had been handed over already. */
 const PASSING = new Set(["ECONNECTION", "ETIMEDOUT", "ESOCKET", "EDNS", "ECONNRESET", "EPROTOCOL"]);
 
-/** Before the mail itself was handed over, and where the server says it is for now only. */
+/** Retryable before the mail was handed over, and when the server says the failure is temporary. */
 function mailError(error: SmtpError, isHandedOver: boolean): ProviderError {
   const { code = "", responseCode } = error;
   const retryable = responseCode === undefined
@@ -76,7 +76,7 @@ export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
   const ending = new AbortController();
   let underWay = 0;
   let opening: Promise<Transport> | null = null;
-  /** Ids of mails whose last byte the server has been given. */
+  /** Ids of mails whose last byte was sent to the server. */
   const handedOver = new Set<string>();
   const open = async (): Promise<Transport> => {
     const transport = (await import("nodemailer")).createTransport(optionsOf(url));

@@ -153,7 +153,7 @@ function followKeyboard(root: HTMLElement, signal: AbortSignal): void {
   viewport?.addEventListener("scroll", follow, { signal });
 }
 
-/** It covers all of a small screen, so nothing behind it may be reached. */
+/** The panel covers a small screen entirely, so nothing behind it may be reachable: it is modal. */
 function createShow(panel: HTMLDialogElement, { shadow, signal }: ShellParts) {
   const small = matchMedia("(max-width: 480px)");
   const show = (isOpen: boolean): void => {
@@ -162,7 +162,7 @@ function createShow(panel: HTMLDialogElement, { shadow, signal }: ShellParts) {
     else if (small.matches) panel.showModal();
     else panel.show();
   };
-  // The screen was turned, or the window made larger.
+  // The screen was turned, or the window resized.
   small.addEventListener("change", () => {
     if (!panel.open) return;
     const focused = shadow.activeElement;

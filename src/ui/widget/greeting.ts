@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 /** Where the settings do not say. */
 const AFTER_S = 10;
 const AGAIN_DAYS = 7;
-/** It is looked again whether its time has come. */
+/** How often to check whether the greeting is due. */
 const TURN_MS = 1000;
 
 /** `/shop/*` is every page below it. */
@@ -67,14 +67,14 @@ export function createGreeting({ name, say, open }: Parts) {
     let [path, cameAt] = [location.pathname, Date.now()];
     const look = (): void => {
       if (!isWanted() || !element.isConnected) return;
-      // Applications show one page after the other without loading any.
+      // Single-page applications change the page without loading one.
       if (path !== location.pathname) [path, cameAt] = [location.pathname, Date.now()];
       const isDue = isOn(pages, path) && Date.now() - cameAt >= after * 1000;
       if (!isDue || isTaken()) return void setTimeout(look, TURN_MS);
       element.hidden = false;
       note(name);
     };
-    // Once what is shown of the widget is known.
+    // Starts once it is known which parts of the widget are shown.
     if (Date.now() - lastShown(name) > days * DAY_MS) setTimeout(look);
   };
   return {

@@ -117,7 +117,7 @@ export function createLog(
     if (element.clientHeight === 0) return;
     isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
   });
-  // A keyboard takes of its height, and so does what is typed.
+  // The on-screen keyboard and the growing text box reduce its height.
   new ResizeObserver(() => {
     if (isAtEnd) element.scrollTop = element.scrollHeight;
   }).observe(element);

@@ -25,7 +25,7 @@ function define(): void {
   customElements.define(TAG, class extends HTMLElement implements Host {
     declare moved?: () => void;
     connectedCallback(): void {
-      // A copy, from a page's cache of what it has shown, has nothing in it.
+      // A copy from the page's cache (Turbo) is an empty clone.
       if (this.moved) this.moved();
       else this.remove();
     }
@@ -45,7 +45,7 @@ function mount(script: HTMLScriptElement, options: Options): void {
     if (other.owner === owner) other.remove();
   }
   const host: Host = Object.assign(document.createElement(TAG), { owner });
-  // Where Turbo makes a page out of the one before, element by element, it stays.
+  // Keeps the element when Turbo morphs one page into the next.
   host.dataset.turboPermanent = "";
   const shadow = host.attachShadow({ mode: "open" });
   let running: AbortController | null = null;
@@ -103,7 +103,7 @@ function start(): void {
     if (document.body) mount(script, options);
     else document.addEventListener("DOMContentLoaded", () => mount(script, options), { once: true });
   };
-  // Browsers prepare pages that nobody may ever visit.
+  // Browsers prerender pages that nobody may ever visit.
   if ("prerendering" in document && document.prerendering === true) {
     document.addEventListener("prerenderingchange", begin, { once: true });
   } else begin();

@@ -13,8 +13,8 @@ import type { ShellParts, Shown, View } from "./view.ts";
 const DARK = "(prefers-color-scheme: dark)";
 
 /**
- * What is typed here is no shortcut of the page; nor does the page scroll in place of the log, take
- * the focus back to a dialog of its own, or forbid to copy and paste.
+ * Keys typed here must not trigger the page's shortcuts; nor may the page scroll instead of the
+ * log, pull the focus back to a dialog of its own, or forbid copy and paste.
  */
 const OWN = [
   "keydown", "keypress", "keyup", "wheel", "touchmove", "focusin", "copy", "cut", "paste",
@@ -64,7 +64,7 @@ function raise(root: HTMLElement): void {
   if (places() === before) root.hidePopover?.();
 }
 
-/** A page may begin to do so at any time, which takes the parts out of sight. */
+/** A page may start to do so at any time, which moves the parts out of sight. */
 function createWatch(root: HTMLElement, signal: AbortSignal): () => void {
   const sight = new IntersectionObserver((parts) => {
     const isLost = parts.some(({ isIntersecting, boundingClientRect: place }) =>

@@ -20,14 +20,14 @@ const MIGRATION_PATIENCE_MS = 2000;
 /** A page written many times is checkpointed once, so checkpoints are rare (every 16 MiB). */
 const WAL_PAGES_MAX = 4000;
 const WRITER_CACHE_KIB = 16_384;
-/** The log is cut back to this whenever it begins anew, which it cannot while a read goes on. */
+/** The log is truncated to this when it restarts, which an open read prevents. */
 const LOG_BYTES_MAX = 64 * 2 ** 20;
 
 export function databasePath(dataDir: string): string {
   return join(dataDir, "parley.db");
 }
 
-/** Bytes of a log that has outgrown its bound; null: it has not. */
+/** Size in bytes of a log that has outgrown its bound; null: it has not. */
 export function overgrownLog(dataDir: string): number | null {
   const bytes = statSync(`${databasePath(dataDir)}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   return bytes > LOG_BYTES_MAX ? bytes : null;
@@ -266,7 +266,7 @@ function sqliteCode(error: unknown): string {
   return error instanceof Database.SqliteError ? error.code : "";
 }
 
-/** True when another connection had the lock for longer than one waits for it. */
+/** True when another connection held the lock for longer than the busy timeout. */
 export function isBusy(error: unknown): boolean {
   return sqliteCode(error).startsWith("SQLITE_BUSY");
 }

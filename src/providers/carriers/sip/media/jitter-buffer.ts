@@ -18,7 +18,7 @@ const FRAME_MS = 20;
 /** More than AHEAD_MS_MAX plus one packet, and a power of two in samples at every rate. */
 const RING_MS = 1024;
 const DEPTH_MS_MAX = 100;
-/** May wait beside one packet, where packets are long (ffmpeg's are 181 ms). */
+/** May wait in addition to one packet, if packets are long (ffmpeg's are 181 ms). */
 const BESIDES_MS_MAX = 40;
 /** Playing starts at this depth, or after two frames of waiting for it. */
 const START_DEPTH_MS = 40;

@@ -16,7 +16,7 @@ type Sender =
 
 const NUMBER_CHARS_MAX = 64;
 
-/** Parameters of a telephone number (`;cpc=ordinary`, `;npdi;rn=…`) are no part of it. */
+/** Cuts off the parameters of a telephone number (`;cpc=ordinary`, `;npdi;rn=…`). */
 const NUMBER_WITH_PARAMETERS = /^(\+?[\d.()-]+);.*$/s;
 
 const userOf = (uri: string): string | null =>
