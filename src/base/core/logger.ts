@@ -32,7 +32,7 @@ export function createLogger(level: LogLevel): Logger {
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: ["authorization", "*.authorization", "pii"], remove: true },
     },
-    // Without its `flushSync`, which never returns on a full disk: a defect would not end the process.
+    // Without its `flushSync`, which never returns on a full disk and so would keep a defect alive.
     { write: (line) => void lines.write(line) },
   );
 }
