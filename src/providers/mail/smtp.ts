@@ -1,5 +1,6 @@
 // Mail over SMTP by nodemailer, which is loaded with the first mail. The server is the operator's
 // own, so no guard of outbound requests stands before it. Opened by app/mail.ts.
+import { domainToASCII } from "node:url";
 import type { SMTPPoolOptions, SMTPPoolSentMessageInfo, Transporter } from "nodemailer";
 import { ProviderError } from "#core/faults.ts";
 import { bareHost } from "#core/networks.ts";
@@ -46,8 +47,9 @@ function optionsOf(text: string): SMTPPoolOptions & { pool: true } {
 
 /** A single address with its name; nodemailer would parse a string as a list, split at commas. */
 function addressOf(text: string): { name: string; address: string } {
-  const [, name = "", address = text] = /^\s*"?(.*?)"?\s*<([^<>]+)>$/.exec(text) ?? [];
-  return { name, address };
+  const [, quoted, plain = "", address = text] =
+    /^\s*(?:"((?:[^"\\]|\\.)*)"|(.*?))\s*<([^<>]+)>$/.exec(text) ?? [];
+  return { name: quoted?.replace(/\\(.)/g, "$1") ?? plain, address };
 }
 
 interface SmtpError extends Error {
@@ -122,7 +124,7 @@ export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
       underWay += 1;
       try {
         const domain = addressOf(from).address.split("@").at(-1) ?? "";
-        await persist({ id: `${system.uuid()}@${domain}`, ...mail });
+        await persist({ id: `${system.uuid()}@${domainToASCII(domain)}`, ...mail });
       } finally {
         underWay -= 1;
       }

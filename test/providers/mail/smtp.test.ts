@@ -66,6 +66,26 @@ test("[AU352] a mail goes to one address, whatever commas it has, and a sender's
   }
 });
 
+test("[AU360] names in quotes, with quotes of their own, and domains of other letters are sent as mail has them", async (context) => {
+  const server = await startMailServer();
+  context.after(() => server.close());
+  const senders = [
+    ["\"Doe, \\\"JJ\\\" Jane\" <s@example.com>", "\"Doe, \\\"JJ\\\" Jane\" <s@example.com>"],
+    ["\"JJ\" Doe <s@example.com>", "\"\\\"JJ\\\" Doe\" <s@example.com>"],
+    ["Doe \"JJ\" <s@example.com>", "\"Doe \\\"JJ\\\"\" <s@example.com>"],
+    ["Laden <s@bücher.example>", "Laden <s@xn--bcher-kva.example>"],
+  ] as const;
+  for (const [from, sent] of senders) {
+    const mailer = createSmtpMailer({ url: server.url, from, system: createSystem() });
+    await mailer.send(MAIL);
+    await mailer.close();
+    const { raw = "" } = server.taken.at(-1) ?? {};
+    assert.equal(/^From: (.*)\r$/m.exec(raw)?.[1], sent);
+    const domain = sent.slice(sent.indexOf("@") + 1, -1);
+    assert.equal(/^Message-ID: <[\w-]+@(.*)>\r$/mi.exec(raw)?.[1], domain);
+  }
+});
+
 test("[AU353] a mail server of this machine is spoken with whoever made its certificate", async (context) => {
   // smtp-server comes with a certificate that nobody vouches for.
   for (const secure of [false, true]) {
