@@ -276,3 +276,27 @@ test("[SI192] nothing is lost of packets of up to 180 ms that come 15 ms late in
     assert.equal(buffer.late, 0);
   }
 });
+
+test("[SI195] nothing is lost of what comes at once in a long packet and a shorter one", () => {
+  // As ffmpeg sends a file of 8 kHz, and one packet of each after the other.
+  for (const [packets, togetherMs] of [[[1460, 588], 256], [[1440, 160], 0]] as const) {
+    const buffer = new JitterBuffer();
+    let [sequence, sent, next] = [0, 0, 0];
+    const heard: number[] = [];
+    for (let nowMs = 0; nowMs < 10_000; nowMs += 20) {
+      const length = (): number => packets[sequence % 2] ?? 0;
+      // All that begins by now is said ahead, or each packet comes once all of it was said.
+      while (togetherMs > 0 ? next <= nowMs : (sent + length()) / 8 <= nowMs) {
+        const pcm = Int16Array.from({ length: length() }, (_, at) => 1 + (sent + at) % 960);
+        buffer.push({ sequence, timestamp: sent }, pcm);
+        [sequence, sent] = [sequence + 1, sent + pcm.length];
+        if (sequence % 2 === 0) next += togetherMs;
+      }
+      heard.push(...buffer.pull());
+    }
+    // Until then it finds how deep it has to be.
+    const words = heard.slice(2000 * 8);
+    const steps = words.slice(1).filter((sample, at) => sample !== (words[at] ?? 0) % 960 + 1);
+    assert.deepEqual([steps.length, buffer.late], [0, 0]);
+  }
+});

@@ -18,7 +18,7 @@ const FRAME_MS = 20;
 /** More than AHEAD_MS_MAX plus one packet, and a power of two in samples at every rate. */
 const RING_MS = 1024;
 const DEPTH_MS_MAX = 100;
-/** May wait in addition to one packet, if packets are long (ffmpeg's are 181 ms). */
+/** May wait in addition to a burst of long packets (ffmpeg's are 256 ms). */
 const BESIDES_MS_MAX = 40;
 /** Playing starts at this depth, or after two frames of waiting for it. */
 const START_DEPTH_MS = 40;
@@ -54,6 +54,8 @@ export class JitterBuffer {
   #next = 0;
   #newest = 0;
   #isEmpty = true;
+  /** Samples of the longest packet of this stream. */
+  #longest = 0;
   /** Nothing has been played since `reset` or a jump in the timestamps. */
   #isFresh = true;
   #isPlaying = false;
@@ -121,7 +123,10 @@ export class JitterBuffer {
     if (isNewer) this.#sequence = sequence;
     this.#settle(timestamp);
     this.#write(timestamp, pcm);
-    const depthMax = Math.max(DEPTH_MS_MAX * this.#perMs, length + BESIDES_MS_MAX * this.#perMs);
+    // What did not fit into a packet comes at once in a shorter one.
+    const whole = length < this.#longest ? this.#longest + length : length;
+    this.#longest = Math.max(this.#longest, length);
+    const depthMax = Math.max(DEPTH_MS_MAX * this.#perMs, whole + BESIDES_MS_MAX * this.#perMs);
     this.#cut(this.#ahead(this.#newest) - depthMax);
   }
 
@@ -161,6 +166,7 @@ export class JitterBuffer {
     this.#isThere.fill(0);
     this.#next = timestamp;
     this.#newest = timestamp;
+    this.#longest = 0;
     this.#isEmpty = false;
     this.#isFresh = true;
     this.#owed = 0;
