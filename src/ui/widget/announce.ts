@@ -4,13 +4,13 @@ import { plainText } from "./markdown.ts";
 const LINES_MAX = 12;
 
 export interface Announcer {
-  /** The reply so far; `isComplete` lets the last words go without a full stop. */
+  /** Takes the reply so far; with `isComplete`, last words without a full stop are said too. */
   reply(text: string, isComplete: boolean): void;
   say(text: string): void;
 }
 
 function sentences(text: string): string[] {
-  // Firefox has had it since 2024: up to then lines are read, each once it is whole.
+  // Firefox has Segmenter only since 2024: without it, lines are read, each once it is whole.
   if (!("Segmenter" in Intl)) return text.match(/[^\n]*\n|[^\n]+/g) ?? [];
   const segments = new Intl.Segmenter(undefined, { granularity: "sentence" }).segment(text);
   return [...segments].map(({ segment }) => segment);
@@ -23,7 +23,7 @@ export function createAnnouncer(region: HTMLElement): Announcer {
     line.textContent = text.trim();
     if (line.textContent === "") return;
     region.append(line);
-    // Read already; whoever walks the page with the screen reader meets it in the log itself.
+    // Old lines have been read out; a screen reader that walks the page finds them in the log.
     while (region.childElementCount > LINES_MAX) region.firstElementChild?.remove();
   };
   return {

@@ -1,4 +1,4 @@
-// The server the widget was loaded from, as far as the widget needs it.
+// The API of the server the widget was loaded from, as far as the widget needs it.
 
 import type { Field, Visitor } from "./options.ts";
 
@@ -14,7 +14,7 @@ export interface Settings {
     greeting?: { text: string; after_seconds?: number; pages?: string[]; again_days?: number };
     /** False: replies have no thumbs. */
     ratings?: boolean;
-    /** False: nobody is asked how the chat was. */
+    /** False: visitors are not asked how the chat was. */
     satisfaction?: boolean;
     attachments?: boolean;
     /** The assistant's picture, as a data URL. */
@@ -22,7 +22,7 @@ export interface Settings {
   };
   initial_message: string;
   calls: boolean;
-  /** False: calls are heard by the browser, or not at all. */
+  /** False: the server recognises no speech; a call needs the browser's own recognition. */
   hears: boolean;
   language: string;
   /** The widget's words, and the language they are in. */
@@ -32,22 +32,22 @@ export interface Settings {
   person: boolean;
   /** The chat can be sent by e-mail. */
   transcripts: boolean;
-  /** As it was when the page was loaded; null: people are there. */
+  /** The state when the page was loaded; null: people are there. */
   away: Away | null;
 }
 
-/** Who has a conversation, and the name of the person where it is one. */
+/** Who handles a conversation; `person` is the name if a person does. */
 export interface Desk {
   desk: "assistant" | "waiting" | "person";
   person: string | null;
 }
 
-/** What the team says to who asks for a person outside office hours. */
+/** What the team tells a visitor who asks for a person outside office hours. */
 export interface Away {
   message: string;
   /** Null: it is not known when somebody will be there. */
   opens_at: string | null;
-  /** The visitor may leave how to be reached. */
+  /** The visitor may ask for a callback. */
   callback: boolean;
 }
 
@@ -75,7 +75,7 @@ export interface Message {
   stopped?: boolean;
 }
 
-/** The server would not. Its words are for the account's owner: visitors never read them. */
+/** The server refused. Its error text is for the account's owner; visitors never see it. */
 export class Refusal extends Error {
   readonly status: number;
 
@@ -93,9 +93,9 @@ export interface Pending {
 
 export interface Api {
   origin: string;
-  /** In the language the tag names, else in that of the settings, the page or the browser. */
+  /** Texts are in the tag's language, else in that of the settings, the page or the browser. */
   settings(of: { assistant: string; language?: string }): Promise<Settings>;
-  /** `anew`: also where the visitor has one. */
+  /** `anew`: makes a new one even if the visitor has one. */
   create(of: {
     assistant: string; variables: Record<string, string>; visitor?: Visitor | undefined;
     anew: boolean;
@@ -104,7 +104,7 @@ export interface Api {
   send(conversation: string, pending: Pending): Promise<"answering" | "stored">;
   attach(conversation: string, file: File): Promise<Attachment>;
   fileOf(conversation: string, id: string): string;
-  /** The place in line, and the picture of who answers. */
+  /** The place in line, and the picture of the person who answers. */
   deskOf(conversation: string): Promise<{ place: number | null; face: string | null }>;
   transcript(conversation: string, email: string): Promise<void>;
   callback(conversation: string, wish: Wish): Promise<void>;
@@ -119,11 +119,11 @@ export interface Api {
 
 const PAGE_CHARS_MAX = 500;
 
-/** Else a proxy answers, whose server is away: that says nothing of what was asked for. */
+/** False: a proxy answered whose server is down, which says nothing about the resource. */
 export const isOwn = ({ headers }: Response): boolean =>
   headers.get("content-type")?.startsWith("application/json") === true;
 
-/** Throws Refusal, or something else where the server was not reached. */
+/** Throws Refusal, or another error when the server was not reached. */
 async function ask(url: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(url, { credentials: "omit", cache: "no-store", ...init });
   if (response.ok) return response;
@@ -150,7 +150,7 @@ export function createApi(origin: string): Api {
     },
     create: async ({ assistant, variables, visitor, anew }) => {
       const who = visitor ? { visitor, anew } : {};
-      // Without what follows the path, which may be private.
+      // Query and fragment are left out: they may be private.
       const page = (location.origin + location.pathname).slice(0, PAGE_CHARS_MAX);
       const response = await ask(root, post({ assistant_id: assistant, variables, page, ...who }));
       return ((await response.json()) as { conversation_id: string }).conversation_id;
@@ -161,7 +161,7 @@ export function createApi(origin: string): Api {
         Accept: "text/event-stream", "Idempotency-Key": key,
       }));
       const isAnswering = response.headers.get("content-type")?.startsWith("text/event-stream");
-      // The head says that the message is stored; the reply comes over the watched stream.
+      // The response's head confirms that the message is stored; the watched stream has the reply.
       await response.body?.cancel();
       return isAnswering ? "answering" : "stored";
     },
@@ -196,7 +196,7 @@ export function createApi(origin: string): Api {
     score: async (conversation, score, comment) => {
       await ask(`${root}/${conversation}/satisfaction`, post({ score, comment }));
     },
-    // Nobody minds where it does not arrive.
+    // A typing notice that does not arrive does no harm.
     typing: (conversation) =>
       void ask(`${root}/${conversation}/typing`, post({ typing: true })).catch(() => undefined),
     history: async (conversation) => {

@@ -16,7 +16,7 @@ export function createAttaching(
   const button = make("button", { type: "button", class: "clip" }, icon(CLIP));
   const list = make("div", { class: "chosen", hidden: "" });
   const take = (files: readonly File[]): boolean => {
-    // There is no button where files are not taken, or something else is asked first.
+    // The button is invisible if files are not accepted, and while the message box is hidden.
     const isTaken = button.getClientRects().length > 0 && files.length > 0;
     if (isTaken) actions.attach([...files]);
     return isTaken;
@@ -55,7 +55,7 @@ export function createAttaching(
   };
 }
 
-/** A link to each file, with a look at pictures. */
+/** A link to each file, with a preview of pictures. */
 export const fileLinks = (
   files: readonly Attachment[], urlOf: (id: string) => string,
 ): HTMLElement[] => files.map(({ id, name, type }) => {

@@ -1,5 +1,5 @@
-// Nobody is there to answer: when somebody will be, and how the visitor wants to be reached then.
-// Part of the panel's bundle.
+// Outside office hours: says when somebody will be there, and asks how the visitor wants to be
+// reached then. Part of the panel's bundle.
 import { make, sends } from "./elements.ts";
 import type { Away, Wish } from "./api.ts";
 import type { Actions } from "./view.ts";
@@ -10,14 +10,14 @@ const NAME_CHARS_MAX = "120";
 const ADDRESS_CHARS_MAX = "254";
 const WISH_CHARS_MAX = "1000";
 
-/** Null: nobody is waited for, or people are there by now. */
+/** Null: the visitor is not waiting for a person, or people are there by now. */
 export function awayOf({ desk, away }: Talk): Away | null {
   if (desk !== "waiting" || !away) return null;
   const isBack = away.opens_at !== null && Date.parse(away.opens_at) <= Date.now();
   return isBack ? null : away;
 }
 
-/** The day and hour are the visitor's, in the widget's language. */
+/** Day and hour are in the visitor's time zone, written in the widget's language. */
 export function sayAway({ message, opens_at: at }: Away, say: Say, language: string): string {
   const words = message || say("away");
   if (at === null) return words;

@@ -19,11 +19,11 @@ interface CallOptions {
   settings: Settings | null;
   conversation(): Promise<string>;
   heard(by: Speaker, text: string, isFinal: boolean): void;
-  /** Comes once; the problem is empty when the call ended as it should. */
+  /** Called once; the problem is empty when the call ended as it should. */
   over(problem: string, cause: Cause): void;
 }
 
-/** The server's words for who speaks, as the log has them. */
+/** Maps the server's names for speakers to the log's; all others are the assistant. */
 const SPEAKERS: Record<string, Speaker> = { customer: "user", operator: "colleague" };
 
 const MICROPHONE = "M12 3a3 3 0 0 1 3 3v5a3 3 0 0 1-6 0V6a3 3 0 0 1 3-3zM6 11a6 6 0 0 0 12 0M12 17v4";
@@ -48,7 +48,7 @@ const STYLES = `
 @media (forced-colors: active) { .in-call .dot { background: CanvasText; } }
 `;
 
-/** In the visitor's language; what the server says itself stays as it is. */
+/** Known problems in the visitor's language; other texts of the server stay as they are. */
 function translated(text: string, say: Say): string {
   const key = Object.keys(PROBLEMS).find((name) => PROBLEMS[name] === text);
   return key === undefined ? text : say(`call_${key}`);
@@ -70,7 +70,7 @@ function createBar(say: Say) {
     mute.ariaPressed = String(isMuted);
     mute.replaceChildren(icon(isMuted ? STRUCK : MICROPHONE));
   };
-  // Whoever keeps Enter pressed has not pressed the button that takes the place of another.
+  // Enter that is still held down from another button must not press the one that replaces it.
   element.addEventListener("keydown", (event) => {
     if (event.repeat && event.key === "Enter") event.preventDefault();
   });
@@ -93,7 +93,7 @@ function createBar(say: Say) {
   };
 }
 
-/** Starts the call; what it returns is to be shown until `over`. */
+/** Starts the call; the caller shows the returned element until `over`. */
 export function openCall(options: CallOptions): HTMLElement {
   const { shadow, say, assistant, context, origin, conversation, settings } = options;
   const bar = createBar(say);

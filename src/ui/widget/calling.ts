@@ -8,7 +8,7 @@ import { heard, hungUp, renewed } from "./store.ts";
 import type { Say } from "./texts.ts";
 import type { CallState } from "./view.ts";
 
-/** Where the browser knows beforehand; the rest shows when it is tried. */
+/** Checks what the browser knows beforehand; other obstacles show when a call is tried. */
 function canCallHere(): boolean {
   const { featurePolicy: policy } = document as {
     featurePolicy?: { allowsFeature(name: string): boolean };
@@ -17,7 +17,7 @@ function canCallHere(): boolean {
     && policy?.allowsFeature("microphone") !== false;
 }
 
-/** Where the server understands no speech, the browser's own recognition has to. */
+/** If the server recognises no speech, the browser's own recognition has to. */
 export const canBeHeard = ({ hears }: { hears?: boolean }): boolean =>
   hears !== false || "SpeechRecognition" in window || "webkitSpeechRecognition" in window;
 
@@ -43,7 +43,7 @@ export function createCalling({ state, session, options, say, shadow, place }: P
     state.set(state.talk);
   };
   const forbidden = (): void => {
-    // Browsers that stop it have the link beside the words.
+    // If the browser blocks the window, the notice has a link to it.
     if (!state.isOffline) window.open(windowOf(options), "_blank", "noopener");
     publish(state.isOffline
       ? { isLive: false, problem: say("call_unreached") }
@@ -72,7 +72,7 @@ export function createCalling({ state, session, options, say, shadow, place }: P
   return () => {
     if (state.call.isLive) return;
     publish({ isLive: true, problem: "", offersWindow: false });
-    // Made in the click itself, since browsers let only what begins there be heard.
+    // Made in the click itself: browsers play only audio that a click has started.
     const context = new AudioContext();
     void context.resume().catch(() => undefined);
     import(`${options.origin}/widget-call.js`).then(

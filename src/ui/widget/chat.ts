@@ -28,7 +28,7 @@ export type Panel = View;
 
 const MESSAGE_CHARS_MAX = 2000;
 
-/** What was pasted is not cut unseen: it stays in the box, and is not sent, until it fits. */
+/** Pasted text is not silently truncated: it stays in the box, unsent, until it fits. */
 const isTooLong = ({ box }: Pick<Parts, "box">): boolean =>
   charsOf(box.value.trim()) > MESSAGE_CHARS_MAX;
 
@@ -67,7 +67,7 @@ function createParts(options: Options) {
 
 type Parts = ReturnType<typeof createParts>;
 
-/** What is written on everything, in the visitor's language. */
+/** Sets all labels, in the visitor's language. */
 function label(parts: Parts, options: Options, say: Say, { talk }: Shown): void {
   const name = talk.settings?.name ?? "";
   parts.title.textContent = options.title ?? name;
@@ -115,7 +115,7 @@ function listen(parts: Parts, actions: Actions): void {
     // Enter also ends the composing of a Japanese or Chinese word.
     if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
     event.preventDefault();
-    // Held down since it pressed the button whose place the box has taken.
+    // Enter may still be held down from the button whose place the box has taken.
     if (!event.repeat) submit();
   });
   sends(say, submit);
@@ -128,7 +128,7 @@ function listen(parts: Parts, actions: Actions): void {
   });
 }
 
-/** Redraws while there is too much in the box, and once there is no more. */
+/** Redraws while the text in the box is too long, and once when it fits again. */
 function followLength(parts: Parts, redraw: () => void): void {
   let wasTooLong = false;
   parts.box.addEventListener("input", () => {
@@ -142,9 +142,9 @@ function followLength(parts: Parts, redraw: () => void): void {
 function followKeyboard(root: HTMLElement, signal: AbortSignal): void {
   const viewport = window.visualViewport;
   const follow = (): void => {
-    // Whoever looks at something closely moves what is seen as well.
+    // Pinching to zoom changes the visual viewport as well.
     if (!viewport || viewport.scale > 1) return;
-    // A page that enlarges all of itself enlarges these too.
+    // A page's own `zoom` scales these lengths too.
     const zoom = root.currentCSSZoom ?? 1;
     root.style.setProperty("--height", `${viewport.height / zoom}px`);
     root.style.setProperty("--top", `${viewport.offsetTop / zoom}px`);
@@ -153,7 +153,7 @@ function followKeyboard(root: HTMLElement, signal: AbortSignal): void {
   viewport?.addEventListener("scroll", follow, { signal });
 }
 
-/** The panel covers a small screen entirely, so nothing behind it may be reachable: it is modal. */
+/** The panel covers all of a small screen, so it is modal there: nothing behind is reachable. */
 function createShow(panel: HTMLDialogElement, { shadow, signal }: ShellParts) {
   const small = matchMedia("(max-width: 480px)");
   const show = (isOpen: boolean): void => {
@@ -162,7 +162,7 @@ function createShow(panel: HTMLDialogElement, { shadow, signal }: ShellParts) {
     else if (small.matches) panel.showModal();
     else panel.show();
   };
-  // The screen was turned, or the window resized.
+  // The screen was turned, or the window made larger.
   small.addEventListener("change", () => {
     if (!panel.open) return;
     const focused = shadow.activeElement;
@@ -187,7 +187,7 @@ function drawNotice(parts: Parts, say: Say, { talk, isOffline, call, fileProblem
   notice.hidden = text === "";
   retry.hidden = talk.problem === "";
   parts.openWindow.hidden = !call.offersWindow || talk.problem !== "";
-  // What could not be reached would not be reached by a new one either.
+  // While the server is unreachable, a new conversation would not reach it either.
   renew.hidden = !talk.hasEnded && (talk.problem === "" || talk.isUnreached);
 }
 
@@ -218,7 +218,7 @@ function drawButtons(parts: Parts, { talk, call, uploads }: Shown, asks: boolean
   parts.callWindow.hidden = !calls || !call.isForbidden;
   parts.call.ariaDisabled = String(call.isLive);
   parts.send.hidden = isBusy;
-  // What was not reached is sent by itself, before anything else.
+  // A message that did not reach the server is retried automatically, before any other.
   parts.send.ariaDisabled = String(
     isBusy || talk.isUnreached || uploads > 0 || isTooLong(parts));
   parts.stop.hidden = !isBusy;
@@ -254,7 +254,7 @@ function createExtras(
   };
 }
 
-/** Puts the panel into the root; what it needs of styles comes with it. */
+/** Puts the panel into the root, and its stylesheet into the shadow root. */
 export function openPanel(given: ShellParts & { root: HTMLElement }): Panel {
   const { shadow, root, options, actions, say, signal } = given;
   dress(shadow, PANEL_STYLES);

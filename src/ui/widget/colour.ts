@@ -33,7 +33,7 @@ export function contrast(one: Rgb, other: Rgb): number {
 export const inkOn = (colour: Rgb): Rgb =>
   contrast(WHITE, colour) >= contrast(BLACK, colour) ? WHITE : BLACK;
 
-/** The colour itself where it can be read on the surface, else as little darker or lighter. */
+/** The colour itself if it is readable on the surface, else darker or lighter as far as needed. */
 export function readableOn(colour: Rgb, surface: Rgb): Rgb {
   const towards = inkOn(surface);
   const mixed = (share: number): Rgb => {
@@ -63,7 +63,7 @@ const SURFACES = {
 export function palette(colour: string, isDark: boolean): Record<string, string> {
   const surface = SURFACES[isDark ? "dark" : "light"];
   const accent = parseColour(colour);
-  // Links stand on both; what can be read on the paper can be read on the card, not the reverse.
+  // Links stand on both: a colour readable on the paper is readable on the card, not vice versa.
   const strong = readableOn(accent, parseColour(surface.paper));
   return {
     "--card": surface.card,

@@ -1,4 +1,4 @@
-// Joins the parts: what people do becomes state and requests, state is drawn and kept.
+// Connects the parts: what visitors do becomes state and requests; state is drawn and stored.
 import { faultOf, FILE_MB_MAX, FILES_MAX } from "#ui/attachments.ts";
 import { Refusal, type Api, type Settings } from "./api.ts";
 import { createCalling, noCall } from "./calling.ts";
@@ -18,7 +18,7 @@ function newKey(): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** A person at the desk is shown that the visitor types this often. */
+/** How often, at most, a person at the desk is notified that the visitor types. */
 const TYPING_PAUSE_MS = 4000;
 
 interface Kept extends State {
@@ -33,7 +33,7 @@ function createState(
     `assistant-chat ${options.origin} ${options.assistant}`, options.visitor?.id ?? null, signal);
   let willDraw = false;
   let isBehind = false;
-  /** What goes on here is brought to its end first. */
+  /** Adopts what another tab has begun, once a reply or a call here has ended. */
   const join = (): void => {
     if (!isBehind || isAnswering(state.talk) || state.call.isLive) return;
     isBehind = false;
@@ -60,14 +60,14 @@ function createState(
     call: noCall(),
     keep: () => memory.save(state.talk, !isBehind),
     set: (next: Talk) => {
-      // What comes late for a widget that was taken away is told to the next one by the server.
+      // The widget is gone: what comes late is dropped, and the next one gets it from the server.
       if (signal.aborted) return;
       state.talk = next;
       state.keep();
       join();
       if (willDraw) return;
       willDraw = true;
-      // Pages in the background draw no frames, but are heard.
+      // Pages in the background get no animation frames, but what they announce is heard.
       if (document.hidden) queueMicrotask(drawOnce);
       else requestAnimationFrame(drawOnce);
     },
@@ -75,7 +75,7 @@ function createState(
   return state;
 }
 
-/** What visitors think, and what comes after it. */
+/** Ratings and scores of visitors, and the new conversation that may follow a score. */
 function createOpinions(
   state: Kept, session: Session, api: Api, showNow: () => void,
 ): Pick<Actions, "rate" | "score" | "skip" | "restart" | "renew" | "sound"> {
@@ -85,7 +85,7 @@ function createOpinions(
     showNow();
     void session.begin();
   };
-  /** What was begun anew is, or the question goes away. */
+  /** Begins the new conversation if one was asked for, else takes the question away. */
   const asked = (isThanked: boolean): void => {
     if (state.talk.isClosing) return renew();
     state.set({ ...state.talk, isScored: true, isThanked });
@@ -104,7 +104,7 @@ function createOpinions(
     },
     score: (score, comment) => {
       const { conversation } = state.talk;
-      // Nobody is asked twice for an opinion that did not arrive.
+      // A score that did not arrive is not asked for again.
       if (conversation !== null) api.score(conversation, score, comment).catch(() => undefined);
       asked(true);
     },
@@ -122,7 +122,7 @@ function createOpinions(
   };
 }
 
-/** Files are sent when they are chosen, and named by the message that comes next. */
+/** Files are uploaded when they are chosen; the next message refers to them. */
 function createFiles(
   state: Kept, session: Session, api: Api, say: Say,
 ): Pick<Actions, "attach" | "detach" | "fileOf"> {
@@ -177,7 +177,7 @@ function createActions(
     close: () => {
       state.set({ ...state.talk, isOpen: false });
       showNow();
-      // An idle stream would be held for nobody; a reply under way is waited for, and a person.
+      // An idle stream is not held open; a reply, a call and a person are waited for.
       const { pending, desk } = state.talk;
       if (pending === null && desk === "assistant" && !state.call.isLive) session.unwatch();
     },
@@ -209,7 +209,8 @@ function createActions(
     stop: () => {
       const { conversation } = state.talk;
       if (conversation === null || !isAnswering(state.talk)) return;
-      // Not reached: the reply goes on being written, and the button stays. Late: the next goes on.
+      // If the server is not reached, the reply goes on and the button stays; a late stop hits no
+      // other turn.
       api.stop(conversation, openTurn(state.talk)).catch(() => undefined);
     },
     retry: () => void session.deliver(),
@@ -231,7 +232,7 @@ function createActions(
   };
 }
 
-/** `signal`: the widget was taken out of the page, and lets go of all it has. */
+/** `signal` aborts when the widget is taken out of the page, and releases all that it holds. */
 export function startWidget(
   shadow: ShadowRoot, options: Options, api: Api, signal: AbortSignal,
 ): void {
@@ -259,7 +260,7 @@ export function startWidget(
   addEventListener("online", () => {
     if (state.talk.isUnreached) void session.deliver();
   }, { signal });
-  // A page that is left may be shown again as it was, which an open stream would prevent.
+  // An open stream would keep a page that is left out of the back/forward cache.
   addEventListener("pagehide", session.unwatch, { signal });
   addEventListener("pageshow", ({ persisted }) => {
     if (persisted) session.resume();
@@ -281,7 +282,7 @@ export function startWidget(
       try {
         return taken(await api.settings(options));
       } catch (error) {
-        // Refused: this page may not show it. Not reached, or too busy: what was kept goes on.
+        // Refused: this page may not show it. Not reached or too busy: kept settings are used.
         const isRefused = error instanceof Refusal && [403, 404].includes(error.status);
         if (isRefused) return shadow.host.remove();
         if (wasKept) return;

@@ -1,7 +1,7 @@
-// Stylesheets in the widget's shadow root. Adopted, as no page's policy forbids; Safari adopts them
-// since 16.4, and before it an element takes their place.
+// Stylesheets in the widget's shadow root. They are adopted, which no page's content security
+// policy forbids; Safari before 16.4 cannot adopt them and gets a <style> element.
 
-/** What undoes it. */
+/** Returns a function that removes the stylesheet. */
 export function dress(shadow: ShadowRoot, text: string): () => void {
   if (!("adoptedStyleSheets" in shadow)) return dressByElement(shadow, text);
   const sheet = new CSSStyleSheet();

@@ -12,8 +12,8 @@ export function make<Name extends keyof HTMLElementTagNameMap>(
 }
 
 /**
- * Has the form's button, and by it Enter in its fields, send what is filled in. Not its `submit`: a
- * frame that may send no forms never tells of it.
+ * Calls `send` when the form's button is clicked, which Enter in a field does too. The `submit`
+ * event is not used: a sandboxed frame that may not submit forms never fires it.
  */
 export function sends(form: HTMLFormElement, send: () => void): void {
   form.addEventListener("click", (event) => {

@@ -30,7 +30,7 @@ export function createForm(
   });
   return {
     element,
-    /** What was filled in stays as it is. */
+    /** Draws the form anew; what was filled in is kept. */
     label: (settings: Settings | null): void => {
       const before = Object.fromEntries(controls.map(filled));
       const { title, text } = settings?.widget_settings.form ?? {};

@@ -9,10 +9,10 @@ import type { Say } from "./texts.ts";
 type Greeting = NonNullable<Settings["widget_settings"]["greeting"]>;
 
 const DAY_MS = 86_400_000;
-/** Where the settings do not say. */
+/** Defaults for what the settings do not say. */
 const AFTER_S = 10;
 const AGAIN_DAYS = 7;
-/** How often to check whether the greeting is due. */
+/** How often it is checked whether the greeting is due. */
 const TURN_MS = 1000;
 
 /** `/shop/*` is every page below it. */
@@ -40,7 +40,7 @@ function note(name: string): void {
 }
 
 interface Parts {
-  /** What it is remembered under. */
+  /** The key in localStorage that holds when it was last shown. */
   name: string;
   say: Say;
   open(): void;
@@ -67,14 +67,14 @@ export function createGreeting({ name, say, open }: Parts) {
     let [path, cameAt] = [location.pathname, Date.now()];
     const look = (): void => {
       if (!isWanted() || !element.isConnected) return;
-      // Single-page applications change the page without loading one.
+      // Single-page applications change the address without loading a page.
       if (path !== location.pathname) [path, cameAt] = [location.pathname, Date.now()];
       const isDue = isOn(pages, path) && Date.now() - cameAt >= after * 1000;
       if (!isDue || isTaken()) return void setTimeout(look, TURN_MS);
       element.hidden = false;
       note(name);
     };
-    // Starts once it is known which parts of the widget are shown.
+    // Checked after this draw, once it is known which parts of the widget are shown.
     if (Date.now() - lastShown(name) > days * DAY_MS) setTimeout(look);
   };
   return {

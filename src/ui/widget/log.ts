@@ -18,7 +18,7 @@ function remark(text: string, isBusy = false): HTMLElement {
 const spoken = (name: string): string => name.replaceAll(/[_-]+/g, " ");
 
 const speakerOf = (item: Item): string => (item.role === "spoken" ? item.by : item.role);
-/** People of the desk stand where the assistant does. */
+/** Messages of colleagues stand on the assistant's side. */
 const classOf = (item: Item): string =>
   (speakerOf(item) === "colleague" ? "assistant colleague" : speakerOf(item));
 const isPartial = (item: Item): boolean => item.role === "spoken" && !item.isFinal;
@@ -60,7 +60,7 @@ interface Thumbs {
   draw(item: Item, isWanted: boolean): void;
 }
 
-/** Whole replies of the assistant can be rated; a rating is no part of what is said. */
+/** The rating of a complete reply; it stands beside the message, not in it. */
 function createThumbs(say: Say, rate: Actions["rate"]): Thumbs {
   let reply: number | undefined;
   const buttons = NAMES.map((name) => {
@@ -99,7 +99,7 @@ export function createLog(
   announcer: Announcer, say: Say, { rate, fileOf }: Pick<Actions, "rate" | "fileOf">,
 ): Log {
   const element = make("div", {
-    // Read as a log, but announced by the region of its own, which gets sentences.
+    // It is a log to screen readers, but the announcer's region announces it, in whole sentences.
     class: "log", role: "log", "aria-live": "off", tabindex: "0",
   });
   const rows: { item: Item; element: HTMLElement; thumbs: Thumbs }[] = [];
@@ -108,32 +108,32 @@ export function createLog(
     fill(row, item, say, fileOf);
     thumbs.draw(item, isRated);
   };
-  /** Text of the last reply that was announced in part; null: none is under way. */
+  /** True while a reply that is being written has been announced in part. */
   let isTelling = false;
   let isFirst = true;
   let isAtEnd = true;
   element.addEventListener("scroll", () => {
-    // What is not shown, since the panel is closed, stays where it was left.
+    // While the panel is closed the log has no height, and stays where it was left.
     if (element.clientHeight === 0) return;
     isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
   });
-  // The on-screen keyboard and the growing text box reduce its height.
+  // An on-screen keyboard takes some of its height, and so does a message box that grows.
   new ResizeObserver(() => {
     if (isAtEnd) element.scrollTop = element.scrollHeight;
   }).observe(element);
 
   const announce = (shown: Item[]): void => {
     const last = shown.at(-1);
-    // Who has joined is told where it stands who answers.
+    // That a colleague has joined is announced by the panel's line that says who answers.
     if (last?.role === "note" && last.key !== "joined" && !isFirst && shown.length > rows.length) {
       announcer.say(noteOf(last, say));
     }
     if (last?.role !== "assistant" || last === WAITING) return;
     const before = rows.at(-1)?.item;
-    // A thumb changes nothing of what was said.
+    // A changed rating alone is no new text.
     const isNew = before?.role !== "assistant" || before.text !== last.text
       || before.turn !== last.turn;
-    // A greeting may be there before the panel is.
+    // The initial message may be there before the panel is; it is announced all the same.
     if (isNew && (last.turn !== null || isTelling || !isFirst || shown.length === 1)) {
       isTelling = last.turn !== null;
       announcer.reply(last.text, last.turn === null);

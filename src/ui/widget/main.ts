@@ -1,6 +1,6 @@
 // The chat widget: `<script async src="…/widget.js" data-assistant="uuid">` puts an
 // <assistant-chat> into the page. Bundled by build.ts; runs on other people's pages, so it keeps
-// to its shadow root, makes no global, and takes nothing from anywhere but the server it is from.
+// to its shadow root, makes no global, and loads nothing except from the server it came from.
 /// <reference lib="dom" />
 import { createApi } from "./api.ts";
 import { startWidget } from "./controller.ts";
@@ -10,22 +10,22 @@ import { stack, TAG } from "./stack.ts";
 import { STYLES } from "./styles.ts";
 
 interface Host extends HTMLElement {
-  /** Server and assistant, of which the page has one chat. */
+  /** Server and assistant: a page has one chat for each such pair. */
   owner?: string | null;
-  /** It was put into the page, or taken out of it. */
+  /** Called when the element was put into the page, or taken out of it. */
   moved?: () => void;
 }
 
 const ownerOf = (options: Options | null): string | null =>
   options && `${options.origin} ${options.assistant}`;
 
-/** Another copy, of another server, may have come before. */
+/** The widget of another server may have defined the element before. */
 function define(): void {
   if (customElements.get(TAG)) return;
   customElements.define(TAG, class extends HTMLElement implements Host {
     declare moved?: () => void;
     connectedCallback(): void {
-      // A copy from the page's cache (Turbo) is an empty clone.
+      // A clone, as Turbo makes for its cache of pages, is empty and removes itself.
       if (this.moved) this.moved();
       else this.remove();
     }
@@ -36,23 +36,23 @@ function define(): void {
 }
 
 function mount(script: HTMLScriptElement, options: Options): void {
-  // The tag was taken out again before this was loaded: nobody waits for it any more.
+  // The tag was taken out again before this script was loaded: no chat is wanted any more.
   if (!script.isConnected) return;
   define();
   const owner = ownerOf(options);
-  // Two of one assistant would cover each other: the tag that came last is the one that counts.
+  // Two chats of one assistant would cover each other: the tag that came last counts.
   for (const other of document.querySelectorAll<Host>(TAG)) {
     if (other.owner === owner) other.remove();
   }
   const host: Host = Object.assign(document.createElement(TAG), { owner });
-  // Keeps the element when Turbo morphs one page into the next.
+  // Turbo keeps the element when it morphs one page into the next.
   host.dataset.turboPermanent = "";
   const shadow = host.attachShadow({ mode: "open" });
   let running: AbortController | null = null;
   const begin = (): void => {
     if (running) return;
     running = new AbortController();
-    // It was in the page before.
+    // The element may have been in the page before: its old content goes.
     shadow.replaceChildren();
     if ("adoptedStyleSheets" in shadow) shadow.adoptedStyleSheets = [];
     dress(shadow, STYLES);
@@ -65,19 +65,19 @@ function mount(script: HTMLScriptElement, options: Options): void {
   };
   let { body } = document;
   const settle = (): void => {
-    // Sites that put another body into the page keep the tag that stands in the head.
+    // When a site replaces the body, a tag in the head survives: the chat goes into the new body.
     if (!host.isConnected && !body.isConnected && script.isConnected) document.body.append(host);
     body = document.body;
     if (host.isConnected) begin();
     else end();
   };
-  // What is moved is taken out and put in at once, and goes on.
+  // An element that is moved is taken out and put in at once: its chat goes on.
   host.moved = () => queueMicrotask(settle);
   begin();
   document.body.append(host);
 }
 
-/** Those in shadow trees first. */
+/** The widget's script tags, those in shadow trees first. */
 const tagsIn = (root: ParentNode): HTMLScriptElement[] => [
   ...[...root.querySelectorAll("*")].flatMap(({ shadowRoot }) => shadowRoot ? tagsIn(shadowRoot) : []),
   ...root.querySelectorAll<HTMLScriptElement>("script[data-assistant], script[data-assistant-id]"),
@@ -88,7 +88,7 @@ function isThere(script: HTMLScriptElement): boolean {
   return [...document.querySelectorAll<Host>(TAG)].some(({ owner }) => owner === ownerOf(options));
 }
 
-/** Browsers do not say which tag of a shadow tree, or of type module, it is that runs. */
+/** Browsers do not say which tag runs if it is in a shadow tree or a module: it is guessed. */
 function ownTag(): HTMLScriptElement | undefined {
   if (document.currentScript instanceof HTMLScriptElement) return document.currentScript;
   const tags = tagsIn(document);

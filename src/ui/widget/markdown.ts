@@ -1,7 +1,7 @@
-// Markdown of replies as DOM nodes. The library reads it (marked); each piece becomes one of a few
-// elements, text only ever a text node, so that markup in it is shown and never run. What was made
-// is sanitised once more before it is shown. A reply that is still being written is read as if its
-// last mark were closed (remend), so that half a link never flashes.
+// Renders the Markdown of replies as DOM nodes. The library (marked) parses it; each token becomes
+// one of a few elements, text only ever a text node, so that markup in it is shown and never run.
+// The result is sanitised once more before it is shown. A reply that is still being written is
+// parsed as if its last mark were closed (remend), so that half a link never flashes.
 import DOMPurify from "dompurify";
 import { Lexer, type MarkedToken, type Token, type Tokens } from "marked";
 import remend from "remend";
@@ -9,11 +9,11 @@ import { make } from "./elements.ts";
 import type { Say } from "./texts.ts";
 
 const PROTOCOLS = new Set(["http:", "https:", "mailto:", "tel:"]);
-/** Longer texts are shown as they are: marks nested by the thousand take long to read. */
+/** Longer texts are shown as they are: marks nested by the thousand take long to parse. */
 const TEXT_CHARS_MAX = 30_000;
-/** The same of one paragraph. */
+/** The same for one paragraph. */
 const INLINE_CHARS_MAX = 2000;
-/** A list in a quote in a list is as deep as sensible text goes. */
+/** Sensible text nests no deeper than a list in a quote in a list. */
 const DEPTH_MAX = 12;
 
 const FENCE = {
@@ -23,10 +23,10 @@ const FENCE = {
     "table", "thead", "tbody", "tr", "th", "td",
   ],
   ALLOWED_ATTR: ["href", "rel", "target", "start", "dir", "role", "tabindex", "aria-label", "scope"],
-  // Their values are judged as addresses otherwise.
+  // Otherwise their values are checked as URIs.
   ADD_URI_SAFE_ATTR: ["rel", "target", "start", "tabindex", "dir", "scope"],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto|tel):/i,
-  // Nothing is parsed here, so pages that allow no policy of their own need to allow none.
+  // No HTML is parsed here, so pages that enforce Trusted Types need to allow no policy for it.
   TRUSTED_TYPES_POLICY: {
     createHTML: (html: string) => html, createScriptURL: (url: string) => url,
   } as unknown as TrustedTypePolicyLike,
@@ -36,7 +36,7 @@ type TrustedTypePolicyLike = NonNullable<
 
 type Nodes = (Node | string)[];
 
-/** What the library wrote as markup in a text that is no HTML. */
+/** Entities that the library puts into text that is no HTML. */
 const ENTITIES: Record<string, string> =
   { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", nbsp: "\u00a0" };
 const unescaped = (text: string): string =>
@@ -72,7 +72,7 @@ function inline(tokens: Token[] | undefined, depth: number): Nodes {
       case "codespan": return [make("code", {}, token.text)];
       case "br": return [make("br")];
       case "link": return link(token.href, within(token));
-      // A picture could tell somebody else who reads it: it is a link to press.
+      // Loading a picture could tell a third party who reads it: it becomes a link to click.
       case "image": return link(token.href, [token.text || token.href]);
       default: return [token.raw];
     }
@@ -80,7 +80,7 @@ function inline(tokens: Token[] | undefined, depth: number): Nodes {
 }
 
 const box = (say: Say, name: "code" | "table"): Record<string, string> =>
-  // It scrolls sideways, also by keyboard.
+  // The box scrolls sideways, with the keyboard too.
   ({ tabindex: "0", role: "group", "aria-label": say(name) });
 
 function table({ header, rows }: Tokens.Table, say: Say): HTMLElement {
@@ -92,7 +92,7 @@ function table({ header, rows }: Tokens.Table, say: Say): HTMLElement {
       make("tr", {}, ...row.map((one) => cell("td", one)))))));
 }
 
-/** As it was written. */
+/** The text as it was written, marks included. */
 const plain = (text: string): HTMLElement => make("p", {}, ...text.split("\n")
   .flatMap((line, at): Nodes => (at === 0 ? [line] : [make("br"), line])));
 
@@ -127,7 +127,7 @@ function list({ ordered, start, items }: Tokens.List, say: Say, depth: number): 
   }));
 }
 
-/** As the library does, but for paragraphs in which it would take long to find the marks. */
+/** Parses as the library does, but leaves paragraphs plain whose marks would take too long. */
 function read(text: string): Token[] {
   const lexer = new Lexer({ gfm: true, breaks: true });
   lexer.blockTokens(text.replaceAll(/\r\n|\r/g, "\n"), lexer.tokens);
@@ -147,7 +147,7 @@ export function renderMarkdown(text: string, isWhole: boolean, say: Say): HTMLEl
     try {
       element.append(...blocks(read(whole), say));
     } catch (error) {
-      // Quotes in quotes by the thousand are deeper than a program can go.
+      // Quotes nested by the thousand overflow the stack.
       if (!(error instanceof RangeError)) throw error;
       element.replaceChildren(plain(text));
     }
@@ -163,7 +163,7 @@ export function plainText(text: string): string {
   return text
     .replace(/!?\[([^[\]\n]+)\]\([^()\s]+\)/g, "$1")
     .replace(/^\s{0,3}(#{1,6}|[-*+])\s+/gm, "")
-    // What stands before is taken along: Safari of 2022 cannot look behind.
+    // The character before is captured and put back: Safari of 2022 has no lookbehind.
     .replace(/(^|[^\p{L}\p{N}])_+/gu, "$1")
     .replace(/[*`]|_(?![\p{L}\p{N}])/gu, "");
 }

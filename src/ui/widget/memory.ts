@@ -1,10 +1,10 @@
-// What the browser keeps of the talk. Each tab keeps its own in sessionStorage: how the panel
-// stands and what is being sent. The conversation itself lies in localStorage for as many days as
-// the assistant's settings say, so that all tabs, and tomorrow's visit, show one. Used by
-// controller.ts. Pages may be forbidden to store anything; then the talk lives as long as the page.
+// What the browser keeps of the talk. Each tab has its own state in sessionStorage: whether the
+// panel is open, and what is being sent. The conversation itself is in localStorage for as many
+// days as the assistant's settings say, so that all tabs and later visits show the same one. Used
+// by controller.ts. If pages may store nothing, the talk lives as long as the page.
 import { EMPTY, openTurn, renewed, type Talk } from "./store.ts";
 
-/** What tabs have in common; positions in the log included, so that each goes on by itself. */
+/** What tabs share, the position in the stream included, from which each goes on by itself. */
 type Shared = Pick<Talk,
   "settings" | "conversation" | "after" | "items" | "hasEnded" | "isScored" | "variables" | "desk"
   | "person" | "away" | "hasCallback">;
@@ -18,17 +18,17 @@ interface Memory {
   load(): Talk;
   /** `isShared` false: for this tab alone. */
   save(talk: Talk, isShared: boolean): void;
-  /** As it stands when another tab has begun anew; null: there is nothing new. */
+  /** The talk moved to a new conversation that another tab has begun; null: there is none. */
   adopted(talk: Talk): Talk | null;
   /** Calls back when another tab has written. */
   onWritten(heard: () => void): void;
 }
 
 const DAY_MS = 86_400_000;
-/** Where the server says nothing of it. */
+/** The default for when the server does not say. */
 const DAYS = 7;
 
-/** Storage that may be forbidden, full or written by somebody else. */
+/** Null: `work` failed on storage, which may be forbidden, full or written by others. */
 function tried<T>(work: () => T): T | null {
   try {
     return work();
@@ -37,7 +37,7 @@ function tried<T>(work: () => T): T | null {
   }
 }
 
-/** Kept by the widget of before, which knew its own words and wrote notes as they were shown. */
+/** Drops what older widgets stored: settings without texts, and notes as text without a key. */
 const readable = (talk: Talk): Talk => ({
   ...talk,
   settings: talk.settings?.texts ? talk.settings : null,
@@ -46,7 +46,7 @@ const readable = (talk: Talk): Talk => ({
 
 const daysOf = ({ settings }: Talk): number => settings?.widget_settings.remember_days ?? DAYS;
 
-/** Others may use the browser after a visitor has signed out: what they could read is forgotten. */
+/** Others may use the browser after a visitor has signed out: other visitors' talks are deleted. */
 function forgetOthers(place: string, name: string): void {
   for (const storage of [localStorage, sessionStorage]) {
     for (const key of Object.keys(storage)) {
@@ -75,7 +75,7 @@ export function createMemory(
     known = null;
     tried(() => localStorage.removeItem(name));
   };
-  /** Nothing of it has changed, or it will be said better when the reply is complete. */
+  /** Nothing has changed, or a reply is being written and is stored once it is complete. */
   const isWritten = (talk: Talk): boolean => openTurn(talk) !== null || (written !== null
     && written.items === talk.items && written.conversation === talk.conversation
     && written.settings === talk.settings && written.desk === talk.desk
@@ -93,7 +93,7 @@ export function createMemory(
     load: () => {
       const own = tried(() => JSON.parse(sessionStorage.getItem(name) ?? "null") as Talk | null);
       const talk = { ...EMPTY, ...own };
-      // What is on its way to a conversation goes on there.
+      // A message that is being sent stays in its conversation.
       const read = (): Talk =>
         readable((talk.pending && talk.conversation ? null : adopted(talk)) ?? talk);
       return tried(read) ?? EMPTY;
@@ -103,7 +103,7 @@ export function createMemory(
       if (daysOf(talk) === 0) return forget();
       if (!isShared || isWritten(talk)) return;
       if (talk.conversation === null) {
-        // Begun anew, or gone at the server.
+        // The visitor has begun anew, or the server no longer has the conversation.
         if (known !== null) forget();
         return;
       }

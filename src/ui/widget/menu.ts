@@ -1,4 +1,5 @@
-// What is seldom wanted: beginning again, and sound. Opened by a button of the panel's head.
+// The menu of what is seldom wanted: a new conversation, the chat by e-mail, and sound. A button in
+// the panel's header opens it.
 import { icon, make } from "./elements.ts";
 import type { Actions, Shown } from "./view.ts";
 import type { Say } from "./texts.ts";
@@ -22,7 +23,7 @@ export function createMenu(
   list.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
-    // A dialog that fills the screen would be closed by the browser itself.
+    // Otherwise the browser itself closes a modal dialog, which the panel is on small screens.
     event.preventDefault();
     show(false);
     toggle.focus();
@@ -30,7 +31,7 @@ export function createMenu(
   list.addEventListener("focusout", ({ relatedTarget: next }) => {
     if (next !== toggle && !(next instanceof Node && list.contains(next))) show(false);
   });
-  // Safari focuses no button that is pressed: the list would be gone before its button is let go.
+  // Safari does not focus a pressed button: `focusout` would hide the list before the click.
   for (const part of [toggle, list]) {
     part.addEventListener("mousedown", (event) => event.preventDefault());
   }

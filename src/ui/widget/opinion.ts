@@ -1,4 +1,4 @@
-// How the chat was, asked when it is over: one to five, and words if somebody has some.
+// Asks how the chat was when it is over: a score of one to five, and an optional comment.
 import { make, sends } from "./elements.ts";
 import type { Actions } from "./view.ts";
 import type { Say } from "./texts.ts";

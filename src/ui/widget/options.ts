@@ -1,5 +1,5 @@
 // What the page that embeds the widget says in its script tag. Attributes win over the assistant's
-// own settings; what cannot be understood is passed over, since a typo must not cost the widget.
+// own settings; invalid values are ignored, since a typo must not cost the widget.
 
 import type { Settings } from "./api.ts";
 
@@ -33,7 +33,7 @@ export interface Options {
   formText?: string;
   opensItself: boolean;
   variables: Record<string, string>;
-  /** Who the page says has signed in, signed by its server. */
+  /** The visitor who has signed in at the page, whose server signs the id (`hash`). */
   visitor?: Visitor;
   /** Asked before the conversation begins. */
   fields: Field[];
@@ -103,13 +103,13 @@ export function readOptions(script: HTMLScriptElement): Options | null {
   };
 }
 
-/** Those of the tag, else the assistant's own. */
+/** The tag's fields, else the assistant's own. */
 export const fieldsOf = ({ fields }: Options, settings: Settings | null): Field[] =>
   fields.length > 0 ? fields : settings?.widget_settings.form?.fields ?? [];
 
 const POSITION = /^(bottom|middle|top)-(left|center|right)$/;
 
-/** Both spellings: `bottom-right` and `right-bottom`. The first that can be understood. */
+/** The first valid text wins; `bottom-right` and `right-bottom` are both valid. */
 export function readPosition(...texts: (string | undefined)[]): { x: string; y: string } {
   for (const text of texts) {
     for (const spelled of [text ?? "", (text ?? "").split("-").reverse().join("-")]) {

@@ -1,6 +1,6 @@
 // The panel's stylesheet, adopted beside the launcher's (styles.ts) when the chat is opened.
 
-// What is fixed is measured against what is seen of the page, whose own `zoom` is no part of `vh`.
+// Fixed parts have their sizes in percent of the viewport: `vh` ignores a page's own `zoom`.
 const FRAME = `
 .panel {
   padding: 0; border: 1px solid var(--edge); border-radius: 18px; overflow: hidden;

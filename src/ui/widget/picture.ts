@@ -1,10 +1,10 @@
-// Pictures without an <img>: the page's policy may let none in from elsewhere, but what is drawn on
-// a canvas comes from nowhere. Faces of who answers, and previews of attached files.
+// Pictures on a canvas, not in an <img>: a page's content security policy may forbid images from
+// elsewhere, but not what is drawn. Faces of those who answer, and previews of attached files.
 import { make } from "./elements.ts";
 
 const SCALE = 2;
 
-/** Fills the canvas as far as the picture goes; what is none leaves it away. */
+/** Replaces the target's content with the picture, scaled down; rejects if it is not a picture. */
 async function paint(target: HTMLElement, picture: Promise<Blob>, px: number): Promise<void> {
   const bitmap = await createImageBitmap(await picture);
   const shrink = Math.min(1, (px * SCALE) / Math.min(bitmap.width, bitmap.height));
@@ -50,7 +50,7 @@ export function createFace() {
 
 const PREVIEW_PX = 160;
 
-/** Null: the server has it no more, or is out of reach; the file's name stands there anyway. */
+/** Stays empty if the server lacks the file or is out of reach; the file's name is beside it. */
 export function preview(url: string): HTMLElement {
   const element = make("span", { class: "preview" });
   const picture = fetch(url, { credentials: "omit" }).then((response) => response.blob());

@@ -1,5 +1,5 @@
-// The conversation with the server: made, watched, and handed the pending message under one key
-// until it is taken. The stream alone says what was said. Told of by controller.ts.
+// The conversation at the server: creates it, watches it, and sends the pending message under one
+// idempotency key until it is accepted. The stream alone says what was said. Used by controller.ts.
 import { Refusal, type Api } from "./api.ts";
 import { fieldsOf, type Options } from "./options.ts";
 import type { Shown } from "./view.ts";
@@ -7,9 +7,9 @@ import { chime } from "./sound.ts";
 import { apply, fromHistory, isStored, renewed, type Talk } from "./store.ts";
 import { watch, type Frame } from "./stream.ts";
 
-/** Who types says so again while it goes on. */
+/** How long `typing_started` counts; it is repeated while the person goes on typing. */
 const TYPING_MS = 6000;
-/** Whoever waits in line is told how far it has come. */
+/** How often the place in line is polled. */
 const PLACE_MS = 15_000;
 
 /** The one place where the talk is kept; `set` stores and draws it. */
@@ -24,10 +24,10 @@ export interface Session {
   begin(): Promise<void>;
   /** Sends the pending message; harmless when it was taken already. */
   deliver(): Promise<void>;
-  /** Makes the conversation where there is none yet. */
+  /** Makes the conversation first if there is none yet. */
   askForPerson(): Promise<void>;
   unwatch(): void;
-  /** After the page was loaded again. */
+  /** Goes on after the page was loaded or shown again. */
   resume(): void;
 }
 
@@ -103,7 +103,7 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
   return { follow, unwatch };
 }
 
-/** Makes conversations, or finds the one a visitor has who has signed in at the page. */
+/** Makes conversations, or finds the existing one of a visitor who has signed in at the page. */
 function createMaker(
   state: State, options: Options, api: Api, follow: (conversation: string) => void,
 ) {
@@ -117,14 +117,14 @@ function createMaker(
     const isOther = talk.conversation !== null && talk.conversation !== made;
     state.set({
       ...isOther ? renewed(talk) : talk, conversation: made, problem: "", isUnreached: false,
-      // What is asked before a chat was answered in it.
+      // The visitor's existing conversation has the answers to the form.
       ...visitor && talk.variables === null ? { variables: {} } : {},
     });
     follow(made);
   };
   const give = (error: unknown): void => {
     const status = error instanceof Refusal ? error.status : 0;
-    // An answer the server does not take is asked for again.
+    // If the server rejects the form's answers, the form is shown again.
     const isFirst = status === 422 && Object.keys(state.talk.variables ?? {}).length === 0;
     if (status === 422) state.set({ ...state.talk, variables: null });
     if (visitor && (status === 403 || (status === 422 && !visitor.hash))) {
@@ -139,7 +139,7 @@ function createMaker(
   return {
     isKnown: (): boolean => isKnown,
     make: (variables: Record<string, string>): Promise<void> => {
-      // Whoever comes while it is being made waits for the same one.
+      // Concurrent calls wait for the same conversation.
       creating ??= api.create({ assistant, variables, visitor, anew: isKnown })
         .then(take, give).finally(() => {
           creating = null;
@@ -150,7 +150,7 @@ function createMaker(
 }
 
 export function createSession(state: State, options: Options, api: Api): Session {
-  /** Keys: the stream may show an answer, and the next be sent, before the first POST ends. */
+  /** Keys in flight: the stream may bring a reply, and the next be sent, before a POST ends. */
   const sending = new Set<string>();
   const { follow, unwatch } = createFollower(state, api, () => {
     state.set(renewed(state.talk));
@@ -163,9 +163,9 @@ export function createSession(state: State, options: Options, api: Api): Session
   const begin = async (): Promise<void> => {
     const { conversation, variables } = state.talk;
     const isAsked = fieldsOf(options, state.talk.settings).length > 0 && variables === null;
-    // Who has talked before, also elsewhere, is asked nothing again.
+    // The server is asked first: a visitor who has talked before, even elsewhere, skips the form.
     if (isAsked && maker.isKnown()) return;
-    // What is on its way to a conversation goes on there.
+    // A message that is being sent stays in its conversation.
     if (conversation !== null && (maker.isKnown() || state.talk.pending)) {
       return follow(conversation);
     }
@@ -185,9 +185,9 @@ export function createSession(state: State, options: Options, api: Api): Session
         state.set({ ...state.talk, pending: null });
       }
     } catch (error) {
-      // What the stream has brought since is newer than the loss of this answer.
+      // Frames that the stream has brought since are newer than the failure of this request.
       const isTold = isRunning(state)
-        // The first try of it is being answered.
+        // The first attempt under this key is being answered.
         || (error instanceof Refusal && error.status === 409)
         || (!(error instanceof Refusal) && state.talk.after !== after);
       if (state.talk.pending?.key === key && !isTold) refuse(state, error);
@@ -200,7 +200,7 @@ export function createSession(state: State, options: Options, api: Api): Session
     askForPerson: async () => {
       await begin();
       const { conversation } = state.talk;
-      // What comes of it is an event.
+      // The outcome comes as an event on the stream.
       if (conversation === null) return;
       await api.askForPerson(conversation).catch((error: unknown) => refuse(state, error));
     },

@@ -13,8 +13,8 @@ import type { ShellParts, Shown, View } from "./view.ts";
 const DARK = "(prefers-color-scheme: dark)";
 
 /**
- * Keys typed here must not trigger the page's shortcuts; nor may the page scroll instead of the
- * log, pull the focus back to a dialog of its own, or forbid copy and paste.
+ * Events that stop at the root: the page must not take typing for its shortcuts, scroll instead of
+ * the log, take the focus back to a dialog of its own, or forbid copying and pasting.
  */
 const OWN = [
   "keydown", "keypress", "keyup", "wheel", "touchmove", "focusin", "copy", "cut", "paste",
@@ -52,8 +52,9 @@ function createRoot(...children: HTMLElement[]): HTMLElement {
 }
 
 /**
- * Where a page moves or filters all its body, what is fixed goes by that and not by the window: the
- * browser's top layer is out of its reach. Only there: it covers what a page has over the widget.
+ * If a page transforms or filters its body, fixed elements follow the body instead of the window,
+ * except in the browser's top layer. The root goes there only then, because it would also cover
+ * what a page shows over the widget.
  */
 function raise(root: HTMLElement): void {
   if (!root.isConnected || !root.showPopover || root.matches(":popover-open")) return;
@@ -64,7 +65,7 @@ function raise(root: HTMLElement): void {
   if (places() === before) root.hidePopover?.();
 }
 
-/** A page may start to do so at any time, which moves the parts out of sight. */
+/** A page may begin to do so at any time: a part that goes out of sight raises the root. */
 function createWatch(root: HTMLElement, signal: AbortSignal): () => void {
   const sight = new IntersectionObserver((parts) => {
     const isLost = parts.some(({ isIntersecting, boundingClientRect: place }) =>
@@ -77,7 +78,7 @@ function createWatch(root: HTMLElement, signal: AbortSignal): () => void {
   };
 }
 
-/** What the assistant's settings and the page's attributes decide. */
+/** Applies the look that the assistant's settings and the page's attributes decide. */
 function dress(root: HTMLElement, { options, say }: ShellParts, { talk }: Shown): void {
   const { widget_settings: widget = {}, texts_language: language = "" } = talk.settings ?? {};
   const theme = options.theme ?? widget.theme;
@@ -113,7 +114,7 @@ function createLoader(origin: string) {
 export function createShell(parts: ShellParts): View {
   const { shadow, options, actions, say } = parts;
   const { launcher, fill, count } = createLauncher(parts);
-  // Seen once it is known how it looks.
+  // The root is hidden until the settings say how it looks (`dress`).
   const greeting = createGreeting({
     name: `assistant-chat greeted ${options.origin} ${options.assistant}`, say, open: actions.open,
   });

@@ -1,4 +1,4 @@
-// A short sound for a message that came while nobody looked. Made of numbers: nothing is loaded.
+// A short sound for a message that came while nobody was looking. It is synthesised, not loaded.
 
 const TONES_HZ = [660, 880];
 const TONE_S = 0.12;
@@ -6,7 +6,7 @@ const LOUDNESS = 0.08;
 
 let context: AudioContext | null = null;
 
-/** Silent where the browser allows no sound before somebody has pressed something. */
+/** Silent if the browser allows no sound before a click or a key. */
 export function chime(): void {
   context ??= new AudioContext();
   const { currentTime: now, destination } = context;

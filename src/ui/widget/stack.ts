@@ -1,6 +1,6 @@
-// Widgets of several assistants that a page has in one corner: their launchers stand one behind the
-// other, as they come in the page, away from its edge. Whoever is dressed or taken out asks for it.
-// One at a time has the place before them.
+// Widgets of several assistants in one corner of a page: their launchers are stacked in document
+// order, away from the edge. A widget calls `stack` when it is dressed or taken out of the page.
+// The place beside them is free for one greeting or panel at a time (`isTaken`).
 
 export const TAG = "assistant-chat";
 
@@ -21,6 +21,6 @@ export function stack(): void {
   }
 }
 
-/** Whether one of them is seen to greet just now, or to be open: a page may hide some of them. */
+/** A greeting or an open panel is visible; widgets that the page hides do not count. */
 export const isTaken = (): boolean => [...document.querySelectorAll(TAG)].some(({ shadowRoot }) =>
   !!shadowRoot?.querySelector(".greeting:not([hidden]), .panel[open]")?.getClientRects().length);

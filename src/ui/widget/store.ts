@@ -11,7 +11,7 @@ export type Item =
       text: string;
       isStored: boolean;
       files?: Attachment[];
-      /** Given up for another message before it was known to have arrived. */
+      /** Abandoned for another message before it was known to have arrived. */
       isLost?: boolean;
     }
   | {
@@ -25,13 +25,13 @@ export type Item =
       wasStopped: boolean;
       /** Tools at work, by call. */
       tools: Record<string, string>;
-      /** The turn it came of, by which it is rated. */
+      /** The turn that wrote it, under which it is rated. */
       reply?: number;
       rating?: Rating | null;
     }
   /** Said in a call: no part of the conversation's own messages. */
   | { role: "spoken"; by: Speaker; text: string; isFinal: boolean }
-  /** `name`: who comes or goes. */
+  /** `name`: the person who joins or leaves. */
   | { role: "note"; key: TextKey; name?: string };
 
 export type Speaker = "user" | "assistant" | "colleague";
@@ -39,31 +39,31 @@ export type Speaker = "user" | "assistant" | "colleague";
 export interface Talk extends Desk {
   settings: Settings | null;
   conversation: string | null;
-  /** The stream's position the items stand at. */
+  /** The position in the stream that the items are at. */
   after: string;
   items: Item[];
   /** Sent and not yet answered; every attempt has the same key, so it is charged once. */
   pending: Pending | null;
   /** Files for the next message. */
   attached: Attachment[];
-  /** In line for a person; null: not, or it is not known. */
+  /** The place in line for a person; null: not in line, or not known. */
   place: number | null;
-  /** Who waits does so outside office hours; null: people are there, or it is not known. */
+  /** The visitor waits outside office hours; null: people are there, or it is not known. */
   away: Away | null;
-  /** It was left how the visitor wants to be reached. */
+  /** The visitor has asked for a callback. */
   hasCallback: boolean;
-  /** The picture of who answers. */
+  /** The picture of the person who answers. */
   face: string | null;
   /** Why `pending` is not being answered; empty while it is. */
   problem: TextKey | "";
-  /** The problem may go away with the network. */
+  /** The server was not reached: the problem may go away once the network is back. */
   isUnreached: boolean;
   hasEnded: boolean;
-  /** The visitor begins anew once it is said, or not, how the chat was. */
+  /** A new chat begins once the visitor has scored this one or skipped that. */
   isClosing: boolean;
-  /** It was said how the chat was, or that it will not be. */
+  /** The visitor has scored the chat or skipped that. */
   isScored: boolean;
-  /** It was said, since the page has been there. */
+  /** The chat was scored, not skipped, while this tab showed it. */
   isThanked: boolean;
   hasSound: boolean;
   isOpen: boolean;
@@ -80,7 +80,7 @@ export const EMPTY: Talk = {
   person: null, isClosing: false, isScored: false, isThanked: false, hasSound: false, unread: 0,
 };
 
-/** A new conversation; how the panel stands is kept. */
+/** A new conversation; the state of the panel is kept. */
 export const renewed = (talk: Talk): Talk => ({
   ...EMPTY, settings: talk.settings, isOpen: talk.isOpen, variables: talk.variables,
   draft: talk.draft, hasSound: talk.hasSound,
@@ -89,11 +89,11 @@ export const renewed = (talk: Talk): Talk => ({
 export const isAnswering = ({ pending, problem }: Talk): boolean =>
   pending !== null && problem === "";
 
-/** The pending message did not get its answer, and another takes its place. */
+/** The items once another message takes the pending one's place: what is not stored is lost. */
 export const abandoned = ({ items }: Talk): Item[] => items.map((item) =>
   item.role === "user" && !item.isStored ? { ...item, isLost: true } : item);
 
-/** The list with another item in that place; lists have no `with` in browsers of 2022. */
+/** A copy with another item at `index`; arrays have no `with` in browsers of 2022. */
 const placed = (items: Item[], index: number, item: Item): Item[] =>
   items.map((one, at) => at === index ? item : one);
 
@@ -112,7 +112,7 @@ const isOpenReply = (item: Item, turn?: number | null): item is Reply =>
 export const openTurn = ({ items }: Talk): number | null =>
   items.find((item) => isOpenReply(item))?.turn ?? null;
 
-/** Changes the reply of the turn that is being written, which begins if there is none. */
+/** Changes the turn's reply that is being written, and begins one if there is none. */
 function onReply(items: Item[], turn: number, change: (reply: Reply) => Reply): Item[] {
   const index = items.findIndex((item) => isOpenReply(item, turn));
   const fresh: Reply = { role: "assistant", text: "", turn, wasStopped: false, tools: {} };
@@ -123,7 +123,7 @@ function onReply(items: Item[], turn: number, change: (reply: Reply) => Reply): 
   return placed(items, index, change(found));
 }
 
-/** What the log holds already comes before what is still on its way to it: a greeting, say. */
+/** A message from the log, such as a greeting, goes before those that are not stored yet. */
 function beforeUnsent(items: Item[], item: Item): Item[] {
   const unsent = items.findIndex((one) => one.role === "user" && !one.isStored && !one.isLost);
   return unsent < 0 ? [...items, item] : [...items.slice(0, unsent), item, ...items.slice(unsent)];
@@ -137,7 +137,7 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
     const { content: text, attachments: files } = message;
     const item: Item = { role: "user", text, isStored: true, ...(files ? { files } : {}) };
     const problem = talk.isUnreached ? "" : talk.problem;
-    // A message opens a conversation again that had ended before it came.
+    // A message reopens a conversation that had ended.
     return index < 0
       ? { ...talk, items: [...items, item], hasEnded: false }
       : {
@@ -158,7 +158,7 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
   };
 }
 
-/** Who comes and goes is said where it happened. */
+/** Notes in the log, at that point, that a person joined or left. */
 function passOn(talk: Talk, { desk = "assistant", holder, away = null }: Frame): Talk {
   const person = holder?.name ?? null;
   const name = person ?? talk.person;
@@ -181,7 +181,7 @@ export const rated = (talk: Talk, turn: number, rating: Rating | null): Talk => 
     item.role === "assistant" && item.reply === turn ? { ...item, rating } : item),
 });
 
-/** There was an answer to have an opinion of, and none has been given. */
+/** The chat is over, had an answer of somebody's, and has not been scored. */
 export const asksOpinion = ({ items, hasEnded, isClosing, isScored, settings }: Talk): boolean =>
   (hasEnded || isClosing) && !isScored && settings?.widget_settings.satisfaction !== false
     && items.some((item) =>
@@ -235,7 +235,7 @@ export function apply(talk: Talk, frame: Frame): Talk {
   return frame.id === undefined || frame.id === "" ? next : { ...next, after: frame.id };
 }
 
-/** What was said so far, as one piece: after a gap the server has the pieces no more. */
+/** The talk as the server's history has it: after a gap the frames in between are gone. */
 export const fromHistory = (talk: Talk, messages: Message[], desk: Desk): Talk => ({
   ...talk,
   ...desk,

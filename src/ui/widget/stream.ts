@@ -1,5 +1,5 @@
-// Watches a conversation's stream from a position on and comes back whenever it is cut: by the
-// network, a restart, or silence longer than the server's heartbeat. Events by `fetch`, not
+// Watches a conversation's stream from a position on and reconnects whenever it is cut: by the
+// network, a restart, or silence longer than the server's heartbeat. It reads with `fetch`, not
 // EventSource, which reports neither why a stream is refused nor that it has gone silent.
 
 import { isOwn, type Away, type Desk, type Message, type Rating } from "./api.ts";
@@ -25,7 +25,7 @@ export interface Frame {
 
 interface WatchOptions {
   url: string;
-  /** Asked at every connect. */
+  /** Read at every connect. */
   position(): string;
   frames(frames: Frame[]): void;
   connected(isConnected: boolean): void;
@@ -51,12 +51,12 @@ function createParser(): (text: string) => Frame[] {
 }
 
 /**
- * Resolves after a pause, the longer the more has failed; at once when the network is back, or when
- * it is over.
+ * Resolves after a pause that grows with the failures; at once when the network is back, or when
+ * `signal` aborts.
  */
 export function pauseAfter(failures: number, signal: AbortSignal): Promise<void> {
   const longest = Math.min(PAUSE_MS_MAX, 500 * 2 ** failures);
-  // Uneven, so that the clients of a restarted server do not all come back at once.
+  // Jitter, so that the clients of a restarted server do not all come back at once.
   const ms = longest * (0.5 + Math.random() / 2);
   return new Promise((resolve) => {
     const done = (): void => {

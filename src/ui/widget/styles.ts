@@ -1,8 +1,8 @@
 // The widget's stylesheet as far as a page needs it before the chat is opened (the panel's is in
-// panel-styles.ts), adopted by its shadow root: a page that allows no inline style does not mind
-// it. Colours are custom properties that colour.ts computes; sides are logical, so that
-// right-to-left pages are mirrored, but for the corner, which the account chose. Letters are as
-// large as the browser is told, whatever size the page has for its own.
+// panel-styles.ts), adopted by its shadow root, which works even where a page forbids inline
+// styles. Colours are custom properties that colour.ts computes; sides are logical, so that
+// right-to-left pages are mirrored, except for the corner, which the account chose. The font size
+// is the browser's own, whatever the page's is.
 
 const PLACES = `
 .launcher, .panel, .greeting { position: fixed; margin: 0; }
@@ -18,10 +18,10 @@ const PLACES = `
 .root:has(> .panel[open]) { z-index: 2147483001; }
 `;
 
-// A page's own rules for all elements (`* { … }`, `body > * { … }`) win over `:host` where it says
-// nothing important: none of them may move, cover or fade what is fixed in here, and nothing is
-// inherited. Out of the flow it is no item of a body that is a grid. Not `display` and
-// `visibility`, by which pages hide the widget.
+// A page's own rules for all elements (`* { … }`, `body > * { … }`) win over `:host` unless it says
+// `!important`: none of them may move, cover or fade the fixed parts in here, and nothing is
+// inherited. Out of the flow, the host is no item of a body that is a grid. `display` and
+// `visibility` are left to pages, which hide the widget with them.
 const FRAME = `
 :host { all: initial; }
 :host {

@@ -2,7 +2,7 @@
 // (data/widget-texts), the assistant's own in place of the shipped ones; nothing is built in.
 import { amongOurs } from "#ui/characters.ts";
 
-/** A test holds that every language has each of them. */
+/** A test checks that every language has each of them. */
 export type TextKey =
   /** `ltr` or `rtl`. */
   | "direction"

@@ -1,5 +1,5 @@
-// What there is to draw of the chat, what its visitor can do, and what draws it: the words in which
-// controller.ts, shell.ts and the panel talk with each other.
+// The types between controller.ts, shell.ts and the panel: what there is to draw of the chat, what
+// its visitor can do, and what draws it.
 import type { Rating, Wish } from "./api.ts";
 import type { Options } from "./options.ts";
 import type { Talk } from "./store.ts";
@@ -10,25 +10,25 @@ export interface Actions {
   close(): void;
   send(text: string): void;
   stop(): void;
-  /** Sends them at once, for the message that comes next. */
+  /** Uploads them at once, for the next message. */
   attach(files: File[]): void;
   detach(id: string): void;
   /** The address of a file of the conversation. */
   fileOf(id: string): string;
-  /** Rejects where it could not be sent. */
+  /** Rejects if it could not be sent. */
   transcript(email: string): Promise<void>;
-  /** Rejects where it could not be left. */
+  /** Rejects if the server did not take the wish. */
   callback(wish: Wish): Promise<void>;
   retry(): void;
   askForPerson(): void;
   renew(): void;
   draft(text: string): void;
-  /** The same again takes it back. */
+  /** The same rating again takes it back. */
   rate(turn: number, rating: Rating): void;
   score(score: number, comment: string): void;
-  /** It is not said how the chat was. */
+  /** The visitor gives no score. */
   skip(): void;
-  /** A new conversation, after the question how this one was. */
+  /** Begins a new conversation, after asking how this one was. */
   restart(): void;
   /** Turns it on or off. */
   sound(): void;
@@ -40,9 +40,9 @@ export interface CallState {
   isLive: boolean;
   /** Why there is no call (any more), in words. */
   problem: string;
-  /** Another window may be allowed what this page is not. */
+  /** A window of the server's own may be allowed the call that this page is not. */
   offersWindow: boolean;
-  /** Known not to work in this page: the next goes to the window at once. */
+  /** Calls are known not to work in this page: the next opens in a window at once. */
   isForbidden: boolean;
 }
 
@@ -50,9 +50,9 @@ export interface CallState {
 export interface Shown {
   talk: Talk;
   isOffline: boolean;
-  /** Files on their way. */
+  /** How many uploads are in flight. */
   uploads: number;
-  /** Why the last file is not there; empty: it is. */
+  /** Why the last file was not attached; empty: it was. */
   fileProblem: string;
   /** Until when the person was last known to type, by the page's clock. */
   typingUntil: number;
@@ -63,7 +63,7 @@ export interface View {
   draw(shown: Shown): void;
   /** Puts a call's controls in place of the message box; null: takes them away. */
   placeCall(bar: HTMLElement | null): void;
-  /** Puts the focus where one types, or back to where one came from. */
+  /** Puts the focus where the visitor types, or back on the launcher. */
   focus(): void;
 }
 
@@ -72,6 +72,6 @@ export interface ShellParts {
   options: Options;
   actions: Actions;
   say: Say;
-  /** It was taken out of the page. */
+  /** Aborts when the widget is taken out of the page. */
   signal: AbortSignal;
 }
