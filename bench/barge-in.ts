@@ -1,12 +1,12 @@
-// Which sounds over the assistant take the floor, through the real ears: Silero's voice detector
-// and the embedded recogniser, in a real session with the settings of a new assistant. One sound at
-// a time begins 1.5 s into a long reply. A `stop` (a stop word or a question) is missed where the
-// assistant goes on with what it was saying; any other sound is false where it does not. Silent is
-// when the first of 100 ms without the assistant's voice is sent, counted from the beginning of the
-// sound.
+// Barge-in: which sounds over the assistant take the floor, through the real ears (Silero's voice
+// detector and the embedded recogniser), in a real session with the settings of a new assistant.
+// One sound at a time begins 1.5 s into a long reply. A `stop` (a stop word or a question) is
+// missed if the assistant goes on with what it was saying; any other sound is false if it does not.
+// The assistant is silent when the first of 100 ms without its voice is sent, counted from the
+// beginning of the sound.
 //
-// The clock is virtual: it waits after each frame until both ears have dealt with it, so a busy
-// machine changes no figure, and what the recogniser needs for its work counts as no time.
+// The clock is virtual: after every 100 ms it waits until the recogniser has caught up, so a busy
+// machine changes no figure, and the recogniser's own work takes no time.
 import { createLogger } from "#core/logger.ts";
 import { createMediaClock } from "#features/calls/voice/clock.ts";
 import { VoiceSession } from "#features/calls/voice/voice-session.ts";
@@ -23,21 +23,21 @@ import { median, percentile, print, printResult } from "./report.ts";
 const FRAME_MS = 20;
 const FRAME = (SOUND_RATE * FRAME_MS) / 1000;
 const LEAD_MS = 1500;
-/** Longer than between two words. */
+/** Silence this long is longer than that between two words. */
 const PAUSE_MS = 100;
-/** What is heard after it: long enough for the assistant to have gone on. */
+/** How long the call goes on after the sound: long enough for the assistant to have gone on. */
 const TAIL_MS = 2200;
 const REPLY = "And so it went on and on for many a day until there was nothing left. ".repeat(12);
-/** `interrupt_sensitivity` 0.5, as settings.ts means it. */
+/** What settings.ts makes of `interrupt_sensitivity` 0.5. */
 const INTERRUPT = { allowed: true, threshold: 0.6, confirmMs: 130, wordsMin: 0 };
 
 const log = createLogger("silent");
 const vad = await createVad();
 const recogniser = createPocketSphinx(log);
-// The threads of the ears keep no process alive.
+// The threads of the ears do not keep the process alive.
 const awake = setInterval(() => undefined, 1000);
 
-/** The recogniser answers in order: a stream that was asked last is answered last. */
+/** The recogniser answers in order: once this last stream is answered, all others are. */
 let settle: () => void = () => undefined;
 const echo = recogniser.open(
   { rate: SOUND_RATE, language: "en", languages: ["en"], hints: [] }, () => settle());
@@ -112,7 +112,7 @@ async function judge(sound: BargeInSound): Promise<Verdict> {
     quietMs = isSilent ? quietMs + FRAME_MS : 0;
     if (quietMs >= PAUSE_MS && atMs >= quietMs) silentMs ??= atMs + FRAME_MS - quietMs;
   }
-  // Whatever is cut by the end of the call was not cut by the sound.
+  // The verdict is taken first: what the end of the call cuts off, the sound did not.
   const verdict = { tookFloor, silentMs };
   session.channel.hangUp("operator");
   return { ...sound, ...verdict, words: words.slice(-3).join(" / ") };

@@ -1,5 +1,5 @@
-// The bucket of files.ts, in a process of its own; says where it listens, ends with its parent's
-// signal.
+// The S3 bucket of files.ts, in a process of its own; it prints where it listens, and its parent
+// ends it with a signal.
 import { startS3Server } from "#support/s3-server.ts";
 
 const { endpoint, close } = await startS3Server();

@@ -1,6 +1,6 @@
 // Durable charges through the real store: begin (message, reservation, turn, event) and
-// complete (reply, ledger entry, event), over 1,000 accounts, at several depths of concurrency.
-// Beside it the same commands as one transaction each, and both ways of group commit.
+// complete (reply, ledger entry, event), over 1,000 accounts, at several levels of concurrency.
+// Compared with the same commands as one transaction each, and both ways of group commit.
 //
 // A charge is both commands. `plain` is what a server does that runs each command in a transaction
 // of its own with synchronous=FULL.

@@ -1,5 +1,5 @@
 // What cluster.ts puts under load: a PostgreSQL that waits for its disk, a NATS server, and real
-// server processes over them, or over a file; accounts as many as clients.
+// server processes over them, or over a file; one account for each client.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,16 +25,16 @@ export interface Figures {
 export interface Side {
   name: string;
   nodes: Started[];
-  /** Its accounts' assistants. */
+  /** The uuids of assistants, one of each account. */
   assistants: string[];
-  /** CPU seconds of the database's processes; null: it is in the nodes. */
+  /** CPU seconds of the database's processes; 0 over a file, where the nodes do its work. */
   databaseCpu(): number;
   close(): Promise<void>;
 }
 
 const BALANCE_MICROS = 1_000_000_000_000;
 const MESSAGE = JSON.stringify({ message: "When are you open?" });
-/** As a widget's conversation would be; the history grows with each. */
+/** As many as in a widget's conversation; the history grows with each. */
 const MESSAGES_PER_CONVERSATION = 20;
 
 export async function post(
@@ -42,7 +42,7 @@ export async function post(
 ): Promise<Record<string, unknown>> {
   const response = await fetch(`http://127.0.0.1:${port}/api${path}`, {
     method: "POST", body: JSON.stringify(body),
-    // One that is kept is closed by a node that was idle in the very moment it is used again.
+    // An idle node may close a kept connection in the very moment it is used again.
     headers: {
       "content-type": "application/json", authorization: `Bearer ${key}`, connection: "close",
     },
@@ -93,7 +93,7 @@ export async function overFile(modelPort: number, accounts: number): Promise<Sid
   };
 }
 
-/** CPU of a process and of the children it has waited for, as PostgreSQL's of every session. */
+/** CPU of a process, its children and those it has waited for: PostgreSQL forks per session. */
 function familyCpu(pid: number): number {
   const ticksOf = (one: string): number => {
     try {
@@ -104,7 +104,7 @@ function familyCpu(pid: number): number {
       if (Number(one) === pid) return sum(11, 15);
       return fields[1] === String(pid) ? sum(11, 13) : 0;
     } catch {
-      // It ended between the two looks, and the postmaster counts it from now on.
+      // The process ended in between; the postmaster's own figure includes it from now on.
       return 0;
     }
   };
@@ -113,12 +113,12 @@ function familyCpu(pid: number): number {
 }
 
 interface Grown extends Side {
-  /** One more node, as settings say. */
+  /** Starts one more node, with these settings. */
   grow(env?: Record<string, string>): Promise<Started>;
   query<Row extends object>(text: string): Promise<Row[]>;
 }
 
-/** Grows node by node. */
+/** Has no node to begin with: `grow` starts them one by one. */
 export async function overPostgres(
   modelPort: number, accounts: number, hasNats = true,
 ): Promise<Grown> {
@@ -153,7 +153,7 @@ export async function overPostgres(
   };
 }
 
-/** `clients` at once, each of an account and at a node, one reply after the other. */
+/** `clients` at once, each with an account and a node, one reply after the other. */
 export async function load(side: Side, clients: number, seconds: number): Promise<Figures> {
   const first: number[] = [];
   const cpu = (): number => side.nodes.reduce((sum, { child }) => sum + cpuSeconds(child.pid), 0);

@@ -1,6 +1,7 @@
-// Nodes over PostgreSQL and NATS, real processes: replies a second, CPU of a reply and first token
-// with 1, 2 and 3 nodes beside one over a file in the same rounds; how much later a watcher at
-// another node has a token; how long until the replies of a node that was killed are closed.
+// Nodes over PostgreSQL and NATS, in real processes: replies a second, CPU per reply and time to
+// first token with 1, 2 and 3 nodes, compared in the same rounds with one over a file; how much
+// later a watcher at another node has a token; how long until the replies of a killed node are
+// closed.
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { load, overFile, overPostgres, post, type Figures, type Side } from "./cluster-world.ts";
@@ -15,7 +16,7 @@ const DEATHS = Number(process.env.BENCH_DEATHS ?? 5);
 const WATCHED_MS = 10_000;
 const WATCHERS = 50;
 const TOKEN_MS = 33;
-/** A dead node's replies are closed by its lease at the latest. */
+/** A dead node's replies are closed when its lease expires, at the latest. */
 const CLOSED_MS_MAX = 60_000;
 const HELD_REPLIES = 10;
 
@@ -104,7 +105,7 @@ async function watching() {
   };
 }
 
-/** From SIGKILL of a node with replies under way until none of them is open. */
+/** The time from SIGKILL of a node with replies in flight until none of them is open. */
 async function deaths(hasNats: boolean, times: number) {
   const model = await start("ticking-model.ts", ["100000", "200"], {});
   const cluster = await overPostgres(model.port, 1, hasNats);
@@ -117,7 +118,7 @@ async function deaths(hasNats: boolean, times: number) {
       return { kind: "post" as const, path: `/api/conversations/${String(id)}/messages` };
     }));
     const asking = await startWatchers({ port: doomed.port, requests, key: "", marker: "" });
-    // A moment anywhere between two beats.
+    // A random moment between two heartbeats.
     await sleep(2000 + Math.random() * 2000);
     const open = async (): Promise<number> => Number((await cluster.query<{ open: string }>(
       "SELECT count(*) AS open FROM turns WHERE state = 'open'"))[0]?.open);

@@ -1,5 +1,5 @@
-// A recogniser that costs nothing, in a process of its own, for bench/sip.ts: understands the same
-// question in whatever it is sent, by OpenAI's `/v1/audio/transcriptions`.
+// A recogniser that costs nothing, in a process of its own, for bench/sip.ts and bench/webrtc.ts:
+// it hears the same question in whatever it is sent, over OpenAI's `/v1/audio/transcriptions`.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 

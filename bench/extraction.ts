@@ -1,5 +1,5 @@
-// How fast documents are read through the extractor process, beside the bare library in this one;
-// and how late the server's event loop is meanwhile.
+// How fast documents are read through the extractor process, compared with the bare library in this
+// one; and how late the server's event loop is meanwhile.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
@@ -51,7 +51,7 @@ interface Case {
   source: ExtractionSource;
   /** Pages of the document, for formats that have them. */
   pages: number;
-  /** Characters of text. */
+  /** Reads it with the bare library; returns the characters of text. */
   bare(): Promise<number>;
 }
 
@@ -96,13 +96,13 @@ async function throughExtractor(source: ExtractionSource): Promise<number> {
 const rounded = (value: number): number => Math.round(value * 10) / 10;
 
 async function measure({ name, source, pages, bare }: Case): Promise<object> {
-  // The first of each pays for loading the library and compiling it.
+  // The first run of each pays for loading and compiling the library.
   await throughExtractor(source);
   await bare();
   const ours: number[] = [];
   const theirs: number[] = [];
   let characters = 0;
-  // Apart from the bare library's rounds, which hold this process's loop themselves.
+  // Measured apart from the bare library's rounds, which block this process's loop themselves.
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
   for (let round = 0; round < ROUNDS; round += 1) {

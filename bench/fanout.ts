@@ -1,6 +1,6 @@
 // One reply and one call's status to thousands of watchers, over WebSocket and over SSE: how long
-// after the model wrote a token it is at the last of them, what a delivery costs in CPU, what one
-// who watches costs in memory. Beside it uWebSockets.js alone, which publishes a text and keeps
+// after the model wrote a token the last of them has it, what a delivery costs in CPU, and what a
+// watcher costs in memory. Compared with uWebSockets.js alone, which publishes a text and keeps
 // nothing. The watchers are a process of their own; each is an open file of it and of the server.
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
@@ -11,7 +11,7 @@ import { openFilesMax, startWatchers, type Request } from "./watching.ts";
 
 const TOKENS = 10;
 const GAP_MS = 500;
-/** Until what was opened or sent has settled. */
+/** How long what was opened or sent takes to settle. */
 const SETTLE_MS = 1500;
 const FILES_BESIDES = 500;
 const asked = Number(process.env.BENCH_WATCHERS ?? 10_000);
@@ -31,7 +31,7 @@ interface Watched {
   request: Request;
   key: string;
   marker: string;
-  /** Has something sent to all; resolves when it has all been written. */
+  /** Has something published to all watchers; resolves when all of it has been written. */
   publish(): Promise<void>;
 }
 
@@ -72,7 +72,7 @@ async function reply(serving: Serving, kind: "ws" | "sse"): Promise<Watched> {
   };
 }
 
-/** A call of a page, watched by its account; what is published is its end. */
+/** A web call watched by its account; the end of the call is what is published. */
 async function call(serving: Serving, kind: "ws" | "sse"): Promise<Watched> {
   const id = await serving.newConversation();
   const { ticket } = await serving.call("POST", `/conversations/${id}/call-ticket`);

@@ -1,6 +1,6 @@
-// What a recording costs in a bucket, beside the data folder: to put it there, until its first
-// sound, and to read all of it. Beside both a bare client of the same bucket, which checks and
-// streams nothing. The bucket is on this machine: its network is not in these figures.
+// What a recording costs in a bucket, compared with the data folder: to store it, until its first
+// sound, and to read all of it. Compared too with a bare client of the same bucket, which checks
+// and streams nothing. The bucket is on this machine: its network is not in these figures.
 import { AwsClient } from "aws4fetch";
 import { randomFillSync } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 20);
 /** Two sides at 16 kHz, 16 bits each. */
 const BYTES_PER_S = 64_000;
 const MINUTES = [1, 10];
-/** What a browser asks for first. */
+/** The range that a browser requests first. */
 const BEGINNING: ByteRange = { first: 0, last: 65_535 };
 const PATH = "parley-files/bench";
 const [accessKey, secretKey, region] = ["S3RVER", "S3RVER", "us-east-1"];

@@ -1,17 +1,17 @@
-// What a page heard against what the server sent: where speech broke off that was sent whole, and
-// how long after a question the answer began. For bench/webrtc.ts.
+// Compares what a page heard with what the server sent: where speech that was sent whole broke off,
+// and how long after a question the answer began. For bench/webrtc.ts.
 
 const FRAME_MS = 10;
-/** Under it nothing is heard beside speech. */
+/** A level below this counts as silence beside speech. */
 const QUIET_DB = -48;
 const LOUD_DB = -42;
 /** Sounds nearer to each other are one utterance. */
 const UTTERANCE_PAUSE_MS = 800;
 const UTTERANCE_MS_MIN = 400;
-/** How far what was heard may run ahead of or behind what was sent, within an utterance. */
+/** How far heard sound may run ahead of or behind sent sound, within an utterance. */
 const DRIFT_MS = 600;
 const GAP_MS_MIN = 40;
-/** Time that stands still or jumps costs something, so that alignment prefers it even. */
+/** A step that repeats or skips time costs extra, so that the alignment prefers even time. */
 const STEP_DB = 4;
 
 export interface Utterance {
@@ -49,7 +49,7 @@ export function utterancesIn(levels: number[]): Utterance[] {
 export const cut = (levels: number[], { fromMs, toMs }: Utterance): number[] =>
   levels.slice(fromMs / FRAME_MS, toMs / FRAME_MS);
 
-/** For each frame that was heard, the one that was sent (dynamic time warping in a band). */
+/** Maps each heard frame to a sent one (dynamic time warping in a band). */
 function align(sent: number[], heard: number[]): number[] {
   const band = DRIFT_MS / FRAME_MS;
   const width = sent.length + 1;

@@ -1,7 +1,7 @@
 // How well and how fast the demo recogniser hears: word errors over 20 sentences in each of the
-// embedded English voices, at 16 kHz as the web hears them and at 8 kHz through µ-law as a
-// telephone does; what a second of speech costs of a core; and how soon after their last sound
-// those who talk at once, as many as it serves, have their words.
+// embedded English voices, at 16 kHz as in web calls and at 8 kHz through µ-law as on a telephone;
+// what a second of speech costs of a core; and, with as many talkers at once as it serves, how soon
+// after their last sound they have their words.
 import { setTimeout as delay } from "node:timers/promises";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
@@ -47,7 +47,7 @@ const log = createLogger("silent");
 const recogniser = createPocketSphinx(log);
 const openVoice = await openSynthesizers(NOTHING_SET_UP, { system: createSystem(), log });
 const flite = openVoice("flite");
-// The threads of the engines keep no process alive by themselves.
+// The threads of the engines do not keep the process alive.
 const alive = setInterval(() => undefined, 1000);
 
 const spoken = (text: string, voice: string, rate: number): Promise<Int16Array> =>
@@ -56,7 +56,7 @@ const spoken = (text: string, voice: string, rate: number): Promise<Int16Array> 
     hasEmotion: false,
   }, text, (pcm) => (pcm ? resolve(pcm) : reject(new Error(`${voice} does not speak`)))));
 
-/** As a line at 8 kHz passes it on. */
+/** The sound after a telephone line at 8 kHz. */
 function throughMulaw(pcm: Int16Array): Int16Array {
   return Int16Array.from(encodeG711(LAWS.PCMU, pcm), (code) => LAWS.PCMU.samples[code] ?? 0);
 }
@@ -81,7 +81,7 @@ interface Heard {
   cpuPerSecond: number;
 }
 
-/** Sentence by sentence as fast as it goes, with one decoder, as in one call. */
+/** Recognises sentence by sentence as fast as possible, with one decoder, as in one call. */
 async function hear(voice: string, rate: number): Promise<Heard> {
   const caller = listen(rate);
   let [wrong, said, seconds, cpuMicros] = [0, 0, 0, 0];
@@ -108,7 +108,7 @@ async function hear(voice: string, rate: number): Promise<Heard> {
   };
 }
 
-/** Talks at the pace of speech; how long after each sentence its words were there. */
+/** Talks in real time; returns how long after each sentence its words were there. */
 async function talk(lines: Int16Array[], rate: number, afterMs: number): Promise<number[]> {
   await delay(afterMs);
   const caller = listen(rate);

@@ -1,15 +1,15 @@
 // Open conversations in which nothing happens: what each costs in memory. They are opened over the
-// wire; what the server rests at afterwards, less what it rested at after the first, is theirs.
+// wire; the growth of the server's memory at rest, after a first `WARM` of them, is their cost.
 import { setTimeout as sleep } from "node:timers/promises";
 import { residentMb, start, stop } from "./load.ts";
 import { print, printResult } from "./report.ts";
 import { serve } from "./serving.ts";
 
 const CONVERSATIONS = Number(process.env.BENCH_CONVERSATIONS ?? 100_000);
-/** Until the bounded cache of the database is full, which is not of any conversation. */
+/** After so many the database's bounded cache is full; it is no conversation's cost. */
 const WARM = 20_000;
 const AT_ONCE = 64;
-/** Until what opening left behind is collected. */
+/** How long it takes until garbage from opening is collected. */
 const SETTLE_MS = 5000;
 
 const model = await start("../test/support/scripted-model.ts", [], {});
@@ -20,7 +20,7 @@ const open = async (count: number): Promise<void> => {
     while ((left -= 1) >= 0) await serving.newConversation();
   }));
 };
-/** What V8 holds and what the process has, as the server itself says, in MB. */
+/** The heap in use, by the server's own metrics, and the process's resident memory, in MiB. */
 async function memory(): Promise<{ heap: number; resident: number }> {
   await sleep(SETTLE_MS);
   const text = await (await fetch(`${serving.url}/metrics`)).text();

@@ -1,5 +1,5 @@
-// Processes under load and the load itself: starts servers, reads their CPU and memory, and sends
-// streamed requests over raw sockets, so that the generator leaves the machine to the servers.
+// Starts the processes under load, reads their CPU and memory, and sends requests with streamed
+// replies over raw sockets, so that the load generator leaves the machine to the servers.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -37,7 +37,7 @@ export async function start(
   throw new Error(`${path} did not start`);
 }
 
-/** As `npm start` does. */
+/** Starts the server as `npm start` does. */
 export function startServer(
   env: Record<string, string>, probe: string[] = [],
 ): Promise<Started> {
@@ -121,7 +121,7 @@ export class Connection {
   }
 }
 
-/** What is put under load. */
+/** A server that is put under load. */
 export interface Subject {
   name: string;
   started: Started;

@@ -1,5 +1,5 @@
 // The servers that messages.ts and peers.ts put under the same load, each in a process of its own:
-// the model asked directly, Parley, the baselines of bench/baseline/, and what is in bench/peers/.
+// the model asked directly, Parley, the baselines in bench/baseline/, and those in bench/peers/.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { file, load, start, startServer, stop, type Figures, type Started, type Subject } from "./load.ts";
 import { median, print } from "./report.ts";
 
-/** As a widget's conversation would be; the history grows with each. */
+/** As many as in a widget's conversation; the history grows with each. */
 const MESSAGES_PER_CONVERSATION = 20;
 const MESSAGE = JSON.stringify({ message: "When are you open?" });
 
@@ -72,7 +72,7 @@ export async function parley(): Promise<Subject> {
   return { name: "parley", started, marker: "reply_delta", client };
 }
 
-/** A program that speaks as the baselines do: DATABASE MODEL_URL behind its own arguments. */
+/** A program with the baselines' interface: its own arguments, then DATABASE MODEL_URL. */
 async function other(name: string, path: string, args: string[]): Promise<Subject> {
   const started = await start(path, [...args, join(dataDir, `${name}.db`), modelUrl], {});
   return { name, started, marker: "reply_delta", client: conversing(started, "", {}) };
@@ -81,10 +81,10 @@ async function other(name: string, path: string, args: string[]): Promise<Subjec
 export const baseline = (way: "fetch" | "ai"): Promise<Subject> =>
   other(way, "baseline/server.ts", [way]);
 
-/** What the libraries can do that Parley speaks through: nothing is stored or checked. */
+/** The upper bound set by the libraries that Parley uses: nothing is stored or checked. */
 export const relay = (): Promise<Subject> => other("relay", "baseline/relay.ts", []);
 
-/** `folder`: where it was installed. */
+/** `folder`: where the peer was installed. */
 export const peer = (name: string, folder: string): Promise<Subject> =>
   other(name, join(folder, `${name}.js`), []);
 
@@ -125,7 +125,7 @@ export async function inTurn(
   return medians;
 }
 
-/** Stops them all; whether Parley's ledger is right. */
+/** Stops them all; resolves with the verification of Parley's ledger. */
 export async function stopAll(subjects: Subject[]): Promise<unknown> {
   for (const { started } of subjects.toReversed()) await stop(started);
   const { ok } = cli(["ledger", "verify"]);

@@ -1,6 +1,6 @@
 // Widget-billed, durable messages through the real server process: time to first token, replies a
-// second, CPU per reply and memory at 1, 32 and 256 conversations. Beside it, in turn within each
-// round: the model server asked directly, and three of bench/baseline/: Fastify with fetch and
+// second, CPU per reply and memory at 1, 32 and 256 conversations. Compared, in turn within each
+// round, with the model server asked directly and three of bench/baseline/: Fastify with fetch and
 // with the `ai` package, both with SQLite at the same durability, and a relay that stores nothing.
 import type { Figures } from "./load.ts";
 import { baseline, direct, inTurn, parley, ratio, relay, stopAll } from "./message-servers.ts";

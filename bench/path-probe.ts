@@ -1,6 +1,6 @@
-// Loaded into the server before its own program by path.ts: when each part of a reply's way began,
-// by the clock all processes of the machine share. Touches the edges alone: the HTTP server's
-// callbacks, the messages between the threads, BEGIN and COMMIT, and what undici publishes.
+// Loaded by path.ts into the server before its own program: records when each part of a reply's
+// path began, by the clock that all processes of the machine share. It patches only the edges: the
+// HTTP server's callbacks, messages between threads, BEGIN and COMMIT, and what undici publishes.
 import { writeFileSync } from "node:fs";
 import diagnostics from "node:diagnostics_channel";
 import { createRequire, syncBuiltinESMExports } from "node:module";
@@ -8,7 +8,7 @@ import { isMainThread, parentPort, type Worker } from "node:worker_threads";
 import type { HttpResponse, TemplatedApp } from "uWebSockets.js";
 import { nowMicros } from "./watching.ts";
 
-/** Microseconds; what happened first under each name. */
+/** In microseconds: when each named event first happened. */
 export type Stamps = Partial<Record<string, number>>;
 
 const require = createRequire(import.meta.url);
@@ -76,7 +76,7 @@ async function probeMain(file: string): Promise<void> {
     ["undici:request:trailers", "model ended"],
   ] as const) diagnostics.subscribe(channel, () => stamp(name));
 
-  // The package takes its functions from this object when it is loaded itself.
+  // The package copies its functions from this object when it is loaded itself.
   const inner = new URL("uws.mjs", import.meta.resolve("uWebSockets.js")).href;
   const { default: uWS } = await import(inner) as { default: { App(): TemplatedApp } };
   const App = uWS.App;

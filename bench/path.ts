@@ -1,6 +1,6 @@
-// One reply at a time through the real server: how many milliseconds each part of its way takes,
-// from the client's first byte to the end of the answer. Beside it what one commit costs alone on
-// the same disk, in the server's way and at least (a page of zeros and fdatasync).
+// One reply at a time through the real server: how many milliseconds each part of its path takes,
+// from the client's first byte to the end of the answer. Compared with what one commit alone costs
+// on the same disk, made as the server makes it and at the least (a page of zeros and fdatasync).
 import Database from "better-sqlite3";
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,11 +13,11 @@ import { nowMicros } from "./watching.ts";
 
 const REPLIES = Number(process.env.BENCH_REPLIES ?? 1500);
 const WARM = 500;
-/** As a widget's conversation would be; the history grows with each. */
+/** As many as in a widget's conversation; the history grows with each. */
 const PER_CONVERSATION = 20;
 const MESSAGE = JSON.stringify({ message: "When are you open?" });
 
-/** From the first of the two names to the second. */
+/** Each part lasts from the first of the two stamps to the second. */
 const PARTS: [part: string, from: string, to: string][] = [
   ["request to the server's callback", "sent", "accepted"],
   ["headers and body", "accepted", "body in"],
@@ -43,7 +43,7 @@ const PARTS: [part: string, from: string, to: string][] = [
 
 const rounded = (value: number): number => Number(value.toFixed(3));
 
-/** Milliseconds; the tenth percentile is the part where nothing else had the machine. */
+/** Milliseconds; the tenth percentile is what the part takes on an otherwise idle machine. */
 interface Figures {
   p10: number;
   p50: number;
@@ -51,7 +51,7 @@ interface Figures {
 }
 
 function figuresOf(times: number[]): Figures {
-  // A reply during which something else was written has other stamps.
+  // A reply during which something else was written may lack stamps.
   const known = times.filter((time) => !Number.isNaN(time));
   const [p10, p50, p95] = [10, 50, 95].map((percent) => rounded(percentile(known, percent))) as
     [number, number, number];
@@ -63,7 +63,7 @@ function show(name: string, { p10, p50, p95 }: Figures): void {
   print(`${name.padEnd(52)}${columns}`);
 }
 
-/** One write to disk, `run` alone. */
+/** Times `run`, one write to disk, on its own. */
 function timed(run: () => void): Figures {
   const times: number[] = [];
   for (let count = 0; count < 600; count += 1) {

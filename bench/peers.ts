@@ -1,6 +1,6 @@
-// Parley beside other people's servers: the baselines of bench/baseline/ and what bench/peers/
-// brings, with a lock file of its own: installed in a temporary folder when it is first asked for,
-// never with Parley. One model, one generator of load, one table.
+// Parley compared with other people's servers: the baselines in bench/baseline/ and those in
+// bench/peers/, which has a lock file of its own and is installed in a temporary folder on first
+// use, never with Parley. All have the same model and load generator, and share one table.
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
-// What fan-out costs at least: uWebSockets.js with nothing behind it. `/topic/ws` publishes over
-// WebSocket, `/topic/sse` writes to each response; a POST to /publish sends its body's text, with
-// the time it came. Prints {"port":12345}.
+// The lower bound of fan-out's cost: uWebSockets.js with nothing behind it. `/topic/ws` publishes
+// over WebSocket, `/topic/sse` writes to each response; a POST to /publish sends its body's text,
+// with the time it came. Prints {"port":12345}.
 import * as uWS from "uWebSockets.js";
 import { nowMicros } from "./watching.ts";
 

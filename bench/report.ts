@@ -1,4 +1,4 @@
-// What every benchmark prints alike: the machine, its figures, one last line of JSON.
+// What every benchmark prints in the same form: the machine, its figures, one last line of JSON.
 import { cpus, totalmem } from "node:os";
 
 export function percentile(values: number[], percent: number): number {

@@ -1,25 +1,25 @@
-// A database that is as full as that of a busy year, made by statements both engines take: two
-// accounts with the same of everything. Used by reports.ts.
+// Fills a database as a busy year does, with statements that both engines accept: two accounts with
+// the same amount of everything. Used by reports.ts.
 import type { Sql } from "#storage/sql.ts";
 
 export interface Size {
-  /** Each account's; ten messages and five ledger entries each. */
+  /** Per account; each has ten messages and five ledger entries. */
   conversations: number;
-  /** Each account's; eight entries of transcript each. */
+  /** Per account; each has eight entries of transcript. */
   calls: number;
   leads: number;
-  /** All of it happened in so many. */
+  /** The number of days over which all of it happened. */
   days: number;
 }
 
 const DAY_MICROS = 24 * 60 * 60 * 1_000_000;
 export const MESSAGES_EACH = 10;
 const ENTRIES_EACH = 8;
-/** Conversations that are open, calls that are live: one in so many. */
+/** One in this many conversations is open, and one in this many calls live. */
 const OPEN_EACH = 20;
 const WORDS = ["bike", "rental", "brakes", "invoice", "battery", "appointment", "delivery", "warranty"];
 
-/** `INSERT` of as many rows as `@count`, each from its number `i`. */
+/** An `INSERT` of `@count` rows, each made from its number `i`. */
 const rowsOf = (table: string, columns: Record<string, string>): string => `
   INSERT INTO ${table} (${Object.keys(columns).join(", ")})
   WITH RECURSIVE n (i) AS (
@@ -27,15 +27,15 @@ const rowsOf = (table: string, columns: Record<string, string>): string => `
   )
   SELECT ${Object.values(columns).join(", ")} FROM n`.replaceAll(/@\w+/g, "CAST($& AS BIGINT)");
 
-/** One word in eight is the same; numbers are in one message each. */
+/** Each of the eight words is in every eighth message; each number is in one message only. */
 const text = (number: string): string => `CASE ${number} % ${WORDS.length}
   ${WORDS.map((word, at) => `WHEN ${at} THEN 'I have a question about the ${word} that I ordered, number '`).join(" ")}
   END || CAST(${number} AS TEXT) || CASE ${number} % 997 WHEN 0 THEN ' and want a refund' ELSE '' END`;
 
-/** The first a span ago, the last now. */
+/** Times are evenly spread: the first `@span` ago, the last now. */
 const AT = "@now - (@span - i * @span / @count)";
 
-/** Ids of an account's things are its own range, so that statements need not look them up. */
+/** An account's rows have ids in a range of its own, so that statements need not look them up. */
 export async function fill(
   sql: Sql, { conversations, calls, leads, days }: Size, account: {
     id: number; assistantIds: number[]; now: number;
@@ -111,7 +111,7 @@ export async function fill(
   await run(counted, 1000 + turns + calls);
 }
 
-/** SQLite refuses parameters a statement does not name. */
+/** Only the parameters that the statement names: SQLite refuses others. */
 const named = (statement: string, parameters: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(parameters)
     .filter(([name]) => new RegExp(`@${name}\\b`).test(statement)));

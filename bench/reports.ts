@@ -1,5 +1,5 @@
 // How long the reports and lists of a full account take over a file and over PostgreSQL: the same
-// rows in both, each asked over HTTP of a real server, one request after another.
+// rows in both, each requested from a real server over HTTP, one request after another.
 // `BENCH_SCALE=0.1`: with a tenth of the rows; `BENCH_ONLY=file`: over one of the two.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,7 +25,7 @@ const SIZE: Size = {
 };
 const ASSISTANTS = 20;
 const FILL_MS = 10 * 60_000;
-/** Times each question is asked: after the sixth on a connection a plan may stay for good. */
+/** Times each request is sent: after a connection's sixth a plan may be kept for good. */
 const ASKED = 40;
 const COUNTED = 15;
 
@@ -109,7 +109,7 @@ async function overPostgres(): Promise<Place> {
   };
 }
 
-/** What follows a commit at leisure: words of messages, and costs counted from the ledger. */
+/** Does the background work that follows commits: indexes messages, sums costs of the ledger. */
 async function settle(storage: Storage, accounts: Account[]): Promise<void> {
   const messages = SIZE.conversations * MESSAGES_EACH * accounts.length;
   for (let left = messages; left > 0;) left -= await storage.inbox.indexMessages(5000);

@@ -1,6 +1,6 @@
-// A client that comes back: how long the last 1,000 events of a conversation take from its request
-// to the last of them, over SSE and over WebSocket. Beside it a plain answer of the same server,
-// the conversation's history, which is one read and one JSON text.
+// Replay to a client that reconnects: how long the last 1,000 events of a conversation take from
+// its request to the last of them, over SSE and over WebSocket. Compared with a plain answer of the
+// same server, the conversation's history, which is one read and one JSON text.
 import { connect } from "node:net";
 import { start, stop } from "./load.ts";
 import { median, percentile, print, printResult } from "./report.ts";
@@ -41,7 +41,7 @@ const path = `/conversations/${await serving.newConversation()}`;
 for (let turn = 0; turn < TURNS; turn += 1) {
   await serving.call("POST", `${path}/messages`, { message: `When are you open? ${turn}` });
 }
-// The greeting is the first event of all and not asked for.
+// The greeting is the first event of all and is not requested.
 const newest = EVENTS + 1;
 const UPGRADE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
   + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";

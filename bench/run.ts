@@ -15,7 +15,7 @@ const names = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith(".ts") && !HELPERS.has(file))
   .map((file) => file.slice(0, -3));
 
-/** They run others over again, or install what is not here. */
+/** Run only by name: they run the others again, or install packages that are not here. */
 const ON_REQUEST = new Set(["table", "peers"]);
 
 const asked = process.argv.slice(2);

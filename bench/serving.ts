@@ -1,5 +1,5 @@
 // The real server in a folder of its own, with an account, an assistant and a model, for benchmarks
-// that come over the wire.
+// that use its API over the wire.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

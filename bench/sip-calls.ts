@@ -1,5 +1,5 @@
 // Telephone calls for bench/sip.ts: a server process with SIP trunks of several accounts, and
-// Debian's sipp with a thread of sound at the other end of many calls at once.
+// Debian's sipp, with a thread for the audio, as the far end of many calls at once.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { Worker } from "node:worker_threads";
@@ -11,7 +11,7 @@ import { percentile } from "./report.ts";
 
 const CLOCK_TICKS = 100;
 const SAMPLE_MS = 250;
-/** Beyond the calls themselves, until sipp gives up. */
+/** How long sipp waits beyond the calls' own length before it gives up. */
 const PATIENCE_S = 30;
 const rounded = (value: number): number => Number(value.toFixed(2));
 
@@ -29,9 +29,9 @@ interface Wire {
 export interface SipServer {
   started: Started;
   sipPort: number;
-  /** One of each account; each rings its assistant. */
+  /** One number of each account, which reaches that account's assistant. */
   numbers: string[];
-  /** The assistant of the first. */
+  /** The assistant of the first account. */
   assistantUuid: string;
   ask(key: string, path: string, body?: object): Promise<Wire>;
   residentMib(): number;
@@ -47,7 +47,7 @@ export async function startSipServer(
     PARLEY_SIP_PORT: String(sipPort), PARLEY_SIP_HOST: "127.0.0.1",
     PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
   });
-  // Whatever goes wrong, no process is left behind.
+  // No process is left behind, whatever goes wrong.
   process.once("exit", () => started.child.kill());
   const ask: SipServer["ask"] = async (key, path, body) => {
     const isForm = body instanceof FormData;
@@ -108,7 +108,7 @@ interface Wave {
 }
 
 export interface Step {
-  /** Calls that did not go as sipp wanted them to, and what it said of the first. */
+  /** Calls that did not follow sipp's scenario, and its complaint about the first. */
   failed: number;
   complaint: string | null;
   refused: number;
@@ -120,7 +120,7 @@ export interface Step {
   /** From INVITE to 200. */
   answer: { p50Ms: number; maxMs: number };
   cpuSeconds: number;
-  /** Percent of a core for each call that lasts. */
+  /** Percent of a core per concurrent call. */
   cpuPercentPerCall: number;
   seconds: number;
   mostMib: number;

@@ -1,18 +1,18 @@
-// Telephone calls over SIP through the real server process, with Debian's sipp at the other end:
-// how many fail, how late each 20 ms frame comes out of the far end's socket behind the punctual
-// one of its call, what a call costs in CPU and memory, and what is held once the last is over.
+// Telephone calls over SIP through the real server process, with Debian's sipp at the far end: how
+// many fail, how late each 20 ms frame comes out of the far end's socket behind the punctual one of
+// its call, what a call costs in CPU and memory, and what memory is held once the last is over.
 //
-// - `default_speech`: the voice activity and the voices the server has by itself, a question of the
-//   caller's after every answer, and a recogniser of another process that costs nothing (the
-//   embedded one serves six calls).
-// - `numbers`: speech made of numbers, so that engines cost nothing; then once more while two
-//   clients that never pause have widget messages charged, and documents of a hundred pages are
+// - `default_speech`: the server's built-in voice activity and voices, a question by the caller
+//   after every answer, and a recogniser in another process that costs nothing (the embedded one
+//   serves six calls).
+// - `numbers`: synthetic speech made of numbers, so that engines cost nothing; then once more while
+//   two clients that never pause have widget messages charged, and documents of a hundred pages are
 //   read one after the other.
-// - `refused_before_answer`: the server as it is installed, whose recogniser follows six calls, is
-//   called by twice as many.
+// - `refused_before_answer`: a server with its default settings, whose recogniser follows six
+//   calls, is called by twice as many.
 //
 // The far end is a thread of this process that answers every packet; a bare 20 ms timer in a thread
-// with nothing else to do says what the machine itself makes late at the same time.
+// with nothing else to do shows how late the machine itself is at the same time.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,18 +31,18 @@ const DEFAULT_CALLS = Number(process.env.BENCH_DEFAULT_CALLS ?? 60);
 const CALLS = Number(process.env.BENCH_CALLS ?? 200);
 const DEFAULT_PER_SECOND = 4;
 const PER_SECOND = 20;
-/** Speakers the embedded recogniser follows. */
+/** How many speakers the embedded recogniser follows. */
 const SERVED = 6;
 const DEFAULT_CALL_MS = 25_000;
 const CALL_MS = 15_000;
 const BUSY = { calls: 150, perSecond: PER_SECOND, atOnce: 100, callMs: 5000, speech: null };
-/** V8 gives back what calls took when it has had 8 seconds of peace. */
+/** V8 releases the memory of calls only after 8 idle seconds. */
 const SETTLE_MS = Number(process.env.BENCH_SETTLE_MS ?? 12_000);
 const CLIENTS = 2;
 const PAGES = 100;
 const QUESTION = "What time do you open on Saturday?";
 const TELEPHONE_RATE = 8000;
-/** The plan allows an account ten calls at a time. */
+/** Room for more calls than are measured; the plan allows an account ten at a time. */
 const SPARE_CALLS = 20;
 
 const missing = noSipp();
@@ -65,10 +65,10 @@ const withModel = {
 };
 const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A question, mu-law, as a caller's telephone sends it. */
+/** A question in mu-law, as a caller's telephone sends it. */
 async function speakQuestion(): Promise<Uint8Array> {
   const voices = createEmbeddedVoices(createLogger("silent"));
-  // The thread of the voices keeps no process alive by itself.
+  // The thread of the voices does not keep the process alive.
   const alive = setInterval(() => undefined, 1000);
   const pcm = await new Promise<Int16Array | null>((resolve) => speakWhole(voices.flite, {
     rate: TELEPHONE_RATE, voice: "rms", gender: "male", language: "en", speed: 1, stability: 1,
@@ -84,20 +84,20 @@ interface Measured {
   late_p99_ms: number;
   failed: number;
   mib_per_call: number;
-  /** What is held a while after the last call, beside what was held before the first. */
+  /** Memory before the first call, and a while after the last. */
   mib_before: number;
   mib_after: number;
   step: Step;
 }
 
-/** One server, one call to begin with, then all of them at once. */
+/** Starts one server and makes one call to begin with, then all of them at once. */
 async function measure(
   env: Record<string, string>, calls: number, wave: Parameters<typeof callAll>[1],
   then: (server: SipServer, keys: string[]) => Promise<void> = async () => undefined,
 ): Promise<Measured> {
   const folder = { ...store, PARLEY_DATA_DIR: mkdtempSync(join(dataDir, "server-")) };
   const keys = createKeys(folder, Math.max(calls, BUSY.atOnce) + SPARE_CALLS);
-  // What a machine that is late anyhow would refuse is to be measured here, not refused.
+  // The limit is lifted: calls that a late machine would refuse are to be measured here.
   const server = await startSipServer(
     { ...folder, ...withModel, ...env, PARLEY_CALLS_MAX: "100000" }, keys);
   await callAll(server, { ...wave, calls: 1, callMs: 4000 });
@@ -117,7 +117,7 @@ async function measure(
   };
 }
 
-// What else the server does
+// Other work of the server
 
 function widget(server: SipServer, key: string): Subject {
   const client = async () => {
@@ -167,7 +167,7 @@ async function callWhileBusy(server: SipServer, key: string) {
   return { charges_per_second: perSecond, documents_read: await reading, step };
 }
 
-/** Twice the calls its recogniser follows, at a server as it is installed. */
+/** Makes twice the calls that the recogniser follows, at a server with default settings. */
 async function isRefusedInTime(speech: Uint8Array): Promise<boolean> {
   const folder = { ...store, PARLEY_DATA_DIR: mkdtempSync(join(dataDir, "server-")) };
   const keys = createKeys(folder, 2 * SERVED + SPARE_CALLS);

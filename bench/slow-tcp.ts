@@ -1,5 +1,5 @@
-// TCP over a network that is slow and loses packets, for bench/webrtc.ts: what comes is passed on
-// late, and a piece that is lost holds back what is behind it until it has been sent again.
+// A TCP proxy that acts as a slow network that loses packets, for bench/webrtc.ts: it forwards data
+// late, and a lost piece holds back what is behind it until it has been retransmitted.
 import { once } from "node:events";
 import { createServer, connect, type Socket } from "node:net";
 
@@ -11,9 +11,9 @@ interface SlowTcpOptions {
   loss: number;
 }
 
-/** A loss is noticed when three more packets of 20 ms have come, and mended a round trip later. */
+/** A loss is noticed after three more packets of 20 ms, and mended a round trip later. */
 const NOTICED_MS = 60;
-/** No packet of a pages' network is longer. */
+/** The longest packet of a page's network. */
 const PACKET_BYTES = 1460;
 
 export async function startSlowTcp(
@@ -29,7 +29,7 @@ export async function startSlowTcp(
       const nowMs = performance.now();
       freeMs = Math.max(freeMs, nowMs + delayMs + (isLost ? 2 * delayMs + NOTICED_MS : 0));
       waiting.push(bytes);
-      // Timers of the same millisecond keep no order; what waits does.
+      // Timers of the same millisecond fire in any order; the queue keeps the order of the bytes.
       setTimeout(() => target.write(waiting.shift() ?? ""), freeMs - nowMs);
     });
     from.on("close", () =>

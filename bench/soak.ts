@@ -1,7 +1,8 @@
 // Mixed work for a minute, or as long as BENCH_SECONDS says (3600 is the long form): conversations,
-// messages, watchers that come and go, stopped and abandoned replies, web calls. Memory is read all
-// the while; at the end, when all clients have left, nothing may be open: no stream, turn or call,
-// and no file or socket more than before; the database's log is looked at, and the ledger verified.
+// messages, watchers that come and go, stopped and abandoned replies, web calls. Memory is sampled
+// all the while; at the end, when all clients have left, nothing may be open: no stream, turn or
+// call, and no more files or sockets than before; the size of the database's log is read, and the
+// ledger verified.
 import { execFileSync } from "node:child_process";
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -13,10 +14,10 @@ import { serve } from "./serving.ts";
 
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 60);
 const SAMPLE_MS = Math.max(1000, (SECONDS * 1000) / 120);
-/** Clients of each kind. */
+/** Concurrent clients of each kind. */
 const AT_ONCE = 4;
 const SETTLE_STEPS = 45;
-/** What comes first is warming up: compiled code, caches, pages of the database. */
+/** The first share of the samples is warm-up: compiled code, caches, pages of the database. */
 const WARM_SHARE = 0.4;
 const GAUGES = ["sse_streams", "ws_connections", "turns_in_flight", "calls_live"];
 
@@ -105,10 +106,10 @@ while (Date.now() < until) {
   }
 }
 await Promise.all(work);
-// Connections that are kept for the next request go when none has come.
+// Kept-alive connections are closed when no request has come.
 for (let left = SETTLE_STEPS; left > 0 && openFiles() > atRest; left -= 1) await sleep(SAMPLE_MS);
 
-/** Megabytes an hour, by least squares, of what is left after the warm-up. */
+/** The growth of memory after the warm-up in megabytes an hour, by least squares. */
 function slope(): number {
   const late = samples.slice(Math.floor(samples.length * WARM_SHARE));
   const mean = (read: (sample: { s: number; mb: number }) => number): number =>

@@ -1,7 +1,7 @@
-// How long the server takes from nothing to listening and to its first reply, and what it rests at,
-// as a whole and by thread: the package (dist/, built first) beside a clone, which runs the
-// sources. A start on an empty folder migrates and seeds; the figures are of starts on a folder
-// that is there, as restarts are.
+// How long the server takes to listen and to give its first reply, and its memory at rest, in all
+// and by thread: the package (dist/, built first) compared with a clone, which runs the sources. A
+// start on an empty folder migrates and seeds; the figures are of starts on an existing folder, as
+// restarts are.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -15,9 +15,9 @@ import { median, print, printResult } from "./report.ts";
 import type { Heaps } from "./threads.ts";
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
-/** Until what a start left behind is collected, and timers have had their turn. */
+/** How long it takes until a start's garbage is collected, and timers have fired. */
 const IDLE_MS = 3000;
-/** For so long it is left alone after its start, and looked at while nobody asks it anything. */
+/** How long the server is left alone after its start, and then how long it is measured idle. */
 const REST_MS = 30_000;
 
 interface Demo {
@@ -28,7 +28,7 @@ interface Demo {
 interface Server {
   child: ChildProcess;
   url: string;
-  /** What the first start of a folder alone prints. */
+  /** Printed only by the first start on a folder. */
   demo: Demo | null;
 }
 
@@ -91,7 +91,7 @@ async function startOnce(entry: string, dataDir: string, demo: Demo) {
   return { listening_ms, cpu_ms, idle_mb, first_reply_ms };
 }
 
-/** What it does with nothing to do, a minute of it. */
+/** CPU of a minute in which the server has nothing to do. */
 async function restCpuMs({ child: { pid } }: Server): Promise<number> {
   await sleep(REST_MS);
   const before = cpuSeconds(pid);
@@ -106,7 +106,7 @@ async function heapsOf({ child }: Server): Promise<Heaps> {
   return heaps;
 }
 
-/** The heap of each thread, and what the first call of all, with embedded voices, adds in all. */
+/** The heap of each thread, and the memory that the very first call, with embedded voices, adds. */
 async function partsOf(
   entry: string, dataDir: string, demo: Demo,
 ): Promise<Record<string, number>> {

@@ -1,7 +1,7 @@
 // How many replies of 30 tokens a second there may be at once until the latest 1 % of the tokens
-// are more than 20 ms later than without Parley: doubled until they are, then halved in between. A
-// token is as late as it arrives after the model wrote it; the same readers first ask the model.
-// Afterwards the same of a relay that stores nothing (bench/baseline/): what the libraries allow.
+// are more than 20 ms later than without Parley: doubled until they are, then bisected. A token's
+// lateness is the time from the model's write to its arrival; the same readers first ask the model
+// directly. Then the same for a relay that stores nothing (bench/baseline/): the libraries' limit.
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuSeconds, start, stop, type Started } from "./load.ts";
 import { print, printResult } from "./report.ts";
@@ -12,11 +12,11 @@ const GAP_MS = 33;
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 5);
 const ADDED_MS_MAX = 20;
 const FIRST = 125;
-/** A reply is two files of the server: its client and its model. */
+/** A reply takes two open files of the server: those of its client and of its model. */
 const most = Math.min(
   Number(process.env.BENCH_STREAMS ?? 8000), Math.floor(openFilesMax() / 2) - 500);
 const STEPS_BETWEEN = 3;
-/** Before this has passed, what is being opened is in the way; nothing is begun after the last. */
+/** Until this has passed, opening disturbs the figures; no step begins after `TOTAL_MS`. */
 const OPENING_MS = 1500;
 const TOTAL_MS = 3 * 60_000;
 

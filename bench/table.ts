@@ -1,6 +1,5 @@
-// `npm run bench -- table` runs what has one figure to show and prints them all as one table, with
-// the day, the machine and how many others were at work; `node bench/table.ts resume idle` runs
-// those alone.
+// `npm run bench -- table` runs the benchmarks that have a row in `ROWS` and prints one table, with
+// the day, the machine and its load; `node bench/table.ts resume idle` runs only those two.
 import { spawnSync } from "node:child_process";
 import { loadavg } from "node:os";
 import { join } from "node:path";
@@ -8,7 +7,7 @@ import { machine, print } from "./report.ts";
 
 type Result = Record<string, unknown>;
 
-/** A name's members, one below the other; NaN where there is none. */
+/** The number at a path of nested members; NaN if there is none. */
 function numberAt(result: Result, ...path: string[]): number {
   let value: unknown = result;
   for (const name of path) value = (value as Result | undefined)?.[name];
@@ -17,7 +16,7 @@ function numberAt(result: Result, ...path: string[]): number {
 
 const ms = (value: number): string => `${value} ms`;
 
-/** What is printed of each benchmark's last line; a name may stand several times. */
+/** The rows printed from each benchmark's last line; one may have several. */
 const ROWS: [bench: string, what: string, show: (result: Result) => string][] = [
   ["messages", "first token added, 1 client: Parley; fetch; `ai`", (result) =>
     ["", "_fetch", "_ai"].map((of) => ms(numberAt(result, `added_first_token_ms${of}`))).join("; ")],

@@ -1,11 +1,11 @@
-// Loaded into the server before its own program by start.ts: answers how large the heap of each of
-// its threads is.
+// Loaded by start.ts into the server before its own program: reports the heap size of each of its
+// threads.
 import { createRequire, syncBuiltinESMExports } from "node:module";
 import { basename } from "node:path";
 import { getHeapStatistics } from "node:v8";
 import type { Worker } from "node:worker_threads";
 
-/** Keyed by the thread's file, `main` the first; MB that are resident. */
+/** Resident MB, keyed by the thread's file; `main` is the first thread. */
 export type Heaps = Partial<Record<string, number>>;
 
 const workers = new Map<string, Worker>();

@@ -1,5 +1,5 @@
 // What a mid-call tool costs on top of its endpoint: a call through the thread pool, the address
-// guard and the journal, beside the same request sent straight to the endpoint, in turn.
+// guard and the journal, in turn with the same request sent straight to the endpoint.
 import { createHash } from "node:crypto";
 import { request } from "undici";
 import { startEndpoint } from "#support/endpoint.ts";

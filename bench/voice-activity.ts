@@ -1,8 +1,8 @@
-// Which detector of voices hears what: speech of all embedded voices, clean, at several levels and
-// under noise, beside sounds that are no speech, all as a telephone line brings them (8 kHz,
-// mu-law). For WebRTC's detector, Silero, and Silero asked only where the first hears something:
-// the share of speech that is found, the share of everything else that is taken for it, how late a
-// beginning is found (as a turn confirms it: `CONFIRM_MS` in a row), what a second of sound costs.
+// Compares voice activity detectors: speech of all embedded voices, clean, at several levels and
+// under noise, and sounds that are no speech, all as a telephone line brings them (8 kHz, mu-law).
+// For WebRTC's detector, Silero, and Silero gated by WebRTC's: the share of speech that is found,
+// the share of everything else that is taken for it, how late a beginning is found (as a turn
+// confirms it: `CONFIRM_MS` in a row), and what a second of sound costs.
 import { goRound, makeLoop } from "#audio/ambience.ts";
 import { mixInto } from "#audio/mix.ts";
 import { createLogger } from "#core/logger.ts";
@@ -15,18 +15,18 @@ import type { Pcm, Vad } from "#providers/speech/port.ts";
 import { percentile, print, printResult } from "./report.ts";
 
 const RATE = 8000;
-/** Labels and answers are compared at this grain. */
+/** Labels and detectors' answers are compared at this resolution. */
 const GRAIN_MS = 10;
 const GRAIN = (RATE * GRAIN_MS) / 1000;
 const GAP_MS = 1200;
-/** Speech is where the clean voice is at most so far below its own level. */
+/** Where the clean voice is at most this far below its own level, it is speech. */
 const SPEECH_DB = -30;
 /** A pause this short within speech is speech. */
 const PAUSE_MS = 150;
-/** A detector may hold on for so long before it is wrong. */
+/** How long a detector may go on saying speech after its end before it is wrong. */
 const HANG_MS = 200;
 const CONFIRM_MS = 96;
-/** How long after WebRTC's last yes Silero is still asked. */
+/** How long Silero's answer counts after WebRTC's last yes. */
 const GATE_MS = 200;
 const PROBABILITY = 0.5;
 const NOISE_S = 6;
@@ -47,13 +47,13 @@ interface Sound {
 const rmsOf = (pcm: Pcm): number =>
   Math.sqrt(pcm.reduce((sum, sample) => sum + sample ** 2, 0) / Math.max(1, pcm.length));
 
-/** To a level in dB below full scale. */
+/** Scales the sound to a level in dB relative to full scale. */
 function atLevel(pcm: Pcm, decibels: number): Pcm {
   const gain = (32_768 * 10 ** (decibels / 20)) / Math.max(1, rmsOf(pcm));
   return pcm.map((sample) => Math.max(-32_768, Math.min(32_767, sample * gain)));
 }
 
-/** The same at every run. */
+/** Pseudo-random numbers, the same in every run. */
 function createRandom(): () => number {
   let state = 1;
   return () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0) / 2 ** 31;
@@ -106,7 +106,7 @@ function speechIn(pcm: Pcm): boolean[] {
       && loud.slice(at, at + PAUSE_MS / GRAIN_MS).some(Boolean)));
 }
 
-/** All of a voice's sentences with quiet between them. */
+/** All of a voice's sentences with silence between them. */
 async function talk(engine: "flite" | "espeakNg", voice: string): Promise<Sound> {
   const gap = new Int16Array((RATE * GAP_MS) / 1000);
   const samples: number[] = [...gap];
@@ -131,7 +131,7 @@ function under(sound: Sound, kind: string, levelDb: number, noise: Pcm | null, s
   return { ...sound, kind, pcm };
 }
 
-/** As a telephone line brings it. */
+/** The sound after a telephone line. */
 function overLine(pcm: Pcm): Pcm {
   return Int16Array.from(encodeG711(LAWS.PCMU, pcm), (code) => LAWS.PCMU.samples[code] ?? 0);
 }
@@ -152,11 +152,11 @@ async function detect(vad: Vad, pcm: Pcm): Promise<boolean[]> {
   return heard;
 }
 
-/** The second where the first has heard something lately. */
+/** The second detector's answers where the first has heard something lately. */
 const gated = (first: boolean[], second: boolean[]): boolean[] => second.map((is, at) =>
   is && first.slice(Math.max(0, at - GATE_MS / GRAIN_MS), at + 1).some(Boolean));
 
-/** From each beginning of speech until it is confirmed; null: it never is. */
+/** The time from each beginning of speech until it is confirmed; null: it never is. */
 function onsetsOf(labels: Sound["labels"], heard: boolean[]): (number | null)[] {
   const confirm = CONFIRM_MS / GRAIN_MS;
   return labels.flatMap((is, at) => {
@@ -177,7 +177,7 @@ const share = (sounds: { labels: Sound["labels"]; heard: boolean[] }[], label: b
   return Number((100 * said.filter(Boolean).length / Math.max(1, said.length)).toFixed(1));
 };
 
-// The thread of the voices keeps no process alive by itself.
+// The thread of the voices does not keep the process alive.
 const alive = setInterval(() => undefined, 1000);
 const talks = await Promise.all([
   ...FLITE.map((voice) => talk("flite", voice)),

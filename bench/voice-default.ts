@@ -1,11 +1,11 @@
-// Calls with the ears and the voice a server has by itself: Silero, PocketSphinx, Flite. A caller
-// with Flite's clearest voice asks one question after the other over the telephone's 8 kHz, and the
-// model answers at once. Started by bench/voice.ts.
+// Calls with a server's built-in engines: Silero, PocketSphinx, Flite. A caller with Flite's
+// clearest voice asks one question after the other over the telephone's 8 kHz, and the model
+// answers at once. Started by bench/voice.ts.
 import { setTimeout as delay } from "node:timers/promises";
 import { median, percentile, print } from "./report.ts";
 import { startCallServer, type Turn } from "./voice-server.ts";
 
-/** As callers ask, a third of them in statements. */
+/** Phrased as callers do; a third of them are statements. */
 export const QUESTIONS = [
   "What time do you open on Saturday?", "Can you tell me the price of a city bike?",
   "I would like to change my address.", "Do you have any tables for tonight?",
@@ -16,7 +16,7 @@ export const QUESTIONS = [
 /** Calls at a time; the recogniser follows six. */
 const AT_ONCE = [1, 3];
 const CALL_MS = 150_000;
-/** V8 gives back what calls took when it has had 8 seconds of peace. */
+/** V8 releases the memory of calls only after 8 idle seconds. */
 const SETTLE_MS = 12_000;
 const SAMPLE_MS = 250;
 const STAGES = [
@@ -26,7 +26,7 @@ const STAGES = [
 interface DefaultStep {
   calls: number;
   turns: number;
-  /** Questions nobody heard an answer to. */
+  /** Questions to which no answer was heard. */
   unheard: number;
   heard_p50_ms: number;
   heard_p95_ms: number;
@@ -38,7 +38,7 @@ interface DefaultStep {
 interface DefaultSpeech {
   steps: DefaultStep[];
   mib_before: number;
-  /** What is held once the last call is over. */
+  /** Memory held once the last call is over. */
   mib_after: number;
 }
 

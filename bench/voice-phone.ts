@@ -1,8 +1,8 @@
-// Voice to voice as the caller has it: Debian's baresip calls the real server over SIP, asks one
-// question after the other, and its own recordings of both directions say how long each answer was
-// waited for, from the last sound sent to the first heard. Everything is as it comes (Silero,
-// PocketSphinx, Flite, a new assistant's settings) but the model, which answers at once. Started by
-// bench/voice.ts.
+// Voice-to-voice latency as the caller has it: Debian's baresip calls the real server over SIP,
+// asks one question after the other, and its own recordings of both directions say how long each
+// answer took, from the last sound sent to the first heard. Everything has its defaults (Silero,
+// PocketSphinx, Flite, a new assistant's settings) except the model, which answers at once. Started
+// by bench/voice.ts.
 import { setTimeout as delay } from "node:timers/promises";
 import { createLogger } from "#core/logger.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
@@ -15,13 +15,13 @@ import { startSipServer, type SipServer } from "./sip-calls.ts";
 import { QUESTIONS } from "./voice-default.ts";
 
 const CALLS = Number(process.env.BENCH_PHONE_CALLS ?? 3);
-/** Until the greeting is over; from a question until its answer is. */
+/** How long the greeting takes, and how long an answer from the end of its question. */
 const GREETING_MS = 5000;
 const ANSWER_MS = 5500;
 const POLL_MS = 250;
 /** A second and a half of speech. */
 const ANSWER_TOKENS = 3;
-/** A greeting and answers of a telephone's length. */
+/** The greeting and the answers are as long as on the telephone. */
 const ASSISTANT = { initial_message: "Hello, how can I help you?", endpoint_sensitivity: 0.5 };
 const STAGES = [
   "final_transcript_ms", "endpoint_ms", "first_token_ms", "first_audio_ms", "heard_ms",
@@ -33,19 +33,19 @@ interface PhoneFigures {
   turns: number;
   /** Questions that were not answered between their end and the next question. */
   unheard: number;
-  /** Answers that were heard before their question was over. */
+  /** Questions whose answer was heard before they were over. */
   cut_off: number;
   p50_ms: number;
   p95_ms: number;
   max_ms: number;
-  /** Medians of what the record has of the same turns; the last is the record's own total. */
+  /** Medians of the same turns from the call's record; the last is the record's own total. */
   record: Record<string, number>;
 }
 
-/** What the caller says: its questions, each after the time its predecessor's answer takes. */
+/** What the caller says: each question after the time that the answer before it takes. */
 async function speakQuestions(): Promise<Int16Array> {
   const voices = createEmbeddedVoices(createLogger("silent"));
-  // The thread of the voices keeps no process alive by itself.
+  // The thread of the voices does not keep the process alive.
   const alive = setInterval(() => undefined, 1000);
   const spoken: Int16Array[] = [];
   for (const question of QUESTIONS) {
@@ -85,7 +85,7 @@ async function call(
   return { said: stretches(recordings.sent), heard: heardIn(recordings), turns: record.latency };
 }
 
-/** What was waited for each question's answer; null: nothing was heard before the next. */
+/** How long each question's answer took; null: nothing was heard before the next question. */
 function waits(said: Stretch[], heard: Stretch[]): { ms: number | null; isCutOff: boolean }[] {
   return said.map(({ fromMs, toMs }, at) => {
     const untilMs = said[at + 1]?.fromMs ?? Infinity;

@@ -1,6 +1,6 @@
-// A server with telephone calls for bench/voice.ts: the real process, speech made of numbers, the
-// far ends of the loopback carrier in its media thread, and as many accounts as the plan's limit of
-// calls at a time asks for.
+// A server with telephone calls for bench/voice.ts: the real process, synthetic speech made of
+// numbers, the far ends of the loopback carrier in its media thread, and as many accounts as the
+// plan's limit of concurrent calls requires.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -10,7 +10,7 @@ const CALLS_PER_ACCOUNT = 10;
 const CLOCK_TICKS = 100;
 const POLL_MS = 250;
 
-/** What numbers of the loopback carrier do; see loopback-numbers.ts. */
+/** Numbers of the loopback carrier, named for what their far ends do: loopback-numbers.ts. */
 export const ASKS_TWICE = "+15550100100";
 export const INTERRUPTS = "+15550100007";
 
@@ -33,11 +33,11 @@ interface Line {
 }
 
 export interface CallServer {
-  /** Dials so many at even distances; resolves once the last is dialled. */
+  /** Dials `count` calls at even intervals; resolves once the last is dialled. */
   dial(count: number, spanMs: number, number?: string): Promise<void>;
-  /** Has somebody call who says these lines, each when the assistant has been quiet for 1.2 s. */
+  /** An inbound call whose caller says these lines, each after 1.2 s of the assistant's silence. */
   receive(lines: readonly string[]): Promise<void>;
-  /** Until none is live: false when that has not come to be at `deadline` (performance.now). */
+  /** Waits until no call is live; false if one still is at `deadline` (performance.now). */
   areOver(deadline: number): Promise<boolean>;
   /** The turns of all calls dialled since the last time; throws when one went wrong. */
   turns(): Promise<Turn[]>;
@@ -72,7 +72,7 @@ export async function startCallServer(
     return { key, assistantId: data.id };
   }));
   let dialled: { key: string; id: number }[] = [];
-  /** Made when somebody calls. */
+  /** The assistant for inbound calls, made with the first of them. */
   let inboundId: number | null = null;
   const dialOne = async ({ key, assistantId }: Line, number: string): Promise<void> => {
     const { call_id: id } = await ask<{ call_id: number }>(key, "/user/make_call", {
@@ -83,7 +83,7 @@ export async function startCallServer(
   const turnsOf = async ({ key, id }: { key: string; id: number }): Promise<Turn[]> => {
     const path = `/user/calls/${id}`;
     let { status, latency } = await ask<CallRecord>(key, path);
-    // Its recording is being closed.
+    // An `ended` call's recording is still being closed.
     while (status === "ended") {
       await delay(POLL_MS);
       ({ status, latency } = await ask<CallRecord>(key, path));
@@ -108,7 +108,7 @@ export async function startCallServer(
         key, "/user/try_call", { assistant_id: inboundId, lines: said });
       dialled.push({ key, id });
     },
-    // One account after the other: asking is to cost the server next to nothing.
+    // Accounts are polled one after the other, so that polling costs the server next to nothing.
     areOver: async (deadline) => {
       for (const { key } of lines) {
         while ((await ask<{ calls: unknown[] }>(key, "/user/calls/live")).calls.length > 0) {
@@ -136,7 +136,7 @@ export async function startCallServer(
   };
 }
 
-/** Requests of the API; with a body they are POST. What is refused throws. */
+/** Sends requests to the API, as POST if there is a body; throws if one is refused. */
 function asking({ port }: Started) {
   return async <Answer>(key: string, path: string, body?: object): Promise<Answer> => {
     const response = await fetch(`http://127.0.0.1:${port}/api${path}`, {

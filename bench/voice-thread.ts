@@ -1,6 +1,6 @@
-// Calls in a thread of their own, as workers/media.ts holds them, for what of a call no record
-// tells: when the clock really ticked, and when a caller who interrupts hears the last of the
-// reply. The real session, mixer, turn taker and clock over real time; every caller interrupts the
+// Calls in a thread of their own, as workers/media.ts holds them, to measure what no call record
+// has: when the clock really ticked, and when a caller who interrupts hears the last of the reply.
+// The real session, mixer, turn taker and clock run in real time; every caller interrupts the
 // greeting, asks, hears the answer and hangs up. Started by bench/voice.ts.
 import { parentPort, workerData } from "node:worker_threads";
 import { createBeepDetector } from "#audio/tones.ts";
@@ -18,22 +18,22 @@ import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
 
 export interface ThreadData {
   calls: number;
-  /** Over which the calls begin. */
+  /** The time over which the calls begin. */
   spanMs: number;
 }
 
 export interface ThreadFigures {
   latenessMs: number[];
-  /** A figure for every call that was interrupted; see `listening`. */
+  /** One figure for each interrupted call; see `listening`. */
   bargeInMs: number[];
 }
 
 const GREETING = "Hello and welcome to the front desk of the house, how can I help you today?";
 const ANSWER = "We are open from nine to five on every day of the week.";
-/** Words have a frame of silence between them; this much is no gap between words. */
+/** A gap between words is one frame of silence; this many are the end of speech. */
 const STOPPED_FRAMES = 10;
 const LOUD = 500;
-/** What an assistant's defaults come to. */
+/** The settings that an assistant's defaults resolve to. */
 const SETTINGS = {
   ...VOICE_SETTINGS,
   endpoint: { type: "vad", silenceMs: 750 },
@@ -43,7 +43,7 @@ const SETTINGS = {
 
 const port = parentPort;
 if (!port) throw new Error("bench/voice-thread.ts runs as a worker thread");
-// Nothing else keeps the thread alive: timers of the system do not.
+// The port keeps the thread alive, which the timers of `system` do not.
 port.ref();
 const { calls, spanMs } = workerData as ThreadData;
 const system = createSystem();
@@ -68,10 +68,10 @@ const carrier = createLoopbackCarrier({
 const isLoud = (frame: Pcm): boolean => Math.abs(frame[frame.length >> 1] ?? 0) > LOUD;
 
 /**
- * A leg that takes the time from confirmed speech to silence. Speech begins with the first sample
- * of the caller's first loud frame and is confirmed once it has lasted `confirmMs`; silence is when
- * the last loud frame sent before a stop has been played to its end. So 20 ms of what is measured
- * are that frame itself, and up to 20 ms more the rounding of `confirmMs` to frames.
+ * A leg that measures the time from confirmed speech to silence. Speech begins with the first
+ * sample of the caller's first loud frame and is confirmed once it has lasted `confirmMs`; silence
+ * is when the last loud frame sent before a stop has been played to its end. So 20 ms of what is
+ * measured are that frame itself, and up to 20 ms more the rounding of `confirmMs` to frames.
  */
 function listening(publish: (event: LegEvent) => void): Leg {
   let begunMs: number | null = null;
@@ -103,7 +103,7 @@ function listening(publish: (event: LegEvent) => void): Leg {
   };
 }
 
-/** What a session publishes is posted, as the media thread does; nobody listens. */
+/** Posts what a session publishes, as the media thread does; nobody listens. */
 const post = (what: unknown): void => port.postMessage(what);
 
 function begin(): void {

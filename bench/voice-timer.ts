@@ -1,4 +1,4 @@
-// A bare 20 ms timer in a thread with nothing else to do: what the machine itself makes late while
+// A bare 20 ms timer in a thread with nothing else to do: how late the machine itself is while
 // bench/voice.ts measures the clock of the calls. Posts its lateness when it is asked to stop.
 import { parentPort } from "node:worker_threads";
 import { FRAME_MS } from "#providers/carriers/port.ts";

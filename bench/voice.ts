@@ -1,24 +1,24 @@
-// Calls through the real server process with a scripted model. First with the ears and the voice
-// the server has by itself: how long callers wait for an answer at the default sensitivity, and
-// what is held after the last call (voice-default.ts), then the same by a telephone's recordings,
-// over SIP (voice-phone.ts). Then with speech made of numbers: what the
-// engine adds to the time between the caller's last word and the assistant's first, at how many
-// calls at a time that stays bearable, what a call takes of memory, how late the 20 ms clock ticks,
-// and how soon an interrupted assistant is silent.
+// Calls through the real server process with a scripted model. First with the server's built-in
+// engines: how long callers wait for an answer at the default sensitivity, and what memory is held
+// after the last call (voice-default.ts), then the same by a telephone's recordings, over SIP
+// (voice-phone.ts). Then with synthetic speech made of numbers: what latency the engine adds
+// between the caller's last word and the assistant's first, up to how many concurrent calls that
+// stays bearable, what memory a call takes, how late the 20 ms clock ticks, and how soon an
+// interrupted assistant is silent.
 //
 // The added time of a turn is `heard_ms` of the call's record (from the arrival of the caller's
 // last voiced frame to the first frame of the reply that is sent) less what no engine could save:
-//   - SILENCE_MS, the silence this assistant is set to wait for. Not what it really waited:
-//     rounding the silence up to frames is the engine's doing and stays in.
+//   - SILENCE_MS, the silence this assistant is set to wait for. Not the silence it really waited:
+//     rounding up to frames is the engine's doing and stays in.
 //   - the model's own time: the median of whole replies to one idle client over a raw socket.
-//     Whole, as the scripted reply is one short piece without a stop, which is spoken once it has
-//     ended; idle, so that what the model's process loses to the calls on these cores stays in.
+//     Whole, as the scripted reply is one short piece without a full stop, which is spoken once
+//     it has ended; idle, so that what the model's process loses to the calls here stays in.
 //   - nothing for recogniser and synthesizer: those made of numbers answer within the same call.
-// Ideal is 25 ms: 5 to round the silence up to frames, 20 until the next frame is due.
+// The ideal is 25 ms: 5 to round the silence up to frames, 20 until the next frame is due.
 //
-// Memory per call is the most the server held resident in a step, less the least it has held since
-// its first call was over and its start forgotten, for each call of the step. What the calls of the
-// steps before have left behind is in it.
+// Memory per call is the server's peak of resident memory in a step, less the least it has held
+// since its first call was over and its start's garbage collected, divided by the step's calls.
+// What the calls of earlier steps have left behind is in it.
 //
 // The far ends of the calls are in the media thread of the server, so their work (decoding what
 // they hear, speaking) is in every figure: a carrier's lines would leave more to the engine.
@@ -39,17 +39,17 @@ import type { ThreadData, ThreadFigures } from "./voice-thread.ts";
 
 const STEPS = (process.env.BENCH_STEPS ?? "25,50,75,100,150,200").split(",").map(Number);
 const CLOCK_STEPS = [50, 100];
-/** A step is given up when it takes longer. */
+/** A step that takes longer is abandoned. */
 const STEP_MS = 25_000;
-/** Calls begin over so long. The first turn of the first call ends later than this, the last turn
- * of the last before the first call is over: every turn is taken with all calls live. */
+/** The calls begin over this time. The first call's first turn ends later than this, the last
+ * call's last turn before the first call is over: every turn is taken with all calls live. */
 const SPAN_MS = 3000;
-/** V8 gives back what the start took when it has had 8 seconds of peace. */
+/** V8 releases the memory of the start only after 8 idle seconds. */
 const SETTLE_MS = 10_000;
 const SAMPLE_MS = 250;
 const ADDED_MAX_MS = 150;
 const TURNS_PER_CALL = 2;
-/** `endpoint_sensitivity` 0.5 waits 750 ms; half of it after a whole sentence, as callers say. */
+/** `endpoint_sensitivity` 0.5 waits 750 ms; half of it after a whole sentence, as callers' are. */
 const SILENCE_MS = 375;
 const TOKENS = 10;
 
@@ -63,7 +63,7 @@ const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-"));
 const store = { PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "off", PARLEY_LOG_LEVEL: "info" };
 const keys = createKeys(store, Math.max(...STEPS));
 const model = await start("../test/support/scripted-model.ts", ["--tokens", String(TOKENS)], {});
-// Whatever goes wrong, no process is left behind.
+// No process is left behind, whatever goes wrong.
 process.once("exit", () => model.child.kill());
 const env = {
   ...store, PARLEY_MODEL_URL: `http://127.0.0.1:${model.port}/v1`, PARLEY_MODEL_NAME: "scripted",
@@ -82,14 +82,14 @@ async function modelAlone(): Promise<number> {
   return (await load(subject, 1, 1)).wholeP50Ms;
 }
 
-// Added time, and how many calls at a time
+// Added latency, and how many concurrent calls
 
 interface Step {
   calls: number;
-  /** False: not all calls came to their end in time, and no turn was looked at. */
+  /** False: not all calls ended in time, and no turn was measured. */
   isOver: boolean;
   turns: number;
-  /** Questions nobody heard an answer to. */
+  /** Questions to which no answer was heard. */
   unheard: number;
   addedP50Ms: number;
   addedP95Ms: number;
@@ -114,7 +114,7 @@ function partsOf(turns: Turn[], modelMs: number): Step["parts"] {
   };
 }
 
-/** Has so many people call at a time, until all have hung up. */
+/** Makes `calls` concurrent calls, until all have hung up. */
 async function runStep(server: CallServer, calls: number, idleMib: number) {
   const startedMs = performance.now();
   const cpuBefore = server.cpuSeconds();
@@ -140,8 +140,8 @@ async function measureStep(
   const { isOver, turns, cpuPercent, mibPerCall, leastMib } = await runStep(server, calls, idleMib);
   const heard = turns.filter(({ heard_ms }) => heard_ms !== null);
   const added = heard.map(({ heard_ms }) => Number(heard_ms) - SILENCE_MS - modelMs);
-  // Were the assistant set to wait less, every figure would flatter it. One turn may seem to: it
-  // counts from a frame that was late itself.
+  // If the assistant were set to wait less, every figure would flatter it. A single turn may seem
+  // to wait less: it counts from a frame that was late itself.
   if (isOver && median(heard.map(({ endpoint_ms }) => Number(endpoint_ms))) < SILENCE_MS) {
     throw new Error("turns are taken before their silence is over");
   }

@@ -1,5 +1,5 @@
-// Watchers by the thousand in a process of their own, on plain sockets: who receives what, how long
-// after it was written. Forked by fanout.ts and streams.ts through `startWatchers`.
+// Thousands of watchers in a process of their own, on plain sockets: how many deliveries arrive,
+// how long after they were written. Forked by fanout.ts and streams.ts through `startWatchers`.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -19,9 +19,9 @@ interface Opening {
   port: number;
   requests: Request[];
   key: string;
-  /** What a delivery without a time of its own has in it; its clock begins at `began`. */
+  /** Text that marks a delivery without a time of its own; its clock begins at `began`. */
   marker: string;
-  /** Where the text of a token begins in its frame; absent: in Parley's. */
+  /** What comes before a token's text in its frame; absent: as in Parley's. */
   token?: string;
 }
 
@@ -39,7 +39,7 @@ type Command = { open: Opening } | { began: number } | { report: true };
 
 const MESSAGE = JSON.stringify({ message: "When are you open?" });
 const OPENING_AT_ONCE = 64;
-/** Where the text of a token begins in its frame. */
+/** What comes before a token's text in its frame. */
 const TOKEN = '"text":"';
 
 function headOf({ kind, path }: Request, key: string): string {
@@ -87,7 +87,7 @@ class Watchers {
     };
   }
 
-  /** Resolves once the server has answered, whatever it did. */
+  /** Resolves once the server has answered, with success or not. */
   #openOne(port: number, head: string, marker: string): Promise<void> {
     return new Promise((resolve) => {
       const socket = connect(port, "127.0.0.1");
@@ -114,7 +114,7 @@ class Watchers {
 
   #take(text: string, marker: string): void {
     const now = nowMicros();
-    // The reply as a whole, which comes last, repeats the times of its parts and does not begin so.
+    // The whole reply, which comes last, repeats the times of its parts but has no such prefix.
     const token = this.#token;
     for (let at = text.indexOf(token); at >= 0; at = text.indexOf(token, at + 1)) {
       const from = text.indexOf("@", at) + 1;
@@ -131,7 +131,7 @@ export function openFilesMax(): number {
   return Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? 1024);
 }
 
-/** `Received` of all since it was last asked. */
+/** `report` is what all watchers received since the report before. */
 interface Forked {
   began(): void;
   report(): Promise<Received>;

@@ -1,6 +1,6 @@
-// Webhooks of an idle server: from the commit of an event to its first attempt's arrival. The
-// receiver and the server are in this process and share its clock; beside it, the same request sent
-// straight to the receiver.
+// Webhooks of an idle server: from the commit of an event to the arrival of its first attempt. The
+// receiver and the server are in this process and share its clock; compared with the same request
+// sent straight to the receiver.
 import { createServer } from "node:http";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

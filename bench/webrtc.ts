@@ -1,12 +1,12 @@
 // Web calls over a bad network, by WebRTC and by WebSocket: the real server and the talk page in
-// Chromium, taped in the page on both sides, behind proxies that are 40 ms away each way. Packets
-// are lost at the rates of BENCH_LOSS (percent); TCP is held back by what sending again takes.
+// Chromium, recorded in the page in both directions, behind proxies that add 40 ms each way.
+// Packets are lost at the rates of BENCH_LOSS (percent); TCP is held back by its retransmissions.
 //
 // A gap is silence of more than 40 ms that was heard within a sentence and not sent with it: the
-// server's recording is laid beside the tape. Voice to voice is from the last loud sound of the
+// server's recording is compared with the tape. Voice to voice is from the last loud sound of the
 // microphone to the first of the loudspeaker; the recogniser costs nothing (ears.ts) and the model
-// answers at once, so that what is left is network, detection and voice. The way of the sound,
-// there and back, is the same less what the server took by its own recording: network and buffers.
+// answers at once, so that what is left is network, detection and voice. The round trip of the
+// sound is the same less what the server took by its own recording: network and buffers.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ const ASSISTANT = {
 
 interface Figures {
   path: Path;
-  /** The call has ended the way it was to go. */
+  /** At its end the call still used the path, WebRTC or WebSocket, that it was to take. */
   is_kept: boolean;
   loss_percent: number;
   questions: number;
@@ -82,7 +82,7 @@ async function ask<Answer>(
   return await response.json() as Answer;
 }
 
-/** One call by either way; what the page taped, and what the server sent. */
+/** One call by either path: what the page taped, and what the server sent. */
 async function call(path: Path, loss: number) {
   const udp = await freePorts();
   const env = {
@@ -127,7 +127,7 @@ interface Recording {
   assistant: Int16Array;
 }
 
-/** The one recording there is. */
+/** Waits for the only recording there is. */
 async function recordingOf(server: Started, key: string): Promise<Recording> {
   for (;;) {
     const { data: [call] } = await ask<{ data: { recording_url: string | null }[] }>(
@@ -142,7 +142,7 @@ async function recordingOf(server: Started, key: string): Promise<Recording> {
   }
 }
 
-/** The greeting is before the first question, and may have begun another way. */
+/** Leaves out the greeting, which comes before the first question and may use another path. */
 function answersTo(questions: Utterance[], levels: number[]) {
   const answers = utterancesIn(levels)
     .filter(({ fromMs }) => fromMs > (questions[0]?.toMs ?? Number.POSITIVE_INFINITY));

@@ -1,10 +1,10 @@
-// What the chat widget costs a page: a page of another origin is opened by a browser that has
-// nothing of it, in turn with the widget and with an empty script by the same tag, at the same
-// distance and with the same headers. The ratio is that of the two evaluations.
+// What the chat widget costs a page: a browser with an empty cache opens a page of another origin,
+// in turn with the widget and with an empty script by the same tag, at the same distance and with
+// the same headers. The ratio is that of the two evaluations.
 //
-// Evaluation is Chromium's own trace ("EvaluateScript": compiling and running the text, time of the
-// thread alone), blocking is what tasks take beyond 50 ms, layout shift is Chromium's own figure,
-// and the bytes are those on the wire, headers included.
+// Evaluation is from Chromium's own trace ("EvaluateScript": compiling and running the text, in the
+// thread's CPU time), blocking is what tasks take beyond 50 ms, layout shift is Chromium's own
+// figure, and the bytes are those on the wire, headers included.
 import { createServer } from "node:http";
 import { gzipSync } from "node:zlib";
 import { bundlePage } from "#ui/build.ts";

@@ -1,4 +1,4 @@
-// What the baselines read of the OpenAI dialect.
+// The part of the OpenAI dialect that the baselines read.
 
 interface Chunk {
   choices: { delta?: { content?: string } }[];

@@ -1,6 +1,6 @@
-// What the two libraries can do that Parley and its model speak through, with nothing between them:
+// What the two libraries allow through which Parley speaks with clients and model, and no more:
 //   node bench/baseline/relay.ts DATABASE MODEL_URL   → {"port":12345}
-// It stores, checks and remembers nothing (DATABASE is not opened): who does cannot be ahead.
+// It stores, checks and remembers nothing (DATABASE is not opened): a server that does is slower.
 import { randomUUID } from "node:crypto";
 import { App, us_socket_local_port, type HttpResponse } from "uWebSockets.js";
 import { Pool } from "undici";
@@ -10,7 +10,7 @@ const [, modelUrl = ""] = process.argv.slice(2);
 const { origin, pathname } = new URL(modelUrl);
 const pool = new Pool(origin, { connections: null, pipelining: 1 });
 
-/** The frames of one read, written as one. */
+/** Joins the frames of one read, so that they are one write. */
 function framesOf(lines: string[]): string {
   let frames = "";
   for (const line of lines) {

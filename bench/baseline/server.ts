@@ -1,4 +1,4 @@
-// A Fastify server with one way or the other of asking the model:
+// A Fastify server that asks the model in one of two ways:
 //   node bench/baseline/server.ts fetch|ai DATABASE MODEL_URL   → {"port":12345}
 // The reply is streamed as server-sent events while it comes and stored before the stream ends.
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
@@ -12,7 +12,7 @@ const [way = "", database = "", modelUrl = ""] = process.argv.slice(2);
 const store = openStore(database);
 const SYSTEM = { role: "system" as const, content: "You are helpful." };
 
-/** As most hand-written servers read the dialect: fetch, a decoder, lines, JSON. */
+/** Reads the dialect as most hand-written servers do: fetch, a decoder, lines, JSON. */
 async function* withFetch(history: Turn["history"]): AsyncGenerator<string> {
   const response = await fetch(`${modelUrl}/chat/completions`, {
     method: "POST",

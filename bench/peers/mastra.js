@@ -1,4 +1,4 @@
-// Mastra's agent with its memory in SQLite, behind as little HTTP as there is:
+// Mastra's agent with its memory in SQLite, behind a minimal HTTP server:
 //   node mastra.js DATABASE MODEL_URL   → {"port":12345}
 import { createServer } from "node:http";
 import { randomUUID } from "node:crypto";
